@@ -1,0 +1,2 @@
+//! (in preparation)
+fn main() {}

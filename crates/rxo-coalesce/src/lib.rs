@@ -1,0 +1,1 @@
+//! The receive engine (in preparation).

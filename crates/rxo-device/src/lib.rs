@@ -1,0 +1,14 @@
+//! What a frame source and a frame sink are, and links in memory.
+//!
+//! The engine and the worker loops speak to these traits; `rxo-driver` implements them for the
+//! operating system. Nothing here does input or output of its own.
+
+mod capabilities;
+mod error;
+mod sink;
+mod source;
+
+pub use capabilities::{SinkCapabilities, SourceCapabilities};
+pub use error::DeviceError;
+pub use sink::{FrameSink, SinkCounters};
+pub use source::{FrameSource, SourceCounters};

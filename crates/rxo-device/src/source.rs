@@ -1,0 +1,41 @@
+//! Where frames come from.
+
+use rxo_frame::Frame;
+
+use crate::{DeviceError, SourceCapabilities};
+
+/// Something that gives frames in batches.
+pub trait FrameSource {
+    /// What holds a frame's bytes; dropping it gives the memory back to the device.
+    type Buffer: AsRef<[u8]>;
+
+    /// What the source says about its frames. Fixed while it lives.
+    fn capabilities(&self) -> SourceCapabilities;
+
+    /// Appends at most `budget` frames to `batch`, in order of arrival, without waiting.
+    /// Returns how many; 0 means that nothing is there now.
+    ///
+    /// # Errors
+    /// When the device is gone or refuses; frames already appended stay valid.
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError>;
+
+    /// Totals since the source was opened.
+    fn counters(&mut self) -> SourceCounters;
+}
+
+/// What a source has given and lost, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceCounters {
+    /// Frames given.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames the device had no room for (a ring's overflow): lost before us.
+    pub ring_drops: u64,
+    /// Frames that came cut short and were therefore not given.
+    pub truncated: u64,
+}

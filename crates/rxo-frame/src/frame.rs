@@ -1,0 +1,85 @@
+//! A frame and what the device said about it.
+
+use core::num::NonZeroU16;
+
+use crate::{ChecksumStatus, Gather, Gso, Instant, Offload};
+
+/// Link-layer bytes with everything known about them on arrival.
+///
+/// `B` is the buffer: anything that lends its bytes. A frame is never changed on its way through;
+/// what must differ (a merged header) is written elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame<B> {
+    /// The frame from its first link-layer byte, padding included, frame check sequence not.
+    pub bytes: B,
+    /// When it arrived.
+    pub arrived_at: Instant,
+    /// What is known of its transport checksum.
+    pub checksum: ChecksumStatus,
+    /// Set when the frame is already several segments in one, as a local sender with TCP
+    /// segmentation offload hands them over; `None` for a frame as on the wire.
+    pub gso: Option<Gso>,
+    /// The outer VLAN tag, when the device took it out of the bytes; tags in the bytes stay there.
+    pub vlan: Option<VlanTag>,
+}
+
+impl<B: AsRef<[u8]>> Frame<B> {
+    /// A frame of which only bytes and arrival are known.
+    #[inline]
+    pub const fn new(bytes: B, arrived_at: Instant) -> Self {
+        Self { bytes, arrived_at, checksum: ChecksumStatus::Unknown, gso: None, vlan: None }
+    }
+
+    /// The frame's bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// The same frame, its bytes borrowed.
+    #[inline]
+    pub fn borrowed(&self) -> Frame<&[u8]> {
+        Frame {
+            bytes: self.bytes.as_ref(),
+            arrived_at: self.arrived_at,
+            checksum: self.checksum,
+            gso: self.gso,
+            vlan: self.vlan,
+        }
+    }
+}
+
+impl<'a> Gather<'a> for Frame<&'a [u8]> {
+    fn offload(self) -> Offload {
+        Offload { checksum: self.checksum, gso: self.gso, header_bytes: 0 }
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        self.vlan
+    }
+
+    fn byte_len(self) -> usize {
+        self.bytes.len()
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
+        visit(self.bytes);
+    }
+
+    fn frame_count(self) -> usize {
+        1
+    }
+
+    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'a [u8]>)) {
+        visit(self);
+    }
+}
+
+/// A VLAN tag that a device took out of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VlanTag {
+    /// The tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
+    pub tpid: NonZeroU16,
+    /// Priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
+    pub tci: u16,
+}

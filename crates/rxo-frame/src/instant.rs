@@ -1,0 +1,64 @@
+//! A point in time that somebody else read from a clock.
+
+use core::ops::{Add, Sub};
+
+pub use core::time::Duration;
+
+/// Nanoseconds on a monotonic clock whose zero the caller chose.
+///
+/// Pure crates take an `Instant` as an argument and never read a clock, so the same input gives
+/// the same output, also on virtual time. It wraps after 584 years; arithmetic saturates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The clock's zero.
+    pub const ZERO: Self = Self(0);
+
+    /// The instant `nanos` nanoseconds after zero.
+    #[inline]
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The instant `micros` microseconds after zero.
+    #[inline]
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// Nanoseconds since zero.
+    #[inline]
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    #[inline]
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, timeout: Duration) -> Self {
+        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    #[inline]
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}

@@ -1,0 +1,1 @@
+//! A fixed pool of buffers (in preparation).

@@ -1,0 +1,79 @@
+//! Ethernet and up to two VLAN tags.
+
+use crate::parse::Malformed;
+
+/// Destination, source and type, in bytes.
+pub const ETHERNET_HEADER_BYTES: usize = 14;
+/// One 802.1Q or 802.1ad tag, in bytes.
+pub const VLAN_TAG_BYTES: usize = 4;
+
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+const ETHERTYPE_8021Q: u16 = 0x8100;
+const ETHERTYPE_8021AD: u16 = 0x88a8;
+
+/// The VLAN tags that stand in a frame's bytes: none, one, or two (outer first).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VlanStack {
+    tci: [u16; 2],
+    depth: u8,
+}
+
+impl VlanStack {
+    /// How many tags there are: 0, 1 or 2.
+    #[inline]
+    #[must_use]
+    pub const fn depth(self) -> u8 {
+        self.depth
+    }
+
+    /// Priority, drop-eligible bit and identifier of each tag, outer first.
+    #[inline]
+    pub fn tags(&self) -> &[u16] {
+        &self.tci[..usize::from(self.depth)]
+    }
+
+    /// The identifiers alone, as a flow key holds them; priority does not name a flow.
+    #[inline]
+    #[must_use]
+    pub const fn key(self) -> u32 {
+        let outer = (self.tci[0] & 0x0fff) as u32;
+        let inner = (self.tci[1] & 0x0fff) as u32;
+        (self.depth as u32) << 24 | outer << 12 | inner
+    }
+}
+
+/// What follows the link layer of an Ethernet frame.
+pub(crate) struct EthernetView {
+    pub(crate) ethertype: u16,
+    pub(crate) vlans: VlanStack,
+    /// Where the network layer begins, in bytes.
+    pub(crate) network: usize,
+}
+
+#[inline]
+pub(crate) fn read(bytes: &[u8]) -> Result<EthernetView, Malformed> {
+    let header: &[u8; ETHERNET_HEADER_BYTES] = bytes.first_chunk().ok_or(Malformed::Truncated)?;
+    let ethertype = u16::from_be_bytes([header[12], header[13]]);
+    let view =
+        EthernetView { ethertype, vlans: VlanStack::default(), network: ETHERNET_HEADER_BYTES };
+    if is_vlan(ethertype) { read_tags(bytes, view) } else { Ok(view) }
+}
+
+#[cold]
+fn read_tags(bytes: &[u8], mut view: EthernetView) -> Result<EthernetView, Malformed> {
+    while is_vlan(view.ethertype) && view.vlans.depth < 2 {
+        let rest = bytes.get(view.network..).ok_or(Malformed::Truncated)?;
+        let tag: &[u8; VLAN_TAG_BYTES] = rest.first_chunk().ok_or(Malformed::Truncated)?;
+        view.vlans.tci[usize::from(view.vlans.depth)] = u16::from_be_bytes([tag[0], tag[1]]);
+        view.vlans.depth += 1;
+        view.ethertype = u16::from_be_bytes([tag[2], tag[3]]);
+        view.network += VLAN_TAG_BYTES;
+    }
+    Ok(view)
+}
+
+#[inline]
+const fn is_vlan(ethertype: u16) -> bool {
+    matches!(ethertype, ETHERTYPE_8021Q | ETHERTYPE_8021AD)
+}

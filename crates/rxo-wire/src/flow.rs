@@ -1,0 +1,161 @@
+//! The name of a flow, and its hash.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr};
+
+/// One direction of a connection: addresses, ports and VLANs. 40 bytes, compared as five words.
+///
+/// IPv4 addresses are kept as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2). A key whose ports
+/// are unknown (a fragment) has both 0; compare it with [`FlowKey::has_addresses_of`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FlowKey {
+    /// Source (2 words), destination (2 words), then ports and VLANs.
+    words: [u64; 5],
+}
+
+const MAPPED: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+
+impl FlowKey {
+    /// The key of an IPv4 flow. `addresses` are the 8 bytes of source and destination as they
+    /// stand in the header; `ports` the 4 bytes of source and destination port; `vlan` is
+    /// [`crate::VlanStack::key`].
+    #[inline]
+    #[must_use]
+    pub const fn v4(addresses: [u8; 8], ports: [u8; 4], vlan: u32) -> Self {
+        let [a, b, c, d, e, f, g, h] = addresses;
+        let source = u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d]) | MAPPED;
+        let destination = u64::from_ne_bytes([0, 0, 0, 0, e, f, g, h]) | MAPPED;
+        Self { words: [0, source, 0, destination, Self::tail(ports, vlan)] }
+    }
+
+    /// The key of an IPv6 flow, from the 32 bytes of source and destination address.
+    #[inline]
+    #[must_use]
+    pub const fn v6(addresses: &[u8; 32], ports: [u8; 4], vlan: u32) -> Self {
+        let (words, _) = addresses.as_chunks::<8>();
+        Self {
+            words: [
+                u64::from_ne_bytes(words[0]),
+                u64::from_ne_bytes(words[1]),
+                u64::from_ne_bytes(words[2]),
+                u64::from_ne_bytes(words[3]),
+                Self::tail(ports, vlan),
+            ],
+        }
+    }
+
+    #[inline]
+    const fn tail(ports: [u8; 4], vlan: u32) -> u64 {
+        (vlan as u64) << 32 | u32::from_be_bytes(ports) as u64
+    }
+
+    /// The same flow on the VLAN whose tag a device took out of the bytes.
+    #[inline]
+    #[must_use]
+    pub const fn on_device_vlan(mut self, vlan_id: u16) -> Self {
+        self.words[4] ^= (0x8000 | vlan_id as u64) << 48;
+        self
+    }
+
+    /// Whether both keys have the same addresses and VLANs, whatever the ports.
+    #[inline]
+    #[must_use]
+    pub fn has_addresses_of(&self, other: &Self) -> bool {
+        self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
+    }
+
+    /// The sender's address.
+    #[must_use]
+    pub fn source(&self) -> IpAddr {
+        Self::address(self.words[0], self.words[1])
+    }
+
+    /// The receiver's address.
+    #[must_use]
+    pub fn destination(&self) -> IpAddr {
+        Self::address(self.words[2], self.words[3])
+    }
+
+    /// The sender's port; 0 when unknown.
+    #[must_use]
+    pub const fn source_port(&self) -> u16 {
+        (self.words[4] >> 16) as u16
+    }
+
+    /// The receiver's port; 0 when unknown.
+    #[must_use]
+    pub const fn destination_port(&self) -> u16 {
+        self.words[4] as u16
+    }
+
+    fn address(high: u64, low: u64) -> IpAddr {
+        let mut octets = [0; 16];
+        octets[..8].copy_from_slice(&high.to_ne_bytes());
+        octets[8..].copy_from_slice(&low.to_ne_bytes());
+        Ipv6Addr::from(octets).to_canonical()
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, destination) = (self.source(), self.destination());
+        write!(f, "{source}:{} > {destination}:{}", self.source_port(), self.destination_port())
+    }
+}
+
+/// Hashes flow keys under a secret seed, so that nobody outside can aim collisions at a table.
+///
+/// Folded 64 × 64 → 128-bit multiplications of seeded words: about 3 ns. Not a cryptographic
+/// hash: tables must bound their work also when it is broken.
+#[derive(Clone, Copy)]
+pub struct FlowHasher {
+    seeds: [u64; 6],
+}
+
+impl FlowHasher {
+    /// A hasher; equal seeds hash alike.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        let mut seeds = [0; 6];
+        let mut state = seed;
+        let mut index = 0;
+        while index < seeds.len() {
+            // SplitMix64 (Steele, Lea, Flood 2014): spreads any seed over all words.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = state;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            seeds[index] = mixed ^ (mixed >> 31);
+            index += 1;
+        }
+        Self { seeds }
+    }
+
+    /// The hash of `key`.
+    #[inline]
+    #[must_use]
+    pub const fn hash(&self, key: &FlowKey) -> FlowHash {
+        let [a, b, c, d, e] = key.words;
+        let [s0, s1, s2, s3, s4, s5] = self.seeds;
+        let high = fold(a ^ s0, c ^ s1);
+        let low = fold(b ^ s2, d ^ s3);
+        FlowHash(fold(e ^ s4, high ^ low.rotate_left(32) ^ s5))
+    }
+}
+
+impl fmt::Debug for FlowHasher {
+    /// Says nothing of the seed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FlowHasher")
+    }
+}
+
+/// A seeded hash of a flow key; all bits are usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowHash(pub u64);
+
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}

@@ -1,0 +1,84 @@
+//! IPv4 (RFC 791).
+
+use crate::parse::{Ip, IpVersion, Malformed};
+
+pub(crate) const MIN_HEADER_BYTES: usize = 20;
+
+/// An IPv4 header and what it says of the packet.
+pub(crate) struct Ipv4View {
+    pub(crate) ip: Ip,
+    pub(crate) addresses: [u8; 8],
+    pub(crate) protocol: u8,
+    /// Header length, in bytes.
+    pub(crate) header: usize,
+    /// Length of the packet, in bytes; `Err` when it cannot be true.
+    pub(crate) total: Result<usize, Malformed>,
+    pub(crate) is_fragment: bool,
+}
+
+/// Reads the header of `packet`, which starts at its first byte.
+#[inline]
+pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
+    let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
+    let header = usize::from(fixed[0] & 0x0f) * 4;
+    if fixed[0] >> 4 != 4 {
+        return Err(Malformed::Version);
+    }
+    let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let has_options = header != MIN_HEADER_BYTES;
+    let ip = Ip {
+        version: IpVersion::V4,
+        traffic_class: fixed[1],
+        hop_limit: fixed[8],
+        flow_label: 0,
+        id: u16::from_be_bytes([fixed[4], fixed[5]]),
+        dont_fragment: fragment & 0x4000 != 0,
+        reserved_bit: fragment & 0x8000 != 0,
+        has_options,
+        checksum_ok: if has_options { options_ok(packet, header) } else { fixed_ok(fixed) },
+    };
+    Ok(Ipv4View {
+        ip,
+        addresses: [
+            fixed[12], fixed[13], fixed[14], fixed[15], fixed[16], fixed[17], fixed[18], fixed[19],
+        ],
+        protocol: fixed[9],
+        header,
+        total: check_lengths(packet.len(), header, total),
+        is_fragment: fragment & 0x3fff != 0,
+    })
+}
+
+#[inline]
+const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize, Malformed> {
+    if header < MIN_HEADER_BYTES || total < header {
+        Err(Malformed::Length)
+    } else if total > have {
+        Err(Malformed::Truncated)
+    } else {
+        Ok(total)
+    }
+}
+
+/// Whether the checksum of a header without options is right (RFC 1071): the sum of its ten
+/// words, itself included, is all ones. The sum does not depend on byte order.
+#[inline]
+fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
+    let (words, _) = header.as_chunks::<4>();
+    let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    sum == 0xffff
+}
+
+#[cold]
+fn options_ok(packet: &[u8], header: usize) -> bool {
+    let Some(bytes) = packet.get(..header) else { return false };
+    let (words, _) = bytes.as_chunks::<2>();
+    let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    let sum = (sum >> 16) + (sum & 0xffff);
+    (sum >> 16) + (sum & 0xffff) == 0xffff
+}

@@ -1,0 +1,89 @@
+//! IPv6 and its extension headers (RFC 8200).
+
+use crate::parse::{Ip, IpVersion, Malformed};
+
+pub(crate) const HEADER_BYTES: usize = 40;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+/// More extension headers than any real packet has; bounds the walk.
+const MAX_EXTENSIONS: usize = 8;
+
+/// An IPv6 header, its extension headers walked.
+pub(crate) struct Ipv6View<'a> {
+    pub(crate) ip: Ip,
+    pub(crate) addresses: &'a [u8; 32],
+    pub(crate) protocol: u8,
+    /// Length of the header and its extensions, in bytes.
+    pub(crate) header: usize,
+    /// Length of the packet, in bytes; `Err` when it cannot be true.
+    pub(crate) total: Result<usize, Malformed>,
+    pub(crate) is_fragment: bool,
+}
+
+/// Reads the headers of `packet`, which starts at its first byte.
+#[inline]
+pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
+    let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
+    if fixed[0] >> 4 != 6 {
+        return Err(Malformed::Version);
+    }
+    let first = u32::from_be_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
+    let total = HEADER_BYTES + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+    let addresses = fixed.last_chunk().ok_or(Malformed::Truncated)?;
+    let view = Ipv6View {
+        ip: Ip {
+            version: IpVersion::V6,
+            traffic_class: (first >> 20) as u8,
+            hop_limit: fixed[7],
+            flow_label: first & 0x000f_ffff,
+            id: 0,
+            dont_fragment: true,
+            reserved_bit: false,
+            has_options: false,
+            checksum_ok: true,
+        },
+        addresses,
+        protocol: fixed[6],
+        header: HEADER_BYTES,
+        total: if total > packet.len() { Err(Malformed::Truncated) } else { Ok(total) },
+        is_fragment: false,
+    };
+    Ok(if is_extension(view.protocol) { walk(packet, view) } else { view })
+}
+
+/// Follows the chain of extension headers. One that runs over the packet's end makes the length
+/// a lie; a fragment header ends the walk.
+#[cold]
+fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
+    view.ip.has_options = true;
+    for _ in 0..MAX_EXTENSIONS {
+        if !is_extension(view.protocol) {
+            return view;
+        }
+        let Some([next, length]) = packet.get(view.header..view.header + 2) else {
+            view.total = Err(Malformed::Length);
+            return view;
+        };
+        let bytes = match view.protocol {
+            FRAGMENT => {
+                view.is_fragment = true;
+                return view;
+            }
+            AUTHENTICATION => (usize::from(*length) + 2) * 4,
+            _ => (usize::from(*length) + 1) * 8,
+        };
+        view.protocol = *next;
+        view.header += bytes;
+    }
+    view.total = Err(Malformed::Length);
+    view
+}
+
+#[inline]
+const fn is_extension(protocol: u8) -> bool {
+    matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
+}

@@ -1,0 +1,34 @@
+//! Bytes to headers and back.
+//!
+//! * [`parse`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
+//!   where IPv4 and IPv6 have met. Nothing above reads a header twice.
+//! * [`checksum`] is the Internet checksum: portable and SIMD, verified, combined, updated.
+//! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
+//! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
+//! * [`build`] writes headers.
+//!
+//! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does
+//! input or output. Unsafe code stands in [`arch`] alone.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod arch;
+pub mod build;
+pub mod checksum;
+mod ethernet;
+mod flow;
+mod ipv4;
+mod ipv6;
+mod parse;
+mod seq;
+pub mod tcp;
+mod udp;
+
+pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, VlanStack};
+pub use flow::{FlowHash, FlowHasher, FlowKey};
+pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};
+pub use seq::SeqNumber;
+pub use tcp::{TcpFlags, TcpSegment};
+pub use udp::UdpDatagram;

@@ -1,0 +1,223 @@
+//! One pass over a frame's headers.
+
+use crate::ethernet::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VlanStack};
+use crate::{FlowKey, TcpSegment, UdpDatagram, ipv4, ipv6, tcp, udp};
+
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+
+/// A frame's headers, read once. IPv4 and IPv6 meet here; everything above asks this view.
+///
+/// Offsets are in bytes from the frame's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// Which flow it belongs to; ports are 0 when the packet shows none.
+    pub key: FlowKey,
+    /// Where the IP header begins.
+    pub network: u32,
+    /// Where the transport header begins.
+    pub transport_at: u32,
+    /// Where the payload begins.
+    pub payload: u32,
+    /// Where the packet ends by its own length; what follows is padding.
+    pub end: u32,
+    /// VLAN tags that stand in the bytes.
+    pub vlans: VlanStack,
+    /// What the IP header says.
+    pub ip: Ip,
+    /// What the transport header says.
+    pub transport: Transport,
+}
+
+impl Parsed {
+    /// Payload bytes, padding left out.
+    #[inline]
+    #[must_use]
+    pub const fn payload_bytes(&self) -> u32 {
+        self.end - self.payload
+    }
+}
+
+/// The IP header's fields that matter above, for both versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip {
+    /// Which version.
+    pub version: IpVersion,
+    /// Type of service (v4) or traffic class (v6), the ECN bits included.
+    pub traffic_class: u8,
+    /// Time to live (v4) or hop limit (v6).
+    pub hop_limit: u8,
+    /// Flow label (v6); 0 for v4.
+    pub flow_label: u32,
+    /// Identification (v4); 0 for v6.
+    pub id: u16,
+    /// The DF bit; always set for v6.
+    pub dont_fragment: bool,
+    /// The reserved bit beside it (v4).
+    pub reserved_bit: bool,
+    /// Whether there are options (v4) or extension headers (v6).
+    pub has_options: bool,
+    /// Whether the header checksum is right; v6 has none and is always right.
+    pub checksum_ok: bool,
+}
+
+/// The version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IpVersion {
+    /// RFC 791.
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+/// What an IP packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP segment.
+    Tcp(TcpSegment),
+    /// A UDP datagram.
+    Udp(UdpDatagram),
+    /// A fragment, the first one included: its transport header is not to be trusted.
+    Fragment,
+    /// Another protocol, by its number.
+    Other(u8),
+}
+
+/// A frame that has no [`Parsed`] view, and as much of its flow as could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unparsed {
+    /// Why not.
+    pub why: Malformed,
+    /// Addresses and VLANs (ports 0), when the IP header gave them: order within the flow still
+    /// has to be kept.
+    pub addresses: Option<FlowKey>,
+}
+
+/// Why a frame's headers cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Malformed {
+    /// Not IP at all (ARP and the like): nothing is wrong with it.
+    NotIp,
+    /// The frame ends before its headers or its packet do.
+    Truncated,
+    /// The IP version is not what the link layer said, or not 4 or 6.
+    Version,
+    /// A length field contradicts another or the frame.
+    Length,
+}
+
+impl From<Malformed> for Unparsed {
+    #[inline]
+    fn from(why: Malformed) -> Self {
+        Self { why, addresses: None }
+    }
+}
+
+/// Reads an Ethernet frame with up to two VLAN tags.
+///
+/// # Errors
+/// [`Unparsed`] when it is not IP or its lengths cannot be true; never panics. Does not
+/// allocate; reads headers only.
+#[inline]
+pub fn parse(frame: &[u8]) -> Result<Parsed, Unparsed> {
+    let link = ethernet::read(frame)?;
+    match link.ethertype {
+        ETHERTYPE_IPV4 => parse_v4(frame, link.network, link.vlans),
+        ETHERTYPE_IPV6 => parse_v6(frame, link.network, link.vlans),
+        _ => Err(Malformed::NotIp.into()),
+    }
+}
+
+/// Reads a packet that begins with its IP header.
+///
+/// # Errors
+/// As [`parse`].
+#[inline]
+pub fn parse_ip(packet: &[u8]) -> Result<Parsed, Unparsed> {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => parse_v4(packet, 0, VlanStack::default()),
+        Some(6) => parse_v6(packet, 0, VlanStack::default()),
+        Some(_) => Err(Malformed::Version.into()),
+        None => Err(Malformed::Truncated.into()),
+    }
+}
+
+#[inline]
+fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
+    let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
+    let view = ipv4::read(packet)?;
+    let body = Body {
+        network,
+        header: view.header,
+        total: view.total,
+        protocol: view.protocol,
+        is_fragment: view.is_fragment,
+    };
+    body.read(frame, vlans, view.ip, |ports| FlowKey::v4(view.addresses, ports, vlans.key()))
+}
+
+#[inline]
+fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
+    let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
+    let view = ipv6::read(packet)?;
+    let body = Body {
+        network,
+        header: view.header,
+        total: view.total,
+        protocol: view.protocol,
+        is_fragment: view.is_fragment,
+    };
+    body.read(frame, vlans, view.ip, |ports| FlowKey::v6(view.addresses, ports, vlans.key()))
+}
+
+/// The part of a packet after its IP header, which both versions share.
+struct Body {
+    network: usize,
+    header: usize,
+    total: Result<usize, Malformed>,
+    protocol: u8,
+    is_fragment: bool,
+}
+
+impl Body {
+    #[inline(always)]
+    fn read(
+        self,
+        frame: &[u8],
+        vlans: VlanStack,
+        ip: Ip,
+        key: impl Fn([u8; 4]) -> FlowKey,
+    ) -> Result<Parsed, Unparsed> {
+        let unparsed = |why| Unparsed { why, addresses: Some(key([0; 4])) };
+        let end = self.network + self.total.map_err(unparsed)?;
+        let transport_at = self.network + self.header;
+        let segment = frame.get(transport_at..end).ok_or_else(|| unparsed(Malformed::Length))?;
+        let (transport, header) = self.transport(segment).map_err(unparsed)?;
+        let ports = match (&transport, segment) {
+            (Transport::Tcp(_) | Transport::Udp(_), [a, b, c, d, ..]) => [*a, *b, *c, *d],
+            _ => [0; 4],
+        };
+        Ok(Parsed {
+            key: key(ports),
+            network: self.network as u32,
+            transport_at: transport_at as u32,
+            payload: (transport_at + header) as u32,
+            end: end as u32,
+            vlans,
+            ip,
+            transport,
+        })
+    }
+
+    #[inline(always)]
+    fn transport(&self, segment: &[u8]) -> Result<(Transport, usize), Malformed> {
+        if self.is_fragment {
+            return Ok((Transport::Fragment, 0));
+        }
+        match self.protocol {
+            PROTOCOL_TCP => tcp::read(segment).map(|(tcp, header)| (Transport::Tcp(tcp), header)),
+            PROTOCOL_UDP => udp::read(segment).map(|(udp, header)| (Transport::Udp(udp), header)),
+            other => Ok((Transport::Other(other), 0)),
+        }
+    }
+}

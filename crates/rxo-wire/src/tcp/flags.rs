@@ -1,0 +1,96 @@
+//! Control bits.
+
+use core::fmt;
+use core::ops::BitOr;
+
+/// The twelve bits between data offset and window: control bits and the reserved ones.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TcpFlags(u16);
+
+impl TcpFlags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x001);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x002);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x004);
+    /// Push.
+    pub const PSH: Self = Self(0x008);
+    /// The acknowledgement field is significant.
+    pub const ACK: Self = Self(0x010);
+    /// The urgent pointer is significant.
+    pub const URG: Self = Self(0x020);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Self = Self(0x040);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Self = Self(0x080);
+    /// Accurate ECN, formerly the nonce sum (RFC 9768).
+    pub const AE: Self = Self(0x100);
+    /// The three bits that are still reserved.
+    pub const RESERVED: Self = Self(0xe00);
+
+    /// The flags in the two bytes that hold them; the data offset is left out.
+    #[inline]
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & 0x0fff)
+    }
+
+    /// The bits.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Whether all of `other` are set.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any of `other` is set.
+    #[inline]
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These flags without those of `other`.
+    #[inline]
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Both together; what `|` does, in constants too.
+    #[inline]
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOr for TcpFlags {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+impl fmt::Debug for TcpFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.0 >> bit & 1 != 0 {
+                write!(f, "{separator}{name}")?;
+                separator = "|";
+            }
+        }
+        if self.0 >> 9 != 0 { write!(f, "{separator}reserved") } else { Ok(()) }
+    }
+}

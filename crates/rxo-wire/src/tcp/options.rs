@@ -1,0 +1,157 @@
+//! Options (RFC 9293 section 3.1, RFC 7323, RFC 2018).
+
+/// Which options a header has, as far as coalescing asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionLayout {
+    /// None.
+    None,
+    /// Two no-operations and the timestamp: what nearly every stack sends (RFC 7323, appendix A).
+    AlignedTimestamp,
+    /// The timestamp and padding in some other arrangement.
+    Timestamp,
+    /// Something else as well, or only something else.
+    Other,
+    /// A length runs over the header's end.
+    Malformed,
+}
+
+/// The timestamp option (RFC 7323, section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamp {
+    /// TSval.
+    pub value: u32,
+    /// TSecr.
+    pub echo: u32,
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpOption<'a> {
+    /// What it is.
+    pub kind: OptionKind,
+    /// Its bytes after kind and length.
+    pub data: &'a [u8],
+}
+
+/// An option's kind, by its registered number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// 1: padding between options.
+    NoOperation,
+    /// 2: maximum segment size.
+    MaximumSegmentSize,
+    /// 3: window scale.
+    WindowScale,
+    /// 4: selective acknowledgement permitted.
+    SackPermitted,
+    /// 5: selective acknowledgement.
+    Sack,
+    /// 8: timestamp.
+    Timestamp,
+    /// Any other.
+    Unknown(u8),
+}
+
+impl OptionKind {
+    const fn from_number(number: u8) -> Self {
+        match number {
+            1 => Self::NoOperation,
+            2 => Self::MaximumSegmentSize,
+            3 => Self::WindowScale,
+            4 => Self::SackPermitted,
+            5 => Self::Sack,
+            8 => Self::Timestamp,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// Reads options one after the other; ends at an end-of-list option, at the end, or after an
+/// `Err` for a length that cannot be true.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+/// An option's length runs over the header's end or is below 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadOption;
+
+impl<'a> Options<'a> {
+    /// The options in `bytes`, the part of a header after its first 20 bytes.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<TcpOption<'a>, BadOption>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&number, after) = self.rest.split_first()?;
+        if number == 0 {
+            self.rest = &[];
+            return None;
+        }
+        if number == 1 {
+            self.rest = after;
+            return Some(Ok(TcpOption { kind: OptionKind::NoOperation, data: &[] }));
+        }
+        let length = after.first().map_or(0, |length| usize::from(*length));
+        let Some(data) = self.rest.get(2..length) else {
+            self.rest = &[];
+            return Some(Err(BadOption));
+        };
+        self.rest = &self.rest[length..];
+        Some(Ok(TcpOption { kind: OptionKind::from_number(number), data }))
+    }
+}
+
+const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
+
+/// Says which options `bytes` holds, and the timestamp among them.
+#[inline]
+pub(crate) fn classify(bytes: &[u8]) -> (OptionLayout, Timestamp) {
+    if bytes.is_empty() {
+        return (OptionLayout::None, Timestamp::default());
+    }
+    if let Ok(aligned) = <&[u8; 12]>::try_from(bytes)
+        && aligned[..4] == ALIGNED_TIMESTAMP
+    {
+        return (OptionLayout::AlignedTimestamp, timestamp(&aligned[4..]));
+    }
+    classify_any(bytes)
+}
+
+#[cold]
+fn classify_any(bytes: &[u8]) -> (OptionLayout, Timestamp) {
+    let mut found = Timestamp::default();
+    let mut layout = OptionLayout::None;
+    for option in Options::new(bytes) {
+        match option {
+            Err(BadOption) => return (OptionLayout::Malformed, Timestamp::default()),
+            Ok(TcpOption { kind: OptionKind::NoOperation, .. }) => {}
+            Ok(TcpOption { kind: OptionKind::Timestamp, data })
+                if data.len() == 8 && layout == OptionLayout::None =>
+            {
+                layout = OptionLayout::Timestamp;
+                found = timestamp(data);
+            }
+            Ok(_) => layout = OptionLayout::Other,
+        }
+    }
+    match layout {
+        // Padding alone is still an option field that a peer's stack chose to send.
+        OptionLayout::None => (OptionLayout::Other, found),
+        layout => (layout, found),
+    }
+}
+
+#[inline]
+fn timestamp(data: &[u8]) -> Timestamp {
+    let word = |at: usize| {
+        data.get(at..at + 4).and_then(|b| b.first_chunk().copied()).map_or(0, u32::from_be_bytes)
+    };
+    Timestamp { value: word(0), echo: word(4) }
+}
