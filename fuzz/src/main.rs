@@ -1,2 +1,0 @@
-//! (in preparation)
-fn main() {}
