@@ -1,1 +1,23 @@
-//! (in preparation)
+//! Packets, traffic and oracles for tests, benches and fuzzing.
+//!
+//! It is separate, and imported by tests alone, so that what checks the engine shares no code with
+//! it: this crate writes its own headers, reads its own headers, and sums its own checksums, the
+//! slow and obvious way. From the bottom up:
+//!
+//! * [`naive`] reads and sums one byte after the other.
+//! * [`Packet`] is the packet language of the tests: `seg().seq(1).len(100).psh()`.
+//! * [`workload`](mod@workload) is the traffic that speed is measured with, deterministic from a seed.
+//!
+//! Contract: same input, same output; no clock, no input or output. Everything allocates freely,
+//! and misuse by a test panics.
+
+pub mod naive;
+mod packet;
+mod payload;
+mod random;
+pub mod workload;
+
+pub use packet::{Packet, arp, seg, udp};
+pub use payload::stream_byte;
+pub use random::Random;
+pub use workload::{Traffic, Workload, workload};

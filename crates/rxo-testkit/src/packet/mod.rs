@@ -1,0 +1,121 @@
+//! The packet language of the tests.
+//!
+//! A [`Packet`] is a whole frame in the making: every field has a default that makes a plain data
+//! segment, every setter changes one thing, and [`Packet::bytes`] writes it all with right lengths
+//! and checksums unless a setter asked for wrong ones.
+
+mod encode;
+mod ip;
+mod link;
+mod tcp;
+
+use rxo_frame::{ChecksumStatus, Gso, LinkKind};
+
+/// A frame in the making.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub(crate) link: LinkKind,
+    /// Tag protocol identifier and control information, outer first.
+    pub(crate) tags: Vec<(u16, u16)>,
+    /// What the frame is filled up with to `pad_to` bytes.
+    pub(crate) padding: u8,
+    pub(crate) pad_to: usize,
+    /// Bytes cut from the end of the finished frame.
+    pub(crate) cut: usize,
+    pub(crate) body: Body,
+    pub(crate) v6: bool,
+    pub(crate) host: u32,
+    pub(crate) ports: (u16, u16),
+    pub(crate) hop_limit: u8,
+    pub(crate) traffic_class: u8,
+    pub(crate) flow_label: u32,
+    pub(crate) id: u16,
+    pub(crate) dont_fragment: bool,
+    pub(crate) reserved_bit: bool,
+    pub(crate) ip_options: Vec<u8>,
+    /// Extension headers: kind and everything after its first two bytes.
+    pub(crate) extensions: Vec<(u8, Vec<u8>)>,
+    /// Offset in 8-byte units, and whether more fragments follow.
+    pub(crate) fragment: Option<(u16, bool)>,
+    /// Added to the IP length field, to make it lie.
+    pub(crate) length_lie: i32,
+    /// Added to the IP header length in words (v4), to make it lie.
+    pub(crate) header_lie: i8,
+    /// Added to the TCP data offset in words, to make it lie.
+    pub(crate) offset_lie: i8,
+    pub(crate) ip_checksum_error: u16,
+    pub(crate) checksum_error: u16,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    pub(crate) flags: u16,
+    pub(crate) window: u16,
+    pub(crate) urgent: u16,
+    pub(crate) tcp_options: Vec<u8>,
+    pub(crate) stream: u32,
+    pub(crate) len: usize,
+    pub(crate) status: ChecksumStatus,
+    pub(crate) gso: Option<Gso>,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Tcp,
+    Udp,
+    Arp,
+}
+
+pub(crate) const ACK: u16 = 0x010;
+
+/// A TCP data segment: IPv4, flow 0, SEQ 100, 100 bytes, ACK 100, window 65,535, TTL 8, DF, ID 0,
+/// no options.
+#[must_use]
+pub fn seg() -> Packet {
+    Packet {
+        link: LinkKind::Ethernet,
+        tags: Vec::new(),
+        padding: 0,
+        pad_to: 0,
+        cut: 0,
+        body: Body::Tcp,
+        v6: false,
+        host: 0,
+        ports: (1000, 443),
+        hop_limit: 8,
+        traffic_class: 0,
+        flow_label: 0,
+        id: 0,
+        dont_fragment: true,
+        reserved_bit: false,
+        ip_options: Vec::new(),
+        extensions: Vec::new(),
+        fragment: None,
+        length_lie: 0,
+        header_lie: 0,
+        offset_lie: 0,
+        ip_checksum_error: 0,
+        checksum_error: 0,
+        seq: 100,
+        ack: 100,
+        flags: ACK,
+        window: 65_535,
+        urgent: 0,
+        tcp_options: Vec::new(),
+        stream: 0,
+        len: 100,
+        status: ChecksumStatus::Unknown,
+        gso: None,
+    }
+}
+
+/// A UDP datagram, otherwise as [`seg`].
+#[must_use]
+pub fn udp() -> Packet {
+    Packet { body: Body::Udp, ..seg() }
+}
+
+/// An ARP request.
+#[must_use]
+pub fn arp() -> Packet {
+    Packet { body: Body::Arp, ..seg() }
+}

@@ -1,0 +1,89 @@
+//! Which flow sends what, in which order.
+
+use super::Workload;
+use crate::Random;
+
+/// One packet to come: who sends it and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) flow: u32,
+    pub(super) what: What,
+}
+
+/// What a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Data,
+    DataV6,
+    PureAck,
+    /// A packet that no policy coalesces, by number of the reason.
+    Bypass(u32),
+    /// The packet after the next of the flow comes first: both halves of a swap.
+    Ahead,
+    Behind,
+}
+
+/// The share of W6's packets that change places, in percent.
+const SWAPPED_PERCENT: u64 = 5;
+/// Keeps the flows of the parts of a mix apart.
+const PART_STRIDE: u32 = 20_000;
+
+pub(super) fn plan(kind: Workload, packets: usize, random: &mut Random) -> Vec<Turn> {
+    match kind {
+        Workload::W6 => swapped(packets, random),
+        Workload::Mixed => mixed(packets, random),
+        _ => (0..packets).map(|index| turn(kind, index as u32, random)).collect(),
+    }
+}
+
+/// Packet `index` of a workload in which no packet depends on the one before.
+fn turn(kind: Workload, index: u32, random: &mut Random) -> Turn {
+    let data = |flow| Turn { flow, what: What::Data };
+    match kind {
+        Workload::W1 | Workload::W6 | Workload::Mixed => data(0),
+        Workload::W2 => data(index % 16),
+        Workload::W3 => data(index / 4 % 16),
+        Workload::W4 => data(random.below(400) as u32),
+        Workload::W5 => data(random.below(10_000) as u32),
+        Workload::W7 if index.is_multiple_of(2) => data(16),
+        Workload::W7 => Turn { flow: index / 2 % 16, what: What::PureAck },
+        Workload::W8 => Turn { flow: index % 16, what: What::PureAck },
+        Workload::W9 => Turn { flow: index / 4 % 16, what: What::DataV6 },
+        Workload::BadCase => Turn { flow: index % 16, what: What::Bypass(index) },
+        Workload::ManyFlows(flows) => data(random.below(u64::from(flows.max(1))) as u32),
+    }
+}
+
+/// One flow; of every hundred packets five have changed places with a neighbour.
+fn swapped(packets: usize, random: &mut Random) -> Vec<Turn> {
+    let mut turns = Vec::with_capacity(packets + 1);
+    while turns.len() < packets {
+        // A swap moves two packets, so half as many starts make the share.
+        if random.below(200) < SWAPPED_PERCENT && turns.len() + 2 <= packets {
+            turns.push(Turn { flow: 0, what: What::Ahead });
+            turns.push(Turn { flow: 0, what: What::Behind });
+        } else {
+            turns.push(Turn { flow: 0, what: What::Data });
+        }
+    }
+    turns
+}
+
+fn mixed(packets: usize, random: &mut Random) -> Vec<Turn> {
+    let mut parts: Vec<_> = Workload::COMPARED
+        .iter()
+        .zip(0..)
+        .map(|(kind, part): (_, u32)| {
+            let turns = plan(*kind, packets, random).into_iter();
+            turns.map(move |turn| Turn { flow: turn.flow + part * PART_STRIDE, ..turn })
+        })
+        .collect();
+    let mut turns = Vec::with_capacity(packets + 8);
+    while turns.len() < packets {
+        let part = random.below(parts.len() as u64) as usize;
+        let stretch = 1 + random.below(8) as usize;
+        turns.extend(parts[part].by_ref().take(stretch));
+    }
+    turns.truncate(packets);
+    turns
+}
