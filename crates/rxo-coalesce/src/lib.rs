@@ -1,1 +1,75 @@
-//! The receive engine (in preparation).
+//! The receive engine: what may be coalesced, and coalescing it.
+//!
+//! A batch of frames goes in; deliveries come out, fewer than the frames: single frames untouched,
+//! and [`Aggregate`]s, which are a merged header and the original frames behind it. The path of a
+//! frame, in the order of the modules:
+//!
+//! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
+//! * `candidate`: may this frame be coalesced at all? Static rules, one answer with a reason.
+//! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
+//! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
+//! * `store`: the frames held, and the aggregates made of them; nothing is copied.
+//! * `merge`: the header of an aggregate, its checksum in three forms.
+//! * `engine`: applies verdicts, and the shortcut for a segment that only continues the last.
+//! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
+//!
+//! # Contract
+//! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates.
+//! Nothing panics, whatever the bytes. Within a flow nothing is reordered; nothing is dropped.
+//! The same input gives the same output.
+//!
+//! # Examples
+//! ```
+//! use rxo_coalesce::{Config, Delivery, Engine, Policy};
+//! use rxo_frame::{Frame, Instant};
+//!
+//! let mut engine = Engine::<Vec<u8>>::new(Config::new(Policy::linux_gro()))?;
+//! let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
+//! engine.poll(&mut batch, Instant::ZERO, |deliveries| {
+//!     for delivery in deliveries.iter() {
+//!         match delivery {
+//!             Delivery::Frame(frame) => println!("{} bytes as they came", frame.bytes().len()),
+//!             Delivery::Aggregate(many) => println!("{} segments", many.segment_count()),
+//!         }
+//!     }
+//! });
+//! # Ok::<(), rxo_coalesce::ConfigError>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+
+mod aggregate;
+mod candidate;
+mod config;
+mod counters;
+mod delivery;
+mod engine;
+mod held;
+mod histogram;
+mod image;
+mod merge;
+mod policy;
+mod reason;
+mod record;
+mod store;
+mod table;
+mod verdict;
+
+pub use aggregate::Aggregate;
+pub use candidate::{Candidate, candidate};
+pub use config::{Config, ConfigError};
+pub use counters::Counters;
+pub use delivery::{Deliveries, Delivery, IntoFrames, Taken};
+pub use engine::Engine;
+pub use held::{Held, IdPattern};
+pub use histogram::Histogram;
+pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
+pub use policy::{
+    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, SettingError, UnknownPolicy,
+    WindowRule,
+};
+pub use reason::{BypassReason, FlushReason};
+pub use record::SegmentRecord;
+pub use store::ChainFrames;
+pub use verdict::{Verdict, verdict};

@@ -3,6 +3,8 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
+use crate::checksum::Sum;
+
 /// One direction of a connection: addresses, ports and VLANs. 40 bytes, compared as five words.
 ///
 /// IPv4 addresses are kept as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2). A key whose ports
@@ -62,6 +64,20 @@ impl FlowKey {
     #[must_use]
     pub fn has_addresses_of(&self, other: &Self) -> bool {
         self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
+    }
+
+    /// The sum of both addresses' 16-bit words: their part of a pseudo-header. An IPv4 address
+    /// counts as itself, not as its mapped form.
+    #[inline]
+    #[must_use]
+    pub fn address_sum(&self) -> Sum {
+        let word = |word: u64| {
+            let word = u64::from_be_bytes(word.to_ne_bytes());
+            Sum::of_words([(word >> 32) as u32, word as u32])
+        };
+        let [a, b, c, d, _] = self.words;
+        // The mapped prefix, 0xffff, is zero in one's complement: it may be summed as it is.
+        word(a) + word(b) + word(c) + word(d)
     }
 
     /// The sender's address.

@@ -1,0 +1,216 @@
+//! An aggregate as its receiver sees it: a merged header, the payloads behind it, and everything
+//! that the header cannot say.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
+use rxo_wire::tcp::OptionLayout;
+use rxo_wire::{FlowKey, IpVersion};
+
+use crate::held::{Held, IdPattern};
+use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES};
+use crate::record::SegmentRecord;
+use crate::store::{ChainFrames, Store};
+use crate::{Delivery, FlushReason};
+
+/// Several segments in one. A cheap view; the frames stay where they are.
+#[derive(Debug)]
+pub struct Aggregate<'a, B> {
+    store: &'a Store<B>,
+    held: &'a Held,
+    index: u16,
+}
+
+impl<B> Clone for Aggregate<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Aggregate<'_, B> {}
+
+impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
+    #[inline]
+    pub(crate) fn new(store: &'a Store<B>, index: u16) -> Self {
+        Self { store, held: &store.held[usize::from(index)], index }
+    }
+
+    /// Link, network and transport header of the merged packet, checksums in the engine's form.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> &'a [u8] {
+        self.store.headers[usize::from(self.index)].bytes()
+    }
+
+    /// Writes the same header with its TCP checksum in another form and returns its length in
+    /// bytes. With [`ChecksumForm::Complete`] it reads every segment's header, no payload.
+    #[must_use]
+    pub fn write_header(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
+        merge::write(self.held, form, self.frames(), to)
+    }
+
+    /// How many segments.
+    #[inline]
+    #[must_use]
+    pub const fn segment_count(&self) -> usize {
+        self.held.segments as usize
+    }
+
+    /// Payload bytes of every segment but the last, which may be shorter; with a policy that
+    /// allows any sizes, those of the longest.
+    #[inline]
+    #[must_use]
+    pub const fn gso_size(&self) -> u16 {
+        self.held.gso_size as u16
+    }
+
+    /// All payloads together, in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn payload_bytes(&self) -> u32 {
+        self.held.payload_bytes
+    }
+
+    /// When the first segment arrived.
+    #[must_use]
+    pub const fn first_arrival(&self) -> Instant {
+        self.held.first_arrival
+    }
+
+    /// When the last segment arrived.
+    #[must_use]
+    pub fn last_arrival(&self) -> Instant {
+        self.store.frame(self.held.chain.tail).arrived_at
+    }
+
+    /// The flow.
+    #[must_use]
+    pub const fn flow_key(&self) -> FlowKey {
+        self.held.key
+    }
+
+    /// Why it was delivered when it was.
+    #[must_use]
+    pub const fn flush_reason(&self) -> FlushReason {
+        self.held.reason
+    }
+
+    /// How the IPv4 identification runs; needed to cut the aggregate into its packets again.
+    #[must_use]
+    pub const fn id_pattern(&self) -> IdPattern {
+        self.held.id_pattern
+    }
+
+    /// Where the IP header begins, in bytes from the first link-layer byte.
+    #[must_use]
+    pub const fn network_at(&self) -> usize {
+        self.held.network as usize
+    }
+
+    /// Where the TCP header begins, likewise.
+    #[must_use]
+    pub const fn transport_at(&self) -> usize {
+        self.held.transport as usize
+    }
+
+    /// The original frames, in order.
+    #[inline]
+    pub fn frames(&self) -> ChainFrames<'a, B> {
+        self.store.chain(self.held.chain)
+    }
+
+    /// The payloads, in order, padding left out.
+    #[inline]
+    pub fn payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, B> {
+        let (header, network) = (self.held.header_bytes as usize, self.held.network as usize);
+        let is_v4 = self.held.ip.version == IpVersion::V4;
+        self.frames().map(move |frame| {
+            let bytes = frame.bytes();
+            let end = network + merge::packet_bytes(bytes, network, is_v4);
+            bytes.get(header..end).unwrap_or_default()
+        })
+    }
+
+    /// What each segment said that the merged header may not say, in order.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
+        let transport = self.held.transport as usize;
+        let has_timestamp = self.held.last.options == OptionLayout::AlignedTimestamp;
+        self.frames().zip(self.payloads()).map(move |(frame, payload)| {
+            let header = frame.bytes().get(transport..).unwrap_or_default();
+            SegmentRecord::read(header, has_timestamp, payload.len() as u32, frame.arrived_at)
+        })
+    }
+
+    fn gso(&self) -> Option<Gso> {
+        let kind = match self.held.ip.version {
+            IpVersion::V4 => GsoKind::TcpV4,
+            IpVersion::V6 => GsoKind::TcpV6,
+        };
+        // CWR is never merged, so no segment needs its special handling.
+        NonZeroU16::new(self.gso_size()).map(|size| Gso { kind, ecn: false, size })
+    }
+
+    fn checksum(&self) -> ChecksumStatus {
+        match self.store.headers[usize::from(self.index)].form() {
+            ChecksumForm::PseudoHeader => {
+                ChecksumStatus::Partial { start: self.held.transport as u16, offset: 16 }
+            }
+            ChecksumForm::Complete | ChecksumForm::Verified => ChecksumStatus::Verified,
+        }
+    }
+}
+
+impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
+    #[inline]
+    fn offload(self) -> Offload {
+        match self {
+            Self::Frame(frame) => frame.borrowed().offload(),
+            Self::Aggregate(aggregate) => Offload {
+                checksum: aggregate.checksum(),
+                gso: aggregate.gso(),
+                header_bytes: aggregate.held.header_bytes as u16,
+            },
+        }
+    }
+
+    #[inline]
+    fn vlan(self) -> Option<VlanTag> {
+        match self {
+            Self::Frame(frame) => frame.vlan,
+            Self::Aggregate(aggregate) => aggregate.store.frame(aggregate.held.chain.head).vlan,
+        }
+    }
+
+    #[inline]
+    fn byte_len(self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.bytes().len(),
+            Self::Aggregate(aggregate) => {
+                (aggregate.held.header_bytes + aggregate.held.payload_bytes) as usize
+            }
+        }
+    }
+
+    #[inline]
+    fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
+        match self {
+            Self::Frame(frame) => visit(frame.bytes()),
+            Self::Aggregate(aggregate) => {
+                visit(aggregate.header());
+                aggregate.payloads().for_each(visit);
+            }
+        }
+    }
+
+    #[inline]
+    fn frame_count(self) -> usize {
+        match self {
+            Self::Frame(_) => 1,
+            Self::Aggregate(aggregate) => aggregate.segment_count(),
+        }
+    }
+
+    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'a [u8]>)) {
+        self.frames().for_each(|frame| visit(frame.borrowed()));
+    }
+}

@@ -1,0 +1,109 @@
+//! May this frame be coalesced at all?
+//!
+//! Static rules: they look at one frame and the policy, never at what is held. Apart from the
+//! verdict so that each reason can be tested by itself.
+
+use rxo_frame::{ChecksumStatus, VlanTag};
+use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::OptionLayout};
+
+use crate::merge::MAX_HEADER_BYTES;
+use crate::{BypassReason, FinRule, OptionRule, Policy};
+
+/// A segment that may be coalesced, if it fits what its flow holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The frame's headers.
+    pub parsed: &'a Parsed,
+    /// Its TCP header.
+    pub tcp: &'a TcpSegment,
+    /// What is known of its checksum.
+    pub checksum: ChecksumStatus,
+    /// The VLAN tag that the device took out of the frame.
+    pub vlan: Option<VlanTag>,
+}
+
+/// Flags that say nothing against coalescing by themselves.
+const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
+
+/// Judges one frame by itself and gives its TCP header. The TCP checksum is not judged here: that needs the payload.
+///
+/// # Errors
+/// The first rule that it breaks, as a reason to deliver it untouched.
+#[inline]
+pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegment, BypassReason> {
+    let tcp = match &parsed.transport {
+        Transport::Tcp(tcp) => tcp,
+        Transport::Fragment => return Err(BypassReason::Fragment),
+        Transport::Udp(_) | Transport::Other(_) => return Err(BypassReason::NotTcp),
+    };
+    if !parsed.ip.checksum_ok {
+        return Err(BypassReason::BadIpChecksum);
+    }
+    if parsed.ip.has_options || parsed.ip.reserved_bit {
+        odd_ip(parsed, policy)?;
+    }
+    if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.without(HARMLESS) != TcpFlags::default() {
+        odd_flags(parsed, tcp, policy)?;
+    }
+    if tcp.urgent != 0 {
+        return Err(BypassReason::Urg);
+    }
+    if parsed.payload == parsed.end {
+        return Err(BypassReason::PureAck);
+    }
+    options(tcp, policy)?;
+    if parsed.end - parsed.network > policy.max_bytes
+        || parsed.payload_bytes() > policy.buffer_bytes
+    {
+        return Err(BypassReason::TooLarge);
+    }
+    if !policy.coalesce {
+        return Err(BypassReason::CoalescingOff);
+    }
+    Ok(tcp)
+}
+
+#[cold]
+fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
+    if parsed.ip.reserved_bit {
+        return Err(BypassReason::ReservedBit);
+    }
+    let mergeable = parsed.ip.version == IpVersion::V6
+        && policy.extension_headers
+        && parsed.payload as usize <= MAX_HEADER_BYTES;
+    if mergeable { Ok(()) } else { Err(BypassReason::IpOptions) }
+}
+
+/// Flags other than ACK and PSH. ECE and AE may be merged with their equals; the verdict compares
+/// them.
+#[cold]
+fn odd_flags(parsed: &Parsed, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
+    let refused = [
+        (TcpFlags::SYN, BypassReason::Syn),
+        (TcpFlags::RST, BypassReason::Rst),
+        (TcpFlags::URG, BypassReason::Urg),
+        (TcpFlags::CWR, BypassReason::Cwr),
+        (TcpFlags::RESERVED, BypassReason::OddFlags),
+    ];
+    if let Some((_, reason)) = refused.iter().find(|(flags, _)| tcp.flags.intersects(*flags)) {
+        return Err(*reason);
+    }
+    if !tcp.flags.contains(TcpFlags::ACK) {
+        return Err(BypassReason::OddFlags);
+    }
+    let empty = parsed.payload == parsed.end;
+    if tcp.flags.contains(TcpFlags::FIN) && (empty || policy.fin == FinRule::Bypass) {
+        return Err(BypassReason::Fin);
+    }
+    Ok(())
+}
+
+#[inline]
+fn options(tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
+    match (tcp.options, policy.options) {
+        (OptionLayout::None | OptionLayout::AlignedTimestamp, _)
+        | (OptionLayout::Other, OptionRule::Identical)
+        | (OptionLayout::Timestamp, _) => Ok(()),
+        (OptionLayout::Other | OptionLayout::Malformed, _) => Err(BypassReason::TcpOptions),
+    }
+}

@@ -1,0 +1,98 @@
+//! What an engine is made from.
+
+use core::fmt;
+
+use rxo_frame::LinkKind;
+use rxo_wire::checksum::Summer;
+
+use crate::{ChecksumForm, Hold, Policy};
+
+/// How an engine is to work. Everything it will ever need in memory follows from this.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The rules.
+    pub policy: Policy,
+    /// What a frame begins with.
+    pub link: LinkKind,
+    /// Whether a frame of unknown checksum status counts as verified. When not, software checks
+    /// it before merging.
+    pub trust_checksums: bool,
+    /// The form of a merged header's TCP checksum.
+    pub form: ChecksumForm,
+    /// Most frames expected in one poll; larger batches work, in several rounds.
+    pub batch_frames: usize,
+    /// Seed of the flow hash; make it unpredictable where senders are not trusted.
+    pub seed: u64,
+    /// The implementation that sums payloads.
+    pub summer: Summer,
+}
+
+impl Config {
+    /// Ethernet, checksums verified in software, headers with the pseudo-header seed, polls of up
+    /// to 256 frames.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            link: LinkKind::Ethernet,
+            trust_checksums: false,
+            form: ChecksumForm::PseudoHeader,
+            batch_frames: 256,
+            seed: 0x5bd1_e995_9e37_79b9,
+            summer: Summer::detect(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let policy = &self.policy;
+        let ranges = [
+            ("flows", u64::from(policy.flows), 1, 4_096),
+            ("max_segments", u64::from(policy.max_segments), 1, 65_535),
+            ("max_bytes", u64::from(policy.max_bytes), 576, 65_535),
+            ("batch_frames", self.batch_frames as u64, 1, 65_536),
+        ];
+        for (name, value, from, to) in ranges {
+            if !(from..=to).contains(&value) {
+                return Err(ConfigError { name, value, from, to });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many frames the engine can have in hand: one poll's, and what the policy may hold
+    /// beyond it. When that is not enough the least recently used flow goes.
+    pub(crate) fn frame_slots(&self) -> usize {
+        let held = match self.policy.hold {
+            Hold::EndOfPoll => 0,
+            Hold::EveryNthPoll(polls) => self.batch_frames.saturating_mul(polls as usize),
+            Hold::EveryNPackets(packets) => packets as usize,
+            Hold::Within(_) => self.batch_frames.saturating_mul(4),
+        };
+        let most = usize::from(self.policy.flows) * usize::from(self.policy.max_segments);
+        self.batch_frames + held.min(most).min(MAX_HELD_FRAMES)
+    }
+}
+
+const MAX_HELD_FRAMES: usize = 65_536;
+
+/// A number in a [`Config`] that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The least accepted.
+    pub from: u64,
+    /// The most accepted.
+    pub to: u64,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, from, to } = self;
+        write!(f, "{name} is {value}; it must be from {from} to {to}")
+    }
+}
+
+impl core::error::Error for ConfigError {}

@@ -1,0 +1,77 @@
+//! What the engine did, counted by reason.
+
+use crate::{BypassReason, FlushReason, Histogram};
+
+/// Totals since the engine was made. Every frame is counted once: bypassed, delivered single, or
+/// in an aggregate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames taken.
+    pub frames: u64,
+    /// Deliveries made: single frames and aggregates together.
+    pub deliveries: u64,
+    /// Frames that were candidates but were delivered alone.
+    pub singles: u64,
+    /// Aggregates of two segments or more.
+    pub aggregates: u64,
+    /// Segments in those.
+    pub aggregated_segments: u64,
+    bypassed: [u64; BypassReason::COUNT],
+    flushed: [u64; FlushReason::COUNT],
+    /// Segments per delivery of candidates, single ones included.
+    pub segments_per_aggregate: Histogram,
+    /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
+    pub hold_ns: Histogram,
+}
+
+impl Counters {
+    /// Frames delivered untouched for this reason.
+    #[must_use]
+    pub const fn bypassed(&self, reason: BypassReason) -> u64 {
+        self.bypassed[reason as usize]
+    }
+
+    /// Flushes of held segments for this reason.
+    #[must_use]
+    pub const fn flushed(&self, reason: FlushReason) -> u64 {
+        self.flushed[reason as usize]
+    }
+
+    /// Frames bypassed, for all reasons together.
+    #[must_use]
+    pub fn bypassed_total(&self) -> u64 {
+        self.bypassed.iter().sum()
+    }
+
+    /// Flushes, for all reasons together.
+    #[must_use]
+    pub fn flushed_total(&self) -> u64 {
+        self.flushed.iter().sum()
+    }
+
+    /// Frames per delivery; 0 before the first.
+    #[must_use]
+    pub fn frames_per_delivery(&self) -> f64 {
+        if self.deliveries == 0 { 0.0 } else { self.frames as f64 / self.deliveries as f64 }
+    }
+
+    #[inline]
+    pub(crate) fn bypass(&mut self, reason: BypassReason) {
+        self.bypassed[reason as usize] += 1;
+        self.deliveries += 1;
+    }
+
+    #[inline]
+    pub(crate) fn flush(&mut self, reason: FlushReason, segments: u32, held_ns: u64) {
+        self.flushed[reason as usize] += 1;
+        self.deliveries += 1;
+        if segments == 1 {
+            self.singles += 1;
+        } else {
+            self.aggregates += 1;
+            self.aggregated_segments += u64::from(segments);
+        }
+        self.segments_per_aggregate.record(u64::from(segments));
+        self.hold_ns.record(held_ns);
+    }
+}

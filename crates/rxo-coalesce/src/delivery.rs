@@ -1,0 +1,142 @@
+//! What the sink sees.
+//!
+//! Deliveries are shown in order, borrowed from the engine's store; nothing is copied to show
+//! them. A sink that wants to own the frames takes them: always the original ones, bit for bit.
+
+use rxo_frame::Frame;
+
+use crate::aggregate::Aggregate;
+use crate::store::{ChainFrames, FrameChain, NONE, Ready, Slot, Store};
+
+/// Deliveries of one call to the sink, in order. What the sink leaves here is dropped when it
+/// returns, so buffers go back to where they came from.
+#[derive(Debug)]
+pub struct Deliveries<'a, B> {
+    store: &'a mut Store<B>,
+    taken: usize,
+}
+
+impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
+    #[inline]
+    pub(crate) const fn new(store: &'a mut Store<B>) -> Self {
+        Self { store, taken: 0 }
+    }
+
+    /// How many there are, those taken left out.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.store.ready.len() - self.taken
+    }
+
+    /// Whether there are none left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shows them. Does not allocate.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Delivery<'_, B>> {
+        let store = &*self.store;
+        store.ready[self.taken..].iter().map(move |ready| Delivery::new(store, *ready))
+    }
+
+    /// Takes the next one out, to own its frames.
+    pub fn take_next(&mut self) -> Option<Taken<'_, B>> {
+        let ready = *self.store.ready.get(self.taken)?;
+        self.taken += 1;
+        Some(Taken { store: self.store, ready })
+    }
+
+    /// Takes the original frames of all of them, in order.
+    pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B> {
+        let Self { store, mut taken } = self;
+        let mut chain = FrameChain::EMPTY;
+        core::iter::from_fn(move || {
+            while chain.head == NONE {
+                chain = store.chain_of(*store.ready.get(taken)?);
+                taken += 1;
+            }
+            take_first(&mut store.slots, &mut chain)
+        })
+    }
+}
+
+/// One delivery taken out of the engine.
+#[derive(Debug)]
+pub struct Taken<'a, B> {
+    store: &'a mut Store<B>,
+    ready: Ready,
+}
+
+impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
+    /// Shows it.
+    #[must_use]
+    pub fn view(&self) -> Delivery<'_, B> {
+        Delivery::new(self.store, self.ready)
+    }
+
+    /// Its original frames, in order, bit for bit as they came.
+    #[must_use]
+    pub fn into_frames(self) -> IntoFrames<'a, B> {
+        let chain = self.store.chain_of(self.ready);
+        IntoFrames { slots: &mut self.store.slots, chain }
+    }
+}
+
+/// The original frames of one delivery, owned.
+#[derive(Debug)]
+pub struct IntoFrames<'a, B> {
+    slots: &'a mut [Slot<B>],
+    chain: FrameChain,
+}
+
+impl<B> Iterator for IntoFrames<'_, B> {
+    type Item = Frame<B>;
+
+    fn next(&mut self) -> Option<Frame<B>> {
+        take_first(self.slots, &mut self.chain)
+    }
+}
+
+fn take_first<B>(slots: &mut [Slot<B>], chain: &mut FrameChain) -> Option<Frame<B>> {
+    let slot = slots.get_mut(chain.head as usize)?;
+    chain.head = if chain.head == chain.tail { NONE } else { slot.next };
+    slot.frame.take()
+}
+
+/// One delivery: a frame as it came, or several segments in one. A cheap view.
+#[derive(Debug)]
+pub enum Delivery<'a, B> {
+    /// A frame as it came.
+    Frame(&'a Frame<B>),
+    /// Segments coalesced.
+    Aggregate(Aggregate<'a, B>),
+}
+
+impl<B> Clone for Delivery<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Delivery<'_, B> {}
+
+impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
+    #[inline]
+    fn new(store: &'a Store<B>, ready: Ready) -> Self {
+        match ready {
+            Ready::Frame(slot) => Self::Frame(store.frame(slot)),
+            Ready::Aggregate(index) => Self::Aggregate(Aggregate::new(store, index)),
+        }
+    }
+
+    /// The original frames, in order.
+    pub fn frames(&self) -> impl Iterator<Item = &'a Frame<B>> + use<'a, B> {
+        let (single, chain): (Option<&'a Frame<B>>, Option<ChainFrames<'a, B>>) = match self {
+            Self::Frame(frame) => (Some(frame), None),
+            Self::Aggregate(aggregate) => (None, Some(aggregate.frames())),
+        };
+        single.into_iter().chain(chain.into_iter().flatten())
+    }
+}

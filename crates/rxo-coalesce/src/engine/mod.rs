@@ -1,0 +1,221 @@
+//! Applies verdicts.
+//!
+//! Every frame takes one of two ways. The full one: read the headers, judge the frame by itself,
+//! find its flow, judge it against what is held, act. The short one (`run`): while the next frame
+//! of the batch only continues the one just appended, compare and append, nothing else.
+
+mod apply;
+mod prefetch;
+mod run;
+
+use alloc::vec::Vec;
+
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
+
+use crate::held::Held;
+use crate::image::Mask;
+use crate::store::Store;
+use crate::table::Table;
+use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold};
+
+/// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
+#[derive(Debug)]
+pub struct Engine<B> {
+    config: Config,
+    hasher: FlowHasher,
+    table: Table,
+    store: Store<B>,
+    masks: [Mask; MASKS],
+    counters: Counters,
+    /// Polls ended since the last flush of all.
+    polls: u32,
+    /// Packets until the next flush of all.
+    packets_left: u32,
+    /// No held segment arrived before this; meaningful while something is held.
+    oldest_arrival: Instant,
+}
+
+/// Header layouts in use at once whose masks are kept: versions, VLANs, options.
+const MASKS: usize = 8;
+
+impl<B: AsRef<[u8]>> Engine<B> {
+    /// Makes an engine. All memory is allocated here.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when a number of the configuration is out of range.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        let policy = &config.policy;
+        Ok(Self {
+            hasher: FlowHasher::new(config.seed),
+            table: Table::new(policy.flows),
+            store: Store::new(config.frame_slots(), usize::from(policy.flows), Held::blank()),
+            masks: [Mask::NONE; MASKS],
+            counters: Counters::default(),
+            polls: 0,
+            packets_left: packet_window(policy.hold),
+            oldest_arrival: Instant::ZERO,
+            config,
+        })
+    }
+
+    /// What the engine was made from.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whether any segment is held.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Takes the frames of one poll out of `batch` and ends the poll: all that most callers need.
+    /// `now` is the time of the poll; `sink` is called with deliveries in order, once unless the
+    /// batch is larger than configured.
+    pub fn poll(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        now: Instant,
+        mut sink: impl FnMut(Deliveries<'_, B>),
+    ) {
+        self.take(batch, now, &mut sink);
+        self.hold_or_flush(now);
+        self.deliver(&mut sink);
+    }
+
+    /// Takes the frames out of `batch` without ending the poll.
+    pub fn push(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        now: Instant,
+        mut sink: impl FnMut(Deliveries<'_, B>),
+    ) {
+        self.take(batch, now, &mut sink);
+        self.deliver(&mut sink);
+    }
+
+    /// Ends a poll: nothing more is there for the moment. The hold policy decides.
+    pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
+        self.hold_or_flush(now);
+        self.deliver(&mut sink);
+    }
+
+    /// When [`Engine::on_timeout`] is to be called at the latest; `None` while nothing is held.
+    /// It may be early (then that call does nothing), never late.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        let limit = match self.config.policy.hold {
+            Hold::EndOfPoll => return None,
+            Hold::Within(limit) => limit,
+            Hold::EveryNthPoll(_) | Hold::EveryNPackets(_) => self.config.policy.max_hold,
+        };
+        (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
+    }
+
+    /// Delivers what has been held as long as the policy allows.
+    pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
+        self.flush_overdue(now);
+        self.deliver(&mut sink);
+    }
+
+    /// Delivers everything held.
+    pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
+        self.flush_all(FlushReason::Shutdown, now);
+        self.deliver(&mut sink);
+    }
+
+    fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
+        if !self.store.ready.is_empty() {
+            sink(Deliveries::new(&mut self.store));
+            self.store.release();
+        }
+    }
+
+    fn hold_or_flush(&mut self, now: Instant) {
+        match self.config.policy.hold {
+            Hold::EndOfPoll => self.flush_all(FlushReason::EndOfPoll, now),
+            Hold::EveryNthPoll(polls) => {
+                self.polls += 1;
+                if self.polls >= polls {
+                    self.polls = 0;
+                    self.flush_all(FlushReason::PollLimit, now);
+                } else {
+                    self.flush_overdue(now);
+                }
+            }
+            Hold::EveryNPackets(_) | Hold::Within(_) => self.flush_overdue(now),
+        }
+    }
+
+    fn flush_all(&mut self, reason: FlushReason, now: Instant) {
+        while let Some(oldest) = self.table.oldest() {
+            self.flush_held(oldest, reason, now);
+        }
+    }
+
+    /// Walks all flows held, but only once the earliest possible deadline has come.
+    fn flush_overdue(&mut self, now: Instant) {
+        if self.poll_at().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        let limit = match self.config.policy.hold {
+            Hold::Within(limit) => limit,
+            _ => self.config.policy.max_hold,
+        };
+        let mut next = self.table.oldest();
+        let mut oldest = now;
+        while let Some(place) = next {
+            next = Table::newer_than(&self.store.held, place);
+            let first_arrival = self.store.held[usize::from(place)].first_arrival;
+            if now >= first_arrival + limit {
+                self.flush_held(place, FlushReason::Timeout, now);
+            } else {
+                oldest = oldest.min(first_arrival);
+            }
+        }
+        self.oldest_arrival = oldest;
+    }
+
+    /// Delivers what the flow at `place` holds.
+    #[inline]
+    fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
+        self.table.remove(&mut self.store.held, place);
+        self.ready_held(place, reason, now);
+    }
+
+    /// Queues for the sink what stands at `place`, which the table does not name (any more).
+    #[inline]
+    fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
+        let index = usize::from(place);
+        let held = &self.store.held[index];
+        self.counters.flush(reason, held.segments, now.since(held.first_arrival).as_nanos() as u64);
+        if held.segments > 1 {
+            self.store.write_header(place, self.config.form);
+        }
+        self.store.ready_held(place, reason);
+    }
+
+    #[inline]
+    fn read(&self, frame: &Frame<B>) -> Result<Parsed, Unparsed> {
+        match self.config.link {
+            LinkKind::Ethernet => parse(frame.bytes()),
+            LinkKind::RawIp => parse_ip(frame.bytes()),
+        }
+    }
+}
+
+const fn packet_window(hold: Hold) -> u32 {
+    match hold {
+        Hold::EveryNPackets(packets) => packets,
+        Hold::EndOfPoll | Hold::EveryNthPoll(_) | Hold::Within(_) => u32::MAX,
+    }
+}

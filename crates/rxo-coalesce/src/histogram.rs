@@ -1,0 +1,126 @@
+//! A histogram of fixed size: exact below 16, then eight buckets to every doubling (12 % wide).
+
+const EXACT: u64 = 16;
+const PER_DOUBLING_BITS: u32 = 3;
+const BUCKETS: usize = 16 + (64 - 4) * 8;
+
+/// How often which values occurred. Recording is a handful of instructions and never allocates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: [u64; BUCKETS],
+    count: u64,
+    sum: u64,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: [0; BUCKETS], count: 0, sum: 0, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one occurrence of `value`.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        if let Some(bucket) = self.buckets.get_mut(bucket_of(value)) {
+            *bucket += 1;
+        }
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(value);
+        self.max = self.max.max(value);
+    }
+
+    /// How many values were recorded.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The largest value recorded; 0 when there is none.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The mean; 0 when nothing was recorded.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// A value that the given share (0 to 1) of all values does not exceed, at most 12 % above
+    /// the smallest such; 0 when nothing was recorded.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u64 {
+        let wanted = (share.clamp(0.0, 1.0) * self.count as f64) as u64;
+        let mut seen = 0;
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            seen += bucket;
+            if seen > 0 && seen >= wanted.max(1) {
+                return upper_bound(index).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Adds everything that `other` recorded.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+}
+
+#[inline]
+const fn bucket_of(value: u64) -> usize {
+    if value < EXACT {
+        return value as usize;
+    }
+    let doubling = 63 - value.leading_zeros();
+    let within = (value >> (doubling - PER_DOUBLING_BITS)) & 7;
+    16 + ((doubling - 4) as usize) * 8 + within as usize
+}
+
+const fn upper_bound(index: usize) -> u64 {
+    if index < 16 {
+        return index as u64;
+    }
+    let doubling = 4 + ((index - 16) / 8) as u32;
+    let within = ((index - 16) % 8) as u64;
+    ((8 + within + 1) << (doubling - PER_DOUBLING_BITS)).wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_within_its_bucket() {
+        for value in (0..10_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX - 1, u64::MAX]) {
+            let bound = upper_bound(bucket_of(value));
+            assert!(bound >= value, "{value} is above its bucket's bound {bound}");
+            assert!(bound as f64 <= value as f64 * 1.126 + 0.5, "{value}: {bound} is too far");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_one_to_a_hundred() {
+        let mut histogram = Histogram::default();
+        (1..=100).for_each(|value| histogram.record(value));
+        assert_eq!(histogram.count(), 100);
+        assert!((histogram.mean() - 50.5).abs() < 1e-9);
+        assert!((50..=56).contains(&histogram.quantile(0.5)), "{}", histogram.quantile(0.5));
+        assert_eq!(histogram.quantile(1.0), 100);
+        assert_eq!(histogram.quantile(0.0), 1);
+    }
+
+    #[test]
+    fn nothing_recorded_is_zero() {
+        let empty = Histogram::default();
+        assert_eq!((empty.quantile(0.5), empty.max(), empty.count()), (0, 0, 0));
+    }
+}

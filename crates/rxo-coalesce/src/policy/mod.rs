@@ -1,0 +1,139 @@
+//! The rules of coalescing, as data.
+//!
+//! One engine serves every system of the papers; what differs between them is a value of
+//! [`Policy`]. What none of them may do (lose an ECN mark, merge fragments, IP options, SYN, RST,
+//! URG, CWR or a bad checksum) is not a field.
+
+mod profiles;
+mod settings;
+
+use core::time::Duration;
+
+pub use settings::{SettingError, UnknownPolicy};
+
+/// A coalescing policy. Every field may be changed; [`Policy::set`] does it by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The profile's name.
+    pub name: &'static str,
+    /// Where the rules come from.
+    pub paper: &'static str,
+    /// Whether anything is coalesced at all.
+    pub coalesce: bool,
+    /// Most segments in an aggregate, 1 to 65,535.
+    pub max_segments: u16,
+    /// Most bytes of an aggregate's IP packet, headers included, up to 65,535.
+    pub max_bytes: u32,
+    /// Most payload bytes of an aggregate: the receive buffer of a device that fills one.
+    pub buffer_bytes: u32,
+    /// Most flows held at once, 1 to 4,096.
+    pub flows: u16,
+    /// What the acknowledgement number may do within an aggregate.
+    pub ack: AckRule,
+    /// What the window may do.
+    pub window: WindowRule,
+    /// Which TCP options may be there, and what they may do.
+    pub options: OptionRule,
+    /// What PSH does.
+    pub psh: PshRule,
+    /// What FIN does.
+    pub fin: FinRule,
+    /// Which payload sizes may follow each other.
+    pub payload: PayloadRule,
+    /// Whether equal IPv6 extension headers may be merged.
+    pub extension_headers: bool,
+    /// How long a segment may be held.
+    pub hold: Hold,
+    /// The longest time anything is held when `hold` outlasts a poll.
+    pub max_hold: Duration,
+    /// Whether the receiver must be able to read each segment's acknowledgement number, window
+    /// and timestamp: the merged header alone would mislead it.
+    pub needs_records: bool,
+}
+
+/// What the acknowledgement number may do from one segment to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRule {
+    /// Stay equal.
+    Equal,
+    /// Anything; the header says the last.
+    Latest,
+    /// Stay or advance; the header says the last, and each segment's is kept.
+    NotDecreasing,
+}
+
+/// What the window may do from one segment to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowRule {
+    /// Stay equal.
+    Equal,
+    /// Anything; the header says the last, and each segment's is kept.
+    Latest,
+}
+
+/// Which TCP options may be there, and what they may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionRule {
+    /// Any, as long as they are equal byte for byte.
+    Identical,
+    /// None, or only the timestamp; the header says the last.
+    TimestampOnly,
+    /// The same, and TSval must not go back.
+    TimestampNotDecreasing,
+}
+
+/// What PSH does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PshRule {
+    /// It is kept in the header and ends nothing.
+    Keep,
+    /// Its segment is appended and ends the aggregate.
+    AppendThenClose,
+    /// The same; with nothing held its segment is not held either, but goes as it is.
+    AppendThenCloseAloneAsIs,
+}
+
+/// What FIN does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinRule {
+    /// Its segment is not coalesced.
+    Bypass,
+    /// Its segment is appended and ends the aggregate.
+    AppendThenClose,
+}
+
+/// Which payload sizes may follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadRule {
+    /// Any.
+    Any,
+    /// The first's size, until a shorter one ends the aggregate; a longer one starts anew. Then
+    /// the aggregate can be cut into its segments again by one number.
+    SameThenShorter,
+}
+
+/// How long segments are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Until the end of the poll: never while the host is idle (work-conserving).
+    EndOfPoll,
+    /// Until every Nth end of poll (delayed aggregation).
+    EveryNthPoll(u32),
+    /// Until every Nth packet (an interrupt window).
+    EveryNPackets(u32),
+    /// Until this long after the aggregate's first segment arrived.
+    Within(Duration),
+}
+
+impl Policy {
+    /// Whether an aggregate can be cut into exactly its original packets by `gso_size` alone, so
+    /// that a kernel or a guest may forward it.
+    #[must_use]
+    pub const fn is_resegmentable(&self) -> bool {
+        matches!(self.ack, AckRule::Equal)
+            && matches!(self.window, WindowRule::Equal)
+            && matches!(self.options, OptionRule::Identical)
+            && matches!(self.payload, PayloadRule::SameThenShorter)
+            && matches!(self.psh, PshRule::AppendThenClose)
+    }
+}

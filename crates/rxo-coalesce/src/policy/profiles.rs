@@ -1,0 +1,179 @@
+//! The published systems, each as a value.
+
+use core::time::Duration;
+
+use super::{AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule};
+
+const MAX_PACKET_BYTES: u32 = 65_535;
+/// Holds that outlast a poll end at the latest after this.
+const MAX_HOLD: Duration = Duration::from_millis(1);
+
+/// What the kernel's first large receive offload did; the others differ from it.
+const INET_LRO: Policy = Policy {
+    name: "inet-lro",
+    paper: "Linux inet_lro (2007), as used by Xen LRO 2009 section II.B",
+    coalesce: true,
+    max_segments: 64,
+    max_bytes: MAX_PACKET_BYTES - 1_500,
+    buffer_bytes: u32::MAX,
+    flows: 8,
+    ack: AckRule::Latest,
+    window: WindowRule::Latest,
+    options: OptionRule::TimestampNotDecreasing,
+    psh: PshRule::Keep,
+    fin: FinRule::Bypass,
+    payload: PayloadRule::Any,
+    extension_headers: false,
+    hold: Hold::EndOfPoll,
+    max_hold: MAX_HOLD,
+    needs_records: false,
+};
+
+impl Policy {
+    /// Every profile, in the order in which they are listed.
+    #[must_use]
+    pub fn all() -> [Self; 11] {
+        [
+            Self::linux_gro(),
+            Self::remember(),
+            Self::menon_2008(),
+            Self::rsc_2006(),
+            Self::rsc2(),
+            Self::rsc3(),
+            Self::rsc5(),
+            Self::inet_lro(),
+            Self::gallatin_2007(),
+            Self::xen_delayed(),
+            Self::none(),
+        ]
+    }
+
+    /// Coalesces nothing: every frame is delivered as it came, in the same batches.
+    #[must_use]
+    pub const fn none() -> Self {
+        let mut policy = Self::linux_gro();
+        policy.name = "none";
+        policy.paper = "the baseline of every comparison";
+        policy.coalesce = false;
+        policy
+    }
+
+    /// Linux's generic receive offload: its aggregates can be cut into the original packets
+    /// again. The default towards a kernel or a guest.
+    #[must_use]
+    pub const fn linux_gro() -> Self {
+        Self {
+            name: "linux-gro",
+            paper: "Linux GRO, as its self-test states it",
+            max_bytes: MAX_PACKET_BYTES,
+            max_segments: u16::MAX,
+            flows: 64,
+            ack: AckRule::Equal,
+            window: WindowRule::Equal,
+            options: OptionRule::Identical,
+            psh: PshRule::AppendThenClose,
+            fin: FinRule::AppendThenClose,
+            payload: PayloadRule::SameThenShorter,
+            extension_headers: true,
+            ..INET_LRO
+        }
+    }
+
+    /// Merge as much as can be told apart afterwards, and keep what the header cannot say. For a
+    /// receiver that reads the records.
+    #[must_use]
+    pub const fn remember() -> Self {
+        Self {
+            name: "remember",
+            paper: "rxo: after Menon 2008 section 3.4, extended to window and timestamp",
+            max_bytes: MAX_PACKET_BYTES,
+            flows: 1_024,
+            ack: AckRule::NotDecreasing,
+            psh: PshRule::AppendThenClose,
+            needs_records: true,
+            ..INET_LRO
+        }
+    }
+
+    /// Menon and Zwaenepoel 2008: receive aggregation with an Aggregation Limit of 20.
+    #[must_use]
+    pub const fn menon_2008() -> Self {
+        Self {
+            name: "menon-2008",
+            paper: "Menon & Zwaenepoel 2008, section 3",
+            max_segments: 20,
+            max_bytes: MAX_PACKET_BYTES,
+            flows: 64,
+            ack: AckRule::NotDecreasing,
+            options: OptionRule::TimestampOnly,
+            ..INET_LRO
+        }
+    }
+
+    /// The kernel's `inet_lro`.
+    #[must_use]
+    pub const fn inet_lro() -> Self {
+        INET_LRO
+    }
+
+    /// Gallatin 2007: `inet_lro` as Myri10GE changed it. Its aggregation of pure ACKs is not in
+    /// this version; pure ACKs pass as they come.
+    #[must_use]
+    pub const fn gallatin_2007() -> Self {
+        Self {
+            name: "gallatin-2007",
+            paper: "Gallatin 2007, LRO ack aggregation (data rules)",
+            max_bytes: MAX_PACKET_BYTES,
+            ..INET_LRO
+        }
+    }
+
+    /// Makineni et al. 2006: receive side coalescing in a card with four cache entries, 8 KiB
+    /// buffers and an interrupt every 20 packets (about 200 µs at 1 Gb/s).
+    #[must_use]
+    pub const fn rsc_2006() -> Self {
+        Self {
+            name: "rsc-2006",
+            paper: "Makineni et al. 2006, section 4.1",
+            max_segments: u16::MAX,
+            max_bytes: MAX_PACKET_BYTES,
+            buffer_bytes: 8_192,
+            flows: 4,
+            options: OptionRule::TimestampOnly,
+            psh: PshRule::AppendThenCloseAloneAsIs,
+            hold: Hold::EveryNPackets(20),
+            max_hold: Duration::from_micros(200),
+            ..INET_LRO
+        }
+    }
+
+    /// `rsc-2006` limited to two packets (the paper's RSC_2).
+    #[must_use]
+    pub const fn rsc2() -> Self {
+        Self { name: "rsc2", max_segments: 2, ..Self::rsc_2006() }
+    }
+
+    /// `rsc-2006` limited to three packets (RSC_3).
+    #[must_use]
+    pub const fn rsc3() -> Self {
+        Self { name: "rsc3", max_segments: 3, ..Self::rsc_2006() }
+    }
+
+    /// `rsc-2006` limited to five packets (RSC_5).
+    #[must_use]
+    pub const fn rsc5() -> Self {
+        Self { name: "rsc5", max_segments: 5, ..Self::rsc_2006() }
+    }
+
+    /// Large receive offload in Xen with delayed aggregation: delivered every second poll.
+    #[must_use]
+    pub const fn xen_delayed() -> Self {
+        Self {
+            name: "xen-delayed",
+            paper: "Xen LRO 2009, section II.C",
+            max_bytes: MAX_PACKET_BYTES,
+            hold: Hold::EveryNthPoll(2),
+            ..INET_LRO
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Why a frame was not coalesced, and why an aggregate was delivered when it was.
+//!
+//! Every bypass and every flush has one of these; each is a counter with a stable name.
+
+/// Declares an enum of reasons with their names, so that neither list can miss one.
+macro_rules! reasons {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every reason, in the order of the counters.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// How many reasons there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The counter's name; stable across versions.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a frame was delivered untouched instead of being coalesced.
+    BypassReason {
+        /// The policy coalesces nothing.
+        CoalescingOff => "coalescing_off",
+        /// Neither IPv4 nor IPv6 (ARP and the like).
+        NotIp => "not_ip",
+        /// The frame ends before its headers or its packet do.
+        Truncated => "truncated",
+        /// A length or version field cannot be true.
+        Malformed => "malformed",
+        /// A fragment of a packet.
+        Fragment => "fragment",
+        /// IP, but not TCP.
+        NotTcp => "not_tcp",
+        /// IPv4 options, or IPv6 extension headers where the policy wants none.
+        IpOptions => "ip_options",
+        /// The IPv4 reserved bit is set.
+        ReservedBit => "reserved_bit",
+        /// The IPv4 header checksum is wrong.
+        BadIpChecksum => "bad_ip_checksum",
+        /// The TCP checksum is wrong.
+        BadTcpChecksum => "bad_tcp_checksum",
+        /// SYN.
+        Syn => "syn",
+        /// RST.
+        Rst => "rst",
+        /// FIN, where the policy does not append it.
+        Fin => "fin",
+        /// URG, or an urgent pointer.
+        Urg => "urg",
+        /// CWR: merging would lose or spread a congestion signal.
+        Cwr => "cwr",
+        /// No ACK flag, or a reserved TCP bit.
+        OddFlags => "odd_flags",
+        /// An ACK without payload.
+        PureAck => "pure_ack",
+        /// Options other than the policy's.
+        TcpOptions => "tcp_options",
+        /// Already several segments in one when it came.
+        AlreadyAggregated => "already_aggregated",
+        /// PSH with nothing held, where the policy lets that go as it is.
+        PshAlone => "psh_alone",
+        /// The packet alone exceeds the policy's bytes.
+        TooLarge => "too_large",
+    }
+}
+
+reasons! {
+    /// Why what a flow held was delivered.
+    FlushReason {
+        /// The poll ended and the policy holds nothing beyond it.
+        EndOfPoll => "end_of_poll",
+        /// The policy's number of polls is over.
+        PollLimit => "poll_limit",
+        /// The policy's number of packets is over (an interrupt window).
+        PacketLimit => "packet_limit",
+        /// Held as long as the policy allows.
+        Timeout => "timeout",
+        /// As many segments as the policy allows.
+        SegmentLimit => "segment_limit",
+        /// One more payload would exceed the policy's bytes.
+        ByteLimit => "byte_limit",
+        /// A segment with PSH ended it.
+        Psh => "psh",
+        /// A segment with FIN ended it.
+        Fin => "fin",
+        /// A segment shorter than the first ended it.
+        ShortSegment => "short_segment",
+        /// The next segment is longer than the first.
+        LongSegment => "long_segment",
+        /// The next segment does not continue the byte stream.
+        OutOfSequence => "out_of_sequence",
+        /// The acknowledgement number differs, or went back.
+        Ack => "ack_changed",
+        /// The window differs.
+        Window => "window_changed",
+        /// The options differ.
+        Options => "options_changed",
+        /// The timestamp went back.
+        Timestamp => "timestamp_decreased",
+        /// ECE or AE differs.
+        Flags => "flags_changed",
+        /// The TOS or traffic class byte (ECN included) differs.
+        TrafficClass => "traffic_class_changed",
+        /// TTL or hop limit differs.
+        HopLimit => "hop_limit_changed",
+        /// The IPv4 ID neither stays nor counts as it did.
+        IpId => "ip_id",
+        /// DF differs.
+        DontFragment => "df_changed",
+        /// The IPv6 flow label differs.
+        FlowLabel => "flow_label_changed",
+        /// The link-layer header (addresses, VLAN priority) or an extension header differs.
+        Link => "link_changed",
+        /// One checksum is complete, the other only a seed.
+        ChecksumStatus => "checksum_status_changed",
+        /// A frame of the same flow, or of its addresses, had to be delivered after it.
+        Order => "order",
+        /// The table was full and this flow was the least recently used.
+        Evicted => "evicted",
+        /// All frame slots were in use and this flow was the least recently used.
+        Memory => "memory",
+        /// The caller asked for everything.
+        Shutdown => "shutdown",
+    }
+}

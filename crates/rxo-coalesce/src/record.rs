@@ -1,0 +1,46 @@
+//! What an aggregate remembers of each segment.
+
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
+use rxo_wire::tcp::Timestamp;
+
+/// What one segment of an aggregate said that the merged header may not say. Read from the
+/// original frame when asked for, so keeping it costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentRecord {
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK.
+    pub ack: SeqNumber,
+    /// SEG.WND, unscaled.
+    pub window: u16,
+    /// The timestamp option, where it stands in its usual place.
+    pub timestamp: Option<Timestamp>,
+    /// Payload, in bytes.
+    pub payload_bytes: u32,
+    /// When it arrived.
+    pub arrived_at: Instant,
+}
+
+impl SegmentRecord {
+    /// Reads the record of a segment whose TCP header begins `header`.
+    pub(crate) fn read(
+        header: &[u8],
+        has_timestamp: bool,
+        payload_bytes: u32,
+        arrived_at: Instant,
+    ) -> Self {
+        let word = |at: usize| {
+            let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<4>());
+            bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+        };
+        Self {
+            seq: SeqNumber(word(4)),
+            ack: SeqNumber(word(8)),
+            window: word(14).wrapping_shr(16) as u16,
+            timestamp: has_timestamp.then(|| Timestamp { value: word(24), echo: word(28) }),
+            payload_bytes,
+            arrived_at,
+        }
+    }
+}
