@@ -1,2 +1,65 @@
-//! (in preparation)
-fn main() {}
+//! `cargo xtask <command>`: what the project does to itself.
+//!
+//! A binary of the workspace instead of shell scripts, so that the commands are typed, tested and
+//! the same on every machine with Rust. Nothing imports it and it imports no crate of the
+//! workspace: it must still build when they do not.
+
+mod apt;
+mod bench;
+mod deny;
+mod layers;
+mod sh;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
+  layers                          who imports whom, and where `unsafe` is, against the table
+  bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
+  bench instructions [--update]   the engine's instruction counts against the kept ones
+  deny                            licences, advisories and sources of the dependencies (cargo-deny)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<ExitCode> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(UsageError(format!("no command\n{USAGE}")).into());
+    };
+    match command.as_str() {
+        "test" => return test::run(rest),
+        "layers" => layers::run()?,
+        "bench" => bench::run(rest)?,
+        "deny" => deny::run()?,
+        "help" | "--help" | "-h" => print!("{USAGE}"),
+        other => bail!(UsageError(format!("unknown command {other:?}\n{USAGE}"))),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was typed cannot be meant: exit code 2, as every command of the project does.
+#[derive(Debug)]
+struct UsageError(String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}

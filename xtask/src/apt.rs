@@ -1,0 +1,133 @@
+//! System packages: what a step needs, whether it is there, and how it comes there.
+//!
+//! As root a missing package is installed, and said to be; otherwise the command to run is the
+//! error. Only Debian's package names are known, because that is what the README promises.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::sh::{self, Program};
+
+/// A system package and how to see that it is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Package {
+    name: &'static str,
+    probe: Probe,
+    why: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Probe {
+    /// A program of that name is in `PATH`.
+    Program(&'static str),
+    /// `pkg-config --exists` knows that library.
+    Library(&'static str),
+}
+
+/// Compiles libFuzzer, which is C++.
+pub(crate) const CXX: Package =
+    Package { name: "g++", probe: Probe::Program("g++"), why: "compiles libFuzzer" };
+
+/// Counts instructions.
+pub(crate) const VALGRIND: Package =
+    Package { name: "valgrind", probe: Probe::Program("valgrind"), why: "counts instructions" };
+
+/// Tries out whether the private namespaces of the live tests can be made.
+pub(crate) const UTIL_LINUX: Package = Package {
+    name: "util-linux",
+    probe: Probe::Program("unshare"),
+    why: "shows whether namespaces can be made",
+};
+
+/// Finds DPDK's headers and libraries.
+pub(crate) const PKG_CONFIG: Package = Package {
+    name: "pkg-config",
+    probe: Probe::Program("pkg-config"),
+    why: "finds DPDK's headers and libraries",
+};
+
+/// The rival in the engine's benchmark.
+pub(crate) const DPDK: Package = Package {
+    name: "libdpdk-dev",
+    probe: Probe::Library("libdpdk"),
+    why: "the rival beside which the engine is measured",
+};
+
+impl Package {
+    /// True when it need not be installed.
+    pub(crate) fn is_there(&self) -> bool {
+        match self.probe {
+            Probe::Program(program) => sh::has_program(program),
+            Probe::Library(library) => {
+                Program::new(Path::new("/"), "pkg-config", ["--exists", library]).output().is_ok()
+            }
+        }
+    }
+}
+
+/// Makes sure that every package of `wanted` is there.
+///
+/// # Errors
+/// A package is missing and cannot be installed by this process; the error says what to run.
+pub(crate) fn ensure(wanted: &[Package]) -> Result<()> {
+    let missing: Vec<&Package> = wanted.iter().filter(|package| !package.is_there()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    if !sh::is_root() || !sh::has_program("apt-get") {
+        bail!("{}", remedy(&missing));
+    }
+    for package in &missing {
+        eprintln!("installing the system package {} ({})", package.name, package.why);
+    }
+    apt_get(&["update", "-qq"])?;
+    apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], names.as_slice()].concat())
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    Program::new(Path::new("/"), "apt-get", arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .run_aside()
+}
+
+fn remedy(missing: &[&Package]) -> String {
+    let list = |field: fn(&Package) -> &'static str, separator: &str| {
+        missing.iter().map(|package| field(package)).collect::<Vec<_>>().join(separator)
+    };
+    let names = list(|package| package.name, " ");
+    let reasons = list(|package| package.why, "; ");
+    format!(
+        "missing system packages ({reasons}): run \
+         `sudo apt-get update && sudo apt-get install -y {names}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: Package = Package {
+        name: "no-such-package",
+        probe: Probe::Program("no-such-program-here"),
+        why: "a test",
+    };
+
+    #[test]
+    fn a_program_that_is_there_needs_nothing() {
+        let shell = Package { name: "dash", probe: Probe::Program("sh"), why: "a test" };
+        assert!(shell.is_there());
+        ensure(&[shell]).unwrap();
+    }
+
+    #[test]
+    fn the_remedy_names_command_and_reason() {
+        assert!(!ABSENT.is_there());
+        assert_eq!(
+            remedy(&[&ABSENT, &CXX]),
+            "missing system packages (a test; compiles libFuzzer): run \
+             `sudo apt-get update && sudo apt-get install -y no-such-package g++`"
+        );
+    }
+}

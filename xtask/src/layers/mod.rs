@@ -1,0 +1,71 @@
+//! `cargo xtask layers`: the workspace's graph and its `unsafe`, against the table.
+//!
+//! `table` is the law as data, `rules` judges a graph (pure, so that made-up graphs can be tried),
+//! `unsafety` judges source text. This file only gathers what they need and prints what they say.
+
+mod lexer;
+mod rules;
+mod table;
+mod unsafety;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+/// Checks every crate of the workspace.
+///
+/// # Errors
+/// At least one rule is broken; each violation has been printed as one line.
+pub(crate) fn run() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let mut violations = rules::flaws(table::LAYERS);
+    let architecture = fs::read_to_string(workspace.root.join("ARCHITECTURE.md"));
+    let architecture = architecture.unwrap_or_default();
+    violations.extend(rules::violations(&workspace.packages, table::LAYERS, &architecture));
+    let mut files = 0;
+    for package in &workspace.packages {
+        let manifest = read(&package.folder.join("Cargo.toml"))?;
+        violations.extend(rules::lints_violation(&package.name, &manifest));
+        for path in rust_files(&package.folder)? {
+            files += 1;
+            let inside = path.strip_prefix(&package.folder).unwrap_or(&path);
+            let source = read(&path)?;
+            violations.extend(unsafety::violations(&package.name, inside, &source, table::UNSAFE));
+        }
+    }
+    if violations.is_empty() {
+        let crates = workspace.packages.len();
+        println!("layers: {crates} crates and {files} source files keep to the table");
+        return Ok(());
+    }
+    for violation in &violations {
+        println!("layers: {violation}");
+    }
+    bail!("{} violations of xtask/src/layers/table.rs", violations.len())
+}
+
+/// All Rust source below `folder`, sorted, so that the output is the same on every machine.
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let listing = fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))?;
+        for entry in listing {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

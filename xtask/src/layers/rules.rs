@@ -1,0 +1,145 @@
+//! What the table means, as pure functions from a graph to the lines that complain about it.
+
+use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, Layer, NEVER};
+use crate::workspace::{Dependency, Kind, Package};
+
+/// Where the remedy of most violations is.
+const TABLE: &str = "xtask/src/layers/table.rs";
+
+/// What is wrong with the table itself: an edge that does not point down, or to no row.
+pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
+    let mut flaws = Vec::new();
+    for layer in layers {
+        for (target, reason) in layer.imports {
+            let edge = format!("the table's edge {} -> {target}", layer.name);
+            if reason.is_empty() {
+                flaws.push(format!("{edge} has no reason"));
+            }
+            match row(layers, target) {
+                None => flaws.push(format!("{edge} leads to a crate without a row")),
+                Some(below) if below.level == layer.level => flaws.push(format!(
+                    "{edge} stays on level {}: crates of one level do not know each other",
+                    layer.level
+                )),
+                Some(below) if below.level > layer.level => flaws.push(format!(
+                    "{edge} points up, from level {} to {}",
+                    layer.level, below.level
+                )),
+                Some(_) => {}
+            }
+        }
+    }
+    flaws
+}
+
+/// Every line of every manifest that the table does not allow, and every row that has no use.
+pub(crate) fn violations(
+    packages: &[Package],
+    layers: &[Layer],
+    architecture: &str,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in packages {
+        let Some(layer) = row(layers, &package.name) else {
+            found.push(format!("{} has no row: give it its level in {TABLE}", package.name));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            found.extend(never(package, dependency));
+            found.extend(match (dependency.is_member, dependency.kind) {
+                (true, Kind::Normal) => import(layer, dependency, layers),
+                (true, Kind::Dev) => import_for_tests(layer, dependency, layers),
+                (false, Kind::Normal) => outside(layer, dependency, architecture),
+                (false, Kind::Dev) => None,
+            });
+        }
+        found.extend(unused(layer, package));
+    }
+    found
+}
+
+/// A crate that does not take the workspace's lints can do what it likes.
+pub(crate) fn lints_violation(name: &str, manifest: &str) -> Option<String> {
+    let mut lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[lints]");
+    let inherits = lines.nth(1).is_some_and(|line| line == "workspace = true");
+    (!inherits).then(|| {
+        format!("{name} does not inherit the lints: add `[lints] workspace = true` to its manifest")
+    })
+}
+
+fn never(package: &Package, dependency: &Dependency) -> Option<String> {
+    let (from, to, reason) =
+        NEVER.iter().find(|(from, to, _)| *from == package.name && *to == dependency.name)?;
+    Some(format!("{from} must never import {to}: {reason}"))
+}
+
+fn import(layer: &Layer, dependency: &Dependency, layers: &[Layer]) -> Option<String> {
+    let edge = format!("{} imports {}", layer.name, dependency.name);
+    let listed = layer.imports.iter().any(|(target, _)| *target == dependency.name);
+    judge(layer, dependency, layers, &edge).or_else(|| {
+        (!listed).then(|| {
+            format!("{edge}, which is not in the table: give the edge a reason in {TABLE}")
+        })
+    })
+}
+
+/// Tests may use what the crate itself may, what is made for tests, and anything below.
+fn import_for_tests(layer: &Layer, dependency: &Dependency, layers: &[Layer]) -> Option<String> {
+    if FOR_TESTS.iter().any(|(name, _)| *name == dependency.name) {
+        return None;
+    }
+    let edge = format!("the tests of {} import {}", layer.name, dependency.name);
+    judge(layer, dependency, layers, &edge)
+}
+
+/// The direction of an edge, whatever table of the manifest it stands in.
+fn judge(layer: &Layer, dependency: &Dependency, layers: &[Layer], edge: &str) -> Option<String> {
+    if IMPORTED_BY_NOBODY.contains(&dependency.name.as_str()) {
+        return Some(format!("{edge}, which nobody imports"));
+    }
+    let Some(target) = row(layers, &dependency.name) else {
+        return Some(format!("{edge}, which has no row in {TABLE}"));
+    };
+    match target.level.cmp(&layer.level) {
+        std::cmp::Ordering::Less => None,
+        std::cmp::Ordering::Equal => Some(format!(
+            "{edge}: both are on level {}, and crates of one level do not know each other",
+            layer.level
+        )),
+        std::cmp::Ordering::Greater => Some(format!(
+            "{edge}: imports point down, and this one goes from level {} to {}",
+            layer.level, target.level
+        )),
+    }
+}
+
+/// A pure crate's dependency from outside stands in one line of ARCHITECTURE.md, with its user.
+fn outside(layer: &Layer, dependency: &Dependency, architecture: &str) -> Option<String> {
+    let (user, used) = (format!("`{}`", layer.name), format!("`{}`", dependency.name));
+    let is_named = architecture.lines().any(|line| line.contains(&user) && line.contains(&used));
+    (layer.is_pure && !is_named).then(|| {
+        format!(
+            "{} is pure and takes {} from outside: a line of ARCHITECTURE.md that names {user} \
+             and {used} must say why",
+            layer.name, dependency.name
+        )
+    })
+}
+
+/// A permission nobody uses would be used one day without a thought.
+fn unused(layer: &Layer, package: &Package) -> Vec<String> {
+    let is_used =
+        |name: &str| package.dependencies.iter().any(|d| d.name == name && d.kind == Kind::Normal);
+    let unused = layer.imports.iter().filter(|(target, _)| !is_used(target));
+    let line = |(target, _): &(&str, &str)| {
+        format!("{} does not import {target} any more: remove the edge from {TABLE}", layer.name)
+    };
+    unused.map(line).collect()
+}
+
+fn row<'a>(layers: &'a [Layer], name: &str) -> Option<&'a Layer> {
+    layers.iter().find(|layer| layer.name == name)
+}
+
+#[cfg(test)]
+mod tests;

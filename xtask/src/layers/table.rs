@@ -1,0 +1,141 @@
+//! Who may import whom, and where `unsafe` may stand. Data only; `rules` says what it means.
+//!
+//! An edge is in the table because of the reason beside it. To add one, add its line; `layers`
+//! then says whether it points down.
+
+/// One crate's place.
+pub(crate) struct Layer {
+    pub(crate) name: &'static str,
+    /// Imports go to a lower level only.
+    pub(crate) level: u8,
+    /// Every dependency from outside needs its line in ARCHITECTURE.md.
+    pub(crate) is_pure: bool,
+    /// Crates of the workspace it may import, each with the reason.
+    pub(crate) imports: &'static [(&'static str, &'static str)],
+}
+
+/// A shorter way to write a row.
+const fn layer(
+    name: &'static str,
+    level: u8,
+    is_pure: bool,
+    imports: &'static [(&'static str, &'static str)],
+) -> Layer {
+    Layer { name, level, is_pure, imports }
+}
+
+const PURE: bool = true;
+const MAY_DO_IO: bool = false;
+
+/// Every crate, from the bottom up.
+pub(crate) const LAYERS: &[Layer] = &[
+    layer("rxo-wire", 1, PURE, &[]),
+    layer("rxo-frame", 1, PURE, &[]),
+    layer(
+        "rxo-coalesce",
+        2,
+        PURE,
+        &[
+            ("rxo-wire", "reads headers, writes the aggregate's header"),
+            ("rxo-frame", "an aggregate is made of frames"),
+        ],
+    ),
+    layer(
+        "rxo-device",
+        2,
+        MAY_DO_IO,
+        &[
+            ("rxo-frame", "sources yield frames, sinks take what can be gathered"),
+            ("rxo-wire", "capabilities speak of link kinds and checksums"),
+        ],
+    ),
+    layer(
+        "rxo-driver",
+        3,
+        MAY_DO_IO,
+        &[
+            ("rxo-device", "implements its traits"),
+            ("rxo-frame", "fills pool buffers"),
+            ("rxo-wire", "completes a checksum that the kernel left partial"),
+        ],
+    ),
+    layer(
+        "rxo-testkit",
+        3,
+        MAY_DO_IO,
+        &[
+            ("rxo-wire", "builds packets"),
+            ("rxo-frame", "puts them into frames"),
+            ("rxo-coalesce", "its oracle judges an engine"),
+        ],
+    ),
+    layer("rxo-lab", 4, MAY_DO_IO, &[]),
+    layer(
+        "rxo",
+        4,
+        MAY_DO_IO,
+        &[
+            ("rxo-wire", "part of what an embedder sees"),
+            ("rxo-frame", "part of what an embedder sees"),
+            ("rxo-coalesce", "the engine it runs"),
+            ("rxo-device", "what its worker loop runs between"),
+            ("rxo-driver", "opens devices by name"),
+        ],
+    ),
+    layer(
+        "rxo-cli",
+        5,
+        MAY_DO_IO,
+        &[("rxo", "everything it commands"), ("rxo-lab", "the demo's private network")],
+    ),
+    layer(
+        "rxo-bench",
+        5,
+        MAY_DO_IO,
+        &[
+            ("rxo-testkit", "its workloads"),
+            ("rxo-wire", "measured"),
+            ("rxo-frame", "measured"),
+            ("rxo-coalesce", "measured"),
+        ],
+    ),
+    layer(
+        "rxo-fuzz",
+        5,
+        MAY_DO_IO,
+        &[
+            ("rxo-testkit", "turns bytes into traffic, and the oracle"),
+            ("rxo-wire", "under test"),
+            ("rxo-frame", "under test"),
+            ("rxo-coalesce", "under test"),
+        ],
+    ),
+    layer("xtask", 5, MAY_DO_IO, &[]),
+];
+
+/// Crates that tests of any crate may use beside what the crate itself may import.
+pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
+    ("rxo-testkit", "packets, traffic and the oracle"),
+    ("rxo-lab", "private networks with real Linux peers"),
+];
+
+/// Crates that no other crate imports, whatever a row says.
+pub(crate) const IMPORTED_BY_NOBODY: &[&str] = &["rxo-cli", "rxo-bench", "rxo-fuzz", "xtask"];
+
+/// Imports that are wrong whatever their levels, in every table of the manifest.
+pub(crate) const NEVER: &[(&str, &str, &str)] = &[
+    ("rxo-tcp", "rxo-coalesce", "an aggregate reaches it as a segment with a payload chain"),
+    ("rxo-coalesce", "rxo-tcp", "the engine knows segments, not connections"),
+    ("rxo-device", "libc", "the operating system belongs to rxo-driver"),
+    ("rxo-host", "libc", "the operating system belongs to rxo-driver"),
+];
+
+/// Where `unsafe` may stand: crate, path prefix inside it, reason.
+pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
+    ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),
+    ("rxo-frame", "src/pool", "buffers that come back from any thread"),
+    ("rxo-driver", "src/", "system calls and memory-mapped rings"),
+    ("rxo-lab", "src/sys", "namespaces and netlink sockets"),
+    ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
+    ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
+];

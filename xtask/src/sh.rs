@@ -1,0 +1,175 @@
+//! Running other programs: one place that decides about standard input, time limits and words.
+//!
+//! Nothing here ever waits for an answer: standard input is closed. Under `CI=true` each program
+//! has a time limit, so that a hang is a failure with a name and not a lost machine; on a terminal
+//! it has none, because the limit's process group would keep Ctrl-C away from the program.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Seconds a single program may run under `CI=true`.
+const CI_LIMIT_S: u32 = 720;
+
+/// True when a machine watches and not a person: what could not run is then a failure.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
+
+/// True when this process may install packages.
+pub(crate) fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// True when `program` can be started by name.
+pub(crate) fn has_program(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// A program about to run, in `folder`, with no standard input.
+pub(crate) struct Program {
+    command: Command,
+    /// The command as one would type it.
+    shown: String,
+}
+
+impl Program {
+    /// `program` with `arguments`, run in `folder`.
+    pub(crate) fn new<A: AsRef<OsStr>>(
+        folder: &Path,
+        program: &str,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let mut command = if is_ci() && has_program("timeout") {
+            let mut limited = Command::new("timeout");
+            limited.args(["--kill-after=10", &CI_LIMIT_S.to_string(), program]);
+            limited
+        } else {
+            Command::new(program)
+        };
+        let mut shown = program.to_owned();
+        for argument in arguments {
+            let argument = argument.as_ref();
+            shown.push(' ');
+            shown.push_str(&quoted(&argument.to_string_lossy()));
+            command.arg(argument);
+        }
+        command.current_dir(folder).stdin(Stdio::null());
+        Self { command, shown }
+    }
+
+    /// Cargo of the pinned toolchain with `arguments` separated by white space.
+    pub(crate) fn cargo(folder: &Path, arguments: &str) -> Self {
+        Self::new(folder, "cargo", arguments.split_whitespace())
+    }
+
+    /// Sets an environment variable; it is shown before the command, as one would type it.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self.shown = format!("{name}={} {}", quoted(value), self.shown);
+        self
+    }
+
+    /// Runs it with its output on ours.
+    pub(crate) fn run(mut self) -> Result<()> {
+        println!("$ {}", self.shown);
+        let status = self.command.status().with_context(|| format!("cannot run {}", self.shown))?;
+        self.judge(status)
+    }
+
+    /// Runs it with its output on ours, which may be read by a program: nothing is added to it.
+    pub(crate) fn run_aside(mut self) -> Result<()> {
+        eprintln!("$ {}", self.shown);
+        let status = self.command.status().with_context(|| format!("cannot run {}", self.shown))?;
+        self.judge(status)
+    }
+
+    /// Runs it with its standard output on ours and `each_line` reading along.
+    pub(crate) fn run_reading(mut self, mut each_line: impl FnMut(&str)) -> Result<()> {
+        println!("$ {}", self.shown);
+        let mut child = self
+            .command
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.shown))?;
+        let output = child.stdout.take().context("a piped output is there")?;
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            each_line(&line);
+        }
+        let status = child.wait()?;
+        self.judge(status)
+    }
+
+    /// Runs it silently and gives back its standard output.
+    pub(crate) fn output(mut self) -> Result<String> {
+        let output = self.command.output().with_context(|| format!("cannot run {}", self.shown))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            bail!("`{}` failed ({}): {}", self.shown, output.status, errors.trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs it silently; both outputs and whether it succeeded.
+    pub(crate) fn output_of_both(mut self) -> Result<(bool, String)> {
+        let output = self.command.output().with_context(|| format!("cannot run {}", self.shown))?;
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        Ok((output.status.success(), text))
+    }
+
+    fn judge(&self, status: std::process::ExitStatus) -> Result<()> {
+        match status.code() {
+            Some(0) => Ok(()),
+            Some(124 | 137) if is_ci() => {
+                bail!("`{}` ran longer than {CI_LIMIT_S} s and was ended", self.shown)
+            }
+            _ => bail!("`{}` failed ({status})", self.shown),
+        }
+    }
+}
+
+/// The argument as a shell would need it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_typed() {
+        let program = Program::new(Path::new("/"), "cargo", ["test", "--test", "live_*"])
+            .env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(program.shown, "RUSTDOCFLAGS='-D warnings' cargo test --test 'live_*'");
+    }
+
+    #[test]
+    fn a_failing_program_is_named() {
+        let error = Program::new(Path::new("/"), "false", ["x"]).run().unwrap_err();
+        assert!(error.to_string().starts_with("`false x` failed"), "{error}");
+    }
+
+    #[test]
+    fn every_line_is_read_along() {
+        let mut seen = Vec::new();
+        Program::new(Path::new("/"), "printf", ["a\\nb\\n"])
+            .run_reading(|line| seen.push(line.to_owned()))
+            .unwrap();
+        assert_eq!(seen, ["a", "b"]);
+    }
+}

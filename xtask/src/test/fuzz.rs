@@ -1,0 +1,143 @@
+//! The fuzz targets, each for 20 seconds from the kept corpus, two at a time.
+//!
+//! Built on the pinned stable toolchain: the coverage instrumentation is asked of LLVM by flags, so
+//! neither nightly nor cargo-fuzz is needed. What a run finds new stays below `target/`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use super::report::Report;
+use super::steps::Scene;
+use crate::apt;
+use crate::sh::Program;
+
+const SECONDS: u32 = 20;
+const AT_ONCE: usize = 2;
+
+/// What `cargo fuzz` would pass: counters and comparisons for libFuzzer, and checks in release.
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Coverflow-checks";
+
+/// Builds and runs every target of `fuzz/targets`.
+///
+/// # Errors
+/// libFuzzer cannot be compiled, or a target found something: the input and how to run it again.
+pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
+    apt::ensure(&[apt::CXX])?;
+    let fuzzer = Fuzzer::build(scene)?;
+    let targets = targets(scene)?;
+    let mut findings = Vec::new();
+    for pair in targets.chunks(AT_ONCE) {
+        let run_one = |target: &String| (target.clone(), fuzzer.run(target));
+        let results: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> =
+                pair.iter().map(|target| scope.spawn(|| run_one(target))).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
+        });
+        for result in results {
+            let Ok((target, result)) = result else { bail!("a thread of the fuzz step ended") };
+            match result {
+                Ok(line) => println!("{target}: {line}"),
+                Err(error) => findings.push(format!("{target}: {error:#}")),
+            }
+        }
+    }
+    if findings.is_empty() {
+        report.note(format!("{} fuzz targets ran {SECONDS} s each", targets.len()));
+        return Ok(());
+    }
+    bail!("{}", findings.join("\n"))
+}
+
+/// The names of the targets: one file each.
+fn targets(scene: &Scene) -> Result<Vec<String>> {
+    let folder = scene.workspace.root.join("fuzz/targets");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))? {
+        let path = entry?.path();
+        if let Some(name) = path.file_stem() {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Where the built targets are, and the folders they read and write.
+struct Fuzzer {
+    root: PathBuf,
+    binaries: PathBuf,
+    finds: PathBuf,
+}
+
+impl Fuzzer {
+    /// In a folder of its own, so that its flags do not throw away the normal builds.
+    fn build(scene: &Scene) -> Result<Self> {
+        let root = scene.workspace.root.clone();
+        let build = scene.workspace.target.join("fuzz-build");
+        // A target given by name keeps the flags from build scripts and procedural macros.
+        let host = host(scene)?;
+        scene
+            .cargo(&format!("build -p rxo-fuzz --features fuzzing --release --target {host}"))
+            .env("RUSTFLAGS", FLAGS)
+            .env("CARGO_TARGET_DIR", &build.to_string_lossy())
+            .run()?;
+        let binaries = build.join(host).join("release");
+        Ok(Self { root, binaries, finds: scene.workspace.target.join("fuzz") })
+    }
+
+    /// Runs one target; its last word, or what it found.
+    fn run(&self, target: &str) -> Result<String> {
+        let finds = self.finds.join(target);
+        fs::create_dir_all(&finds).with_context(|| format!("{}", finds.display()))?;
+        let kept = self.root.join("fuzz/corpus").join(target);
+        let binary = self.binary(target);
+        let mut arguments = vec![
+            format!("-max_total_time={SECONDS}"),
+            format!("-artifact_prefix={}/{target}-", self.finds.display()),
+            finds.display().to_string(),
+        ];
+        if kept.is_dir() {
+            arguments.push(kept.display().to_string());
+        }
+        let program = Program::new(&self.root, &binary, &arguments).env("RUST_BACKTRACE", "0");
+        let (succeeded, output) = program.output_of_both()?;
+        if succeeded {
+            return Ok(output.lines().next_back().unwrap_or("ran").to_owned());
+        }
+        bail!("{output}\nagain: {}", again(&binary, &output))
+    }
+
+    fn binary(&self, target: &str) -> String {
+        self.binaries.join(format!("fuzz-{target}")).to_string_lossy().into_owned()
+    }
+}
+
+/// The command that shows the same finding again.
+fn again(binary: &str, output: &str) -> String {
+    let written = "Test unit written to ";
+    let input = output.lines().find_map(|line| line.split_once(written)).map(|(_, path)| path);
+    format!("{binary} {}", input.unwrap_or("(no input was written)"))
+}
+
+fn host(scene: &Scene) -> Result<String> {
+    let version = Program::new(&scene.workspace.root, "rustc", ["-vV"]).output()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`rustc -vV` names no host")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_can_be_repeated() {
+        let output = "panicked\nartifact_prefix='t/'; Test unit written to t/parse-crash-1\nx";
+        assert_eq!(again("fuzz-parse", output), "fuzz-parse t/parse-crash-1");
+    }
+}

@@ -1,0 +1,71 @@
+//! The live tests: real packets in namespaces of their own, so they need what not every machine has.
+//!
+//! They are the integration tests named `live_*`. They never skip themselves; whether they can run
+//! is decided here, once, so that what did not run is a list that somebody sees.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::report::Report;
+use super::steps::Scene;
+use crate::apt;
+use crate::sh::{self, Program};
+
+/// Where the live tests are: the names of their targets begin with this.
+pub(super) const PREFIX: &str = "live_";
+
+/// Runs them one at a time: they share two cores with the kernel's side of the traffic.
+///
+/// # Errors
+/// A test fails; or they cannot run here and nobody would read that they did not.
+pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
+    let targets = scene.live_targets();
+    if targets.is_empty() {
+        report.note("there are no live tests".to_owned());
+        return Ok(());
+    }
+    let command = format!("test --workspace --release --test {PREFIX}* --no-fail-fast");
+    if let Err(obstacle) = possible() {
+        let tests = listed(&scene.cargo(&format!("{command} -- --list")).output()?);
+        report.note(format!("{} live tests did not run: {obstacle}", tests.len()));
+        for test in &tests {
+            report.note(format!("did not run: {test}"));
+        }
+        return if sh::is_ci() { Err(obstacle) } else { Ok(()) };
+    }
+    scene.test(&format!("{command} -- --test-threads=1"), report)
+}
+
+/// Whether this machine lets us make what the live tests need.
+fn possible() -> Result<()> {
+    apt::ensure(&[apt::UTIL_LINUX])?;
+    let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    if let Err(error) = tun {
+        bail!("/dev/net/tun cannot be opened ({error}): `modprobe tun` as root provides it");
+    }
+    let arguments: &[&str] =
+        if sh::is_root() { &["--net"] } else { &["--user", "--map-root-user", "--net"] };
+    let probe = Program::new(Path::new("/"), "unshare", [arguments, &["true"]].concat());
+    if let Err(error) = probe.output() {
+        bail!("no network namespace can be made ({error}): run as root, or allow user namespaces");
+    }
+    Ok(())
+}
+
+/// The names in what `cargo test -- --list` prints.
+fn listed(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read() {
+        let text = "bulk::one_flow: test\nrequest_response: test\n\n2 tests, 0 benchmarks\n";
+        assert_eq!(listed(text), ["bulk::one_flow", "request_response"]);
+    }
+}

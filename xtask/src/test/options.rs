@@ -1,0 +1,93 @@
+//! What was typed after `cargo xtask test`, checked against the steps that exist.
+
+use anyhow::{Result, bail};
+
+use super::steps::{STEPS, Step};
+use crate::UsageError;
+
+/// Which steps to run, or only to name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) list: bool,
+    /// `None` means every step.
+    only: Option<Vec<String>>,
+}
+
+impl Options {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// An option or step that does not exist; the error names what does.
+    pub(super) fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            let names = match argument.split_once('=') {
+                Some(("--only", names)) => names,
+                _ => match argument {
+                    "--list" => {
+                        options.list = true;
+                        continue;
+                    }
+                    "--only" => arguments.next().unwrap_or_default(),
+                    other => bail!(UsageError(format!(
+                        "unknown option {other:?}; `test` takes --only STEP,… and --list"
+                    ))),
+                },
+            };
+            let only = options.only.get_or_insert_default();
+            for name in names.split(',') {
+                only.push(known(name)?);
+            }
+        }
+        Ok(options)
+    }
+
+    /// True when `step` is to run.
+    pub(super) fn wants(&self, step: &Step) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == step.name))
+    }
+}
+
+fn known(name: &str) -> Result<String> {
+    if STEPS.iter().any(|step| step.name == name) {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    bail!(UsageError(format!("no step {name:?} for --only; there are: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&arguments)
+    }
+
+    fn chosen(line: &str) -> Vec<&'static str> {
+        let options = parse(line).unwrap();
+        STEPS.iter().filter(|step| options.wants(step)).map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn nothing_typed_means_every_step() {
+        assert_eq!(chosen("").len(), STEPS.len());
+    }
+
+    #[test]
+    fn only_chooses_and_keeps_the_order() {
+        assert_eq!(chosen("--only clippy,fmt"), ["fmt", "clippy"]);
+        assert_eq!(chosen("--only=fmt --only layers"), ["fmt", "layers"]);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named() {
+        let error = parse("--only fmt,nothing").unwrap_err();
+        assert!(error.is::<UsageError>());
+        assert!(error.to_string().contains("no step \"nothing\""), "{error}");
+        assert!(parse("--only").is_err());
+        assert!(parse("--fast").unwrap_err().to_string().contains("\"--fast\""));
+    }
+}

@@ -1,0 +1,181 @@
+//! The steps as a table, and what each of them runs.
+
+use anyhow::Result;
+
+use super::report::Report;
+use super::tally::Tally;
+use super::{fuzz, live, no_std};
+use crate::sh::{self, Program};
+use crate::workspace::Workspace;
+use crate::{bench, deny, layers};
+
+/// One thing that must hold.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) run: fn(&Scene, &mut Report) -> Result<()>,
+}
+
+const fn step(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Scene, &mut Report) -> Result<()>,
+) -> Step {
+    Step { name, about, run }
+}
+
+/// All steps, in the order they run.
+pub(super) const STEPS: &[Step] = &[
+    step("fmt", "the layout of the source", fmt),
+    step("layers", "who imports whom, and where `unsafe` is", layers),
+    step("clippy", "lints, warnings are errors", clippy),
+    step("docs", "documentation, warnings are errors", docs),
+    step("no-std", "the pure crates without the standard library", no_std::run),
+    step("test-debug", "unit, integration and documentation tests, debug", test_debug),
+    step("test-release", "unit and integration tests, release", test_release),
+    step("live", "real traffic in private namespaces, release", live::run),
+    step("bench-once", "every benchmark once, as a test", bench_once),
+    step("fuzz", "every fuzz target for 20 s from the kept corpus", fuzz::run),
+    step("deny", "licences, advisories and sources of the dependencies", deny),
+];
+
+/// The package whose tests are the benchmarks.
+const BENCH: &str = "rxo-bench";
+
+/// What the steps share.
+pub(super) struct Scene {
+    pub(super) workspace: Workspace,
+}
+
+impl Scene {
+    /// Looks at the workspace.
+    pub(super) fn set() -> Result<Self> {
+        Ok(Self { workspace: Workspace::load()? })
+    }
+
+    /// Cargo in the workspace's root. A machine that builds once gains nothing from what an
+    /// incremental build would keep.
+    pub(super) fn cargo(&self, arguments: &str) -> Program {
+        let program = Program::cargo(&self.workspace.root, arguments);
+        if sh::is_ci() { program.env("CARGO_INCREMENTAL", "0") } else { program }
+    }
+
+    /// Runs `cargo <arguments>`, counting the tests it reports.
+    pub(super) fn test(&self, arguments: &str, report: &mut Report) -> Result<()> {
+        let mut tally = Tally::default();
+        let result = self.cargo(arguments).run_reading(|line| tally.read(line));
+        report.count(tally);
+        result
+    }
+
+    /// The integration tests that need namespaces and TUN.
+    pub(super) fn live_targets(&self) -> Vec<&str> {
+        let all = self.workspace.packages.iter().flat_map(|package| &package.tests);
+        all.map(String::as_str).filter(|name| is_live(name)).collect()
+    }
+
+    /// Cargo's arguments for everything but live and documentation tests of all packages except
+    /// `left_out`: cargo can choose test targets by name, not leave some out.
+    fn chosen_targets(&self, left_out: Option<&str>) -> String {
+        let packages = self.workspace.packages.iter();
+        let tests = packages.filter(|package| Some(package.name.as_str()) != left_out);
+        let mut arguments = "--workspace --lib --bins --examples".to_owned();
+        if let Some(name) = left_out {
+            arguments += &format!(" --exclude {name}");
+        }
+        for name in tests.flat_map(|package| &package.tests).filter(|name| !is_live(name)) {
+            arguments += &format!(" --test {name}");
+        }
+        arguments
+    }
+}
+
+fn is_live(target: &str) -> bool {
+    target.starts_with(live::PREFIX)
+}
+
+fn fmt(scene: &Scene, _: &mut Report) -> Result<()> {
+    scene.cargo("fmt --all --check").run()
+}
+
+fn layers(_: &Scene, _: &mut Report) -> Result<()> {
+    layers::run()
+}
+
+fn clippy(scene: &Scene, _: &mut Report) -> Result<()> {
+    scene.cargo("clippy --workspace --all-targets --quiet -- -D warnings").run()
+}
+
+/// The binary's documentation first: it has the facade's name, and the facade's stays.
+fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
+    for what in ["-p rxo-cli --bins", "--workspace --lib"] {
+        scene
+            .cargo(&format!("doc {what} --no-deps --document-private-items --quiet"))
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .run()?;
+    }
+    Ok(())
+}
+
+fn test_debug(scene: &Scene, report: &mut Report) -> Result<()> {
+    let targets = scene.chosen_targets(None);
+    scene.test(&format!("test --no-fail-fast {targets}"), report)?;
+    scene.test("test --workspace --no-fail-fast --doc", report)
+}
+
+/// Without the benchmarks: its tests are the step `bench-once`.
+fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
+    let targets = scene.chosen_targets(Some(BENCH));
+    scene.test(&format!("test --release --no-fail-fast {targets}"), report)
+}
+
+fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
+    let dpdk = bench::dpdk_feature();
+    scene.test(&format!("test --release -p {BENCH} {dpdk}"), report)?;
+    if !sh::has_program("valgrind") {
+        report.note("instructions were not counted: valgrind is not installed".to_owned());
+        return Ok(());
+    }
+    scene.cargo(&format!("run --release --quiet -p {BENCH} {dpdk} -- instructions")).run()
+}
+
+fn deny(_: &Scene, report: &mut Report) -> Result<()> {
+    if deny::is_installed() {
+        return deny::run();
+    }
+    report.note(
+        "cargo-deny is not installed, dependencies were not checked; \
+         `cargo install --locked cargo-deny` adds it"
+            .to_owned(),
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::workspace::Package;
+
+    fn package(name: &str, tests: &[&str]) -> Package {
+        let tests = tests.iter().map(|&test| test.to_owned()).collect();
+        Package { name: name.to_owned(), folder: PathBuf::new(), dependencies: Vec::new(), tests }
+    }
+
+    #[test]
+    fn live_tests_are_kept_apart() {
+        let packages = vec![package("a", &["live_bulk", "promises"]), package("b", &["speed"])];
+        let (root, target) = (PathBuf::new(), PathBuf::new());
+        let scene = Scene { workspace: Workspace { root, target, packages } };
+        assert_eq!(scene.live_targets(), ["live_bulk"]);
+        assert_eq!(
+            scene.chosen_targets(None),
+            "--workspace --lib --bins --examples --test promises --test speed"
+        );
+        assert_eq!(
+            scene.chosen_targets(Some("b")),
+            "--workspace --lib --bins --examples --exclude b --test promises"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Counting tests in what `cargo test` prints, so that the last line of a run means something.
+
+/// Tests by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    pub(super) ignored: u64,
+}
+
+impl Tally {
+    /// Adds what `line` says, if it is the result line of a test binary.
+    pub(super) fn read(&mut self, line: &str) {
+        let Some((_, counts)) =
+            line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for count in counts.split(';') {
+            let Some((number, what)) = count.trim().split_once(' ') else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_add_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; \
+             finished in 0.01s",
+            "test a::test_result ... ok",
+            "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            tally.read(line);
+        }
+        assert_eq!(tally, Tally { passed: 8, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn other_lines_do_not_count() {
+        let mut tally = Tally::default();
+        for line in ["3 passed; 0 failed", "test result: ", "test result: ok. x passed; failed"] {
+            tally.read(line);
+        }
+        assert_eq!(tally, Tally::default());
+    }
+}

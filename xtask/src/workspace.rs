@@ -1,0 +1,142 @@
+//! The workspace as `cargo metadata` tells it: packages, their dependencies and test targets.
+//!
+//! The only reader of that JSON. What it yields are plain values, so that the rules of `layers`
+//! can be tried on made-up graphs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::sh::Program;
+
+/// Which table of the manifest a dependency stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `[dependencies]` and `[build-dependencies]`: what the crate needs to exist.
+    Normal,
+    /// `[dev-dependencies]`: what its tests, examples and benches need.
+    Dev,
+}
+
+/// One line of a manifest's dependency tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// It is a crate of this workspace.
+    pub(crate) is_member: bool,
+}
+
+/// A crate of this workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    /// Names of the integration-test targets (`tests/NAME.rs`).
+    pub(crate) tests: Vec<String>,
+}
+
+/// Everything the commands ask about the workspace.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target: PathBuf,
+    pub(crate) packages: Vec<Package>,
+}
+
+impl Workspace {
+    /// Asks cargo. Reads manifests only: no network, nothing compiled.
+    pub(crate) fn load() -> Result<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let arguments = "metadata --no-deps --format-version 1";
+        let text = Program::cargo(here, arguments).output()?;
+        Self::parse(&text).context("cannot read what `cargo metadata` says")
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let json: Value = serde_json::from_str(text)?;
+        let packages = array(&json["packages"]).map(package).collect::<Result<_>>()?;
+        Ok(Self {
+            root: path(&json["workspace_root"])?,
+            target: path(&json["target_directory"])?,
+            packages,
+        })
+    }
+}
+
+fn package(json: &Value) -> Result<Package> {
+    let manifest = path(&json["manifest_path"])?;
+    let is_test = |target: &&Value| array(&target["kind"]).any(|kind| kind == "test");
+    Ok(Package {
+        name: text(&json["name"])?,
+        folder: manifest.parent().context("a manifest is in a folder")?.to_owned(),
+        dependencies: array(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,
+        tests: array(&json["targets"])
+            .filter(is_test)
+            .map(|target| text(&target["name"]))
+            .collect::<Result<_>>()?,
+    })
+}
+
+fn dependency(json: &Value) -> Result<Dependency> {
+    Ok(Dependency {
+        name: text(&json["name"])?,
+        kind: if json["kind"] == "dev" { Kind::Dev } else { Kind::Normal },
+        is_member: json["path"].is_string(),
+    })
+}
+
+fn array(json: &Value) -> impl Iterator<Item = &Value> {
+    json.as_array().into_iter().flatten()
+}
+
+fn text(json: &Value) -> Result<String> {
+    Ok(json.as_str().context("a name is missing")?.to_owned())
+}
+
+fn path(json: &Value) -> Result<PathBuf> {
+    text(json).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read() {
+        let workspace = Workspace::parse(
+            r#"{"workspace_root": "/w", "target_directory": "/w/target", "packages": [{
+                "name": "a", "manifest_path": "/w/a/Cargo.toml",
+                "dependencies": [
+                    {"name": "b", "kind": null, "path": "/w/b"},
+                    {"name": "cc", "kind": "build"},
+                    {"name": "proptest", "kind": "dev"}],
+                "targets": [
+                    {"name": "a", "kind": ["lib"]},
+                    {"name": "live_bulk", "kind": ["test"]}]}]}"#,
+        )
+        .unwrap();
+        let a = &workspace.packages[0];
+        assert_eq!(a.folder, Path::new("/w/a"));
+        assert_eq!(a.tests, ["live_bulk"]);
+        let seen: Vec<_> =
+            a.dependencies.iter().map(|d| (d.name.as_str(), d.kind, d.is_member)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("b", Kind::Normal, true),
+                ("cc", Kind::Normal, false),
+                ("proptest", Kind::Dev, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn this_workspace_can_be_asked() {
+        let workspace = Workspace::load().unwrap();
+        assert!(workspace.root.join("Cargo.toml").is_file());
+        assert!(workspace.packages.iter().any(|package| package.name == "xtask"));
+    }
+}
