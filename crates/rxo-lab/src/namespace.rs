@@ -1,0 +1,159 @@
+//! A private network: its own interfaces, addresses, routes and sockets.
+//!
+//! A namespace has no name in the file system. It lives as long as this process holds it open and
+//! the kernel takes it down, with every interface in it, when the last handle is gone: also when
+//! the process is killed. So no run can leave anything behind for the next one to trip over.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::UdpSocket;
+use std::thread::{self, JoinHandle};
+
+use crate::error::{Context, LabError, Result};
+use crate::link::Interface;
+use crate::netlink::Netlink;
+use crate::sys;
+
+/// A network namespace of this process, removed when dropped (and no thread or socket is left
+/// in it).
+#[derive(Debug)]
+pub struct Namespace {
+    label: String,
+    handle: File,
+    /// Opened inside, so it speaks of this namespace whichever thread uses it.
+    netlink: Netlink,
+    /// Any socket of the namespace: offloads are set through one.
+    control: UdpSocket,
+}
+
+impl Namespace {
+    /// A new, empty network in which only loopback is up. `label` is for messages.
+    ///
+    /// # Errors
+    /// Without the privilege to make one; the message says how to get it.
+    pub fn new(label: &str) -> Result<Self> {
+        let (handle, netlink, control) = on_new_thread("lab-namespace", || {
+            sys::unshare(sys::Unshare::Network)?;
+            let handle = File::open("/proc/thread-self/ns/net")?;
+            // DAD would hold every IPv6 address back for a second, and router solicitations
+            // and the like would mix with the traffic that is measured.
+            for setting in ["dad_transmits", "accept_ra", "router_solicitations"] {
+                write_if_there(&format!("net.ipv6.conf.default.{setting}"), "0")?;
+            }
+            // Without the loopback address the control socket can still be made: bound to none.
+            let control = UdpSocket::bind("0.0.0.0:0")?;
+            Ok((handle, Netlink::open()?, control))
+        })
+        .context(|| {
+            format!("cannot make the network namespace \"{label}\"; run as root, or allow user namespaces")
+        })?;
+        let namespace = Self { label: label.to_owned(), handle, netlink, control };
+        namespace.interface("lo").up()?;
+        Ok(namespace)
+    }
+
+    /// What it was called when made.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The interface `name`, which need not exist yet.
+    #[must_use]
+    pub fn interface(&self, name: &str) -> Interface<'_> {
+        Interface::new(self, name)
+    }
+
+    /// Runs `work` on a thread inside and waits for it. Sockets opened there belong to the
+    /// namespace for good and may be used from anywhere afterwards.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    ///
+    /// # Panics
+    /// As `work` does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let work = || sys::enter_network(&self.handle).map(|()| work());
+        on_new_thread("lab-inside", work).context(|| self.cannot_enter())
+    }
+
+    /// Starts a thread inside that lives on by itself. It keeps the namespace alive.
+    ///
+    /// # Errors
+    /// When the thread cannot be started or the namespace not be entered.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        thread_name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<io::Result<T>>> {
+        let handle = self.handle.try_clone().context(|| self.cannot_enter())?;
+        thread::Builder::new()
+            .name(thread_name.to_owned())
+            .spawn(move || sys::enter_network(&handle).map(|()| work()))
+            .context(|| format!("cannot start the thread {thread_name}"))
+    }
+
+    /// Sets a kernel setting of this namespace, such as `net.ipv4.tcp_rmem`. It goes with the
+    /// namespace. Settings of the whole machine cannot be reached from here.
+    ///
+    /// # Errors
+    /// When there is no such setting here or the value is refused.
+    pub fn set_sysctl(&self, name: &str, value: &str) -> Result<()> {
+        self.run(|| fs::write(sysctl_path(name), value))?
+            .context(|| format!("cannot set {name} to \"{value}\" in namespace \"{}\"", self.label))
+    }
+
+    /// Reads a kernel setting as this namespace sees it.
+    ///
+    /// # Errors
+    /// When there is no such setting here.
+    pub fn sysctl(&self, name: &str) -> Result<String> {
+        self.run(|| fs::read_to_string(sysctl_path(name)))?
+            .map(|text| text.trim().to_owned())
+            .context(|| format!("cannot read {name} in namespace \"{}\"", self.label))
+    }
+
+    pub(crate) fn netlink(&self) -> &Netlink {
+        &self.netlink
+    }
+
+    pub(crate) fn control(&self) -> &UdpSocket {
+        &self.control
+    }
+
+    pub(crate) fn handle(&self) -> &File {
+        &self.handle
+    }
+
+    fn cannot_enter(&self) -> String {
+        format!("cannot enter the network namespace \"{}\"", self.label)
+    }
+}
+
+/// A thread of its own: to enter a namespace changes the thread for good.
+fn on_new_thread<T: Send>(
+    name: &str,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn sysctl_path(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
+}
+
+/// A kernel without IPv6 has none of its settings.
+fn write_if_there(name: &str, value: &str) -> io::Result<()> {
+    match fs::write(sysctl_path(name), value) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The error for what the caller should not have asked of a namespace.
+pub(crate) fn usage(message: impl Into<String>) -> LabError {
+    LabError::Usage(message.into())
+}

@@ -1,0 +1,67 @@
+//! Waiting on many sockets, level-triggered: a thread that takes a little of each socket in turn
+//! is told again of what it left, which the edge-triggered libraries do not do.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::check;
+
+/// What to wait for on a socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Interest {
+    /// Bytes (or the end) to read.
+    Read,
+    /// Room to write.
+    Write,
+}
+
+/// A set of sockets to wait on, each known by a number of the caller's.
+#[derive(Debug)]
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// An empty set.
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: epoll_create1 takes no pointers.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        check(fd)?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Adds a socket. It must be removed before it is closed, or be closed with the set.
+    pub(crate) fn add(&self, fd: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
+        let events = match interest {
+            Interest::Read => libc::EPOLLIN,
+            Interest::Write => libc::EPOLLOUT,
+        };
+        let mut event = libc::epoll_event { events: events.cast_unsigned(), u64: token };
+        let (set, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
+        // SAFETY: the kernel reads one event, which lives through the call.
+        check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &raw mut event) })
+    }
+
+    /// Removes a socket.
+    pub(crate) fn remove(&self, fd: &impl AsRawFd) -> io::Result<()> {
+        let (set, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
+        // SAFETY: for removal the kernel does not look at the event.
+        check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) })
+    }
+
+    /// Waits until a socket is ready or `timeout` is over, and appends the tokens to `ready`.
+    pub(crate) fn wait(&self, ready: &mut Vec<u64>, timeout: Duration) -> io::Result<()> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let pointer = events.as_mut_ptr();
+        // SAFETY: the kernel writes at most 64 events into the array of 64.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), pointer, 64, milliseconds) };
+        match check(count) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        ready.extend(events.iter().take(count).map(|event| event.u64));
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! The system calls that neither the standard library nor the netlink crates offer, with safe
+//! faces. Nothing else in this crate is `unsafe`. Nothing here decides anything.
+#![allow(unsafe_code, reason = "system calls that have no safe face elsewhere")]
+
+mod epoll;
+mod ethtool;
+mod socket;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+pub(crate) use epoll::{Epoll, Interest};
+pub(crate) use ethtool::{get_offload, set_offload};
+pub(crate) use socket::{
+    retransmitted_segments, set_buffer_bytes, set_congestion_control, set_max_pacing_rate,
+};
+
+/// What to leave behind: see unshare(2).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unshare {
+    /// The calling thread gets a new, empty network.
+    Network,
+    /// The process gets a new user namespace and a new, empty network. The process must have one
+    /// thread only.
+    UserAndNetwork,
+}
+
+/// Moves the calling thread into new namespaces.
+pub(crate) fn unshare(what: Unshare) -> io::Result<()> {
+    let flags = match what {
+        Unshare::Network => libc::CLONE_NEWNET,
+        Unshare::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+    };
+    // SAFETY: unshare takes no pointers; only the calling thread's view of the system changes.
+    check(unsafe { libc::unshare(flags) })
+}
+
+/// Moves the calling thread into the network namespace that `namespace` is a handle of.
+pub(crate) fn enter_network(namespace: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call and setns takes no pointers.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// The user and the group that the process acts as.
+pub(crate) fn effective_ids() -> (u32, u32) {
+    // SAFETY: both calls take nothing, and cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// The system's number of the calling thread.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() }.unsigned_abs()
+}
+
+/// Keeps the calling thread on one processor core.
+pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
+    let size = size_of::<libc::cpu_set_t>();
+    if core >= size * 8 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: an all-zero cpu_set_t is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `core` is below the number of bits in the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: the kernel reads `size` bytes of `set`, which lives through the call.
+    check(unsafe { libc::sched_setaffinity(0, size, &raw const set) })
+}
+
+/// Processor time this process has used so far: all its threads, also those that have ended.
+pub(crate) fn process_cpu_time() -> io::Result<Duration> {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time a thread of this process has used so far.
+pub(crate) fn thread_cpu_time(thread: u32) -> io::Result<Duration> {
+    // How Linux composes the clock of a thread (clock_getcpuclockid(3) does it for processes):
+    // bit 2 says "thread", 2 says "scheduler time".
+    clock((!thread.cast_signed() << 3) | 4 | 2)
+}
+
+fn clock(id: libc::clockid_t) -> io::Result<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec, which lives through the call.
+    check(unsafe { libc::clock_gettime(id, &raw mut time) })?;
+    Ok(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0)))
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

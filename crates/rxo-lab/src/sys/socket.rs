@@ -1,0 +1,55 @@
+//! Socket options that the standard library does not offer.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::{Interest, check};
+
+/// Fixes the size of a socket's buffer: `Interest::Write` the send buffer, `Interest::Read` the
+/// receive buffer. The kernel doubles the figure and caps it at its limits.
+pub(crate) fn set_buffer_bytes(
+    socket: &impl AsRawFd,
+    which: Interest,
+    bytes: usize,
+) -> io::Result<()> {
+    let option = match which {
+        Interest::Read => libc::SO_RCVBUF,
+        Interest::Write => libc::SO_SNDBUF,
+    };
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set(socket, libc::SOL_SOCKET, option, &value.to_ne_bytes())
+}
+
+/// Limits what a socket sends to `bytes_per_s`.
+pub(crate) fn set_max_pacing_rate(socket: &impl AsRawFd, bytes_per_s: u64) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())
+}
+
+/// Chooses how a TCP socket reacts to congestion.
+pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+}
+
+/// How many segments a TCP socket has sent again since it was opened.
+pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
+    // SAFETY: tcp_info is plain integers, for which all zeros is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = socklen(size_of::<libc::tcp_info>());
+    let (fd, pointer) = (socket.as_raw_fd(), (&raw mut info).cast());
+    // SAFETY: the kernel writes at most `length` bytes into `info`, which is that large.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, pointer, &raw mut length)
+    };
+    check(result)?;
+    Ok(u64::from(info.tcpi_total_retrans))
+}
+
+fn set(socket: &impl AsRawFd, level: i32, option: i32, value: &[u8]) -> io::Result<()> {
+    let (fd, pointer, length) = (socket.as_raw_fd(), value.as_ptr().cast(), socklen(value.len()));
+    // SAFETY: the kernel reads `length` bytes of `value`, which lives through the call.
+    check(unsafe { libc::setsockopt(fd, level, option, pointer, length) })
+}
+
+fn socklen(length: usize) -> libc::socklen_t {
+    libc::socklen_t::try_from(length).unwrap_or(libc::socklen_t::MAX)
+}

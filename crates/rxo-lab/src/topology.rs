@@ -1,0 +1,172 @@
+//! The networks that the demo and the live tests run on.
+//!
+//! ```text
+//!  direct:   peer [eth0 10.77.0.1] ===veth=== [eth0 10.77.0.2] host
+//!  through:  peer [eth0 10.77.0.1] ===veth=== [wire0] - rxo - [a TAP, 10.77.0.2] host
+//! ```
+//!
+//! The peer's interface cuts what it sends to the MTU, as a network card's wire does. In the
+//! second network `wire0` has no address and answers nobody: whatever the peer learns of the
+//! host, its MAC address too, has crossed rxo.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::error::Result;
+use crate::link::{Interface, create_veth};
+use crate::namespace::Namespace;
+use crate::offload::Offload;
+
+/// Two hosts in private networks. Removed when dropped.
+#[derive(Debug)]
+pub struct Lab {
+    peer: Namespace,
+    host: Namespace,
+    options: LabOptions,
+}
+
+/// How the wire is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabOptions {
+    /// The largest IP packet, in bytes, on the wire and on the host's interface.
+    pub mtu: u32,
+    /// Whether the peer leaves TCP checksums partial, as a veth does by default. Off, every frame
+    /// carries a full one.
+    pub partial_checksums: bool,
+    /// A limit for what the peer sends; `None` is as fast as it goes.
+    pub limit_bytes_per_s: Option<u64>,
+}
+
+impl Default for LabOptions {
+    fn default() -> Self {
+        Self { mtu: 1500, partial_checksums: true, limit_bytes_per_s: None }
+    }
+}
+
+/// Whether the host's kernel coalesces what it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelGro {
+    /// It does.
+    On,
+    /// Every frame goes up on its own.
+    Off,
+}
+
+impl Lab {
+    /// The peer's only interface, in [`Lab::peer`].
+    pub const PEER_INTERFACE: &'static str = "eth0";
+    /// The host's interface of a direct lab, in [`Lab::host`].
+    pub const HOST_INTERFACE: &'static str = "eth0";
+    /// Where rxo takes frames from, in [`Lab::host`] of a lab made by [`Lab::through`].
+    pub const WIRE_INTERFACE: &'static str = "wire0";
+    /// The peer's addresses.
+    pub const PEER_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
+        (Ipv4Addr::new(10, 77, 0, 1), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1));
+    /// The host's addresses.
+    pub const HOST_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
+        (Ipv4Addr::new(10, 77, 0, 2), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
+
+    /// Peer and host on one wire.
+    ///
+    /// # Errors
+    /// When the system refuses; see [`Namespace::new`].
+    pub fn direct(gro: KernelGro) -> Result<Self> {
+        Self::direct_with(gro, LabOptions::default())
+    }
+
+    /// Peer and host on one wire that is as `options` say.
+    ///
+    /// # Errors
+    /// As [`Lab::direct`].
+    pub fn direct_with(gro: KernelGro, options: LabOptions) -> Result<Self> {
+        let lab = Self::new(options, Self::HOST_INTERFACE)?;
+        let interface = lab.host.interface(Self::HOST_INTERFACE);
+        interface.set_offload(Offload::GenericReceive, gro == KernelGro::On)?;
+        lab.attach_host(Self::HOST_INTERFACE)?;
+        Ok(lab)
+    }
+
+    /// Peer and host with room for rxo between them: open `packet:wire0` and a TAP in
+    /// [`Lab::host`], then call [`Lab::attach_host`] with the TAP's name.
+    ///
+    /// # Errors
+    /// When the system refuses; see [`Namespace::new`].
+    pub fn through() -> Result<Self> {
+        Self::through_with(LabOptions::default())
+    }
+
+    /// The same with a wire that is as `options` say.
+    ///
+    /// # Errors
+    /// As [`Lab::through`].
+    pub fn through_with(options: LabOptions) -> Result<Self> {
+        let lab = Self::new(options, Self::WIRE_INTERFACE)?;
+        let wire = lab.host.interface(Self::WIRE_INTERFACE);
+        // The host would answer ARP for its address on any interface, and the peer would learn
+        // the wrong MAC address.
+        wire.set_arp(false)?;
+        lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
+        wire.up()?;
+        Ok(lab)
+    }
+
+    /// Gives `interface` of the host the host's addresses and the wire's MTU, and switches it on.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn attach_host(&self, interface: &str) -> Result<()> {
+        let interface = self.host.interface(interface);
+        interface.set_mtu(self.options.mtu)?;
+        address(&interface, Self::HOST_ADDRESSES)
+    }
+
+    /// The namespace of the peer, who sends.
+    #[must_use]
+    pub fn peer(&self) -> &Namespace {
+        &self.peer
+    }
+
+    /// The namespace of the host, who receives.
+    #[must_use]
+    pub fn host(&self) -> &Namespace {
+        &self.host
+    }
+
+    /// The host's IPv4 address, for transfers.
+    #[must_use]
+    pub fn host_address(&self) -> IpAddr {
+        Self::HOST_ADDRESSES.0.into()
+    }
+
+    /// The peer's IPv4 address, for transfers in the other direction.
+    #[must_use]
+    pub fn peer_address(&self) -> IpAddr {
+        Self::PEER_ADDRESSES.0.into()
+    }
+
+    /// Both namespaces, the wire, and the peer's end configured.
+    fn new(options: LabOptions, host_end: &str) -> Result<Self> {
+        let lab = Self { peer: Namespace::new("peer")?, host: Namespace::new("host")?, options };
+        let near = lab.peer.interface(Self::PEER_INTERFACE);
+        let far = lab.host.interface(host_end);
+        create_veth(&near, &far)?;
+        far.set_mtu(options.mtu)?;
+        near.set_mtu(options.mtu)?;
+        // What the host sends is cut too: rxo and the peer are to see frames of the wire's MTU.
+        for end in [&near, &far] {
+            end.set_offload(Offload::TransmitSegmentation, false)?;
+            end.set_offload(Offload::GenericSegmentation, false)?;
+            end.set_offload(Offload::TransmitChecksum, options.partial_checksums)?;
+        }
+        if let Some(bytes_per_s) = options.limit_bytes_per_s {
+            near.limit_rate(bytes_per_s)?;
+        }
+        address(&near, Self::PEER_ADDRESSES)?;
+        Ok(lab)
+    }
+}
+
+fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr)) -> Result<()> {
+    interface.add_address(addresses.0.into(), 24)?;
+    interface.add_address(addresses.1.into(), 64)?;
+    interface.up()
+}

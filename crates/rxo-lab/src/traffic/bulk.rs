@@ -1,0 +1,231 @@
+//! Bulk transfers: some threads that send, some that receive and check, and their totals.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::connect::{self, Ends};
+use super::pattern::Pattern;
+use super::receiver::{ReceivingEnd, receive_all};
+use super::report::{BulkReport, Window};
+use super::sender::{SendingEnd, send_all};
+use crate::cpu::CpuMeter;
+use crate::error::{Context, LabError, Result};
+use crate::namespace::{Namespace, usage};
+use crate::worker::Worker;
+
+/// What a bulk transfer is to do. [`BulkConfig::default`] is one connection until stopped.
+#[derive(Clone, Debug)]
+pub struct BulkConfig {
+    /// How many connections, 1 to 400, shared out among the threads.
+    pub connections: usize,
+    /// Threads that send, and as many that receive.
+    pub threads_per_side: usize,
+    /// Where each connection ends by itself; `None` sends until stopped.
+    pub bytes_per_connection: Option<u64>,
+    /// A fixed send buffer; `None` leaves it to the kernel.
+    pub send_buffer_bytes: Option<usize>,
+    /// A fixed receive buffer; `None` leaves it to the kernel.
+    pub receive_buffer_bytes: Option<usize>,
+    /// A limit for all connections together, shared equally and kept by the senders' kernel.
+    pub limit_bytes_per_s: Option<u64>,
+    /// The senders' congestion control; `None` takes the machine's.
+    pub congestion_control: Option<String>,
+    /// The core of the sending threads; `None` leaves them to the scheduler.
+    pub sender_core: Option<usize>,
+    /// The core of the receiving threads; `None` leaves them to the scheduler.
+    pub receiver_core: Option<usize>,
+    /// Sends this byte of the first connection wrong, to show that the check finds it.
+    pub wrong_byte_at: Option<u64>,
+}
+
+impl Default for BulkConfig {
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            threads_per_side: 1,
+            bytes_per_connection: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            limit_bytes_per_s: None,
+            // The machine's own choice may pace (BBR), which measures the pacing. CUBIC is what
+            // most senders use; a socket of a namespace's root may have it whatever is allowed.
+            congestion_control: Some("cubic".into()),
+            sender_core: None,
+            receiver_core: None,
+            wrong_byte_at: None,
+        }
+    }
+}
+
+/// A running transfer. Dropping it stops it and leaves its threads to end by themselves.
+#[derive(Debug)]
+pub struct BulkTransfer {
+    senders: Vec<Worker<Vec<SendingEnd>>>,
+    receivers: Vec<Worker<Vec<ReceivingEnd>>>,
+    received_bytes: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    started: Instant,
+}
+
+impl BulkTransfer {
+    /// Opens the connections from `from` to `address` in `to`, and starts sending.
+    ///
+    /// # Errors
+    /// When the configuration cannot be, or a connection does not come about.
+    pub fn start(
+        from: &Namespace,
+        to: &Namespace,
+        address: IpAddr,
+        config: &BulkConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        let listener = connect::listen(to, address)?;
+        if let Some(bytes) = config.receive_buffer_bytes {
+            connect::set_receive_buffer(&listener, bytes)?;
+        }
+        let ends = connect::open(from, &listener, config.connections)?;
+        ends.iter().try_for_each(|ends| connect::configure(ends, config))?;
+        let (sending, receiving) = split(ends, config)?;
+        let (received_bytes, stop) =
+            (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let receivers = deal(receiving, config.threads_per_side)
+            .map(|share| {
+                let total = Arc::clone(&received_bytes);
+                let work = move || receive_all(share, &total);
+                Worker::start("lab-receive", config.receiver_core, work)
+            })
+            .collect::<Result<_>>()?;
+        let started = Instant::now();
+        let mut transfer = Self { senders: Vec::new(), receivers, received_bytes, stop, started };
+        for share in deal(sending, config.threads_per_side) {
+            let stop = Arc::clone(&transfer.stop);
+            let work = move || send_all(share, &stop);
+            transfer.senders.push(Worker::start("lab-send", config.sender_core, work)?);
+        }
+        Ok(transfer)
+    }
+
+    /// Payload bytes received and checked so far.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The sending threads, for [`CpuMeter::threads`].
+    #[must_use]
+    pub fn sender_threads(&self) -> Vec<u32> {
+        self.senders.iter().map(Worker::thread_id).collect()
+    }
+
+    /// The receiving threads, for [`CpuMeter::threads`].
+    #[must_use]
+    pub fn receiver_threads(&self) -> Vec<u32> {
+        self.receivers.iter().map(Worker::thread_id).collect()
+    }
+
+    /// Lets it run for `duration` and says what was received and what it cost.
+    ///
+    /// # Errors
+    /// When a thread of the meter has ended.
+    pub fn measure(&self, duration: Duration, meter: &CpuMeter) -> Result<Window> {
+        let (cpu, bytes, begin) = (meter.read()?, self.received_bytes(), Instant::now());
+        thread::sleep(duration);
+        let (end_cpu, end_bytes) = (meter.read()?, self.received_bytes());
+        Ok(Window {
+            duration: begin.elapsed(),
+            received_bytes: end_bytes - bytes,
+            cpu: end_cpu.since(&cpu),
+        })
+    }
+
+    /// Stops sending, lets what is under way arrive, and gives the totals.
+    ///
+    /// # Errors
+    /// When a connection broke or stood still.
+    pub fn stop(self) -> Result<BulkReport> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wait()
+    }
+
+    /// Waits until every connection is at its end (it must have one: `bytes_per_connection`),
+    /// and gives the totals.
+    ///
+    /// # Errors
+    /// When a connection broke or stood still.
+    pub fn wait(mut self) -> Result<BulkReport> {
+        let senders = self.senders.drain(..).map(Worker::finish).collect::<Result<Vec<_>>>();
+        let receivers = self.receivers.drain(..).map(Worker::finish).collect::<Result<Vec<_>>>();
+        let duration = self.started.elapsed();
+        let senders: Vec<SendingEnd> = senders?.into_iter().flatten().collect();
+        let receivers: Vec<ReceivingEnd> = receivers?.into_iter().flatten().collect();
+        let retransmitted = senders.iter().map(|end| {
+            crate::sys::retransmitted_segments(&end.socket)
+                .context(|| "cannot read what a connection sent again".into())
+        });
+        Ok(BulkReport {
+            connections: senders.len(),
+            retransmitted_segments: retransmitted.sum::<Result<u64>>()?,
+            sent_bytes: senders.iter().map(|end| end.sent_bytes).sum(),
+            received_bytes: receivers.iter().map(|end| end.received_bytes).sum(),
+            duration,
+            mismatch: receivers.iter().find_map(|end| end.mismatch),
+        })
+    }
+}
+
+impl Drop for BulkTransfer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl BulkConfig {
+    fn check(&self) -> Result<()> {
+        if !(1..=MOST_CONNECTIONS).contains(&self.connections) {
+            let asked = self.connections;
+            return Err(usage(format!("{asked} connections: choose 1 to {MOST_CONNECTIONS}")));
+        }
+        if self.threads_per_side == 0 {
+            return Err(usage("0 threads per side: choose at least 1"));
+        }
+        Ok(())
+    }
+}
+
+/// Gives each end its pattern. The client's port names the connection at both ends.
+fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<ReceivingEnd>)> {
+    let mut sides = (Vec::new(), Vec::new());
+    for (index, ends) in ends.into_iter().enumerate() {
+        let port = ends.client.local_addr().as_ref().map(SocketAddr::port).map_err(|error| {
+            LabError::Transfer(format!("a connection was lost before it began: {error}"))
+        })?;
+        let pattern = Pattern::of_port(port);
+        sides.0.push(SendingEnd {
+            socket: ends.client,
+            pattern,
+            sent_bytes: 0,
+            limit_bytes: config.bytes_per_connection,
+            wrong_byte_at: config.wrong_byte_at.filter(|_| index == 0),
+        });
+        let (received_bytes, mismatch) = (0, None);
+        let socket = ends.server;
+        sides.1.push(ReceivingEnd { socket, port, pattern, received_bytes, mismatch });
+    }
+    Ok(sides)
+}
+
+/// Shares `all` out in turn; no share is empty.
+fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
+    let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
+    let count = dealt.len();
+    for (index, item) in all.into_iter().enumerate() {
+        dealt[index % count].push(item);
+    }
+    dealt.into_iter()
+}
+
+/// Beyond this a two-core machine measures its scheduler.
+const MOST_CONNECTIONS: usize = 400;

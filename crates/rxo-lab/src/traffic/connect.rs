@@ -1,0 +1,74 @@
+//! Opening connections from one namespace to another.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::bulk::BulkConfig;
+use crate::error::{Context, LabError, Result};
+use crate::namespace::Namespace;
+use crate::sys::{self, Interest};
+
+/// Both ends of a connection. Sockets belong to their namespaces, whoever uses them.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) client: TcpStream,
+    pub(crate) server: TcpStream,
+}
+
+/// Listens on any port of `address` in `namespace`.
+pub(crate) fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
+    namespace
+        .run(|| TcpListener::bind((address, 0)))?
+        .context(|| format!("cannot listen on {address} in namespace \"{}\"", namespace.label()))
+}
+
+/// Opens one connection after the other from `namespace` to the listener.
+///
+/// Waiting for each to be accepted keeps the handshakes of 400 from overrunning a small ring.
+pub(crate) fn open(
+    namespace: &Namespace,
+    listener: &TcpListener,
+    connections: usize,
+) -> Result<Vec<Ends>> {
+    let target = listener.local_addr().context(|| "the listener is gone".into())?;
+    namespace.run(|| (0..connections).map(|_| open_one(target, listener)).collect())?
+}
+
+/// Applies what the transfer asks of its sockets.
+pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
+    if let Some(bytes) = config.send_buffer_bytes {
+        sys::set_buffer_bytes(&ends.client, Interest::Write, bytes)
+            .context(|| format!("cannot set a send buffer of {bytes} bytes"))?;
+    }
+    if let Some(name) = &config.congestion_control {
+        sys::set_congestion_control(&ends.client, name).context(|| {
+            format!("cannot use the congestion control {name}; see net.ipv4.tcp_available_congestion_control")
+        })?;
+    }
+    if let Some(bytes_per_s) = config.limit_bytes_per_s {
+        let share = (bytes_per_s / config.connections as u64).max(1);
+        sys::set_max_pacing_rate(&ends.client, share)
+            .context(|| format!("cannot limit a connection to {share} bytes a second"))?;
+    }
+    [&ends.client, &ends.server]
+        .into_iter()
+        .try_for_each(|socket| socket.set_nonblocking(true))
+        .context(|| "cannot make a socket non-blocking".into())
+}
+
+/// Sets the receive buffer of what the listener will accept: it must be known at the handshake.
+pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result<()> {
+    sys::set_buffer_bytes(listener, Interest::Read, bytes)
+        .context(|| format!("cannot set a receive buffer of {bytes} bytes"))
+}
+
+fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
+    let client = TcpStream::connect_timeout(&target, HANDSHAKE_TIMEOUT).map_err(|error| {
+        LabError::Transfer(format!("no connection to {target}: {error}; is the path up?"))
+    })?;
+    let (server, _) = listener.accept().context(|| format!("cannot accept on {target}"))?;
+    Ok(Ends { client, server })
+}
+
+/// Longer than two lost handshake segments (1 s and 2 s).
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,23 @@
+//! Real Linux TCP between two namespaces, as threads of this process.
+//!
+//! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can; every byte is checked.
+//! * [`ping_pong`]: one byte there and back, one exchange at a time.
+//! * [`Pattern`]: what bulk connections send, and what must arrive.
+
+mod bulk;
+mod connect;
+mod pattern;
+mod ping_pong;
+mod receiver;
+mod report;
+mod sender;
+
+pub use bulk::{BulkConfig, BulkTransfer};
+pub use pattern::{Mismatch, Pattern};
+pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};
+pub use report::{BulkReport, Window};
+
+use std::time::Duration;
+
+/// How long nothing may move before a transfer is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

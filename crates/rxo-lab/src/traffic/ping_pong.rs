@@ -1,0 +1,114 @@
+//! Request and response: one byte there, one byte back, as often as it goes.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::PATIENCE;
+use super::connect::{self, Ends};
+use crate::error::{Context, LabError, Result};
+use crate::namespace::Namespace;
+use crate::worker::Worker;
+
+/// What to exchange, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct PingPongConfig {
+    /// For how long.
+    pub duration: Duration,
+    /// The core of the asking thread; `None` leaves it to the scheduler.
+    pub client_core: Option<usize>,
+    /// The core of the answering thread; `None` leaves it to the scheduler.
+    pub server_core: Option<usize>,
+}
+
+/// What the exchange came to.
+#[derive(Clone, Debug)]
+pub struct PingPongReport {
+    /// Round trips made.
+    pub exchanges: u64,
+    /// In what time.
+    pub duration: Duration,
+    round_trips_ns: Histogram<u64>,
+}
+
+impl PingPongReport {
+    /// Round trips a second.
+    #[must_use]
+    pub fn per_s(&self) -> f64 {
+        self.exchanges as f64 / self.duration.as_secs_f64()
+    }
+
+    /// The round trip, in microseconds, that this share (0 to 1) of all did not exceed.
+    #[must_use]
+    pub fn quantile_us(&self, share: f64) -> f64 {
+        self.round_trips_ns.value_at_quantile(share) as f64 / 1000.0
+    }
+}
+
+/// Exchanges single bytes between `from` and `address` in `to` over one connection.
+///
+/// # Errors
+/// When the connection does not come about, breaks, or stands still.
+pub fn ping_pong(
+    from: &Namespace,
+    to: &Namespace,
+    address: IpAddr,
+    config: PingPongConfig,
+) -> Result<PingPongReport> {
+    let listener = connect::listen(to, address)?;
+    let mut ends = connect::open(from, &listener, 1)?;
+    let Some(Ends { client, server }) = ends.pop() else {
+        return Err(LabError::Transfer("no connection was opened".into()));
+    };
+    for socket in [&client, &server] {
+        socket
+            .set_nodelay(true)
+            .and_then(|()| socket.set_read_timeout(Some(PATIENCE)))
+            .context(|| "cannot configure a socket".into())?;
+    }
+    let server = Worker::start("lab-answer", config.server_core, move || answer(server))?;
+    let client =
+        Worker::start("lab-ask", config.client_core, move || ask(client, config.duration))?;
+    let report = client.finish()?;
+    server.finish()?;
+    Ok(report)
+}
+
+fn ask(mut socket: TcpStream, duration: Duration) -> Result<PingPongReport> {
+    let mut round_trips_ns = new_histogram()?;
+    let mut byte = [0];
+    let begin = Instant::now();
+    let mut sent_at = begin;
+    while sent_at - begin < duration {
+        socket.write_all(&byte).and_then(|()| socket.read_exact(&mut byte)).map_err(broken)?;
+        let received_at = Instant::now();
+        round_trips_ns.saturating_record((received_at - sent_at).as_nanos() as u64);
+        sent_at = received_at;
+        byte[0] = byte[0].wrapping_add(1);
+    }
+    Ok(PingPongReport {
+        exchanges: round_trips_ns.len(),
+        duration: sent_at - begin,
+        round_trips_ns,
+    })
+}
+
+fn answer(mut socket: TcpStream) -> Result<()> {
+    let mut byte = [0];
+    while socket.read(&mut byte).map_err(broken)? > 0 {
+        socket.write_all(&byte).map_err(broken)?;
+    }
+    Ok(())
+}
+
+/// One nanosecond to [`PATIENCE`], to three digits.
+fn new_histogram() -> Result<Histogram<u64>> {
+    Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
+        .map_err(|error| LabError::Usage(error.to_string()))
+}
+
+fn broken(error: io::Error) -> LabError {
+    LabError::Transfer(format!("the request/response connection broke or stood still: {error}"))
+}

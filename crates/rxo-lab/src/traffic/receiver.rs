@@ -1,0 +1,109 @@
+//! A thread that reads its connections and compares every byte with what was sent.
+
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+use super::pattern::{Mismatch, Pattern};
+use crate::error::{Context, LabError, Result};
+use crate::sys::{Epoll, Interest};
+
+/// One connection's receiving end.
+#[derive(Debug)]
+pub(crate) struct ReceivingEnd {
+    pub(crate) socket: TcpStream,
+    /// The client's port, which names the connection.
+    pub(crate) port: u16,
+    pub(crate) pattern: Pattern,
+    pub(crate) received_bytes: u64,
+    pub(crate) mismatch: Option<Mismatch>,
+}
+
+/// Reads all connections in turn until the streams end. `total` counts the bytes while it runs.
+pub(crate) fn receive_all(
+    mut ends: Vec<ReceivingEnd>,
+    total: &AtomicU64,
+) -> Result<Vec<ReceivingEnd>> {
+    let cannot = || "the receiving thread cannot wait for its sockets".to_owned();
+    let epoll = Epoll::new().context(cannot)?;
+    for (token, end) in ends.iter().enumerate() {
+        epoll.add(&end.socket, token as u64, Interest::Read).context(cannot)?;
+    }
+    let mut buffer = vec![0; READ_BYTES];
+    let mut open = ends.len();
+    let mut ready = Vec::new();
+    let mut last_progress = Instant::now();
+    while open > 0 {
+        ready.clear();
+        epoll.wait(&mut ready, TICK).context(cannot)?;
+        for token in ready.drain(..) {
+            let end = &mut ends[token as usize];
+            match end.receive_some(&mut buffer)? {
+                Received::Bytes(count) => _ = total.fetch_add(count, Ordering::Relaxed),
+                Received::Nothing => continue,
+                Received::End => {
+                    epoll.remove(&end.socket).context(cannot)?;
+                    open -= 1;
+                }
+            }
+            last_progress = Instant::now();
+        }
+        if last_progress.elapsed() > PATIENCE {
+            return Err(stalled(open, &ends));
+        }
+    }
+    Ok(ends)
+}
+
+enum Received {
+    Bytes(u64),
+    Nothing,
+    End,
+}
+
+impl ReceivingEnd {
+    fn receive_some(&mut self, buffer: &mut [u8]) -> Result<Received> {
+        match self.socket.read(buffer) {
+            Ok(0) => Ok(Received::End),
+            Ok(count) => {
+                self.check(&buffer[..count]);
+                self.received_bytes += count as u64;
+                Ok(Received::Bytes(count as u64))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+            Err(error) => Err(LabError::Transfer(format!(
+                "the connection from port {} broke after {} bytes were received: {error}",
+                self.port, self.received_bytes
+            ))),
+        }
+    }
+
+    /// Every byte is compared, also after a wrong one: the cost must not depend on the outcome.
+    fn check(&mut self, bytes: &[u8]) {
+        if let Err((index, expected)) = self.pattern.check(self.received_bytes, bytes) {
+            let mismatch = Mismatch {
+                port: self.port,
+                offset: self.received_bytes + index as u64,
+                expected,
+                received: bytes[index],
+            };
+            self.mismatch.get_or_insert(mismatch);
+        }
+    }
+}
+
+fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
+    let received: u64 = ends.iter().map(|end| end.received_bytes).sum();
+    LabError::Transfer(format!(
+        "nothing arrived for {} s with {open} of {} connections unfinished, after {received} bytes",
+        PATIENCE.as_secs(),
+        ends.len()
+    ))
+}
+
+/// What one read takes at most: large enough to hold what arrives during a turn of the others.
+const READ_BYTES: usize = 128 * 1024;
+/// How often to look whether anything moves.
+const TICK: Duration = Duration::from_millis(100);

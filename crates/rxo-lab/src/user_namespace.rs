@@ -1,0 +1,89 @@
+//! Root over private networks without being root.
+//!
+//! A user namespace gives its maker every privilege inside it and none outside, which is enough
+//! for namespaces, interfaces, packet sockets and TAP devices of one's own. Only a process with
+//! a single thread can enter one, so this is the first thing `main` does.
+
+use std::fs;
+use std::io;
+
+use crate::error::{Context, LabError, Result};
+use crate::sys;
+
+/// Where the privilege to build private networks comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// The process had it already.
+    Given,
+    /// The process is now root in a user namespace of its own.
+    UserNamespace,
+}
+
+/// Makes sure that this process may build private networks: nothing to do as root, otherwise
+/// through an unprivileged user namespace. Call it at the start of `main`, before any thread.
+///
+/// In a user namespace the interfaces of the machine are out of reach.
+///
+/// # Errors
+/// When the kernel or the distribution forbids user namespaces, or the process has threads
+/// already; the message says what to change.
+pub fn become_root_in_user_namespace() -> Result<Privilege> {
+    if has_privilege() {
+        return Ok(Privilege::Given);
+    }
+    let (user, group) = sys::effective_ids();
+    sys::unshare(sys::Unshare::UserAndNetwork).map_err(refused)?;
+    map_ids(user, group).context(|| {
+        format!("cannot become root in a user namespace as user {user}; run as root")
+    })?;
+    Ok(Privilege::UserNamespace)
+}
+
+/// Whether this process may administer networks and enter namespaces.
+fn has_privilege() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .unwrap_or(0);
+    NEEDED_CAPABILITIES.iter().all(|capability| effective >> capability & 1 == 1)
+}
+
+fn map_ids(user: u32, group: u32) -> io::Result<()> {
+    // The kernel lets an unprivileged process map its group only after it gave up setgroups.
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("0 {group} 1"))
+}
+
+fn refused(source: io::Error) -> LabError {
+    let remedy = SWITCHES
+        .iter()
+        .find(|(path, closed, _)| fs::read_to_string(path).is_ok_and(|v| v.trim() == *closed))
+        .map_or("run as root", |(_, _, remedy)| remedy);
+    let message = format!("private networks need root or user namespaces; {remedy}");
+    LabError::System { message, source }
+}
+
+/// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
+const NEEDED_CAPABILITIES: [u32; 3] = [12, 13, 21];
+
+/// The settings that forbid user namespaces: file, value that forbids, remedy.
+const SWITCHES: [(&str, &str, &str); 3] = [
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "run as root, or set user.max_user_namespaces above 0",
+    ),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "run as root, or set kernel.unprivileged_userns_clone to 1",
+    ),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "run as root, or set kernel.apparmor_restrict_unprivileged_userns to 0",
+    ),
+];

@@ -1,0 +1,57 @@
+//! A thread of the lab: pinned, known by its system number, and asked for its result at the end.
+
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use crate::error::{Context, LabError, Result};
+use crate::sys;
+
+/// A running thread.
+#[derive(Debug)]
+pub(crate) struct Worker<T> {
+    thread: JoinHandle<Result<T>>,
+    thread_id: u32,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts `work` on a thread of its own, on `core` if given.
+    pub(crate) fn start(
+        name: &str,
+        core: Option<usize>,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Self> {
+        let (tell, hear) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let pinned = core.map_or(Ok(()), sys::pin_to_core);
+                // Nobody listens only when the starter is gone; then the work is still to end.
+                _ = tell.send(pinned.map(|()| sys::thread_id()));
+                work()
+            })
+            .context(|| format!("cannot start the thread {name}"))?;
+        let started = hear.recv().map_err(|_| ended(name))?;
+        let thread_id = started.context(|| cannot_pin(name, core))?;
+        Ok(Self { thread, thread_id })
+    }
+
+    /// The system's number of the thread.
+    pub(crate) fn thread_id(&self) -> u32 {
+        self.thread_id
+    }
+
+    /// Waits for the result.
+    pub(crate) fn finish(self) -> Result<T> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn ended(name: &str) -> LabError {
+    LabError::Transfer(format!("the thread {name} ended before it began"))
+}
+
+fn cannot_pin(name: &str, core: Option<usize>) -> String {
+    let core = core.unwrap_or_default();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    format!("cannot keep the thread {name} on core {core}; this process may use {cores} cores")
+}

@@ -1,0 +1,127 @@
+//! Transfers over real TCP: whole, checked, and wrong bytes found.
+
+use std::time::Duration;
+
+use rxo_lab::traffic::{BulkConfig, BulkReport, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_lab::{KernelGro, Lab, LabOptions, Result};
+
+use crate::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("one_connection_arrives_whole", one_connection_arrives_whole),
+    ("sixteen_connections_arrive_whole", sixteen_connections_arrive_whole),
+    ("four_hundred_connections_arrive_whole", four_hundred_connections_arrive_whole),
+    ("ipv6_arrives_whole", ipv6_arrives_whole),
+    ("a_transfer_until_stopped_arrives_whole", a_transfer_until_stopped_arrives_whole),
+    ("a_wrong_byte_is_found", a_wrong_byte_is_found),
+    ("an_interface_limit_holds", an_interface_limit_holds),
+    ("a_socket_limit_holds", a_socket_limit_holds),
+    ("no_path_is_an_error_not_a_hang", no_path_is_an_error_not_a_hang),
+    ("ping_pong_counts_round_trips", ping_pong_counts_round_trips),
+];
+
+fn config(connections: usize, bytes_per_connection: u64) -> BulkConfig {
+    let bytes_per_connection = Some(bytes_per_connection);
+    BulkConfig { connections, bytes_per_connection, ..BulkConfig::default() }
+}
+
+fn transfer(lab: &Lab, config: &BulkConfig) -> Result<BulkReport> {
+    BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), config)?.wait()
+}
+
+fn arrives_whole(connections: usize, bytes: u64, gro: KernelGro) {
+    let lab = Lab::direct(gro).unwrap();
+    let report = transfer(&lab, &config(connections, bytes)).unwrap();
+    assert_eq!(report.mismatch, None);
+    assert_eq!(report.sent_bytes, bytes * connections as u64);
+    assert_eq!(report.received_bytes, report.sent_bytes);
+    assert_eq!(report.connections, connections);
+    assert!(report.is_intact());
+    // Each frame carries at most 1448 bytes: the wire has frames of its MTU, not the sender's
+    // large sends.
+    let frames = lab.peer().interface(Lab::PEER_INTERFACE).counters().unwrap().sent_frames;
+    assert!(frames >= report.sent_bytes / 1448, "{frames} frames");
+}
+
+fn one_connection_arrives_whole() {
+    arrives_whole(1, 100_000_001, KernelGro::Off);
+    arrives_whole(1, 100_000_001, KernelGro::On);
+}
+
+fn sixteen_connections_arrive_whole() {
+    arrives_whole(16, 5_000_011, KernelGro::Off);
+    arrives_whole(16, 5_000_011, KernelGro::On);
+}
+
+fn four_hundred_connections_arrive_whole() {
+    arrives_whole(400, 100_003, KernelGro::On);
+}
+
+fn ipv6_arrives_whole() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let address = Lab::HOST_ADDRESSES.1.into();
+    let transfer = BulkTransfer::start(lab.peer(), lab.host(), address, &config(4, 10_000_000));
+    assert!(transfer.unwrap().wait().unwrap().is_intact());
+}
+
+fn a_transfer_until_stopped_arrives_whole() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let config = BulkConfig { connections: 3, threads_per_side: 2, ..BulkConfig::default() };
+    let transfer =
+        BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
+    while transfer.received_bytes() < 1_000_000 {
+        std::thread::yield_now();
+    }
+    let report = transfer.stop().unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    assert!(report.received_bytes >= 1_000_000);
+}
+
+fn a_wrong_byte_is_found() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let wrong = BulkConfig { wrong_byte_at: Some(1_234_567), ..config(2, 3_000_000) };
+    let report = transfer(&lab, &wrong).unwrap();
+    let mismatch = report.mismatch.unwrap();
+    assert_eq!(mismatch.offset, 1_234_567);
+    assert_eq!(mismatch.expected ^ mismatch.received, 1);
+    assert_eq!(report.received_bytes, report.sent_bytes);
+    assert!(!report.is_intact());
+}
+
+/// 8 MB at 40 MB/s, of which the bucket gives 256 KiB for free: at least 0.19 s.
+fn an_interface_limit_holds() {
+    let options = LabOptions { limit_bytes_per_s: Some(40_000_000), ..LabOptions::default() };
+    let lab = Lab::direct_with(KernelGro::On, options).unwrap();
+    let report = transfer(&lab, &config(2, 4_000_000)).unwrap();
+    assert!(report.is_intact());
+    assert!(report.duration > Duration::from_millis(180), "{:?}", report.duration);
+}
+
+/// The same, limited at the sockets. Pacing begins after the first window.
+fn a_socket_limit_holds() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let config = BulkConfig { limit_bytes_per_s: Some(40_000_000), ..config(2, 4_000_000) };
+    let report = transfer(&lab, &config).unwrap();
+    assert!(report.is_intact());
+    assert!(report.duration > Duration::from_millis(150), "{:?}", report.duration);
+}
+
+fn no_path_is_an_error_not_a_hang() {
+    let lab = Lab::direct(KernelGro::Off).unwrap();
+    lab.peer().interface(Lab::PEER_INTERFACE).down().unwrap();
+    let error = transfer(&lab, &config(1, 1)).unwrap_err().to_string();
+    assert!(error.starts_with("no connection to 10.77.0.2:"), "{error}");
+    assert!(!error.contains('\n'));
+}
+
+fn ping_pong_counts_round_trips() {
+    let lab = Lab::direct(KernelGro::Off).unwrap();
+    let duration = Duration::from_millis(300);
+    let config = PingPongConfig { duration, client_core: Some(0), server_core: Some(1) };
+    let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
+    assert!(report.exchanges > 100, "{report:?}");
+    assert!(report.duration >= duration);
+    assert!(report.quantile_us(0.5) > 1.0 && report.quantile_us(0.5) <= report.quantile_us(0.99));
+    let mean_us = 1e6 / report.per_s();
+    assert!(mean_us < 10_000.0, "{mean_us}");
+}
