@@ -8,6 +8,7 @@ mod apt;
 mod bench;
 mod deny;
 mod layers;
+mod quotes;
 mod sh;
 mod test;
 mod workspace;
@@ -23,6 +24,7 @@ usage: cargo xtask <command>
   layers                          who imports whom, and where `unsafe` is, against the table
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
   bench instructions [--update]   the engine's instruction counts against the kept ones
+  quotes                          writes the code that README.md quotes anew from its files
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
 ";
 
@@ -46,6 +48,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "layers" => layers::run()?,
         "bench" => bench::run(rest)?,
         "deny" => deny::run()?,
+        "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),
         other => bail!(UsageError(format!("unknown command {other:?}\n{USAGE}"))),
     }

@@ -7,7 +7,7 @@ use super::tally::Tally;
 use super::{fuzz, live, no_std};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{bench, deny, layers};
+use crate::{bench, deny, layers, quotes};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -29,7 +29,7 @@ pub(super) const STEPS: &[Step] = &[
     step("fmt", "the layout of the source", fmt),
     step("layers", "who imports whom, and where `unsafe` is", layers),
     step("clippy", "lints, warnings are errors", clippy),
-    step("docs", "documentation, warnings are errors", docs),
+    step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
     step("no-std", "the pure crates without the standard library", no_std::run),
     step("test-debug", "unit, integration and documentation tests, debug", test_debug),
     step("test-release", "unit and integration tests, release", test_release),
@@ -108,6 +108,7 @@ fn clippy(scene: &Scene, _: &mut Report) -> Result<()> {
 
 /// The binary's documentation first: it has the facade's name, and the facade's stays.
 fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
+    quotes::check()?;
     for what in ["-p rxo-cli --bins", "--workspace --lib"] {
         scene
             .cargo(&format!("doc {what} --no-deps --document-private-items --quiet"))

@@ -1,0 +1,94 @@
+//! Code that README.md shows, kept equal to the file it comes from.
+//!
+//! Between `<!-- quote PATH -->` and `<!-- /quote -->` stands the file at `PATH`, or what it has
+//! between `// quote:begin` and `// quote:end`. Code in a document that nobody compiles is wrong
+//! after a month; this code is compiled where it lives.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+const DOCUMENT: &str = "README.md";
+
+/// `cargo xtask quotes`: writes the quoted code anew.
+pub(crate) fn write() -> Result<()> {
+    let (workspace, now, wanted) = both()?;
+    if now != wanted {
+        fs::write(workspace.root.join(DOCUMENT), wanted)?;
+        println!("{DOCUMENT}: the quoted code is written anew");
+    }
+    Ok(())
+}
+
+/// Fails when the quoted code is not what the files say.
+pub(crate) fn check() -> Result<()> {
+    let (_, now, wanted) = both()?;
+    if now != wanted {
+        bail!("{DOCUMENT} quotes code that has changed since: `cargo xtask quotes` writes it anew");
+    }
+    Ok(())
+}
+
+/// The document as it is and as it should be.
+fn both() -> Result<(Workspace, String, String)> {
+    let workspace = Workspace::load()?;
+    let read = |path: &str| {
+        let full = workspace.root.join(path);
+        fs::read_to_string(&full).with_context(|| format!("cannot read {}", full.display()))
+    };
+    let now = read(DOCUMENT)?;
+    let wanted = quoted(&now, read)?;
+    Ok((workspace, now, wanted))
+}
+
+/// `document` with every quotation replaced by what `read` says of its path.
+fn quoted(document: &str, read: impl Fn(&str) -> Result<String>) -> Result<String> {
+    let mut text = String::new();
+    let mut lines = document.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        text += line;
+        let opening = line.trim().strip_prefix("<!-- quote ");
+        let Some(path) = opening.and_then(|rest| rest.strip_suffix(" -->")) else { continue };
+        let end = lines.find(|line| line.trim() == "<!-- /quote -->");
+        let end = end.with_context(|| format!("the quotation of {path} has no end"))?;
+        text += &format!("```rust\n{}\n```\n{end}", part(&read(path)?));
+    }
+    Ok(text)
+}
+
+/// What a file wants to have quoted: the part between its marks, or all of it.
+fn part(source: &str) -> &str {
+    let after = source.split_once("// quote:begin\n").map_or(source, |(_, after)| after);
+    after.split_once("// quote:end").map_or(after, |(part, _)| part).trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "a\n<!-- quote x.rs -->\n```rust\nold\n```\n<!-- /quote -->\nb\n";
+
+    #[test]
+    fn what_is_quoted_is_replaced() {
+        let text = quoted(DOCUMENT, |path| Ok(format!("// {path}\nfn new() {{}}\n"))).unwrap();
+        let expected =
+            "a\n<!-- quote x.rs -->\n```rust\n// x.rs\nfn new() {}\n```\n<!-- /quote -->\nb\n";
+        assert_eq!(text, expected);
+        assert_eq!(quoted(&text, |_| Ok("// x.rs\nfn new() {}\n".to_owned())).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_file_may_show_a_part() {
+        let source = "use a;\n// quote:begin\nfn b() {}\n// quote:end\nfn c() {}\n";
+        assert_eq!(part(source), "fn b() {}");
+        assert_eq!(part("fn a() {}\n"), "fn a() {}");
+    }
+
+    #[test]
+    fn a_quotation_without_end_is_an_error() {
+        let error = quoted("<!-- quote x.rs -->\n", |_| Ok(String::new())).unwrap_err();
+        assert!(error.to_string().contains("x.rs"), "{error}");
+    }
+}
