@@ -1,0 +1,25 @@
+//! The Internet checksum (RFC 1071): summed, verified, combined, updated.
+//!
+//! * [`Sum`] is a sum in the making. Sums of parts add up to the sum of the whole, also at odd
+//!   offsets, so a checksum can be had from other checksums without reading their bytes again.
+//! * [`Summer`] sums bytes with the widest instructions the processor has. It is found out once
+//!   and then kept; everything that sums much takes one.
+//! * [`verify_transport`], [`complete`] and [`payload_sum`] are what TCP and UDP need of it.
+//! * [`update_word`] and [`update_long`] change a checksum as a field changes (RFC 1624).
+//!
+//! Checksums and words are `u16`s as numbers, most significant byte first on the wire; nobody
+//! outside this module has to think of byte order.
+
+mod portable;
+mod sum;
+mod summer;
+mod transport;
+mod update;
+
+pub use sum::Sum;
+pub use summer::Summer;
+pub use transport::{complete, payload_sum, pseudo_header, verify_transport};
+pub use update::{ipv4_header_checksum, update_long, update_word};
+
+#[cfg(test)]
+mod tests;

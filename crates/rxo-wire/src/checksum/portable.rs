@@ -1,0 +1,56 @@
+//! Summing without asking for anything special.
+
+/// The sum of `bytes` as machine words, unfolded: eight bytes at a time, the carry passed on.
+#[inline]
+pub(super) fn sum(bytes: &[u8]) -> u64 {
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    add(blocks.iter().fold(0, add_block), sum_short(rest))
+}
+
+/// The same without the loop over blocks: for headers and for what is left of a block.
+#[inline]
+pub(super) const fn sum_short(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut total = 0;
+    let mut index = 0;
+    while index < words.len() {
+        total = add(total, u64::from_ne_bytes(words[index]));
+        index += 1;
+    }
+    add(total, last(rest))
+}
+
+/// Eight words in one chain of additions with carry.
+#[inline]
+fn add_block(total: u64, block: &[u8; 64]) -> u64 {
+    let (words, _) = block.as_chunks::<8>();
+    let (total, carry) = words.iter().fold((total, false), |(total, carry), word| {
+        total.carrying_add(u64::from_ne_bytes(*word), carry)
+    });
+    // Cannot overflow: a sum that carried is below its largest value.
+    total + carry as u64
+}
+
+/// At most seven bytes, as one word filled up with zeros.
+#[inline]
+const fn last(bytes: &[u8]) -> u64 {
+    let mut total = 0;
+    let (fours, rest) = bytes.as_chunks::<4>();
+    if let [four] = fours {
+        total += u32::from_ne_bytes(*four) as u64;
+    }
+    let (twos, rest) = rest.as_chunks::<2>();
+    if let [two] = twos {
+        total += u16::from_ne_bytes(*two) as u64;
+    }
+    if let [one] = rest {
+        total += u16::from_ne_bytes([*one, 0]) as u64;
+    }
+    total
+}
+
+#[inline]
+const fn add(a: u64, b: u64) -> u64 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum + carry as u64
+}

@@ -1,0 +1,101 @@
+//! Which way of summing the processor is best at.
+
+use core::fmt;
+
+use super::{Sum, portable};
+use crate::arch::{avx2::Avx2, avx512::Avx512, neon::Neon, vnni::Vnni};
+
+/// A way to sum bytes, chosen once and then kept: one byte, copied freely.
+///
+/// All ways give the same sum; they differ in speed alone.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::checksum::Summer;
+///
+/// let summer = Summer::detect();
+/// assert_eq!(summer.sum(&[0x45, 0x00, 0x00, 0x28]).fold(), 0x4528);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Summer(Way);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Portable,
+    Neon(Neon),
+    Avx2(Avx2),
+    Avx512(Avx512),
+    Vnni(Vnni),
+}
+
+/// Up to here the portable way is the fastest everywhere: nothing has to be added up across a
+/// vector at the end.
+const SHORT_BYTES: usize = 64;
+
+impl Summer {
+    /// The fastest way this processor has. Asks it by `CPUID`: call it once, not per packet.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::available().last().unwrap_or(Self::portable())
+    }
+
+    /// The way that works everywhere: 64-bit additions with carry.
+    #[must_use]
+    pub const fn portable() -> Self {
+        Self(Way::Portable)
+    }
+
+    /// Every way this processor has, the fastest last; the first is [`Summer::portable`].
+    pub fn available() -> impl Iterator<Item = Self> {
+        [
+            Some(Way::Portable),
+            Neon::detect().map(Way::Neon),
+            Avx2::detect().map(Way::Avx2),
+            Avx512::detect().map(Way::Avx512),
+            Vnni::detect().map(Way::Vnni),
+        ]
+        .into_iter()
+        .flatten()
+        .map(Self)
+    }
+
+    /// Its name, for tables and command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Way::Portable => "portable",
+            Way::Neon(_) => "neon",
+            Way::Avx2(_) => "avx2",
+            Way::Avx512(_) => "avx512",
+            Way::Vnni(_) => "avx512-vnni",
+        }
+    }
+
+    /// The sum of `bytes`, an odd last one taken as the high half of a word.
+    #[inline]
+    #[must_use]
+    pub fn sum(self, bytes: &[u8]) -> Sum {
+        if bytes.len() <= SHORT_BYTES {
+            return Sum::of(bytes);
+        }
+        match self.0 {
+            Way::Portable => Sum::from_raw(portable::sum(bytes)),
+            Way::Neon(neon) => neon.sum(bytes),
+            Way::Avx2(avx2) => avx2.sum(bytes),
+            Way::Avx512(avx512) => avx512.sum(bytes),
+            Way::Vnni(vnni) => vnni.sum(bytes),
+        }
+    }
+}
+
+impl Default for Summer {
+    fn default() -> Self {
+        Self::detect()
+    }
+}
+
+impl fmt::Debug for Summer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

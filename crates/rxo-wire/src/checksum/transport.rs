@@ -1,0 +1,71 @@
+//! The checksums of TCP and UDP, pseudo-header included.
+
+use super::{Sum, Summer};
+use crate::{FlowKey, IpVersion, Parsed, Transport};
+
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+
+/// The sum of a pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
+/// and payload of `bytes` together. Never 0 for TCP and UDP. Folded, it is the seed that a device
+/// expects in the field of a packet whose checksum it shall complete.
+///
+/// The destination is the one in the IP header: a routing header that still has somewhere to go
+/// is not looked into, and such a packet's checksum counts as wrong.
+#[inline]
+#[must_use]
+pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
+    // A length below 2¹⁶ counts the same in the 16 bits that IPv4 has for it.
+    key.address_sum() + Sum::word(u16::from(protocol)) + Sum::long(bytes)
+}
+
+/// Whether the checksum of the TCP segment or UDP datagram that `parsed` says stands in `frame` is
+/// right. One that its sender did not make (UDP over IPv4, field 0) is right.
+///
+/// `false` also for a fragment and for every other protocol: what cannot be checked is not shown
+/// to be intact. Reads the whole segment.
+#[inline]
+#[must_use]
+pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
+    let (protocol, bytes) = match parsed.transport {
+        Transport::Tcp(_) => (PROTOCOL_TCP, parsed.end - parsed.transport_at),
+        Transport::Udp(udp) if udp.checksum == 0 => return parsed.ip.version == IpVersion::V4,
+        Transport::Udp(udp) => (PROTOCOL_UDP, u32::from(udp.length)),
+        Transport::Fragment | Transport::Other(_) => return false,
+    };
+    frame.get(parsed.transport_at as usize..(parsed.transport_at + bytes) as usize).is_some_and(
+        |segment| (pseudo_header(&parsed.key, protocol, bytes) + summer.sum(segment)).is_valid(),
+    )
+}
+
+/// The checksum to write over the seed at `start + offset` of `packet`: what a device would have
+/// done for a packet whose checksum is partial. Sums from `start` to the end of `packet`, so
+/// padding must be cut off before.
+///
+/// A result of 0 is given as 0xffff, which is the same number and does not mean "none" in UDP.
+/// `None` when the field is not inside `packet`.
+#[must_use]
+pub fn complete(packet: &[u8], start: usize, offset: usize, summer: Summer) -> Option<u16> {
+    let segment = packet.get(start..)?;
+    segment.get(offset..)?.get(..2)?;
+    match summer.sum(segment).checksum() {
+        0 => Some(u16::MAX),
+        checksum => Some(checksum),
+    }
+}
+
+/// The sum of a TCP segment's payload, from its own checksum: everything adds up to zero, so the
+/// payload is what is missing. Reads the header only.
+///
+/// True only if the segment's checksum is right (verified, not a seed). `None` when `parsed` is
+/// not TCP, or `frame` not the frame it was read from.
+#[inline]
+#[must_use]
+pub fn payload_sum(parsed: &Parsed, frame: &[u8]) -> Option<Sum> {
+    if !matches!(parsed.transport, Transport::Tcp(_)) {
+        return None;
+    }
+    let header = frame.get(parsed.transport_at as usize..parsed.payload as usize)?;
+    let bytes = parsed.end - parsed.transport_at;
+    Some(Sum::ZERO - (pseudo_header(&parsed.key, PROTOCOL_TCP, bytes) + Sum::of(header)))
+}
