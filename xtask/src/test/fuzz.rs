@@ -16,6 +16,8 @@ use crate::sh::Program;
 
 const SECONDS: u32 = 20;
 const AT_ONCE: usize = 2;
+/// How much of what a target says is shown when it found something: the panic and the input.
+const LINES_SHOWN: usize = 20;
 
 /// What `cargo fuzz` would pass: counters and comparisons for libFuzzer, and checks in release.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -110,7 +112,9 @@ impl Fuzzer {
         if succeeded {
             return Ok(output.lines().next_back().unwrap_or("ran").to_owned());
         }
-        bail!("{output}\nagain: {}", again(&binary, &output))
+        let lines: Vec<&str> = output.lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n");
+        bail!("{last}\nagain: {}", again(&binary, &output))
     }
 
     fn binary(&self, target: &str) -> String {

@@ -1,6 +1,6 @@
 //! The live tests: real packets in namespaces of their own, so they need what not every machine has.
 //!
-//! They are the integration tests named `live_*`. They never skip themselves; whether they can run
+//! They are the integration tests named `live` or `live_*`. They never skip themselves; whether they can run
 //! is decided here, once, so that what did not run is a list that somebody sees.
 
 use std::fs::OpenOptions;
@@ -13,8 +13,10 @@ use super::steps::Scene;
 use crate::apt;
 use crate::sh::{self, Program};
 
-/// Where the live tests are: the names of their targets begin with this.
-pub(super) const PREFIX: &str = "live_";
+/// True when the test target of that name holds live tests.
+pub(super) fn is_live(target: &str) -> bool {
+    target == "live" || target.starts_with("live_")
+}
 
 /// Runs them one at a time: they share two cores with the kernel's side of the traffic.
 ///
@@ -26,16 +28,26 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.note("there are no live tests".to_owned());
         return Ok(());
     }
-    let command = format!("test --workspace --release --test {PREFIX}* --no-fail-fast");
-    if let Err(obstacle) = possible() {
-        let tests = listed(&scene.cargo(&format!("{command} -- --list")).output()?);
-        report.note(format!("{} live tests did not run: {obstacle}", tests.len()));
-        for test in &tests {
-            report.note(format!("did not run: {test}"));
+    let obstacle = match possible() {
+        Ok(()) => {
+            let chosen = chosen(&targets);
+            let command = format!("test --workspace --release --no-fail-fast {chosen}");
+            return scene.test(&format!("{command} -- --test-threads=1"), report);
         }
-        return if sh::is_ci() { Err(obstacle) } else { Ok(()) };
+        Err(obstacle) => obstacle,
+    };
+    report.note(format!("the live tests did not run: {obstacle}"));
+    for target in targets {
+        let listing = scene.cargo(&format!("test --workspace --release --test {target} -- --list"));
+        // Some need what is missing even to say their names.
+        let names = listing.output().map_or_else(|_| vec!["all".to_owned()], |text| listed(&text));
+        report.note(format!("did not run: {target}: {}", names.join(", ")));
     }
-    scene.test(&format!("{command} -- --test-threads=1"), report)
+    if sh::is_ci() { Err(obstacle) } else { Ok(()) }
+}
+
+fn chosen(targets: &[&str]) -> String {
+    targets.iter().map(|target| format!("--test {target}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether this machine lets us make what the live tests need.

@@ -1,7 +1,10 @@
 //! The steps as a table, and what each of them runs.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 
+use super::live::is_live;
 use super::report::Report;
 use super::tally::Tally;
 use super::{fuzz, live, no_std};
@@ -71,7 +74,8 @@ impl Scene {
     /// The integration tests that need namespaces and TUN.
     pub(super) fn live_targets(&self) -> Vec<&str> {
         let all = self.workspace.packages.iter().flat_map(|package| &package.tests);
-        all.map(String::as_str).filter(|name| is_live(name)).collect()
+        let live: BTreeSet<&str> = all.map(String::as_str).filter(|name| is_live(name)).collect();
+        live.into_iter().collect()
     }
 
     /// Cargo's arguments for everything but live and documentation tests of all packages except
@@ -88,10 +92,6 @@ impl Scene {
         }
         arguments
     }
-}
-
-fn is_live(target: &str) -> bool {
-    target.starts_with(live::PREFIX)
 }
 
 fn fmt(scene: &Scene, _: &mut Report) -> Result<()> {
@@ -166,10 +166,11 @@ mod tests {
 
     #[test]
     fn live_tests_are_kept_apart() {
-        let packages = vec![package("a", &["live_bulk", "promises"]), package("b", &["speed"])];
+        let packages =
+            vec![package("a", &["live_bulk", "promises"]), package("b", &["speed", "live"])];
         let (root, target) = (PathBuf::new(), PathBuf::new());
         let scene = Scene { workspace: Workspace { root, target, packages } };
-        assert_eq!(scene.live_targets(), ["live_bulk"]);
+        assert_eq!(scene.live_targets(), ["live", "live_bulk"]);
         assert_eq!(
             scene.chosen_targets(None),
             "--workspace --lib --bins --examples --test promises --test speed"
