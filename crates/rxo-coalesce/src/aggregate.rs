@@ -2,9 +2,9 @@
 //! that the header cannot say.
 
 use core::num::NonZeroU16;
+use core::ops::Range;
 
 use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
-use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{FlowKey, IpVersion};
 
 use crate::held::{Held, IdPattern};
@@ -46,7 +46,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// bytes. With [`ChecksumForm::Complete`] it reads every segment's header, no payload.
     #[must_use]
     pub fn write_header(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
-        merge::write(self.held, form, self.frames(), to)
+        self.store.merge(self.held).write(form, to)
     }
 
     /// How many segments.
@@ -103,14 +103,14 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
 
     /// Where the IP header begins, in bytes from the first link-layer byte.
     #[must_use]
-    pub const fn network_at(&self) -> usize {
-        self.held.network as usize
+    pub fn network_at(&self) -> usize {
+        usize::from(self.held.network)
     }
 
     /// Where the TCP header begins, likewise.
     #[must_use]
-    pub const fn transport_at(&self) -> usize {
-        self.held.transport as usize
+    pub fn transport_at(&self) -> usize {
+        usize::from(self.held.transport)
     }
 
     /// The original frames, in order.
@@ -122,27 +122,26 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// The payloads, in order, padding left out.
     #[inline]
     pub fn payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, B> {
-        let (header, network) = (self.held.header_bytes as usize, self.held.network as usize);
-        let is_v4 = self.held.ip.version == IpVersion::V4;
+        let (header, network) = (self.held.header_bytes.into(), usize::from(self.held.network));
+        let version = self.held.version;
         self.frames().map(move |frame| {
             let bytes = frame.bytes();
-            let end = network + merge::packet_bytes(bytes, network, is_v4);
-            bytes.get(header..end).unwrap_or_default()
+            let end = network + merge::packet_bytes(bytes, network, version);
+            bytes.get::<Range<usize>>(header..end).unwrap_or_default()
         })
     }
 
     /// What each segment said that the merged header may not say, in order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
-        let transport = self.held.transport as usize;
-        let has_timestamp = self.held.last.options == OptionLayout::AlignedTimestamp;
+        let header = usize::from(self.held.transport)..usize::from(self.held.header_bytes);
         self.frames().zip(self.payloads()).map(move |(frame, payload)| {
-            let header = frame.bytes().get(transport..).unwrap_or_default();
-            SegmentRecord::read(header, has_timestamp, payload.len() as u32, frame.arrived_at)
+            let header = frame.bytes().get(header.clone()).unwrap_or_default();
+            SegmentRecord::read(header, payload.len() as u32, frame.arrived_at)
         })
     }
 
     fn gso(&self) -> Option<Gso> {
-        let kind = match self.held.ip.version {
+        let kind = match self.held.version {
             IpVersion::V4 => GsoKind::TcpV4,
             IpVersion::V6 => GsoKind::TcpV6,
         };
@@ -153,7 +152,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     fn checksum(&self) -> ChecksumStatus {
         match self.store.headers[usize::from(self.index)].form() {
             ChecksumForm::PseudoHeader => {
-                ChecksumStatus::Partial { start: self.held.transport as u16, offset: 16 }
+                ChecksumStatus::Partial { start: self.held.transport, offset: 16 }
             }
             ChecksumForm::Complete | ChecksumForm::Verified => ChecksumStatus::Verified,
         }
@@ -168,7 +167,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
             Self::Aggregate(aggregate) => Offload {
                 checksum: aggregate.checksum(),
                 gso: aggregate.gso(),
-                header_bytes: aggregate.held.header_bytes as u16,
+                header_bytes: aggregate.held.header_bytes,
             },
         }
     }
@@ -186,7 +185,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
         match self {
             Self::Frame(frame) => frame.bytes().len(),
             Self::Aggregate(aggregate) => {
-                (aggregate.held.header_bytes + aggregate.held.payload_bytes) as usize
+                usize::from(aggregate.held.header_bytes) + aggregate.held.payload_bytes as usize
             }
         }
     }

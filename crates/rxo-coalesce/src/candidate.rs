@@ -16,6 +16,8 @@ pub struct Candidate<'a> {
     pub parsed: &'a Parsed,
     /// Its TCP header.
     pub tcp: &'a TcpSegment,
+    /// Its bytes, for rules that compare byte for byte.
+    pub bytes: &'a [u8],
     /// What is known of its checksum.
     pub checksum: ChecksumStatus,
     /// The VLAN tag that the device took out of the frame.

@@ -30,10 +30,10 @@ impl Layout {
     #[inline]
     pub(crate) fn of(held: &Held) -> Self {
         Self {
-            network: held.network,
-            transport: held.transport,
-            header_bytes: held.header_bytes,
-            is_v4: held.ip.version == IpVersion::V4,
+            network: u32::from(held.network),
+            transport: u32::from(held.transport),
+            header_bytes: u32::from(held.header_bytes),
+            is_v4: held.version == IpVersion::V4,
         }
     }
 

@@ -1,15 +1,15 @@
 //! The merged header.
 //!
-//! The first segment's header with the lengths of the whole, the acknowledgement number, window
-//! and timestamp of the last, and the flags of all. It is written once, into a buffer of its own:
-//! the original frames stay as they came.
+//! The last segment's header, with the sequence number and the IP ID of the first, the lengths of
+//! the whole and the flags of all. So it says the last acknowledgement number, window and
+//! timestamp. It is written once, into a buffer of its own: the original frames stay as they came.
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
 use rxo_wire::checksum::Sum;
-use rxo_wire::tcp::OptionLayout;
 
 use crate::held::Held;
+use crate::store::ChainFrames;
 
 /// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
 /// with all options. A candidate with more is not coalesced.
@@ -24,7 +24,8 @@ pub enum ChecksumForm {
     /// The checksum of the merged segment, combined from the segments' own without reading their
     /// payload. Where these are only seeds themselves the pseudo-header form is written instead.
     Complete,
-    /// Whatever the first segment had; the receiver is told that it was verified.
+    /// Whatever the last segment had; the receiver is told that it was verified. Where these are
+    /// only seeds the pseudo-header form is written instead.
     Verified,
 }
 
@@ -50,59 +51,104 @@ impl MergedHeader {
         self.form
     }
 
-    /// Writes the header of what `held` says of `frames`.
+    /// Writes the header of what `merge` says.
     #[inline]
-    pub(crate) fn write<'a, B: AsRef<[u8]> + 'a>(
-        &mut self,
-        held: &Held,
-        form: ChecksumForm,
-        frames: impl Iterator<Item = &'a Frame<B>> + Clone,
-    ) {
-        self.form = possible_form(held, form);
-        self.length = write(held, self.form, frames, &mut self.bytes) as u16;
+    pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
+        self.form = merge.possible(form);
+        self.length = merge.write(form, &mut self.bytes) as u16;
     }
 }
 
-const fn possible_form(held: &Held, form: ChecksumForm) -> ChecksumForm {
-    match form {
-        ChecksumForm::Complete | ChecksumForm::Verified if held.checksum.is_partial() => {
-            ChecksumForm::PseudoHeader
-        }
-        form => form,
-    }
+/// What a merged header is made from.
+pub(crate) struct Merge<'a, B> {
+    pub(crate) held: &'a Held,
+    pub(crate) first: &'a Frame<B>,
+    pub(crate) last: &'a Frame<B>,
+    pub(crate) frames: ChainFrames<'a, B>,
 }
 
-/// Writes the merged header to `to` and returns its length in bytes.
-#[inline]
-pub(crate) fn write<'a, B: AsRef<[u8]> + 'a>(
-    held: &Held,
-    form: ChecksumForm,
-    frames: impl Iterator<Item = &'a Frame<B>> + Clone,
-    to: &mut [u8; MAX_HEADER_BYTES],
-) -> usize {
-    let header = held.header_bytes as usize;
-    let Some(first) = frames.clone().next().and_then(|frame| frame.bytes().get(..header)) else {
-        return 0;
-    };
-    let Some(merged) = to.get_mut(..header) else { return 0 };
-    merged.copy_from_slice(first);
-    write_ip(held, merged);
-    write_tcp(held, merged);
-    match possible_form(held, form) {
-        ChecksumForm::PseudoHeader => {
-            put(merged, checksum_at(held), held.pseudo_header(held.payload_bytes).fold());
-        }
-        ChecksumForm::Complete => {
-            let complete = complete(held, merged, frames);
-            put(merged, checksum_at(held), complete);
-        }
-        ChecksumForm::Verified => {}
+impl<B: AsRef<[u8]>> Merge<'_, B> {
+    /// The form that can be had: seeds cannot be combined, and vouch for nothing by themselves.
+    fn possible(&self, form: ChecksumForm) -> ChecksumForm {
+        if self.last.checksum.is_partial() { ChecksumForm::PseudoHeader } else { form }
     }
-    header
-}
 
-const fn checksum_at(held: &Held) -> usize {
-    held.transport as usize + 16
+    /// Writes the merged header to `to` and returns its length in bytes.
+    #[inline]
+    pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
+        let header = usize::from(self.held.header_bytes);
+        let (Some(merged), Some(last)) = (to.get_mut(..header), self.last.bytes().get(..header))
+        else {
+            return 0;
+        };
+        merged.copy_from_slice(last);
+        self.write_ip(merged);
+        self.write_tcp(merged);
+        let checksum_at = usize::from(self.held.transport) + 16;
+        match self.possible(form) {
+            ChecksumForm::PseudoHeader => {
+                put(merged, checksum_at, self.held.pseudo_header(self.held.payload_bytes).fold());
+            }
+            ChecksumForm::Complete => {
+                put(merged, checksum_at, 0);
+                let complete = self.complete(merged);
+                put(merged, checksum_at, complete);
+            }
+            ChecksumForm::Verified => {}
+        }
+        header
+    }
+
+    /// The lengths; for IPv4 the first segment's ID and the header checksum.
+    #[inline]
+    fn write_ip(&self, merged: &mut [u8]) {
+        let network = usize::from(self.held.network);
+        let packet = self.held.packet_bytes();
+        if self.held.version == IpVersion::V6 {
+            return put(merged, network + 4, (packet - 40) as u16);
+        }
+        let id = self.first.bytes().get(network + 4..).and_then(|rest| rest.first_chunk());
+        put(merged, network + 2, packet as u16);
+        put(merged, network + 4, id.map_or(0, |id| u16::from_be_bytes(*id)));
+        put(merged, network + 10, 0);
+        let ip = merged.get(network..).and_then(|rest| rest.first_chunk::<20>());
+        let checksum = ip.map_or(0, |ip| Sum::of(ip).checksum());
+        put(merged, network + 10, checksum);
+    }
+
+    /// The first segment's sequence number and the flags of all.
+    #[inline]
+    fn write_tcp(&self, merged: &mut [u8]) {
+        let transport = usize::from(self.held.transport);
+        let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
+        put(merged, transport + 4, (seq >> 16) as u16);
+        put(merged, transport + 6, seq as u16);
+        if let Some(flags) = merged.get_mut(transport + 13) {
+            *flags = self.held.flags.bits() as u8;
+        }
+    }
+
+    /// The merged segment's checksum from those of its segments (RFC 1071 section 2): each says
+    /// the sum of its payload once its header and pseudo-header are taken out.
+    #[cold]
+    fn complete(&self, merged: &[u8]) -> u16 {
+        let held = self.held;
+        let (network, transport) = (usize::from(held.network), usize::from(held.transport));
+        let header = usize::from(held.header_bytes);
+        let tcp = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
+        let mut sum = held.pseudo_header(held.payload_bytes) + tcp(merged);
+        let mut offset = 0;
+        for frame in self.frames.clone() {
+            let bytes = frame.bytes();
+            let end = network + packet_bytes(bytes, network, held.version);
+            let payload_bytes = end.saturating_sub(header);
+            let rest = held.pseudo_header(payload_bytes as u32) + tcp(bytes);
+            // All together a segment sums to zero, so its payload is what is missing.
+            sum += (Sum::ZERO - rest).at(offset);
+            offset += payload_bytes;
+        }
+        sum.checksum()
+    }
 }
 
 #[inline]
@@ -112,78 +158,13 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
     }
 }
 
-#[inline]
-fn put_word(bytes: &mut [u8], at: usize, value: u32) {
-    if let Some(field) = bytes.get_mut(at..at + 4) {
-        field.copy_from_slice(&value.to_be_bytes());
-    }
-}
-
-/// The lengths, and the IPv4 header checksum.
-#[inline]
-fn write_ip(held: &Held, merged: &mut [u8]) {
-    let network = held.network as usize;
-    let packet = held.packet_bytes();
-    match held.ip.version {
-        IpVersion::V4 => {
-            put(merged, network + 2, packet as u16);
-            put(merged, network + 10, 0);
-            let sum = merged.get(network..network + 20).map_or(Sum::ZERO, Sum::of);
-            put(merged, network + 10, sum.checksum());
-        }
-        IpVersion::V6 => put(merged, network + 4, (packet - 40) as u16),
-    }
-}
-
-/// What the last segment says, and what all say together.
-#[inline]
-fn write_tcp(held: &Held, merged: &mut [u8]) {
-    let transport = held.transport as usize;
-    put_word(merged, transport + 8, held.last.ack.0);
-    if let Some(flags) = merged.get_mut(transport + 13) {
-        *flags = held.flags.bits() as u8;
-    }
-    put(merged, transport + 14, held.last.window);
-    if held.last.options == OptionLayout::AlignedTimestamp {
-        put_word(merged, transport + 24, held.last.timestamp.value);
-        put_word(merged, transport + 28, held.last.timestamp.echo);
-    }
-}
-
-/// The merged segment's checksum from those of its segments (RFC 1071 section 2): each says the
-/// sum of its payload once its header and pseudo-header are taken out. A payload that starts at
-/// an odd distance counts with its bytes swapped.
-#[cold]
-fn complete<'a, B: AsRef<[u8]> + 'a>(
-    held: &Held,
-    merged: &mut [u8],
-    frames: impl Iterator<Item = &'a Frame<B>>,
-) -> u16 {
-    put(merged, checksum_at(held), 0);
-    let (network, transport) = (held.network as usize, held.transport as usize);
-    let header = held.header_bytes as usize;
-    let mut sum =
-        held.pseudo_header(held.payload_bytes) + merged.get(transport..).map_or(Sum::ZERO, Sum::of);
-    let mut is_odd = false;
-    for frame in frames {
-        let bytes = frame.bytes();
-        let end = network + packet_bytes(bytes, network, held.ip.version == IpVersion::V4);
-        let payload_bytes = end.saturating_sub(header);
-        let before = held.pseudo_header(payload_bytes as u32)
-            + bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
-        // Header, pseudo-header and payload sum to all ones, which is zero.
-        let payload = Sum::ZERO - before;
-        sum = sum + if is_odd { payload.swapped() } else { payload };
-        is_odd ^= payload_bytes % 2 == 1;
-    }
-    sum.checksum()
-}
-
 /// The IP packet's length as its header says it, in bytes.
 #[inline]
-pub(crate) fn packet_bytes(frame: &[u8], network: usize, is_v4: bool) -> usize {
-    let at = if is_v4 { network + 2 } else { network + 4 };
-    let said =
-        frame.get(at..at + 2).map_or(0, |field| usize::from(field[0]) << 8 | usize::from(field[1]));
-    if is_v4 { said } else { said + 40 }
+pub(crate) fn packet_bytes(frame: &[u8], network: usize, version: IpVersion) -> usize {
+    let (at, more) = match version {
+        IpVersion::V4 => (network + 2, 0),
+        IpVersion::V6 => (network + 4, 40),
+    };
+    let said = frame.get(at..).and_then(|rest| rest.first_chunk());
+    more + said.map_or(0, |said| usize::from(u16::from_be_bytes(*said)))
 }

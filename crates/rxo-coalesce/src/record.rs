@@ -22,14 +22,12 @@ pub struct SegmentRecord {
     pub arrived_at: Instant,
 }
 
+/// Two no-operations, then kind and length of the timestamp option.
+const ALIGNED_TIMESTAMP: u32 = 0x0101_080a;
+
 impl SegmentRecord {
-    /// Reads the record of a segment whose TCP header begins `header`.
-    pub(crate) fn read(
-        header: &[u8],
-        has_timestamp: bool,
-        payload_bytes: u32,
-        arrived_at: Instant,
-    ) -> Self {
+    /// Reads the record of a segment whose TCP header `header` is.
+    pub(crate) fn read(header: &[u8], payload_bytes: u32, arrived_at: Instant) -> Self {
         let word = |at: usize| {
             let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<4>());
             bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
@@ -38,7 +36,8 @@ impl SegmentRecord {
             seq: SeqNumber(word(4)),
             ack: SeqNumber(word(8)),
             window: word(14).wrapping_shr(16) as u16,
-            timestamp: has_timestamp.then(|| Timestamp { value: word(24), echo: word(28) }),
+            timestamp: (word(20) == ALIGNED_TIMESTAMP)
+                .then(|| Timestamp { value: word(24), echo: word(28) }),
             payload_bytes,
             arrived_at,
         }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use rxo_frame::Frame;
 
-use crate::merge::MergedHeader;
+use crate::merge::{Merge, MergedHeader};
 use crate::{ChecksumForm, FlushReason, Held};
 
 /// No frame.
@@ -86,22 +86,16 @@ impl<B: AsRef<[u8]>> Store<B> {
         index
     }
 
-    /// Puts a frame in a free slot and chains it behind `tail`.
+    /// Chains the frame in `slot` behind the one in `tail`.
     #[inline]
-    pub(crate) fn put_after(&mut self, tail: u32, frame: Frame<B>) -> u32 {
-        let index = self.put(frame);
-        self.slots[tail as usize].next = index;
-        index
+    pub(crate) fn chain_after(&mut self, tail: u32, slot: u32) {
+        self.slots[tail as usize].next = slot;
     }
 
-    /// The frame in `slot`, which holds one: frames are only taken together with the delivery
-    /// that shows them.
+    /// The frame in `slot`.
     #[inline]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
-        match &self.slots[slot as usize].frame {
-            Some(frame) => frame,
-            None => unreachable!("slot {slot} is chained and empty"),
-        }
+        frame_in(&self.slots, slot)
     }
 
     /// The bytes of the frame in `slot`.
@@ -124,12 +118,18 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.ready.push(Ready::Frame(slot));
     }
 
+    /// What the merged header of `held` is made from.
+    #[inline]
+    pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
+        merge_of(&self.slots, held)
+    }
+
     /// Writes the merged header of the aggregate at `index`.
     #[inline]
     pub(crate) fn write_header(&mut self, index: u16, form: ChecksumForm) {
-        let held = &self.held[usize::from(index)];
-        let frames = ChainFrames { slots: &self.slots, next: held.chain.head };
-        self.headers[usize::from(index)].write(held, form, frames);
+        let index = usize::from(index);
+        let merge = merge_of(&self.slots, &self.held[index]);
+        self.headers[index].write(&merge, form);
     }
 
     /// Queues what is held at `index` for the sink: an aggregate, or its only frame as it came.
@@ -186,6 +186,26 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Walks a chain.
     pub(crate) const fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
         ChainFrames { slots: &self.slots, next: chain.head }
+    }
+}
+
+/// The frame in `slot`, which holds one: frames are only taken together with the delivery that
+/// shows them.
+#[inline]
+fn frame_in<B>(slots: &[Slot<B>], slot: u32) -> &Frame<B> {
+    match &slots[slot as usize].frame {
+        Some(frame) => frame,
+        None => unreachable!("slot {slot} is in use and empty"),
+    }
+}
+
+#[inline]
+fn merge_of<'a, B>(slots: &'a [Slot<B>], held: &'a Held) -> Merge<'a, B> {
+    Merge {
+        held,
+        first: frame_in(slots, held.chain.head),
+        last: frame_in(slots, held.chain.tail),
+        frames: ChainFrames { slots, next: held.chain.head },
     }
 }
 

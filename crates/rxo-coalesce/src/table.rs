@@ -73,7 +73,7 @@ impl Table {
     pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
         held[usize::from(place)].links = Links {
-            bucket: bucket as u32,
+            bucket: bucket as u16,
             next_in_bucket: self.buckets[bucket],
             older: self.newest,
             newer: NOBODY,
@@ -98,8 +98,8 @@ impl Table {
     pub(crate) fn remove(&mut self, held: &mut [Held], place: u16) {
         self.unlink(held, place);
         let Links { bucket, next_in_bucket, .. } = held[usize::from(place)].links;
-        if self.buckets[bucket as usize] == place {
-            self.buckets[bucket as usize] = next_in_bucket;
+        if self.buckets[usize::from(bucket)] == place {
+            self.buckets[usize::from(bucket)] = next_in_bucket;
         } else {
             self.remove_from_middle(held, place);
         }
@@ -109,7 +109,7 @@ impl Table {
     #[cold]
     fn remove_from_middle(&self, held: &mut [Held], place: u16) {
         let Links { bucket, next_in_bucket, .. } = held[usize::from(place)].links;
-        let mut before = self.buckets[bucket as usize];
+        let mut before = self.buckets[usize::from(bucket)];
         while before != NOBODY {
             let links = &mut held[usize::from(before)].links;
             if links.next_in_bucket == place {

@@ -3,7 +3,11 @@
 //! A pure and total function: the same flow, the same candidate and the same policy always give
 //! the same verdict. Acting on it is the engine's work.
 
-use rxo_wire::{IpVersion, TcpFlags, tcp::OptionLayout};
+use core::ops::Range;
+
+use rxo_frame::{ChecksumStatus, VlanTag};
+use rxo_wire::tcp::OptionLayout;
+use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment};
 
 use crate::{
     AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
@@ -25,31 +29,36 @@ pub enum Verdict {
     Bypass(BypassReason),
 }
 
-/// A segment's bytes up to its payload, beside what was read from them: rules that compare byte
-/// for byte need them.
+/// The last segment that a flow holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Headers<'a> {
-    /// Those of the last segment held; its link, extension and option bytes stand for all.
-    pub held: &'a [u8],
-    /// Those of the candidate.
-    pub candidate: &'a [u8],
+pub struct Last<'a> {
+    /// Its headers, read.
+    pub parsed: &'a Parsed,
+    /// Its TCP header.
+    pub tcp: &'a TcpSegment,
+    /// Its bytes, for rules that compare byte for byte.
+    pub bytes: &'a [u8],
+    /// What is known of its checksum.
+    pub checksum: ChecksumStatus,
+    /// The VLAN tag that the device took out of it.
+    pub vlan: Option<VlanTag>,
 }
 
 /// Judges `candidate` against what its flow holds.
 #[inline]
 #[must_use]
 pub fn verdict(
-    held: Option<(&Held, Headers<'_>)>,
+    held: Option<(&Held, Last<'_>)>,
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Verdict {
-    let Some((held, headers)) = held else {
+    let Some((held, last)) = held else {
         return match alone(candidate, policy) {
             Ok(close) => Verdict::Start(close),
             Err(reason) => Verdict::Bypass(reason),
         };
     };
-    match mismatch(held, headers, candidate, policy) {
+    match mismatch(held, last, candidate, policy) {
         None => Verdict::Append(close_after(held, candidate, policy)),
         Some(flush) => match alone(candidate, policy) {
             Ok(close) => Verdict::FlushThenStart(flush, close),
@@ -98,18 +107,18 @@ fn close_after(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option
 #[inline]
 fn mismatch(
     held: &Held,
-    headers: Headers<'_>,
+    last: Last<'_>,
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
     if candidate.tcp.seq != held.next_seq {
         return Some(FlushReason::OutOfSequence);
     }
-    network(held, candidate)
-        .or_else(|| transport(held, candidate, policy))
-        .or_else(|| bytes(held, headers, candidate))
+    network(held, last, candidate)
+        .or_else(|| transport(last, candidate, policy))
+        .or_else(|| bytes(last, candidate))
         .or_else(|| {
-            (candidate.checksum.is_partial() != held.checksum.is_partial())
+            (candidate.checksum.is_partial() != last.checksum.is_partial())
                 .then_some(FlushReason::ChecksumStatus)
         })
         .or_else(|| size(held, candidate, policy))
@@ -117,17 +126,17 @@ fn mismatch(
 
 /// The IP header's fields.
 #[inline]
-fn network(held: &Held, candidate: Candidate<'_>) -> Option<FlushReason> {
-    let (first, next) = (&held.ip, &candidate.parsed.ip);
-    if next.traffic_class != first.traffic_class {
+fn network(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+    let (held_ip, next) = (&last.parsed.ip, &candidate.parsed.ip);
+    if next.traffic_class != held_ip.traffic_class {
         Some(FlushReason::TrafficClass)
-    } else if next.hop_limit != first.hop_limit {
+    } else if next.hop_limit != held_ip.hop_limit {
         Some(FlushReason::HopLimit)
-    } else if next.dont_fragment != first.dont_fragment {
+    } else if next.dont_fragment != held_ip.dont_fragment {
         Some(FlushReason::DontFragment)
-    } else if next.flow_label != first.flow_label {
+    } else if next.flow_label != held_ip.flow_label {
         Some(FlushReason::FlowLabel)
-    } else if !id_follows(held, candidate) {
+    } else if !id_follows(held, last, candidate) {
         Some(FlushReason::IpId)
     } else {
         None
@@ -137,13 +146,13 @@ fn network(held: &Held, candidate: Candidate<'_>) -> Option<FlushReason> {
 /// IPv4 ID: fixed or incrementing by one, decided at the second segment. A fixed one needs DF:
 /// without it equal IDs would name fragments of one packet.
 #[inline]
-fn id_follows(held: &Held, candidate: Candidate<'_>) -> bool {
+fn id_follows(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> bool {
     let ip = &candidate.parsed.ip;
     if ip.version == IpVersion::V6 {
         return true;
     }
-    let fixed = ip.id == held.last_id && ip.dont_fragment;
-    let incrementing = ip.id == held.last_id.wrapping_add(1);
+    let fixed = ip.id == last.parsed.ip.id && ip.dont_fragment;
+    let incrementing = ip.id == last.parsed.ip.id.wrapping_add(1);
     match held.id_pattern {
         IdPattern::Undecided => fixed || incrementing,
         IdPattern::Fixed => fixed,
@@ -153,8 +162,8 @@ fn id_follows(held: &Held, candidate: Candidate<'_>) -> bool {
 
 /// The TCP header's fields.
 #[inline]
-fn transport(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
-    let (last, next) = (&held.last, candidate.tcp);
+fn transport(last: Last<'_>, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
+    let (last, next) = (last.tcp, candidate.tcp);
     let watched = TcpFlags::ECE | TcpFlags::AE;
     if next.flags.bits() & watched.bits() != last.flags.bits() & watched.bits() {
         return Some(FlushReason::Flags);
@@ -183,40 +192,27 @@ fn transport(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option<F
 
 /// What must be equal byte for byte: link header, extension headers, options that were not read.
 #[inline]
-fn bytes(held: &Held, headers: Headers<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
-    let parsed = candidate.parsed;
-    let layout = (parsed.network, parsed.transport_at);
-    if layout != (held.network, held.transport) {
-        return Some(FlushReason::Link);
-    }
-    if parsed.payload != held.header_bytes {
-        return Some(FlushReason::Options);
-    }
-    let network = parsed.network as usize;
-    if candidate.vlan != held.vlan
-        || headers.held.get(..network) != headers.candidate.get(..network)
+fn bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+    let (held, next) = (last.parsed, candidate.parsed);
+    let network = next.network as usize;
+    let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
+    if (next.network, next.transport_at) != (held.network, held.transport_at)
+        || candidate.vlan != last.vlan
+        || differ(0..network)
     {
         return Some(FlushReason::Link);
     }
-    if parsed.ip.has_options {
-        // IPv6 only (RFC 8200): everything between the fixed header and TCP, and next header.
-        let transport = parsed.transport_at as usize;
-        let chain = network + 40..transport;
-        let next_header = network + 6;
-        if headers.held.get(chain.clone()) != headers.candidate.get(chain)
-            || headers.held.get(next_header) != headers.candidate.get(next_header)
-        {
-            return Some(FlushReason::Link);
-        }
+    // Only IPv6 comes here with options: extension headers, and the next-header field before.
+    let extensions = network + 40..next.transport_at as usize;
+    if next.ip.has_options && (differ(extensions) || differ(network + 6..network + 7)) {
+        return Some(FlushReason::Link);
     }
-    let read = matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
-    let options = parsed.transport_at as usize + 20..parsed.payload as usize;
-    if !read && headers.held.get(options.clone()) != headers.candidate.get(options) {
-        // With the timestamp in another place than usual the merged header could not say the
-        // last one, whatever the policy; equal bytes can be merged.
-        return Some(FlushReason::Options);
-    }
-    None
+    let options = next.transport_at as usize + 20..next.payload as usize;
+    let was_read =
+        matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
+    // Options that were not read, a timestamp in an odd place among them, cannot be written for
+    // the whole; equal bytes can stay.
+    (next.payload != held.payload || (!was_read && differ(options))).then_some(FlushReason::Options)
 }
 
 /// Payload sizes and limits.

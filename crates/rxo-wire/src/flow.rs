@@ -15,40 +15,39 @@ pub struct FlowKey {
     words: [u64; 5],
 }
 
-const MAPPED: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+/// The upper half of an IPv4-mapped address's second word.
+const MAPPED: u64 = 0xffff << 32;
 
 impl FlowKey {
-    /// The key of an IPv4 flow. `addresses` are the 8 bytes of source and destination as they
-    /// stand in the header; `ports` the 4 bytes of source and destination port; `vlan` is
+    /// The key of an IPv4 flow; `ports` holds the source port in its upper half, and `vlan` is
     /// [`crate::VlanStack::key`].
     #[inline]
     #[must_use]
-    pub const fn v4(addresses: [u8; 8], ports: [u8; 4], vlan: u32) -> Self {
-        let [a, b, c, d, e, f, g, h] = addresses;
-        let source = u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d]) | MAPPED;
-        let destination = u64::from_ne_bytes([0, 0, 0, 0, e, f, g, h]) | MAPPED;
+    pub const fn v4(source: u32, destination: u32, ports: u32, vlan: u32) -> Self {
+        let (source, destination) = (MAPPED | source as u64, MAPPED | destination as u64);
         Self { words: [0, source, 0, destination, Self::tail(ports, vlan)] }
     }
 
-    /// The key of an IPv6 flow, from the 32 bytes of source and destination address.
+    /// The key of an IPv6 flow, from the 32 bytes of source and destination address as they stand
+    /// in the header.
     #[inline]
     #[must_use]
-    pub const fn v6(addresses: &[u8; 32], ports: [u8; 4], vlan: u32) -> Self {
+    pub const fn v6(addresses: &[u8; 32], ports: u32, vlan: u32) -> Self {
         let (words, _) = addresses.as_chunks::<8>();
         Self {
             words: [
-                u64::from_ne_bytes(words[0]),
-                u64::from_ne_bytes(words[1]),
-                u64::from_ne_bytes(words[2]),
-                u64::from_ne_bytes(words[3]),
+                u64::from_be_bytes(words[0]),
+                u64::from_be_bytes(words[1]),
+                u64::from_be_bytes(words[2]),
+                u64::from_be_bytes(words[3]),
                 Self::tail(ports, vlan),
             ],
         }
     }
 
     #[inline]
-    const fn tail(ports: [u8; 4], vlan: u32) -> u64 {
-        (vlan as u64) << 32 | u32::from_be_bytes(ports) as u64
+    const fn tail(ports: u32, vlan: u32) -> u64 {
+        (vlan as u64) << 32 | ports as u64
     }
 
     /// The same flow on the VLAN whose tag a device took out of the bytes.
@@ -66,18 +65,19 @@ impl FlowKey {
         self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
     }
 
-    /// The sum of both addresses' 16-bit words: their part of a pseudo-header. An IPv4 address
-    /// counts as itself, not as its mapped form.
+    /// The sum of both addresses: their part of a pseudo-header. An IPv4 address counts as
+    /// itself, not as its mapped form.
     #[inline]
     #[must_use]
-    pub fn address_sum(&self) -> Sum {
-        let word = |word: u64| {
-            let word = u64::from_be_bytes(word.to_ne_bytes());
-            Sum::of_words([(word >> 32) as u32, word as u32])
-        };
+    pub const fn address_sum(&self) -> Sum {
         let [a, b, c, d, _] = self.words;
-        // The mapped prefix, 0xffff, is zero in one's complement: it may be summed as it is.
-        word(a) + word(b) + word(c) + word(d)
+        // The mapped prefix, 0xffff, is a zero of one's complement: it may stay in the sum.
+        Self::word_sum(a).plus(Self::word_sum(b)).plus(Self::word_sum(c)).plus(Self::word_sum(d))
+    }
+
+    #[inline]
+    const fn word_sum(word: u64) -> Sum {
+        Sum::long((word >> 32) as u32).plus(Sum::long(word as u32))
     }
 
     /// The sender's address.
@@ -106,8 +106,8 @@ impl FlowKey {
 
     fn address(high: u64, low: u64) -> IpAddr {
         let mut octets = [0; 16];
-        octets[..8].copy_from_slice(&high.to_ne_bytes());
-        octets[8..].copy_from_slice(&low.to_ne_bytes());
+        octets[..8].copy_from_slice(&high.to_be_bytes());
+        octets[8..].copy_from_slice(&low.to_be_bytes());
         Ipv6Addr::from(octets).to_canonical()
     }
 }

@@ -7,7 +7,8 @@ pub(crate) const MIN_HEADER_BYTES: usize = 20;
 /// An IPv4 header and what it says of the packet.
 pub(crate) struct Ipv4View {
     pub(crate) ip: Ip,
-    pub(crate) addresses: [u8; 8],
+    pub(crate) source: u32,
+    pub(crate) destination: u32,
     pub(crate) protocol: u8,
     /// Header length, in bytes.
     pub(crate) header: usize,
@@ -40,9 +41,8 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
     };
     Ok(Ipv4View {
         ip,
-        addresses: [
-            fixed[12], fixed[13], fixed[14], fixed[15], fixed[16], fixed[17], fixed[18], fixed[19],
-        ],
+        source: u32::from_be_bytes([fixed[12], fixed[13], fixed[14], fixed[15]]),
+        destination: u32::from_be_bytes([fixed[16], fixed[17], fixed[18], fixed[19]]),
         protocol: fixed[9],
         header,
         total: check_lengths(packet.len(), header, total),
@@ -64,7 +64,7 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
 /// Whether the checksum of a header without options is right (RFC 1071): the sum of its ten
 /// words, itself included, is all ones. The sum does not depend on byte order.
 #[inline]
-fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
+pub(crate) fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
     let (words, _) = header.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     let sum = (sum >> 32) + (sum & 0xffff_ffff);

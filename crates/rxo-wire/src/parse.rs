@@ -153,7 +153,9 @@ fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Un
         protocol: view.protocol,
         is_fragment: view.is_fragment,
     };
-    body.read(frame, vlans, view.ip, |ports| FlowKey::v4(view.addresses, ports, vlans.key()))
+    body.read(frame, vlans, view.ip, |ports| {
+        FlowKey::v4(view.source, view.destination, ports, vlans.key())
+    })
 }
 
 #[inline]
@@ -186,16 +188,18 @@ impl Body {
         frame: &[u8],
         vlans: VlanStack,
         ip: Ip,
-        key: impl Fn([u8; 4]) -> FlowKey,
+        key: impl Fn(u32) -> FlowKey,
     ) -> Result<Parsed, Unparsed> {
-        let unparsed = |why| Unparsed { why, addresses: Some(key([0; 4])) };
+        let unparsed = |why| Unparsed { why, addresses: Some(key(0)) };
         let end = self.network + self.total.map_err(unparsed)?;
         let transport_at = self.network + self.header;
         let segment = frame.get(transport_at..end).ok_or_else(|| unparsed(Malformed::Length))?;
         let (transport, header) = self.transport(segment).map_err(unparsed)?;
         let ports = match (&transport, segment) {
-            (Transport::Tcp(_) | Transport::Udp(_), [a, b, c, d, ..]) => [*a, *b, *c, *d],
-            _ => [0; 4],
+            (Transport::Tcp(_) | Transport::Udp(_), [a, b, c, d, ..]) => {
+                u32::from_be_bytes([*a, *b, *c, *d])
+            }
+            _ => 0,
         };
         Ok(Parsed {
             key: key(ports),

@@ -5,8 +5,9 @@
 //! of the batch only continues the one just appended, compare and append, nothing else.
 
 mod apply;
-mod prefetch;
+mod intake;
 mod run;
+mod take;
 
 use alloc::vec::Vec;
 
@@ -205,10 +206,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     #[inline]
-    fn read(&self, frame: &Frame<B>) -> Result<Parsed, Unparsed> {
+    fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
         match self.config.link {
-            LinkKind::Ethernet => parse(frame.bytes()),
-            LinkKind::RawIp => parse_ip(frame.bytes()),
+            LinkKind::Ethernet => parse(bytes),
+            LinkKind::RawIp => parse_ip(bytes),
         }
     }
 }

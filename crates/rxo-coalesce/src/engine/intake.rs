@@ -12,11 +12,11 @@ const DISTANCE: usize = 32;
 const SECOND_LINE: usize = 64;
 
 /// The frames of a batch, taken out one by one.
-pub(super) struct Lookahead<'a, B> {
+pub(super) struct Intake<'a, B> {
     frames: Drain<'a, Frame<B>>,
 }
 
-impl<'a, B: AsRef<[u8]>> Lookahead<'a, B> {
+impl<'a, B: AsRef<[u8]>> Intake<'a, B> {
     #[inline]
     pub(super) fn new(batch: &'a mut Vec<Frame<B>>) -> Self {
         batch.iter().take(DISTANCE).for_each(prefetch_headers);
