@@ -12,12 +12,16 @@
 //! and misuse by a test panics.
 
 pub mod naive;
+pub mod oracle;
 mod packet;
 mod payload;
+pub mod promise;
 mod random;
+pub mod script;
 pub mod workload;
 
 pub use packet::{Packet, arp, seg, udp};
 pub use payload::stream_byte;
 pub use random::Random;
+pub use script::{Script, Setup, Step};
 pub use workload::{Traffic, Workload, workload};

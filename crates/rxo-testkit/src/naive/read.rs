@@ -1,0 +1,302 @@
+//! Reading a frame's headers, one field after the other, by offsets written out.
+
+use rxo_frame::{Frame, LinkKind};
+
+use super::checksum::{internet_checksum, transport_checksum};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What a frame is, as far as order and coalescing ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Not IP, or not even its addresses can be read: it belongs to no flow.
+    Nothing,
+    /// A fragment, or an IP packet whose lengths cannot be true: it may belong to any flow
+    /// between its addresses.
+    Addresses(Ends),
+    /// IP, but neither TCP nor broken.
+    OtherProtocol,
+    /// A TCP segment.
+    Segment(Box<Segment>),
+}
+
+/// Which two hosts, on which VLAN.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ends {
+    /// Source and destination: 8 or 32 bytes.
+    pub addresses: Vec<u8>,
+    /// VLAN identifiers that stand in the bytes, outer first.
+    pub vlans: Vec<u16>,
+    /// The VLAN identifier that the device took out.
+    pub device_vlan: Option<u16>,
+}
+
+/// A TCP segment's fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Hosts and VLANs.
+    pub ends: Ends,
+    /// Source and destination port.
+    pub ports: (u16, u16),
+    /// Everything before the IP header.
+    pub link: Vec<u8>,
+    /// The tag that the device took out, priority included.
+    pub device_tag: Option<(u16, u16)>,
+    /// Whether it is IPv6.
+    pub v6: bool,
+    /// TOS or traffic class.
+    pub traffic_class: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// Flow label (v6).
+    pub flow_label: u32,
+    /// Identification (v4).
+    pub id: u16,
+    /// DF (v4).
+    pub dont_fragment: bool,
+    /// The reserved bit (v4).
+    pub reserved_bit: bool,
+    /// IPv4 options; for v6 the number of the first extension header and all of them.
+    pub between: Vec<u8>,
+    /// Whether the IPv4 header checksum is right.
+    pub ip_checksum_ok: bool,
+    /// Whether the TCP checksum is right.
+    pub checksum_ok: bool,
+    /// SEG.SEQ.
+    pub seq: u32,
+    /// SEG.ACK.
+    pub ack: u32,
+    /// The twelve bits between data offset and window.
+    pub flags: u16,
+    /// SEG.WND.
+    pub window: u16,
+    /// The urgent pointer.
+    pub urgent: u16,
+    /// The option field.
+    pub options: Vec<u8>,
+    /// The payload, padding left out.
+    pub payload: Vec<u8>,
+    /// Where the IP header begins, in bytes from the frame's first.
+    pub network_at: usize,
+    /// Where the TCP header begins.
+    pub transport_at: usize,
+    /// Where the payload begins.
+    pub payload_at: usize,
+}
+
+impl Segment {
+    /// The IP packet, in bytes.
+    #[must_use]
+    pub fn packet_bytes(&self) -> usize {
+        self.payload_at - self.network_at + self.payload.len()
+    }
+}
+
+/// Reads `frame`.
+#[must_use]
+pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
+    let bytes = frame.bytes();
+    let Some((network_at, version, vlans)) = find_network(bytes, link) else {
+        return Reading::Nothing;
+    };
+    let device_vlan = frame.vlan.map(|tag| tag.tci & 0x0fff);
+    let ends = Ends { vlans, device_vlan, addresses: Vec::new() };
+    let reading = match version {
+        4 => read_v4(bytes, network_at, ends),
+        _ => read_v6(bytes, network_at, ends),
+    };
+    match reading {
+        Reading::Segment(mut segment) => {
+            segment.device_tag = frame.vlan.map(|tag| (tag.tpid.get(), tag.tci));
+            Reading::Segment(segment)
+        }
+        other => other,
+    }
+}
+
+/// Where the IP header begins, its version, and the VLAN identifiers before it.
+fn find_network(bytes: &[u8], link: LinkKind) -> Option<(usize, u8, Vec<u16>)> {
+    if link == LinkKind::RawIp {
+        let version = bytes.first()? >> 4;
+        return matches!(version, 4 | 6).then_some((0, version, Vec::new()));
+    }
+    let mut at = 12;
+    let mut vlans = Vec::new();
+    while matches!(half(bytes, at)?, 0x8100 | 0x88a8) && vlans.len() < 2 {
+        vlans.push(half(bytes, at + 2)? & 0x0fff);
+        at += 4;
+    }
+    let version = match half(bytes, at)? {
+        0x0800 => 4,
+        0x86dd => 6,
+        _ => return None,
+    };
+    Some((at + 2, version, vlans))
+}
+
+fn read_v4(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
+    let Some(header) = bytes.get(at..at + 20) else { return Reading::Nothing };
+    if header[0] >> 4 != 4 {
+        return Reading::Nothing;
+    }
+    ends.addresses = header[12..20].to_vec();
+    let header_bytes = usize::from(header[0] & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let bits = u16::from_be_bytes([header[6], header[7]]);
+    let lies = header_bytes < 20 || total < header_bytes || at + total > bytes.len();
+    if lies || bits & 0x3fff != 0 {
+        return Reading::Addresses(ends);
+    }
+    let segment = Segment {
+        ends,
+        link: bytes[..at].to_vec(),
+        traffic_class: header[1],
+        hop_limit: header[8],
+        id: u16::from_be_bytes([header[4], header[5]]),
+        dont_fragment: bits & 0x4000 != 0,
+        reserved_bit: bits & 0x8000 != 0,
+        between: bytes[at + 20..at + header_bytes].to_vec(),
+        ip_checksum_ok: internet_checksum(&bytes[at..at + header_bytes]) == 0,
+        network_at: at,
+        transport_at: at + header_bytes,
+        ..Segment::default()
+    };
+    read_transport(&bytes[..at + total], header[9], segment)
+}
+
+fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
+    let Some(header) = bytes.get(at..at + 40) else { return Reading::Nothing };
+    if header[0] >> 4 != 6 {
+        return Reading::Nothing;
+    }
+    ends.addresses = header[8..40].to_vec();
+    let end = at + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+    let Some((transport_at, protocol)) = walk_extensions(bytes, at, end) else {
+        return Reading::Addresses(ends);
+    };
+    let mut between = bytes[at + 40..transport_at].to_vec();
+    between.insert(0, header[6]);
+    let segment = Segment {
+        ends,
+        link: bytes[..at].to_vec(),
+        v6: true,
+        traffic_class: (word >> 20) as u8,
+        hop_limit: header[7],
+        flow_label: word & 0x000f_ffff,
+        dont_fragment: true,
+        between,
+        ip_checksum_ok: true,
+        network_at: at,
+        transport_at,
+        ..Segment::default()
+    };
+    read_transport(&bytes[..end], protocol, segment)
+}
+
+/// Where the transport header begins and its protocol; `None` for a fragment or a lie.
+fn walk_extensions(bytes: &[u8], network: usize, end: usize) -> Option<(usize, u8)> {
+    let mut protocol = bytes[network + 6];
+    let mut at = network + 40;
+    for _ in 0..9 {
+        if !matches!(protocol, 0 | 43 | 44 | 51 | 60) {
+            return (at <= end && end <= bytes.len()).then_some((at, protocol));
+        }
+        if protocol == 44 {
+            return None;
+        }
+        let units = usize::from(*bytes.get(at + 1)?);
+        let length = if protocol == 51 { (units + 2) * 4 } else { (units + 1) * 8 };
+        protocol = bytes[at];
+        at += length;
+    }
+    None
+}
+
+fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading {
+    let rest = &packet[segment.transport_at..];
+    match protocol {
+        TCP => {}
+        UDP if rest.len() < 8 => return Reading::Addresses(segment.ends),
+        UDP => {
+            let length = usize::from(u16::from_be_bytes([rest[4], rest[5]]));
+            let lies = length < 8 || length > rest.len();
+            return if lies { Reading::Addresses(segment.ends) } else { Reading::OtherProtocol };
+        }
+        _ => return Reading::OtherProtocol,
+    }
+    if rest.len() < 20 {
+        return Reading::Addresses(segment.ends);
+    }
+    let header_bytes = usize::from(rest[12] >> 4) * 4;
+    if header_bytes < 20 || header_bytes > rest.len() {
+        return Reading::Addresses(segment.ends);
+    }
+    let half = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
+    segment.ports = (half(0), half(2));
+    segment.seq = word(4);
+    segment.ack = word(8);
+    segment.flags = half(12) & 0x0fff;
+    segment.window = half(14);
+    segment.urgent = half(18);
+    segment.checksum_ok = transport_checksum(&segment.ends.addresses, TCP, rest) == 0;
+    segment.options = rest[20..header_bytes].to_vec();
+    segment.payload = rest[header_bytes..].to_vec();
+    segment.payload_at = segment.transport_at + header_bytes;
+    Reading::Segment(Box::new(segment))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::LinkKind;
+
+    use super::{Reading, read};
+    use crate::seg;
+
+    #[test]
+    fn what_the_builder_wrote_is_read_back() {
+        for packet in [seg().vlan(5), seg().v6().extension(60, &[1, 4, 0, 0, 0, 0]), seg().raw_ip()]
+        {
+            let packet = packet.seq(7).ack(9).window(11).ts(1, 2).psh().len(33);
+            let Reading::Segment(segment) = read(&packet.frame(), packet.link) else {
+                panic!("{packet:?} was not read")
+            };
+            assert!(segment.ip_checksum_ok && segment.checksum_ok, "{packet:?}");
+            assert_eq!((segment.seq, segment.ack, segment.window), (7, 9, 11));
+            assert_eq!((segment.payload.len(), segment.flags), (33, 0x18));
+            assert_eq!(segment.options[..4], [1, 1, 8, 10]);
+        }
+    }
+
+    #[test]
+    fn fragments_and_lies_show_their_addresses_only() {
+        let broken = [
+            seg().fragment(0, true),
+            seg().v6().fragment(0, false),
+            seg().length_lie(1),
+            seg().header_lie(-1),
+            seg().offset_lie(-1),
+            seg().len(0).offset_lie(1),
+            seg().v6().cut(1),
+        ];
+        for packet in broken {
+            let reading = read(&packet.frame(), LinkKind::Ethernet);
+            assert!(matches!(reading, Reading::Addresses(_)), "{packet:?}: {reading:?}");
+        }
+    }
+
+    #[test]
+    fn padding_is_not_payload() {
+        let Reading::Segment(segment) = read(&seg().len(1).padded().frame(), LinkKind::Ethernet)
+        else {
+            panic!("not read")
+        };
+        assert_eq!(segment.payload.len(), 1);
+    }
+}

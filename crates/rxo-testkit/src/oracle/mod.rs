@@ -1,0 +1,212 @@
+//! Which deliveries must come out: a second engine, written from the design, simple and slow.
+//!
+//! It keeps a plain list of what is held, searches it from front to back, reads every header anew
+//! each time, and shares no code with the engine it judges. Its answer is lists of frame numbers;
+//! what each delivery must look like is [`crate::naive::merge`]'s to say.
+
+mod decide;
+mod rules;
+
+use rxo_frame::{Frame, Instant};
+
+pub use rules::{HoldRule, Rules};
+
+use crate::naive::{Ends, Reading, Segment, read};
+use crate::script::{Script, Step};
+
+/// The frame numbers of one delivery.
+pub type Group = Vec<usize>;
+
+/// What must be delivered in each step of `script`, and in one more that flushes the rest.
+#[must_use]
+pub fn expected(script: &Script) -> Vec<Vec<Group>> {
+    let mut oracle = Oracle::new(script);
+    let mut steps: Vec<Vec<Group>> = script.steps.iter().map(|step| oracle.step(step)).collect();
+    let rest = oracle.step(&Step::Flush);
+    steps.push(rest);
+    steps
+}
+
+struct Oracle<'a> {
+    script: &'a Script,
+    rules: Rules,
+    now: Instant,
+    /// Frames added but not pushed yet.
+    batch: Vec<usize>,
+    frames: Vec<&'a Frame<Vec<u8>>>,
+    /// What each flow holds, the least recently used first.
+    held: Vec<Group>,
+    out: Vec<Group>,
+    polls: u32,
+    packets: u32,
+}
+
+impl<'a> Oracle<'a> {
+    fn new(script: &'a Script) -> Self {
+        Self {
+            script,
+            rules: script.setup.rules(),
+            now: Instant::ZERO,
+            batch: Vec::new(),
+            frames: script.frames(),
+            held: Vec::new(),
+            out: Vec::new(),
+            polls: 0,
+            packets: 0,
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Vec<Group> {
+        match step {
+            Step::Frame(index) => self.batch.push(*index),
+            Step::Push => self.push(),
+            Step::EndOfPoll => self.end_of_poll(),
+            Step::Poll => {
+                self.push();
+                self.end_of_poll();
+            }
+            Step::Advance(time) => {
+                let until = self.now + *time;
+                while let Some(deadline) = self.deadline().filter(|deadline| *deadline <= until) {
+                    self.now = self.now.max(deadline);
+                    self.flush_overdue();
+                }
+                self.now = until;
+            }
+            Step::Flush => {
+                self.push();
+                self.flush_where(|_, _| true);
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn push(&mut self) {
+        for index in std::mem::take(&mut self.batch) {
+            self.take(index);
+            self.packets += 1;
+            if let HoldRule::Packets(most) = self.rules.hold
+                && self.packets == most
+            {
+                self.packets = 0;
+                self.flush_where(|_, _| true);
+            }
+        }
+    }
+
+    fn end_of_poll(&mut self) {
+        self.polls += 1;
+        match self.rules.hold {
+            HoldRule::EndOfPoll => self.flush_where(|_, _| true),
+            HoldRule::Polls(most) if self.polls == most => {
+                self.polls = 0;
+                self.flush_where(|_, _| true);
+            }
+            _ => self.flush_overdue(),
+        }
+    }
+
+    /// When the oldest aggregate has been held as long as it may be.
+    fn deadline(&self) -> Option<Instant> {
+        let limit = self.rules.time_limit()?;
+        self.held.iter().map(|group| self.frames[group[0]].arrived_at + limit).min()
+    }
+
+    fn flush_overdue(&mut self) {
+        if let Some(limit) = self.rules.time_limit() {
+            let now = self.now;
+            self.flush_where(|oracle, group| now >= oracle.frames[group[0]].arrived_at + limit);
+        }
+    }
+
+    /// Delivers what is held and matches, the least recently used first.
+    fn flush_where(&mut self, matches: impl Fn(&Self, &Group) -> bool) {
+        for group in std::mem::take(&mut self.held) {
+            if matches(self, &group) {
+                self.out.push(group);
+            } else {
+                self.held.push(group);
+            }
+        }
+    }
+
+    fn take(&mut self, index: usize) {
+        let frame = self.frames[index];
+        match read(frame, self.script.setup.link) {
+            Reading::Nothing | Reading::OtherProtocol => self.out.push(vec![index]),
+            Reading::Addresses(ends) => {
+                self.flush_where(|oracle, group| oracle.segment(group[0]).ends == ends);
+                self.out.push(vec![index]);
+            }
+            Reading::Segment(segment) => self.take_segment(index, &segment),
+        }
+    }
+
+    fn take_segment(&mut self, index: usize, segment: &Segment) {
+        let frame = self.frames[index];
+        let trusts = self.script.setup.trusts_checksums;
+        let is_candidate = decide::is_candidate(frame, segment, &self.rules, trusts);
+        let found = self.held.iter().position(|group| self.is_flow(group, segment));
+        let mut group = match found {
+            Some(place) if is_candidate && self.joins(&self.held[place], index, segment) => {
+                self.held.remove(place)
+            }
+            Some(place) => {
+                let flushed = self.held.remove(place);
+                self.out.push(flushed);
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        group.push(index);
+        let segments: Vec<Segment> = group.iter().map(|index| self.segment(*index)).collect();
+        let closed = decide::is_closed(&segments.iter().collect::<Vec<_>>(), &self.rules);
+        if !is_candidate || closed {
+            self.out.push(group);
+            return;
+        }
+        if self.held.len() == self.rules.flows {
+            let evicted = self.held.remove(0);
+            self.out.push(evicted);
+        }
+        self.held.push(group);
+    }
+
+    fn is_flow(&self, group: &Group, segment: &Segment) -> bool {
+        let first = self.segment(group[0]);
+        first.ends == segment.ends && first.ports == segment.ports
+    }
+
+    fn joins(&self, group: &Group, index: usize, next: &Segment) -> bool {
+        let segments: Vec<_> = group.iter().map(|index| self.segment(*index)).collect();
+        let held: Vec<_> =
+            group.iter().map(|index| self.frames[*index]).zip(segments.iter()).collect();
+        decide::may_join(&held, self.frames[index], next, &self.rules)
+    }
+
+    fn segment(&self, index: usize) -> Segment {
+        match read(self.frames[index], self.script.setup.link) {
+            Reading::Segment(segment) => *segment,
+            other => panic!("frame {index} is held but is {other:?}"),
+        }
+    }
+}
+
+/// Whether the order of two frames, as read, must be kept.
+#[must_use]
+pub fn are_related(earlier: &Reading, later: &Reading) -> bool {
+    let ends = |reading: &Reading| -> Option<Ends> {
+        match reading {
+            Reading::Addresses(ends) => Some(ends.clone()),
+            Reading::Segment(segment) => Some(segment.ends.clone()),
+            Reading::Nothing | Reading::OtherProtocol => None,
+        }
+    };
+    let (Some(from), Some(to)) = (ends(earlier), ends(later)) else { return false };
+    match (earlier, later) {
+        (Reading::Segment(earlier), Reading::Segment(later)) => {
+            from == to && earlier.ports == later.ports
+        }
+        _ => from == to,
+    }
+}

@@ -1,0 +1,159 @@
+//! The policy table of the design, typed in once more.
+//!
+//! Not derived from the engine's `Policy`: were a profile wrong there, the oracle would agree.
+
+use rxo_frame::Duration;
+
+/// The rules of one policy.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub(crate) coalesce: bool,
+    pub(crate) max_segments: usize,
+    /// The whole IP packet.
+    pub(crate) max_bytes: usize,
+    /// Payload only.
+    pub(crate) max_payload: usize,
+    pub(crate) flows: usize,
+    pub(crate) ack: Change,
+    pub(crate) window: Change,
+    pub(crate) options: Options,
+    pub(crate) psh: Psh,
+    pub(crate) appends_fin: bool,
+    pub(crate) any_size: bool,
+    pub(crate) merges_extensions: bool,
+    pub(crate) hold: HoldRule,
+    /// What bounds a hold that outlasts a poll.
+    pub(crate) max_hold: Duration,
+}
+
+/// What a number may do from segment to segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    Forward,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Options {
+    Identical,
+    OnlyTimestamp { may_go_back: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Psh {
+    Kept,
+    Closes,
+    /// Closes; with nothing held it is not held.
+    ClosesAloneAsIs,
+}
+
+/// Until when segments are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldRule {
+    /// The end of the poll.
+    EndOfPoll,
+    /// Every so many polls.
+    Polls(u32),
+    /// Every so many packets.
+    Packets(u32),
+    /// So long after the first arrived.
+    Time(Duration),
+}
+
+const BIGGEST_PACKET: usize = 65_535;
+const KIB: usize = 1024;
+const MTU: usize = 1500;
+
+impl Rules {
+    /// The column of the table with this name.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn of(policy: &str) -> Self {
+        let inet_lro = Self {
+            coalesce: true,
+            max_segments: 64,
+            max_bytes: 64 * KIB - MTU,
+            max_payload: usize::MAX,
+            flows: 8,
+            ack: Change::Any,
+            window: Change::Any,
+            options: Options::OnlyTimestamp { may_go_back: false },
+            psh: Psh::Kept,
+            appends_fin: false,
+            any_size: true,
+            merges_extensions: false,
+            hold: HoldRule::EndOfPoll,
+            max_hold: Duration::from_millis(1),
+        };
+        match policy {
+            "inet-lro" | "gallatin-2007" => inet_lro,
+            "menon-2008" => Self {
+                max_segments: 20,
+                max_bytes: BIGGEST_PACKET,
+                flows: 64,
+                ack: Change::Forward,
+                options: Options::OnlyTimestamp { may_go_back: true },
+                ..inet_lro
+            },
+            "rsc-2006" => Self::rsc(inet_lro, usize::MAX),
+            "rsc2" => Self::rsc(inet_lro, 2),
+            "rsc3" => Self::rsc(inet_lro, 3),
+            "rsc5" => Self::rsc(inet_lro, 5),
+            "xen-delayed" => {
+                Self { max_bytes: BIGGEST_PACKET, hold: HoldRule::Polls(2), ..inet_lro }
+            }
+            "linux-gro" => Self::linux_gro(inet_lro),
+            "none" => Self { coalesce: false, ..Self::linux_gro(inet_lro) },
+            "remember" => Self {
+                max_bytes: BIGGEST_PACKET,
+                flows: 1024,
+                ack: Change::Forward,
+                psh: Psh::Closes,
+                ..inet_lro
+            },
+            other => panic!("the design has no policy '{other}'"),
+        }
+    }
+
+    fn rsc(inet_lro: Self, max_segments: usize) -> Self {
+        Self {
+            max_segments,
+            max_bytes: BIGGEST_PACKET,
+            max_payload: 8 * KIB,
+            flows: 4,
+            options: Options::OnlyTimestamp { may_go_back: true },
+            psh: Psh::ClosesAloneAsIs,
+            hold: HoldRule::Packets(20),
+            ..inet_lro
+        }
+    }
+
+    fn linux_gro(inet_lro: Self) -> Self {
+        Self {
+            max_segments: usize::MAX,
+            max_bytes: BIGGEST_PACKET,
+            flows: 64,
+            ack: Change::None,
+            window: Change::None,
+            options: Options::Identical,
+            psh: Psh::Closes,
+            appends_fin: true,
+            any_size: false,
+            merges_extensions: true,
+            ..inet_lro
+        }
+    }
+
+    /// How long a segment may be held at most; `None` when only a poll's end bounds it.
+    #[must_use]
+    pub fn time_limit(&self) -> Option<Duration> {
+        match self.hold {
+            HoldRule::EndOfPoll => None,
+            HoldRule::Time(limit) => Some(limit),
+            HoldRule::Polls(_) | HoldRule::Packets(_) => Some(self.max_hold),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What an aggregate says is what its segments said.
+
+use rxo_frame::{ChecksumStatus, Frame, GsoKind};
+
+use super::{Merged, Observed, Record, Shown};
+use crate::Script;
+use crate::naive::{self, ChecksumField, Reading, Segment, merge, read};
+use crate::script::Form;
+
+/// Every aggregate's header, payload, metadata and records are those of its segments.
+///
+/// # Panics
+/// When they are not.
+pub fn aggregates_are_right(script: &Script, observed: &Observed) {
+    for shown in observed.deliveries() {
+        assert_eq!(shown.merged.is_some(), shown.frames.len() > 1, "{:?}", shown.frames);
+        if let Some(merged) = &shown.merged {
+            let segments = segments(script, shown);
+            sizes_are_right(merged, &segments);
+            bytes_are_right(script, shown, merged, &segments);
+            records_are_right(script, shown, merged, &segments);
+            let first = script.frame(shown.frames[0]);
+            assert_eq!(merged.vlan, first.vlan, "{:?}", shown.frames);
+        }
+    }
+}
+
+fn segments(script: &Script, shown: &Shown) -> Vec<Segment> {
+    let read = |index: &usize| match read(script.frame(*index), script.setup.link) {
+        Reading::Segment(segment) => *segment,
+        other => panic!("frame {index} was merged but is {other:?}"),
+    };
+    shown.frames.iter().map(read).collect()
+}
+
+fn sizes_are_right(merged: &Merged, segments: &[Segment]) {
+    let payload: usize = segments.iter().map(|segment| segment.payload.len()).sum();
+    let largest = segments.iter().map(|segment| segment.payload.len()).max();
+    let kind = if segments[0].v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
+    assert_eq!(merged.segment_count, segments.len());
+    assert_eq!(merged.payload_bytes, payload);
+    assert_eq!(merged.byte_len, merged.bytes.len());
+    assert_eq!(merged.header_bytes, segments[0].payload_at);
+    let gso = merged.gso.expect("an aggregate says how it is to be cut");
+    assert_eq!((Some(usize::from(gso.size.get())), gso.kind, gso.ecn), (largest, kind, false));
+}
+
+/// The forms in the order of [`Merged::headers`].
+const FORMS: [(Form, ChecksumField); 3] = [
+    (Form::PseudoHeader, ChecksumField::Seed),
+    (Form::Complete, ChecksumField::Complete),
+    (Form::Verified, ChecksumField::Untouched),
+];
+
+fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[Segment]) {
+    let first = script.frame(shown.frames[0]);
+    let is_partial = first.checksum.is_partial();
+    // Trusted segments may have wrong checksums; what is combined from them is wrong as well.
+    let is_right = segments.iter().all(|segment| segment.checksum_ok);
+    for ((form, field), header) in FORMS.iter().zip(&merged.headers) {
+        let field = if is_partial { ChecksumField::Seed } else { *field };
+        let mut expected = merge(first.bytes(), segments, field);
+        let mut bytes = [header, &merged.bytes[merged.header_bytes..]].concat();
+        let at = segments[0].transport_at + 16;
+        if field == ChecksumField::Complete {
+            same_sum(&mut expected, &mut bytes, at, is_right);
+        }
+        let frames = &shown.frames;
+        assert!(bytes == expected, "{frames:?} as {form:?}:\n{bytes:02x?} is not\n{expected:02x?}");
+        if *form == script.setup.form {
+            assert_eq!(&merged.bytes[..merged.header_bytes], header, "the engine's own form");
+            assert_eq!(merged.status, status(field, segments), "{frames:?}");
+        }
+    }
+}
+
+/// A sum of all ones is zero as well: either may stand there. Where a trusted checksum was wrong
+/// nothing can be expected of the field.
+fn same_sum(expected: &mut [u8], bytes: &mut [u8], at: usize, is_right: bool) {
+    let is_zero = |field: &[u8]| matches!(field, [0, 0] | [0xff, 0xff]);
+    if !is_right || (is_zero(&expected[at..at + 2]) && is_zero(&bytes[at..at + 2])) {
+        bytes[at..at + 2].fill(0);
+        expected[at..at + 2].fill(0);
+    }
+}
+
+fn status(field: ChecksumField, segments: &[Segment]) -> ChecksumStatus {
+    match field {
+        ChecksumField::Seed => {
+            ChecksumStatus::Partial { start: segments[0].transport_at as u16, offset: 16 }
+        }
+        ChecksumField::Complete | ChecksumField::Untouched => ChecksumStatus::Verified,
+    }
+}
+
+fn records_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[Segment]) {
+    let arrival = |index: &usize| script.frame(*index).arrived_at;
+    let expected: Vec<Record> = segments
+        .iter()
+        .zip(&shown.frames)
+        .map(|(segment, index)| Record {
+            seq: segment.seq,
+            ack: segment.ack,
+            window: segment.window,
+            timestamp: usual_timestamp(&segment.options),
+            payload_bytes: segment.payload.len(),
+            arrived_at: arrival(index),
+        })
+        .collect();
+    assert_eq!(merged.records, expected, "{:?}", shown.frames);
+    let last = &shown.frames[shown.frames.len() - 1];
+    assert_eq!(merged.arrivals, (arrival(&shown.frames[0]), arrival(last)));
+    let ids: Vec<u16> = segments.iter().map(|segment| segment.id).collect();
+    let fixed = (!segments[0].v6).then(|| ids[0] == ids[1]);
+    assert_eq!(merged.fixed_id, fixed, "IDs {ids:?}");
+}
+
+fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
+    let word = |at: usize| {
+        u32::from_be_bytes([options[at], options[at + 1], options[at + 2], options[at + 3]])
+    };
+    (options.len() == 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
+}
+
+/// Under a policy that says so, every aggregate cut again by its size gives the packets that came,
+/// bit for bit, link padding aside.
+///
+/// # Panics
+/// When it does not.
+pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
+    if !script.setup.is_resegmentable() {
+        return;
+    }
+    for shown in observed.deliveries() {
+        let Some(merged) = &shown.merged else { continue };
+        let segments = segments(script, shown);
+        let size = merged.gso.map_or(1, |gso| usize::from(gso.size.get()));
+        let fixed_id = merged.fixed_id.unwrap_or(false);
+        let cut = naive::resegment(&merged.bytes, &segments[0], size, fixed_id);
+        assert_eq!(cut.len(), shown.frames.len(), "{:?} cut by {size}", shown.frames);
+        for ((index, segment), cut) in shown.frames.iter().zip(&segments).zip(cut) {
+            let expected = on_the_wire(script.frame(*index), segment, &cut);
+            assert!(cut == expected, "frame {index}:\n{cut:02x?} is not\n{expected:02x?}");
+        }
+    }
+}
+
+/// The packet as its segmentation must give it: without link padding, with the checksum completed
+/// that a local sender or a link taken on trust left wrong, and with zero written as it is there:
+/// one's complement has two zeros, and which one a sender wrote cannot be known afterwards.
+fn on_the_wire(frame: &Frame<Vec<u8>>, segment: &Segment, cut: &[u8]) -> Vec<u8> {
+    let end = segment.network_at + segment.packet_bytes();
+    let mut expected = frame.bytes()[..end].to_vec();
+    let transport = segment.transport_at + 16;
+    let ip = segment.network_at + 10;
+    for (at, is_free) in [(transport, !segment.checksum_ok), (ip, false)] {
+        let is_zero = |bytes: &[u8]| matches!(bytes[at..at + 2], [0, 0] | [0xff, 0xff]);
+        if is_free || (is_zero(&expected) && is_zero(cut)) {
+            expected[at..at + 2].copy_from_slice(&cut[at..at + 2]);
+        }
+    }
+    expected
+}

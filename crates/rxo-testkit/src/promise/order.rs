@@ -1,0 +1,116 @@
+//! Nothing lost, nothing twice, nothing out of order, nothing held too long.
+
+use super::{Observed, time_limit};
+use crate::naive::{Reading, read};
+use crate::oracle::{self, HoldRule, are_related};
+use crate::{Script, Step};
+use rxo_frame::Instant;
+
+/// Every frame is delivered once.
+///
+/// # Panics
+/// When one is not.
+pub fn every_frame_once(script: &Script, observed: &Observed) {
+    let mut seen = observed.frame_order();
+    seen.sort_unstable();
+    let all: Vec<usize> = pushed_order(script);
+    assert_eq!(seen, all, "frames delivered (left) are not the frames pushed (right)");
+}
+
+/// The frames that a script pushes: all of them, since the last flush pushes the rest.
+fn pushed_order(script: &Script) -> Vec<usize> {
+    (0..script.frame_count()).collect()
+}
+
+/// Within a flow, and between a fragment or broken packet and the flows of its addresses, the
+/// order of delivery is the order of arrival.
+///
+/// # Panics
+/// When it is not.
+pub fn order_is_kept(script: &Script, observed: &Observed) {
+    let readings: Vec<Reading> =
+        script.frames().iter().map(|frame| read(frame, script.setup.link)).collect();
+    let order = observed.frame_order();
+    for (place, later) in order.iter().enumerate() {
+        for earlier in &order[place + 1..] {
+            assert!(
+                earlier > later || !are_related(&readings[*earlier], &readings[*later]),
+                "frame {later} was delivered before frame {earlier}, which came first"
+            );
+        }
+    }
+}
+
+/// The deliveries of every step are exactly those that the oracle says.
+///
+/// # Panics
+/// When they are not.
+pub fn matches_the_oracle(script: &Script, observed: &Observed) {
+    let expected = oracle::expected(script);
+    assert_eq!(observed.steps.len(), expected.len(), "steps");
+    for (number, (seen, expected)) in observed.steps.iter().zip(&expected).enumerate() {
+        let seen: Vec<_> = seen.iter().map(|shown| shown.frames.clone()).collect();
+        let step = script.steps.get(number);
+        assert_eq!(
+            &seen, expected,
+            "step {number} ({step:?}) delivered (left) what the rules do not say (right); {:?}",
+            script.setup
+        );
+    }
+}
+
+/// No segment is held longer than the policy allows, counted from when it was pushed.
+///
+/// # Panics
+/// When one is.
+pub fn holds_are_bounded(script: &Script, observed: &Observed) {
+    let pushed_at = push_times(script);
+    let limit = time_limit(script);
+    let only_by_polls = script.setup.rules().hold == HoldRule::EndOfPoll;
+    for shown in observed.deliveries() {
+        let first = shown.frames[0];
+        let held = shown.at.since(pushed_at[first]);
+        assert!(
+            only_by_polls || held <= limit,
+            "frame {first} was held for {held:?}, which is more than {limit:?}"
+        );
+    }
+    if only_by_polls {
+        nothing_outlives_its_poll(script, observed);
+    }
+}
+
+/// With a work-conserving policy everything pushed is out when the poll has ended.
+fn nothing_outlives_its_poll(script: &Script, observed: &Observed) {
+    let mut added = 0;
+    let mut pushed = 0;
+    let mut out = 0;
+    for (step, shown) in script.steps.iter().zip(&observed.steps) {
+        added += usize::from(matches!(step, Step::Frame(_)));
+        if matches!(step, Step::Push | Step::Poll | Step::Flush) {
+            pushed = added;
+        }
+        out += shown.iter().map(|shown| shown.frames.len()).sum::<usize>();
+        if matches!(step, Step::EndOfPoll | Step::Poll | Step::Flush) {
+            assert_eq!(out, pushed, "after {step:?} something is still held");
+        }
+    }
+}
+
+/// When each frame was pushed, on the script's clock.
+fn push_times(script: &Script) -> Vec<Instant> {
+    let mut now = Instant::ZERO;
+    let mut times = vec![Instant::ZERO; script.frame_count()];
+    let mut waiting = Vec::new();
+    for step in script.steps.iter().chain(&[Step::Flush]) {
+        match step {
+            Step::Frame(index) => waiting.push(*index),
+            Step::Push | Step::Poll | Step::Flush => {
+                waiting.drain(..).for_each(|index| times[index] = now);
+            }
+            Step::Advance(time) => now = now + *time,
+            Step::EndOfPoll => {}
+        }
+    }
+    times
+}

@@ -1,0 +1,57 @@
+//! Flows that mostly go on as TCP does, so that arbitrary bytes make traffic that merges.
+
+use rxo_frame::LinkKind;
+
+use crate::{Packet, seg};
+
+/// What a flow sends next when nothing odd happens.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    number: u32,
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) id: u16,
+    pub(super) time: u32,
+    pub(super) window: u16,
+}
+
+impl Flow {
+    /// Flow `number`; its shape (version, tags, options, ID) follows from the number. Some start
+    /// shortly before a number wraps.
+    pub(super) fn new(number: u32) -> Self {
+        let wraps = number % 4 == 3;
+        Self {
+            number,
+            seq: if wraps { 0xffff_ff00 } else { 1000 * number },
+            ack: if wraps { 0xffff_fffe } else { 7 },
+            id: if wraps { 0xfffd } else { 100 },
+            time: if wraps { 0xffff_ffff } else { 5 },
+            window: 500,
+        }
+    }
+
+    /// A segment of `len` bytes at the flow's place.
+    pub(super) fn segment(&self, len: usize, link: LinkKind) -> Packet {
+        let number = self.number;
+        let packet = seg().flow(number).seq(self.seq).ack(self.ack).window(self.window).len(len);
+        let packet = if number % 3 == 1 { packet.v6() } else { packet };
+        let packet = match number % 8 {
+            0 | 2 | 5 => packet.ts(self.time, 77),
+            6 => packet.ts_first(self.time, 77),
+            _ => packet,
+        };
+        let packet = match number % 5 {
+            3 => packet.vlan(16),
+            4 => packet.tag(0x88a8, 1).vlan(16),
+            _ => packet,
+        };
+        let packet = if link == LinkKind::RawIp { packet.raw_ip() } else { packet };
+        packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(number % 7 != 6)
+    }
+
+    /// The flow has sent `len` bytes.
+    pub(super) fn advance(&mut self, len: usize) {
+        self.seq = self.seq.wrapping_add(len as u32);
+        self.id = self.id.wrapping_add(1);
+    }
+}

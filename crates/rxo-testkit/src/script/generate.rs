@@ -1,0 +1,286 @@
+//! Any bytes to a script.
+//!
+//! Eight bytes set the engine up; every six bytes after them are one event. Most events are a
+//! flow's next segment, most of these without a change, since traffic that never merges tests
+//! little.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{Duration, Frame, Instant, LinkKind, VlanTag};
+
+use super::flow::Flow;
+use super::setup::POLICIES;
+use super::{Form, Script, Setup, Step};
+use crate::oracle::HoldRule;
+use crate::{Packet, arp, udp};
+
+const SETUP_BYTES: usize = 8;
+const EVENT_BYTES: usize = 6;
+/// Bounds a fuzzer's case; the oracle's work grows with the square.
+const MOST_EVENTS: usize = 400;
+const SIZES: [usize; 12] = [100, 100, 100, 100, 1, 50, 99, 101, 536, 1448, 9000, 30_000];
+const FLOWS: [u32; 8] = [1, 1, 2, 3, 4, 8, 40, 120];
+
+/// One event, undecoded.
+#[derive(Clone, Copy)]
+struct Event {
+    kind: u8,
+    flow: u8,
+    change: u8,
+    size: u8,
+    value: u8,
+    time: u8,
+}
+
+impl Script {
+    /// The script that `bytes` stand for; too few bytes stand for an empty one. `batch_frames`
+    /// is generous, so that memory never ends an aggregate.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut head = [0; SETUP_BYTES];
+        let taken = bytes.len().min(SETUP_BYTES);
+        head[..taken].copy_from_slice(&bytes[..taken]);
+        let setup = setup(head);
+        let flows = FLOWS[usize::from(head[6] % 8)];
+        let mut maker = Maker {
+            link: setup.link,
+            flows: (0..flows).map(Flow::new).collect(),
+            now: Instant::ZERO,
+            script: Self { setup, steps: Vec::new(), all_frames: Vec::new() },
+        };
+        let (events, _) = bytes[taken..].as_chunks::<EVENT_BYTES>();
+        for [kind, flow, change, size, value, time] in events.iter().take(MOST_EVENTS) {
+            maker.event(Event {
+                kind: *kind,
+                flow: *flow,
+                change: *change,
+                size: *size,
+                value: *value,
+                time: *time,
+            });
+        }
+        maker.script
+    }
+}
+
+fn setup(head: [u8; SETUP_BYTES]) -> Setup {
+    let [policy, segments, bytes, flows, hold, switches, _, seed] = head;
+    let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
+    Setup {
+        max_segments: [None, None, Some(1), Some(2), Some(3), Some(17)][usize::from(segments % 6)],
+        max_bytes: [None, None, Some(1500), Some(9000)][usize::from(bytes % 4)],
+        flows: [None, None, Some(1), Some(2), Some(3)][usize::from(flows % 5)],
+        hold: match hold % 8 {
+            3 => Some(HoldRule::Polls(2)),
+            4 => Some(HoldRule::Polls(3)),
+            5 => Some(HoldRule::Packets(5)),
+            6 => Some(HoldRule::Time(Duration::from_micros(20))),
+            7 => Some(HoldRule::EndOfPoll),
+            _ => None,
+        },
+        link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
+        trusts_checksums: switches & 0x18 == 0x18,
+        form: forms[usize::from(switches >> 5) % 3],
+        seed: u64::from(seed),
+        ..Setup::new(POLICIES[usize::from(policy) % POLICIES.len()])
+    }
+}
+
+struct Maker {
+    link: LinkKind,
+    flows: Vec<Flow>,
+    now: Instant,
+    script: Script,
+}
+
+impl Maker {
+    fn event(&mut self, event: Event) {
+        match event.kind % 32 {
+            0..=15 => self.next_segment(event),
+            16 | 17 => self.pure_ack(event),
+            18 => self.out_of_order(event),
+            19 => self.repeat(event),
+            20 => self.damaged(event),
+            21 => self.truncated(event),
+            22 => self.other(event),
+            23 => self.step(Step::Push),
+            24..=27 => self.step(Step::Poll),
+            28 => self.step(Step::EndOfPoll),
+            29 => self.advance(event),
+            30 => self.swap(),
+            _ => self.step([Step::Flush, Step::Poll][usize::from(event.value > 40)]),
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        self.script.steps.push(step);
+    }
+
+    /// Frames arrive a little apart; long gaps are events of their own.
+    fn add(&mut self, mut frame: Frame<Vec<u8>>) {
+        frame.arrived_at = self.now;
+        self.script.steps.push(Step::Frame(self.script.all_frames.len()));
+        self.script.all_frames.push(frame);
+    }
+
+    fn flow(&mut self, event: Event) -> &mut Flow {
+        let index = usize::from(event.flow) % self.flows.len();
+        &mut self.flows[index]
+    }
+
+    fn next_segment(&mut self, event: Event) {
+        let link = self.link;
+        let len = SIZES[usize::from(event.size) % SIZES.len()];
+        let flow = self.flow(event);
+        if event.change % 64 == 60 {
+            flow.ack = flow.ack.wrapping_add(1448);
+        }
+        if event.change % 64 == 61 {
+            flow.time = flow.time.wrapping_add(1);
+        }
+        let packet = changed(flow.segment(len, link), event.change % 64, event.value);
+        flow.advance(len);
+        self.add(packet.frame());
+        self.tag(event);
+    }
+
+    /// Once in a while the device takes a tag out.
+    fn tag(&mut self, event: Event) {
+        if event.change % 64 == 62
+            && let Some(frame) = self.script.all_frames.last_mut()
+        {
+            let tci = u16::from(event.value % 3);
+            frame.vlan = NonZeroU16::new(0x8100).map(|tpid| VlanTag { tpid, tci });
+        }
+    }
+
+    fn pure_ack(&mut self, event: Event) {
+        let link = self.link;
+        let flow = self.flow(event);
+        if event.value.is_multiple_of(2) {
+            flow.ack = flow.ack.wrapping_add(2896);
+        }
+        let packet = changed(flow.segment(0, link), event.change % 64, event.value);
+        flow.id = flow.id.wrapping_add(1);
+        self.add(packet.padded().frame());
+    }
+
+    /// A segment from elsewhere in the stream: earlier, later, overlapping.
+    fn out_of_order(&mut self, event: Event) {
+        let link = self.link;
+        let len = SIZES[usize::from(event.size) % SIZES.len()];
+        let distance = i32::from(event.value as i8) * 50;
+        let flow = self.flow(event);
+        let seq = flow.seq.wrapping_add(distance as u32);
+        let packet = flow.segment(len, link).seq(seq);
+        self.add(packet.frame());
+    }
+
+    /// An earlier frame once more.
+    fn repeat(&mut self, event: Event) {
+        let back = usize::from(event.value) + 1;
+        let frames = &self.script.all_frames;
+        if let Some(frame) = frames.len().checked_sub(back).and_then(|index| frames.get(index)) {
+            let frame = frame.clone();
+            self.add(frame);
+        }
+    }
+
+    /// The flow's next segment with one byte of its header changed.
+    fn damaged(&mut self, event: Event) {
+        self.next_segment(Event { change: 0, ..event });
+        if let Some(frame) = self.script.all_frames.last_mut() {
+            let at = usize::from(event.change) % frame.bytes.len();
+            frame.bytes[at] ^= event.value | 1;
+        }
+    }
+
+    fn truncated(&mut self, event: Event) {
+        self.next_segment(Event { change: 0, ..event });
+        if let Some(frame) = self.script.all_frames.last_mut() {
+            frame.bytes.truncate(usize::from(event.value));
+        }
+    }
+
+    fn other(&mut self, event: Event) {
+        let link = self.link;
+        let flow = u32::from(event.flow);
+        let frame = match event.value % 4 {
+            0 => udp().flow(flow).frame(),
+            1 => arp().padded().frame(),
+            2 => udp().v6().flow(flow).fragment(1, true).frame(),
+            _ => self.flow(event).segment(4344, link).already_aggregated(1448).frame(),
+        };
+        self.add(frame);
+    }
+
+    /// The last two frames change places, as on a path with two ways.
+    fn swap(&mut self) {
+        let count = self.script.all_frames.len();
+        if count >= 2 {
+            let frames = &mut self.script.all_frames;
+            let (earlier, later) = (frames[count - 2].arrived_at, frames[count - 1].arrived_at);
+            frames.swap(count - 2, count - 1);
+            frames[count - 2].arrived_at = earlier;
+            frames[count - 1].arrived_at = later;
+        }
+    }
+
+    fn advance(&mut self, event: Event) {
+        let time = Duration::from_nanos(u64::from(event.time) * u64::from(event.value) * 50);
+        self.now = self.now + time;
+        self.step(Step::Advance(time));
+    }
+}
+
+/// `packet` with change `number`; above the list nothing changes.
+fn changed(packet: Packet, number: u8, value: u8) -> Packet {
+    match number {
+        1 | 2 => packet.psh(),
+        3 => packet.fin(),
+        4 => packet.fin().psh(),
+        5 => packet.syn(),
+        6 => packet.rst(),
+        7 => packet.urg(),
+        8 => packet.urgent(u16::from(value)),
+        9 => packet.cwr(),
+        10 => packet.ece(),
+        11 => packet.no_ack(),
+        12 => packet.flags(u16::from(value) << 4 | 0x10),
+        13 => packet.ttl(value),
+        14 => packet.tos(value),
+        15 => packet.tos(3),
+        16 => packet.df(value.is_multiple_of(2)),
+        17 => packet.id(u16::from(value)),
+        18 => packet.reserved_bit(),
+        19 => packet.flow_label(u32::from(value)),
+        20 => packet.window(u16::from(value)),
+        21 => packet.window(0),
+        22 => packet.bad_checksum(),
+        23 => packet.bad_ip_checksum(),
+        24 => packet.verified(),
+        25 => packet.bad_checksum().verified(),
+        26 | 27 => packet.partial(),
+        28 => packet.fragment(0, true),
+        29 => packet.fragment(u16::from(value) + 1, false),
+        30 => packet.length_lie(i32::from(value as i8)),
+        31 => packet.header_lie((value % 9) as i8 - 4),
+        32 => packet.offset_lie((value % 9) as i8 - 4),
+        33 => packet.ip_options(&[7, 4, 4, value]),
+        34 => packet.extension(60, &[1, 4, 0, 0, 0, value % 2]),
+        35 => packet.extension(0, &[5, 2, 0, 0]).extension(60, &[1, 12]),
+        36 => packet.window_scale(value),
+        37 => packet.sack(&[(1, 2), (5, u32::from(value))]),
+        38 => packet.ts_in_the_middle(u32::from(value), 1),
+        39 => packet.ts(u32::from(value), 1),
+        40 => packet.options(&[30, value]),
+        41 => packet.padded(),
+        42 => packet.padded_with(value),
+        43 => packet.vlan(u16::from(value)),
+        44 => packet.tag(0x88a8, 0x2000),
+        45 => packet.ack(u32::from(value)),
+        46 => packet.ports(u16::from(value), 443),
+        47 => packet.cut(usize::from(value)),
+        _ => packet,
+    }
+}

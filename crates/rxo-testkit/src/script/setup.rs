@@ -1,0 +1,104 @@
+//! How the engine of a script is set up.
+
+use rxo_frame::{Duration, LinkKind};
+
+use crate::oracle::{HoldRule, Rules};
+
+/// Every policy of the design, by name.
+pub(crate) const POLICIES: [&str; 11] = [
+    "linux-gro",
+    "remember",
+    "menon-2008",
+    "rsc-2006",
+    "rsc2",
+    "rsc3",
+    "rsc5",
+    "inet-lro",
+    "gallatin-2007",
+    "xen-delayed",
+    "none",
+];
+
+/// The engine's settings, in no crate's types but ours.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The profile's name.
+    pub policy: &'static str,
+    /// Replaces the profile's most segments.
+    pub max_segments: Option<u16>,
+    /// Replaces the profile's most bytes.
+    pub max_bytes: Option<u32>,
+    /// Replaces the profile's number of flows.
+    pub flows: Option<u16>,
+    /// Replaces how long the profile holds.
+    pub hold: Option<HoldRule>,
+    /// What bounds a hold that outlasts a poll.
+    pub max_hold: Duration,
+    /// What frames begin with.
+    pub link: LinkKind,
+    /// Whether an unknown checksum is taken for right.
+    pub trusts_checksums: bool,
+    /// What stands in a merged header's TCP checksum field.
+    pub form: Form,
+    /// Most frames expected in one poll.
+    pub batch_frames: usize,
+    /// Seed of the flow hash.
+    pub seed: u64,
+}
+
+/// The forms of a merged header's TCP checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The seed of the pseudo-header.
+    PseudoHeader,
+    /// The whole checksum.
+    Complete,
+    /// The first segment's, unlooked at.
+    Verified,
+}
+
+impl Setup {
+    /// The profile as it is, on Ethernet, checksums verified, room for every frame of a test.
+    #[must_use]
+    pub fn new(policy: &'static str) -> Self {
+        Self {
+            policy,
+            max_segments: None,
+            max_bytes: None,
+            flows: None,
+            hold: None,
+            max_hold: Duration::from_millis(1),
+            link: LinkKind::Ethernet,
+            trusts_checksums: false,
+            form: Form::PseudoHeader,
+            batch_frames: 4096,
+            seed: 1,
+        }
+    }
+
+    /// Every policy's name.
+    #[must_use]
+    pub const fn policies() -> [&'static str; 11] {
+        POLICIES
+    }
+
+    /// The rules that follow from it.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let profile = Rules::of(self.policy);
+        Rules {
+            max_segments: self.max_segments.map_or(profile.max_segments, usize::from),
+            max_bytes: self.max_bytes.map_or(profile.max_bytes, |bytes| bytes as usize),
+            flows: self.flows.map_or(profile.flows, usize::from),
+            hold: self.hold.unwrap_or(profile.hold),
+            max_hold: self.max_hold,
+            ..profile
+        }
+    }
+
+    /// Whether an aggregate must come apart into its packets by one size.
+    #[must_use]
+    pub fn is_resegmentable(&self) -> bool {
+        self.policy == "linux-gro"
+    }
+}
