@@ -141,14 +141,17 @@ fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
 }
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
-    if deny::is_installed() {
-        return deny::run();
+    if !deny::is_installed() {
+        report.note(
+            "dependencies were not checked: cargo-deny is not installed; \
+             `cargo install --locked cargo-deny` adds it"
+                .to_owned(),
+        );
+        return Ok(());
     }
-    report.note(
-        "cargo-deny is not installed, dependencies were not checked; \
-         `cargo install --locked cargo-deny` adds it"
-            .to_owned(),
-    );
+    if let Some(unchecked) = deny::check()? {
+        report.note(unchecked);
+    }
     Ok(())
 }
 
