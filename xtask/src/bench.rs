@@ -3,18 +3,21 @@
 //! The benchmarks themselves are the package `rxo-bench`; here they get the system packages their
 //! rivals need, because a benchmark without its rival says little.
 
-use anyhow::{Result, bail};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
 
 use crate::UsageError;
 use crate::apt;
-use crate::sh::{self, Program};
+use crate::sh;
 use crate::workspace::Workspace;
 
-/// Runs `rxo-bench` in release with `arguments` as they are.
+/// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
+/// output is the benchmark's alone.
 ///
 /// # Errors
-/// No benchmark of that name, or the benchmark fails.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
+/// No benchmark of that name, or a system package is missing.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("engine") => fetch_dpdk()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
@@ -24,11 +27,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         None => bail!(UsageError("which benchmark? there are: engine, instructions".to_owned())),
     }
     let workspace = Workspace::load()?;
-    let mut all = vec!["run", "--quiet", "--release", "--package", "rxo-bench"];
-    all.extend(dpdk_feature().split_whitespace());
-    all.push("--");
-    all.extend(arguments.iter().map(String::as_str));
-    Program::new(&workspace.root, "cargo", all).run_aside()
+    let status = Command::new("cargo")
+        .args(["run", "--quiet", "--release", "--package", "rxo-bench"])
+        .args(dpdk_feature().split_whitespace())
+        .arg("--")
+        .args(arguments)
+        .current_dir(&workspace.root)
+        .status()
+        .context("cannot run cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// The arguments that make cargo build DPDK in, if it is installed.

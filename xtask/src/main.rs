@@ -45,8 +45,8 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
     };
     match command.as_str() {
         "test" => return test::run(rest),
+        "bench" => return bench::run(rest),
         "layers" => layers::run()?,
-        "bench" => bench::run(rest)?,
         "deny" => deny::run()?,
         "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),
