@@ -13,6 +13,9 @@
 
 extern crate alloc;
 
+#[cfg(test)]
+extern crate std;
+
 mod chain;
 mod checksum;
 mod frame;
@@ -21,8 +24,10 @@ mod instant;
 mod link;
 mod pool;
 
+pub use chain::{Chain, ChainFull};
 pub use checksum::ChecksumStatus;
 pub use frame::{Frame, VlanTag};
 pub use gather::{Gather, Gso, GsoKind, Offload};
 pub use instant::{Duration, Instant};
 pub use link::LinkKind;
+pub use pool::{Pool, PoolBuf};

@@ -1,1 +1,192 @@
-//! A fixed pool of buffers (in preparation).
+//! A fixed pool of buffers, taken and given back from any thread.
+//!
+//! All memory is allocated in [`Pool::new`] and lives until the pool and its last buffer are gone;
+//! taking and giving back is a push or a pop on a lock-free stack of indices, so neither waits for
+//! another thread nor calls the allocator. The buffer given back last is taken first: it is the one
+//! that is still in the cache.
+//!
+//! This is the only unsafe code of the crate. What makes it sound is one sentence: an index is
+//! either on the stack or in exactly one [`PoolBuf`], and only that one touches the index's memory.
+#![allow(unsafe_code, reason = "buffers that are owned one by one are cut from one allocation")]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::iter::repeat_with;
+use core::ops::{Deref, DerefMut};
+
+use self::stack::IndexStack;
+
+mod stack;
+#[cfg(test)]
+mod tests;
+
+/// A fixed number of buffers of one size. A clone is another handle on the same buffers.
+#[derive(Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    memory: Box<[UnsafeCell<Line>]>,
+    /// Indices of the buffers that nobody has.
+    free: IndexStack,
+    /// Lines from one buffer's start to the next one's.
+    stride_lines: usize,
+    bytes_each: u32,
+}
+
+/// A cache line: two buffers never share one, so threads that use neighbours do not disturb
+/// each other. Its bytes are reached through a pointer to the whole.
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; LINE_BYTES],
+}
+
+const LINE_BYTES: usize = 64;
+
+// SAFETY: the memory is reached only through a `PoolBuf`, and no two of them have the same index
+// (see `IndexStack`), so no two threads reach the same bytes without passing them on.
+unsafe impl Send for Shared {}
+// SAFETY: as above; everything else in it is atomic or never changes.
+unsafe impl Sync for Shared {}
+
+impl Pool {
+    /// A pool of `buffers` buffers of `bytes_each` bytes, zeroed. The only place that allocates.
+    ///
+    /// # Panics
+    /// When either is 2³² - 1 or more, or there is no memory for all of them.
+    #[must_use]
+    pub fn new(buffers: usize, bytes_each: usize) -> Self {
+        let count = u32::try_from(buffers).ok().filter(|count| *count < u32::MAX);
+        let each = u32::try_from(bytes_each).ok().filter(|bytes| *bytes < u32::MAX);
+        let (Some(count), Some(bytes_each)) = (count, each) else {
+            panic!(
+                "a pool of {buffers} buffers of {bytes_each} bytes: both must be below 2^32 - 1"
+            );
+        };
+        let stride_lines = (bytes_each as usize).div_ceil(LINE_BYTES);
+        let zero = || UnsafeCell::new(Line { _bytes: [0; LINE_BYTES] });
+        let memory = repeat_with(zero).take(stride_lines * buffers).collect();
+        let free = IndexStack::full(count);
+        Self { shared: Arc::new(Shared { memory, free, stride_lines, bytes_each }) }
+    }
+
+    /// Takes a buffer, its length all of [`Pool::bytes_each`]; its bytes are whatever its last
+    /// owner left there. `None` when all are out. Does not allocate or wait.
+    #[inline]
+    #[must_use]
+    pub fn take(&self) -> Option<PoolBuf> {
+        let index = self.shared.free.pop()?;
+        Some(PoolBuf { shared: Arc::clone(&self.shared), index, length: self.shared.bytes_each })
+    }
+
+    /// How many buffers can be taken. Already out of date when other threads take and give back;
+    /// exact when none does.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.shared.free.len()
+    }
+
+    /// The size of each buffer, in bytes.
+    #[must_use]
+    pub fn bytes_each(&self) -> usize {
+        self.shared.bytes_each as usize
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({} of {} bytes available)", self.available(), self.bytes_each())
+    }
+}
+
+/// A buffer of a [`Pool`]; dropping it gives it back, from whatever thread.
+///
+/// It keeps the pool's memory alive by itself, so it may outlive the last [`Pool`] handle.
+pub struct PoolBuf {
+    shared: Arc<Shared>,
+    index: u32,
+    /// Never above `shared.bytes_each`.
+    length: u32,
+}
+
+impl PoolBuf {
+    /// Bytes it can hold.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.bytes_each as usize
+    }
+
+    /// Makes it `bytes` long. Bytes that come in by this are what an earlier owner left there.
+    ///
+    /// # Panics
+    /// When `bytes` is more than [`PoolBuf::capacity`].
+    #[inline]
+    pub fn set_len(&mut self, bytes: usize) {
+        assert!(bytes <= self.capacity(), "a buffer of {} bytes: {bytes}", self.capacity());
+        self.length = bytes as u32;
+    }
+
+    /// Makes it at most `bytes` long.
+    #[inline]
+    pub fn truncate(&mut self, bytes: usize) {
+        self.length = bytes.min(self.length as usize) as u32;
+    }
+
+    #[inline]
+    fn start(&self) -> *mut u8 {
+        let first = self.index as usize * self.shared.stride_lines;
+        // Through the slice of cells, so that the pointer may reach all lines of the buffer. It is
+        // in bounds: there are `stride_lines` for every index.
+        self.shared.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
+    }
+}
+
+impl Deref for PoolBuf {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `length` bytes from `start` are inside the memory that `shared` keeps alive,
+        // initialised when it was made, and this value's alone while it has the index.
+        unsafe { core::slice::from_raw_parts(self.start(), self.length as usize) }
+    }
+}
+
+impl DerefMut for PoolBuf {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed mutably for as long as the slice lives.
+        unsafe { core::slice::from_raw_parts_mut(self.start(), self.length as usize) }
+    }
+}
+
+impl AsRef<[u8]> for PoolBuf {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for PoolBuf {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl Drop for PoolBuf {
+    #[inline]
+    fn drop(&mut self) {
+        self.shared.free.push(self.index);
+    }
+}
+
+impl fmt::Debug for PoolBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolBuf({} bytes)", self.length)
+    }
+}

@@ -1,0 +1,94 @@
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Pool;
+
+fn read<B: AsRef<[u8]>>(chain: &Chain<B>) -> Vec<u8> {
+    chain.slices().collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn a_full_chain_gives_the_buffer_back() {
+    let mut chain = Chain::with_capacity(1);
+    chain.push(b"first".as_slice(), 0..5).unwrap();
+    assert_eq!(chain.push(b"second", 0..6), Err(ChainFull(b"second".as_slice())));
+    assert_eq!((read(&chain).as_slice(), chain.room_pieces()), (b"first".as_slice(), 0));
+}
+
+#[test]
+fn an_empty_payload_takes_no_room() {
+    let mut chain = Chain::with_capacity(0);
+    assert_eq!(chain.push(b"header", 6..6), Ok(()));
+    assert!(chain.is_empty());
+}
+
+#[test]
+fn consumed_buffers_go_back_to_their_pool() {
+    let pool = Pool::new(2, 10);
+    let mut chain = Chain::with_capacity(2);
+    for _ in 0..2 {
+        chain.push(pool.take().unwrap(), 4..10).unwrap();
+    }
+    assert_eq!(chain.advance(5), 5);
+    assert_eq!(pool.available(), 0, "a byte of the first is left");
+    assert_eq!(chain.advance(1), 1);
+    assert_eq!((pool.available(), chain.len_bytes()), (1, 6));
+    assert_eq!(chain.advance(usize::MAX), 6, "no more than there is");
+    assert_eq!((pool.available(), chain.room_pieces()), (2, 2));
+}
+
+#[test]
+#[should_panic(expected = "out of range")]
+fn a_range_outside_its_buffer_is_refused() {
+    let _ = Chain::with_capacity(1).push(b"four", 2..5);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push(Vec<u8>, usize, usize),
+    Advance(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let push = (proptest::collection::vec(any::<u8>(), 0..40), 0..20_usize, 0..20_usize);
+    prop_oneof![
+        push.prop_map(|(bytes, skip, cut)| Step::Push(bytes, skip, cut)),
+        (0..60_usize).prop_map(Step::Advance),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn it_reads_as_plain_bytes_do(steps in proptest::collection::vec(step(), 0..60)) {
+        const CAPACITY: usize = 6;
+        let mut chain = Chain::with_capacity(CAPACITY);
+        let mut model = VecDeque::new();
+        for step in steps {
+            match step {
+                Step::Push(bytes, skip, cut) => {
+                    let start = skip.min(bytes.len());
+                    let end = bytes.len().saturating_sub(cut).max(start);
+                    let payload = bytes[start..end].to_vec();
+                    let had_room = chain.room_pieces() > 0 || payload.is_empty();
+                    prop_assert_eq!(chain.push(bytes, start..end).is_ok(), had_room);
+                    if had_room {
+                        model.extend(payload);
+                    }
+                }
+                Step::Advance(bytes) => {
+                    let some = bytes.min(model.len());
+                    prop_assert_eq!(chain.advance(bytes), some);
+                    model.drain(..some);
+                }
+            }
+            prop_assert_eq!(chain.len_bytes(), model.len());
+            prop_assert_eq!(chain.is_empty(), model.is_empty());
+            prop_assert!(chain.slices().all(|slice| !slice.is_empty()));
+            prop_assert_eq!(chain.slices().len(), CAPACITY - chain.room_pieces());
+            prop_assert_eq!(&read(&chain), model.make_contiguous());
+        }
+    }
+}
