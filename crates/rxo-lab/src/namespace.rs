@@ -20,7 +20,7 @@ use crate::sys;
 pub struct Namespace {
     label: String,
     handle: File,
-    /// Opened inside, so it speaks of this namespace whichever thread uses it.
+    /// Opened inside, so that it speaks of this namespace whichever thread uses it.
     netlink: Netlink,
     /// Any socket of the namespace: offloads are set through one.
     control: UdpSocket,
@@ -32,24 +32,33 @@ impl Namespace {
     /// # Errors
     /// Without the privilege to make one; the message says how to get it.
     pub fn new(label: &str) -> Result<Self> {
-        let (handle, netlink, control) = on_new_thread("lab-namespace", || {
+        let namespace = on_new_thread("lab-namespace", || {
             sys::unshare(sys::Unshare::Network)?;
-            let handle = File::open("/proc/thread-self/ns/net")?;
-            // DAD would hold every IPv6 address back for a second, and router solicitations
-            // and the like would mix with the traffic that is measured.
-            for setting in ["dad_transmits", "accept_ra", "router_solicitations"] {
-                write_if_there(&format!("net.ipv6.conf.default.{setting}"), "0")?;
-            }
-            // Without the loopback address the control socket can still be made: bound to none.
-            let control = UdpSocket::bind("0.0.0.0:0")?;
-            Ok((handle, Netlink::open()?, control))
+            Ok(Self::current(label))
         })
         .context(|| {
             format!("cannot make the network namespace \"{label}\"; run as root, or allow user namespaces")
-        })?;
-        let namespace = Self { label: label.to_owned(), handle, netlink, control };
+        })??;
+        if namespace.has_ipv6() {
+            // Router solicitations and the like would mix with the traffic that is measured.
+            for setting in ["dad_transmits", "accept_ra", "router_solicitations"] {
+                namespace.set_sysctl(&format!("net.ipv6.conf.default.{setting}"), "0")?;
+            }
+        }
         namespace.interface("lo").up()?;
         Ok(namespace)
+    }
+
+    /// The network that the calling thread is in, to connect it with others. It is only removed
+    /// with this handle when the process was started in it and nobody else holds it.
+    ///
+    /// # Errors
+    /// Without the privilege to open it.
+    pub fn current(label: &str) -> Result<Self> {
+        let open = || Ok((File::open("/proc/thread-self/ns/net")?, Netlink::open()?));
+        let (handle, netlink) = open().context(|| cannot_open(label))?;
+        let control = UdpSocket::bind("0.0.0.0:0").context(|| cannot_open(label))?;
+        Ok(Self { label: label.to_owned(), handle, netlink, control })
     }
 
     /// What it was called when made.
@@ -113,6 +122,12 @@ impl Namespace {
             .context(|| format!("cannot read {name} in namespace \"{}\"", self.label))
     }
 
+    /// Whether the kernel has IPv6: some are started without it.
+    #[must_use]
+    pub fn has_ipv6(&self) -> bool {
+        self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
+    }
+
     pub(crate) fn netlink(&self) -> &Netlink {
         &self.netlink
     }
@@ -130,6 +145,10 @@ impl Namespace {
     }
 }
 
+fn cannot_open(label: &str) -> String {
+    format!("cannot open the network namespace \"{label}\"")
+}
+
 /// A thread of its own: to enter a namespace changes the thread for good.
 fn on_new_thread<T: Send>(
     name: &str,
@@ -143,14 +162,6 @@ fn on_new_thread<T: Send>(
 
 fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
-}
-
-/// A kernel without IPv6 has none of its settings.
-fn write_if_there(name: &str, value: &str) -> io::Result<()> {
-    match fs::write(sysctl_path(name), value) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 /// The error for what the caller should not have asked of a namespace.

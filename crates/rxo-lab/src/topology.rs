@@ -104,7 +104,9 @@ impl Lab {
         // The host would answer ARP for its address on any interface, and the peer would learn
         // the wrong MAC address.
         wire.set_arp(false)?;
-        lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
+        if lab.host.has_ipv6() {
+            lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
+        }
         wire.up()?;
         Ok(lab)
     }
@@ -167,6 +169,8 @@ impl Lab {
 
 fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr)) -> Result<()> {
     interface.add_address(addresses.0.into(), 24)?;
-    interface.add_address(addresses.1.into(), 64)?;
+    if interface.namespace().has_ipv6() {
+        interface.add_address(addresses.1.into(), 64)?;
+    }
     interface.up()
 }

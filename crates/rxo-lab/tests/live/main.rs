@@ -2,6 +2,10 @@
 //! that this process makes for itself before it has a second thread.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod cleanup;
+mod cpu;
+mod links;
+mod roles;
 mod transfer;
 
 use std::process::ExitCode;
@@ -12,6 +16,9 @@ use libtest_mimic::{Arguments, Trial};
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
+    if let Some(role) = roles::asked_for() {
+        return roles::play(&role);
+    }
     let mut arguments = Arguments::from_args();
     // They share two cores, and some of them measure.
     arguments.test_threads = Some(1);
@@ -19,7 +26,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let tests = [transfer::TESTS];
+    let tests = [links::TESTS, transfer::TESTS, cpu::TESTS, cleanup::TESTS];
     let trials = tests.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

@@ -1,0 +1,84 @@
+//! What a namespace's IP and TCP have counted.
+
+use std::fs;
+use std::io;
+
+use crate::error::{Context, Result};
+use crate::namespace::Namespace;
+
+/// Totals of a namespace since it was made, IPv4 and IPv6 together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackCounters {
+    /// Packets that reached IP. An aggregate, whoever made it, is one: these are the deliveries
+    /// that the host pays for.
+    pub deliveries: u64,
+    /// Packets that IP sent; what is to be cut later is one.
+    pub sends: u64,
+    /// Segments that TCP sent more than once.
+    pub retransmitted_segments: u64,
+    /// Segments that TCP refused for their checksum.
+    pub bad_checksums: u64,
+}
+
+impl Namespace {
+    /// Reads the counters of IP and TCP.
+    ///
+    /// # Errors
+    /// When the kernel does not show them.
+    pub fn stack_counters(&self) -> Result<StackCounters> {
+        // `/proc/net` would show the network of the process, not of the thread.
+        let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+        let (v4, v6) = self
+            .run(|| read("snmp").and_then(|v4| Ok((v4, or_empty(read("snmp6"))?))))?
+            .context(|| format!("cannot read the counters of namespace \"{}\"", self.label()))?;
+        Ok(StackCounters {
+            deliveries: in_table(&v4, "Ip:", "InReceives") + in_list(&v6, "Ip6InReceives"),
+            sends: in_table(&v4, "Ip:", "OutRequests") + in_list(&v6, "Ip6OutRequests"),
+            retransmitted_segments: in_table(&v4, "Tcp:", "RetransSegs"),
+            bad_checksums: in_table(&v4, "Tcp:", "InCsumErrors"),
+        })
+    }
+}
+
+/// A kernel without IPv6 has no such file.
+fn or_empty(text: io::Result<String>) -> io::Result<String> {
+    match text {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        other => other,
+    }
+}
+
+/// A value of `/proc/net/snmp`: a line of names is followed by a line of values.
+fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
+    let mut columns = names.split_whitespace().zip(values.split_whitespace());
+    columns
+        .find(|(column, _)| *column == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(0)
+}
+
+/// A value of `/proc/net/snmp6`: a name and a value on each line.
+fn in_list(text: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    lines
+        .find(|(key, _)| *key == name)
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_name() {
+        let v4 = "Ip: Forwarding InReceives\nIp: 1 4711\nTcp: RtoMin RetransSegs\nTcp: 200 3\n";
+        assert_eq!(in_table(v4, "Ip:", "InReceives"), 4711);
+        assert_eq!(in_table(v4, "Tcp:", "RetransSegs"), 3);
+        assert_eq!(in_table(v4, "Udp:", "InErrors"), 0);
+        assert_eq!(in_list("Ip6InReceives   \t12\nIp6OutRequests 5\n", "Ip6OutRequests"), 5);
+        assert_eq!(in_list("", "Ip6InReceives"), 0);
+    }
+}

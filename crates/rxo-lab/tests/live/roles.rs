@@ -1,0 +1,98 @@
+//! What this program does when a test starts it as another process.
+
+use std::env;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+use rxo_lab::{KernelGro, Lab, Namespace, Privilege, become_root_in_user_namespace, create_veth};
+
+/// The variable that says which role to play.
+const ROLE: &str = "RXO_LAB_TEST_ROLE";
+
+/// The interface that ties a lab to the network in which its process was started.
+pub(crate) const TIE: &str = "tie0";
+
+pub(crate) fn asked_for() -> Option<String> {
+    env::var(ROLE).ok()
+}
+
+/// This program as another process, in that role. It ends when its standard input does.
+pub(crate) fn process(role: &str) -> Command {
+    // By this name the file can also be started by a user who cannot see where it lies.
+    let mut command = Command::new("/proc/self/exe");
+    command.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Waits until the process says that it is where it should be.
+pub(crate) fn await_ready(child: &mut Child) {
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n", "{}", complaint(child));
+}
+
+pub(crate) fn complaint(child: &mut Child) -> String {
+    let mut text = String::new();
+    child.stderr.as_mut().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+pub(crate) fn play(role: &str) -> ExitCode {
+    match role {
+        "lab" => lab_in_use(),
+        "spin" => spin(),
+        "unprivileged" => return unprivileged(),
+        other => panic!("no role {other}"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// A lab with traffic, tied to the network of this process, until told to end.
+fn lab_in_use() {
+    let home = Namespace::current("home").unwrap();
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    create_veth(&home.interface(TIE), &lab.peer().interface(TIE)).unwrap();
+    let config = BulkConfig { connections: 4, ..BulkConfig::default() };
+    let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config);
+    say_ready();
+    await_end();
+    transfer.unwrap().stop().unwrap();
+}
+
+fn spin() {
+    std::thread::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    say_ready();
+    await_end();
+}
+
+/// Everything a user without privilege may do: a lab and a checked transfer.
+fn unprivileged() -> ExitCode {
+    match become_root_in_user_namespace() {
+        Ok(privilege) => assert_eq!(privilege, Privilege::UserNamespace),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let bytes_per_connection = Some(1_000_000);
+    let config = BulkConfig { connections: 4, bytes_per_connection, ..BulkConfig::default() };
+    let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config);
+    assert!(transfer.unwrap().wait().unwrap().is_intact());
+    say_ready();
+    ExitCode::SUCCESS
+}
+
+fn say_ready() {
+    println!("ready");
+    io::stdout().flush().unwrap();
+}
+
+fn await_end() {
+    io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
