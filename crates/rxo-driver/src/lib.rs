@@ -1,1 +1,32 @@
-//! (in preparation)
+//! The operating system: where frames come from and go to on a live Linux.
+//!
+//! From what a user types down to the system call:
+//!
+//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `tun:rxo0`.
+//! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
+//!   side is this process. Both implement the traits of `rxo-device`.
+//! * [`Interface`] reads and sets an interface's MTU, state and offloads.
+//! * [`wait`] waits on descriptors, [`clock`] reads the time.
+//!
+//! What it does not know is protocols: a checksum to complete is a start and an offset, an
+//! aggregate is pieces with a segment size. Whatever the system refuses is one line that names
+//! the device, the value and the remedy.
+#![cfg(target_os = "linux")]
+
+mod arena;
+pub mod clock;
+mod fault;
+mod interface;
+mod names;
+pub mod packet;
+mod sys;
+pub mod tap;
+mod transmit;
+mod uring;
+mod vnet;
+pub mod wait;
+
+pub use interface::{Feature, Interface};
+pub use names::DeviceName;
+pub use packet::{PacketBuf, PacketOptions, PacketSink, PacketSource};
+pub use tap::{SubmitMode, Tap, TapBuf, TapKind, TapSink, TapSource};

@@ -1,0 +1,40 @@
+//! The system's refusals, in words: one line that names the device, what failed and the remedy.
+
+use std::io;
+
+use rxo_device::DeviceError;
+
+/// What the system refused, and why.
+pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
+    DeviceError::System { message: message.into(), source }
+}
+
+/// Opening `device` failed: the usual reason is privilege, and then that is said.
+pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
+    let remedy = match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run as root or give CAP_NET_RAW and CAP_NET_ADMIN",
+        Some(libc::ENOMEM | libc::ENOBUFS) => "too little memory: ask for a smaller ring",
+        _ => "the system refused",
+    };
+    system(format!("cannot open {device}; {remedy}"), source)
+}
+
+/// No interface has this name.
+pub(crate) fn no_such_interface(device: &str, name: &str) -> DeviceError {
+    DeviceError::Usage(format!(
+        "{device}: there is no interface `{name}` here; `ip link` lists those there are"
+    ))
+}
+
+/// The interface exists but is down.
+pub(crate) fn is_down(device: &str, name: &str) -> DeviceError {
+    system(
+        format!("{device} is down; bring it up with `ip link set {name} up`"),
+        io::Error::from_raw_os_error(libc::ENETDOWN),
+    )
+}
+
+/// Whether an error says that the device no longer exists.
+pub(crate) fn means_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::EBADF))
+}

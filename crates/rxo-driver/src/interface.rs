@@ -1,0 +1,230 @@
+//! A network interface's settings: index, MTU, up or down, hardware address, offloads.
+//!
+//! It stands apart because packet sockets, TAPs and the laboratory all read and change them.
+//! Contract: every change is made at once and can be put back by the caller from what was read
+//! before; an error names the interface and what was tried.
+#![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libc::{c_short, c_ulong, ifreq};
+use rxo_device::DeviceError;
+
+use crate::{fault, sys};
+
+/// An interface of the network namespace this thread is in.
+#[derive(Debug)]
+pub struct Interface {
+    name: String,
+    control: OwnedFd,
+}
+
+/// Work that an interface may do for the stack, as `ethtool -k` lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// Checksums of what arrives are verified by the device.
+    ReceiveChecksum,
+    /// Checksums of what leaves are completed by the device.
+    TransmitChecksum,
+    /// Large TCP sends are segmented by the device.
+    Tso,
+    /// Large sends are segmented late, in software.
+    Gso,
+    /// The kernel coalesces what arrives.
+    Gro,
+}
+
+impl Interface {
+    /// Finds `name`.
+    ///
+    /// # Errors
+    /// When there is no such interface, or no socket to ask with.
+    pub fn find(name: &str) -> Result<Self, DeviceError> {
+        let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
+            .map_err(|e| fault::system(format!("cannot ask about interface {name}"), e))?;
+        let interface = Self { name: name.to_owned(), control };
+        match interface.index() {
+            Ok(_) => Ok(interface),
+            Err(_) => Err(fault::no_such_interface("interface", name)),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its index in this namespace.
+    ///
+    /// # Errors
+    /// When it no longer exists.
+    pub fn index(&self) -> Result<i32, DeviceError> {
+        let request = self.get(libc::SIOCGIFINDEX, "read the index of")?;
+        // SAFETY: the kernel has filled in this member.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    }
+
+    /// The largest IP packet, in bytes.
+    ///
+    /// # Errors
+    /// When it no longer exists.
+    pub fn mtu(&self) -> Result<u32, DeviceError> {
+        let request = self.get(libc::SIOCGIFMTU, "read the MTU of")?;
+        // SAFETY: the kernel has filled in this member.
+        Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
+    }
+
+    /// Sets the MTU, in bytes.
+    ///
+    /// # Errors
+    /// When the device does not take that size, or privilege is missing.
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
+        self.call(libc::SIOCSIFMTU, &mut request, &format!("set an MTU of {mtu} on"))
+    }
+
+    /// Whether it is up.
+    ///
+    /// # Errors
+    /// When it no longer exists.
+    pub fn is_up(&self) -> Result<bool, DeviceError> {
+        Ok(self.flags()? & libc::IFF_UP as c_short != 0)
+    }
+
+    /// Takes it up or down.
+    ///
+    /// # Errors
+    /// When it no longer exists, or privilege is missing.
+    pub fn set_up(&self, up: bool) -> Result<(), DeviceError> {
+        let flags = self.flags()?;
+        let bit = libc::IFF_UP as c_short;
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_flags = if up { flags | bit } else { flags & !bit };
+        let what = if up { "bring up" } else { "take down" };
+        self.call(libc::SIOCSIFFLAGS, &mut request, what)
+    }
+
+    /// Its Ethernet address.
+    ///
+    /// # Errors
+    /// When it no longer exists.
+    pub fn hardware_address(&self) -> Result<[u8; 6], DeviceError> {
+        let request = self.get(libc::SIOCGIFHWADDR, "read the address of")?;
+        // SAFETY: the kernel has filled in this member.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let mut bytes = [0; 6];
+        for (to, from) in bytes.iter_mut().zip(address.sa_data) {
+            *to = from as u8;
+        }
+        Ok(bytes)
+    }
+
+    /// Whether `feature` is on.
+    ///
+    /// # Errors
+    /// When the device does not say.
+    pub fn feature(&self, feature: Feature) -> Result<bool, DeviceError> {
+        let mut value = EthtoolValue { command: feature.commands().0, data: 0 };
+        self.ethtool(&mut value, &format!("read {feature:?} of"))?;
+        Ok(value.data != 0)
+    }
+
+    /// Turns `feature` on or off.
+    ///
+    /// # Errors
+    /// When the device cannot, or privilege is missing.
+    pub fn set_feature(&self, feature: Feature, on: bool) -> Result<(), DeviceError> {
+        let mut value = EthtoolValue { command: feature.commands().1, data: u32::from(on) };
+        self.ethtool(&mut value, &format!("turn {feature:?} {} on", if on { "on" } else { "off" }))
+    }
+
+    fn flags(&self) -> Result<c_short, DeviceError> {
+        let request = self.get(libc::SIOCGIFFLAGS, "read the state of")?;
+        // SAFETY: the kernel has filled in this member.
+        Ok(unsafe { request.ifr_ifru.ifru_flags })
+    }
+
+    fn ethtool(&self, value: &mut EthtoolValue, what: &str) -> Result<(), DeviceError> {
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
+        self.call(libc::SIOCETHTOOL, &mut request, what)
+    }
+
+    fn get(&self, code: c_ulong, what: &str) -> Result<ifreq, DeviceError> {
+        let mut request = self.request()?;
+        self.call(code, &mut request, what)?;
+        Ok(request)
+    }
+
+    fn request(&self) -> Result<ifreq, DeviceError> {
+        sys::interface_request(&self.name)
+            .ok_or_else(|| fault::no_such_interface("interface", &self.name))
+    }
+
+    fn call(&self, code: c_ulong, request: &mut ifreq, what: &str) -> Result<(), DeviceError> {
+        // SAFETY: every code passed in this file takes an `ifreq`; where that holds a pointer, it
+        // is to an `EthtoolValue` that outlives the call.
+        match unsafe { sys::ioctl(self.control.as_fd(), code, request) } {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refused(what, error)),
+        }
+    }
+
+    fn refused(&self, what: &str, error: io::Error) -> DeviceError {
+        let name = &self.name;
+        let remedy = match error.raw_os_error() {
+            Some(libc::ENODEV | libc::ENXIO) => return DeviceError::Gone(name.clone()),
+            Some(libc::EPERM | libc::EACCES) => "; run as root or give CAP_NET_ADMIN",
+            Some(libc::EINVAL) => "; the device does not take this value",
+            Some(libc::EOPNOTSUPP) => "; the device cannot do this",
+            _ => "",
+        };
+        fault::system(format!("cannot {what} interface {name}{remedy}"), error)
+    }
+}
+
+impl Feature {
+    /// The `ethtool` commands that read and write it.
+    const fn commands(self) -> (u32, u32) {
+        match self {
+            Self::ReceiveChecksum => (0x14, 0x15),
+            Self::TransmitChecksum => (0x16, 0x17),
+            Self::Tso => (0x1e, 0x1f),
+            Self::Gso => (0x23, 0x24),
+            Self::Gro => (0x2b, 0x2c),
+        }
+    }
+}
+
+/// The kernel's `ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_can_be_asked_about() {
+        let loopback = Interface::find("lo").unwrap();
+        assert!(loopback.index().unwrap() > 0);
+        assert!(loopback.mtu().unwrap() >= 1500);
+        assert_eq!(loopback.hardware_address().unwrap(), [0; 6]);
+        loopback.is_up().unwrap();
+        loopback.feature(Feature::Gso).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_a_usage_error() {
+        for name in ["rxo-nowhere", "", "a-name-far-too-long-for-it"] {
+            let error = Interface::find(name).unwrap_err();
+            assert!(matches!(error, DeviceError::Usage(_)), "{error}");
+        }
+    }
+}

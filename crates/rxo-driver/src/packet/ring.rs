@@ -1,0 +1,224 @@
+//! The memory-mapped ring (`TPACKET_V2`): slots that the kernel fills and we lend out.
+//!
+//! A slot is the kernel's, ours, or lent. The kernel writes only into slots whose status is zero,
+//! in ring order; a slot that is lent carries a status of our own ([`LENT`]), so that neither the
+//! kernel nor our next lap takes it for free or for new. Slots may come back in any order.
+//!
+//! Contract: what a [`Slot`] shows was written by the kernel before it set the status (acquire);
+//! giving back happens after the last read (release). The mapping lives until the last buffer.
+#![allow(unsafe_code, reason = "memory shared with the kernel")]
+
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{sockaddr_ll, tpacket_req, tpacket2_hdr};
+
+use crate::sys;
+use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
+
+/// The status of a slot that is lent out: not the kernel's (zero), and without the bit that says
+/// that something new is in it.
+const LENT: u32 = libc::TP_STATUS_COPY;
+
+/// Slots in one block of the kernel's. With slots of whole cache lines, a block is whole pages.
+const SLOTS_PER_BLOCK: u32 = 64;
+
+/// What comes before the IP header in a slot, with room to spare for two VLAN tags.
+const SLOT_OVERHEAD_BYTES: u32 = 96;
+
+/// The ring's memory.
+#[derive(Debug)]
+pub(crate) struct RingMap {
+    memory: NonNull<u8>,
+    slots: u32,
+    slot_bytes: u32,
+}
+
+impl RingMap {
+    /// Gives `socket` a ring of at least `slots` slots, each large enough for a packet of `mtu`
+    /// bytes, and maps it.
+    pub(crate) fn new(socket: BorrowedFd<'_>, slots: u32, mtu: u32) -> io::Result<Self> {
+        let slot_bytes = slot_bytes(mtu);
+        let blocks = slots.div_ceil(SLOTS_PER_BLOCK).max(1);
+        let request = tpacket_req {
+            tp_block_size: slot_bytes * SLOTS_PER_BLOCK,
+            tp_block_nr: blocks,
+            tp_frame_size: slot_bytes,
+            tp_frame_nr: blocks * SLOTS_PER_BLOCK,
+        };
+        sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let slots = blocks * SLOTS_PER_BLOCK;
+        let bytes = slots as usize * slot_bytes as usize;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
+        let memory = unsafe {
+            let fd = socket.as_raw_fd();
+            libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0)
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(memory.cast()).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { memory, slots, slot_bytes })
+    }
+
+    /// How many slots there are.
+    pub(crate) const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The frame in `slot`, when the kernel has put one there that nobody has taken yet.
+    #[inline]
+    pub(crate) fn filled(&self, slot: u32) -> Option<Slot<'_>> {
+        let status = self.status(slot).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the slot begins with this structure, and since its status says that it is ours
+        // the kernel does not write to it.
+        let header = unsafe { self.start(slot).cast::<tpacket2_hdr>().read() };
+        Some(Slot { map: self, slot, status, header })
+    }
+
+    /// Marks a slot as lent out.
+    #[inline]
+    pub(crate) fn lend(&self, slot: u32) {
+        self.status(slot).store(LENT, Ordering::Relaxed);
+    }
+
+    /// Gives a slot back to the kernel.
+    #[inline]
+    pub(crate) fn give_back(&self, slot: u32) {
+        self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+
+    #[inline]
+    fn status(&self, slot: u32) -> &AtomicU32 {
+        // SAFETY: every slot begins with its status, aligned to a cache line; both sides access
+        // it as one 32-bit word.
+        unsafe { self.start(slot).cast::<AtomicU32>().as_ref() }
+    }
+
+    #[inline]
+    fn start(&self, slot: u32) -> NonNull<u8> {
+        debug_assert!(slot < self.slots);
+        // SAFETY: all callers pass a slot below `slots`, so this is within the mapping.
+        unsafe { self.memory.add(slot as usize * self.slot_bytes as usize) }
+    }
+}
+
+impl Drop for RingMap {
+    fn drop(&mut self) {
+        let bytes = self.slots as usize * self.slot_bytes as usize;
+        // SAFETY: the mapping is ours, of this length, and every buffer that points into it holds
+        // the map, so none is left.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), bytes) };
+    }
+}
+
+/// A frame in the ring that is ours for now.
+pub(crate) struct Slot<'a> {
+    map: &'a RingMap,
+    slot: u32,
+    status: u32,
+    header: tpacket2_hdr,
+}
+
+impl Slot<'_> {
+    /// Its place in the ring.
+    #[inline]
+    pub(crate) const fn number(&self) -> u32 {
+        self.slot
+    }
+
+    /// Whether the kernel says `flag` of it.
+    #[inline]
+    pub(crate) const fn says(&self, flag: u32) -> bool {
+        self.status & flag != 0
+    }
+
+    /// The frame's own length, in bytes.
+    #[inline]
+    pub(crate) const fn frame_bytes(&self) -> u32 {
+        self.header.tp_len
+    }
+
+    /// Whether all of the frame is in the slot.
+    #[inline]
+    pub(crate) const fn is_whole(&self) -> bool {
+        let end = self.header.tp_mac as u32 + self.header.tp_snaplen;
+        self.header.tp_snaplen == self.header.tp_len && end <= self.map.slot_bytes
+    }
+
+    /// Where the frame's bytes begin.
+    #[inline]
+    pub(crate) fn bytes(&self) -> NonNull<u8> {
+        self.at(usize::from(self.header.tp_mac))
+    }
+
+    /// What the kernel said of its checksum and segmentation.
+    #[inline]
+    pub(crate) fn vnet(&self) -> VnetHeader {
+        let at = usize::from(self.header.tp_mac).saturating_sub(VNET_HEADER_BYTES);
+        // SAFETY: the ten bytes before the frame lie in the slot; see `at`.
+        let bytes = unsafe { self.at(at).cast::<[u8; VNET_HEADER_BYTES]>().read() };
+        VnetHeader::read(&bytes).unwrap_or_default()
+    }
+
+    /// The outer VLAN tag that the kernel took out: protocol (zero when not said) and control.
+    #[inline]
+    pub(crate) const fn vlan(&self) -> (u16, u16) {
+        (self.header.tp_vlan_tpid, self.header.tp_vlan_tci)
+    }
+
+    /// When the kernel got it, in nanoseconds on the wall clock.
+    #[inline]
+    pub(crate) fn stamp_ns(&self) -> u64 {
+        u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
+    }
+
+    /// For whom it was, as the kernel sorts it (`PACKET_OUTGOING` and so on).
+    #[inline]
+    pub(crate) fn packet_type(&self) -> u8 {
+        let at = size_of::<tpacket2_hdr>() + offset_of!(sockaddr_ll, sll_pkttype);
+        // SAFETY: a byte of the address that follows the slot's header.
+        unsafe { self.at(at).read() }
+    }
+
+    #[inline]
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        let offset = offset.min(self.map.slot_bytes as usize - VNET_HEADER_BYTES);
+        // SAFETY: kept within the slot by the line above, with ten bytes to read.
+        unsafe { self.map.start(self.slot).add(offset) }
+    }
+}
+
+/// The size of a slot: whole cache lines, an odd number of them. With an even number (2048 bytes,
+/// say) the headers of all slots would meet in a few sets of the first-level cache.
+const fn slot_bytes(mtu: u32) -> u32 {
+    let mtu = if mtu > LARGEST_MTU { LARGEST_MTU } else { mtu };
+    ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(64) * 64) | 64
+}
+
+/// Slots are made for frames up to this; loopback's 65,536 would make a ring of hundreds of
+/// megabytes. Larger frames are copied whole, as super-packets are.
+const LARGEST_MTU: u32 = 9216;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_holds_its_frame_and_is_an_odd_number_of_lines() {
+        for mtu in [68, 1280, 1500, 9000, 65_536] {
+            let bytes = slot_bytes(mtu);
+            assert!(bytes >= mtu.min(LARGEST_MTU) + SLOT_OVERHEAD_BYTES);
+            assert_eq!(bytes / 64 % 2, 1);
+            assert_eq!(bytes % 64, 0);
+        }
+        assert_eq!(slot_bytes(1500), 1_600);
+    }
+}

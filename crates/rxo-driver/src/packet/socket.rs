@@ -1,0 +1,96 @@
+//! Opening packet sockets: what is common to source and sink, and which options each sets.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libc::c_int;
+use rxo_device::DeviceError;
+
+use crate::interface::Interface;
+use crate::sys::Plain;
+use crate::{fault, sys};
+
+/// What the kernel may hold in copies of large frames, and in what is being sent, in bytes.
+const QUEUE_BYTES: c_int = 32 << 20;
+
+/// An interface, found and up, with a packet socket that is not bound yet.
+pub(super) struct Opened {
+    /// As the user wrote it: `packet:eth1`.
+    pub(super) device: String,
+    pub(super) interface: Interface,
+    pub(super) socket: OwnedFd,
+}
+
+impl Opened {
+    /// Finds the interface, checks that it is up, and opens a socket that speaks
+    /// `virtio_net_hdr`.
+    pub(super) fn new(name: &str) -> Result<Self, DeviceError> {
+        let device = format!("packet:{name}");
+        let interface = Interface::find(name).map_err(|error| match error {
+            DeviceError::Usage(_) => fault::no_such_interface(&device, name),
+            other => other,
+        })?;
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
+            .map_err(|e| fault::opening(&device, e))?;
+        if !interface.is_up()? {
+            return Err(fault::is_down(&device, name));
+        }
+        let opened = Self { device, interface, socket };
+        opened.set(libc::PACKET_VNET_HDR, 1)?;
+        Ok(opened)
+    }
+
+    /// Sets an option of packet sockets that must not fail.
+    pub(super) fn set(&self, option: c_int, value: c_int) -> Result<(), DeviceError> {
+        sys::set_option(self.socket(), libc::SOL_PACKET, option, &value)
+            .map_err(|e| fault::opening(&self.device, e))
+    }
+
+    /// Sets an option that older kernels lack and that is not needed for correctness.
+    pub(super) fn try_set(&self, option: c_int, value: c_int) {
+        let _unsupported_is_fine = sys::set_option(self.socket(), libc::SOL_PACKET, option, &value);
+    }
+
+    /// Lets the kernel queue more; without privilege it gives what it allows everybody.
+    pub(super) fn enlarge_queue(&self, forced: c_int, plain: c_int) {
+        let (level, bytes) = (libc::SOL_SOCKET, QUEUE_BYTES);
+        if sys::set_option(self.socket(), level, forced, &bytes).is_err() {
+            let _smaller_is_fine = sys::set_option(self.socket(), level, plain, &bytes);
+        }
+    }
+
+    /// Has the interface take frames for every address. Ends with the socket.
+    pub(super) fn be_promiscuous(&self) -> Result<(), DeviceError> {
+        let mut request = libc::packet_mreq::zeroed();
+        request.mr_ifindex = self.interface.index()?;
+        request.mr_type = libc::PACKET_MR_PROMISC as _;
+        let (level, option) = (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP);
+        sys::set_option(self.socket(), level, option, &request)
+            .map_err(|e| fault::opening(&self.device, e))
+    }
+
+    /// Ties the socket to the interface; frames of `protocol` (0: none) arrive from here on.
+    pub(super) fn bind(&self, protocol: u16) -> Result<(), DeviceError> {
+        let mut address = libc::sockaddr_ll::zeroed();
+        address.sll_family = libc::AF_PACKET as _;
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = self.interface.index()?;
+        sys::bind(self.socket(), &address).map_err(|e| fault::opening(&self.device, e))
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What an error on a working socket means: gone, down, or something else.
+pub(super) fn lost(device: &str, interface: &Interface, error: io::Error) -> DeviceError {
+    let down = error.raw_os_error() == Some(libc::ENETDOWN);
+    if fault::means_gone(&error) || (down && interface.index().is_err()) {
+        DeviceError::Gone(device.to_owned())
+    } else if down {
+        DeviceError::Gone(format!("{device} was taken down and so"))
+    } else {
+        fault::system(format!("{device} failed while in use"), error)
+    }
+}

@@ -1,0 +1,133 @@
+//! System calls with safe faces: sockets, socket options, ioctls.
+//!
+//! It stands apart so that the rest of the crate says what it wants from the kernel without
+//! saying it in pointers. Contract: every call reports the system's error as `io::Error`; none
+//! blocks.
+#![allow(unsafe_code, reason = "system calls take pointers; every one is made here or in a leaf")]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{c_int, c_ulong, ifreq, socklen_t};
+
+/// A C structure of integers, for which any bytes are a value.
+///
+/// # Safety
+/// Only for types without padding-dependent meaning, references, or invalid bit patterns.
+pub(crate) unsafe trait Plain: Copy {
+    /// The value that is all zeros.
+    fn zeroed() -> Self {
+        // SAFETY: the trait promises that any bytes, zeros too, are a value.
+        unsafe { MaybeUninit::zeroed().assume_init() }
+    }
+}
+
+// SAFETY: an integer.
+unsafe impl Plain for c_int {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::sockaddr_ll {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: a name in bytes and a union of integers, addresses and one pointer that only the kernel
+// follows.
+unsafe impl Plain for ifreq {}
+
+/// Turns a C result into ours: negative is the system's last error.
+pub(crate) fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Opens a socket, non-blocking and closed on exec.
+pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes integers only.
+    let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Binds a packet socket.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
+    let bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
+    // SAFETY: the address is a live structure of the length given.
+    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), bytes) })?;
+    Ok(())
+}
+
+/// Sets a socket option.
+pub(crate) fn set_option<T: Plain>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: &T,
+) -> io::Result<()> {
+    let bytes = size_of::<T>() as socklen_t;
+    // SAFETY: the kernel reads at most `bytes` from a live value.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), bytes)
+    })?;
+    Ok(())
+}
+
+/// Reads a socket option.
+pub(crate) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
+    let mut value = T::zeroed();
+    let mut bytes = size_of::<T>() as socklen_t;
+    let target = std::ptr::from_mut(&mut value).cast();
+    // SAFETY: the kernel writes at most `bytes` into a live value for which any bytes will do.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, target, &raw mut bytes) })?;
+    Ok(value)
+}
+
+/// The error that waits on a socket, if any; reading it clears it.
+pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
+    match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
+        Ok(0) => None,
+        Ok(code) => Some(io::Error::from_raw_os_error(code)),
+        Err(error) => Some(error),
+    }
+}
+
+/// An ioctl whose argument the kernel reads or writes in place.
+///
+/// # Safety
+/// `request` must be one whose argument is a `T`.
+pub(crate) unsafe fn ioctl<T>(
+    fd: BorrowedFd<'_>,
+    request: c_ulong,
+    argument: &mut T,
+) -> io::Result<c_int> {
+    // SAFETY: the caller promises that the request's argument is a `T`, and it is live.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
+}
+
+/// An ioctl whose argument is a number, not a pointer.
+///
+/// # Safety
+/// `request` must be one that does not take its argument for an address.
+pub(crate) unsafe fn ioctl_number(
+    fd: BorrowedFd<'_>,
+    request: c_ulong,
+    argument: c_ulong,
+) -> io::Result<c_int> {
+    // SAFETY: the caller promises that the argument is a number to this request.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
+}
+
+/// An `ifreq` that names an interface; `None` when the name is empty, longer than 15 bytes, or
+/// holds a zero.
+pub(crate) fn interface_request(name: &str) -> Option<ifreq> {
+    let mut request = ifreq::zeroed();
+    if name.is_empty() || name.len() >= request.ifr_name.len() || name.as_bytes().contains(&0) {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as _;
+    }
+    Some(request)
+}

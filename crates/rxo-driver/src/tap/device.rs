@@ -1,0 +1,190 @@
+//! Making, taking over and giving back a TAP or TUN interface.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+
+use rxo_device::DeviceError;
+
+use super::{SubmitMode, TapKind, TapSink, TapSource, offload};
+use crate::fault;
+use crate::interface::Interface;
+
+const TUN_DEVICE: &str = "/dev/net/tun";
+
+/// The largest MTU the kernel lets a TAP have.
+pub(super) const LARGEST_MTU: u32 = 65_521;
+
+/// A TAP or TUN interface that this process serves.
+///
+/// One that did not exist before vanishes when the last of `Tap`, its sources and its sinks is
+/// dropped, also when the process is killed. A persistent one is left with the MTU and the state
+/// (up or down) it had.
+#[derive(Debug)]
+pub struct Tap {
+    device: Arc<TapDevice>,
+}
+
+impl Tap {
+    /// Makes the interface `name`, or takes it over when it is a persistent one nobody serves.
+    ///
+    /// # Errors
+    /// When the name is taken, `/dev/net/tun` is missing, or privilege is.
+    pub fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
+        Ok(Self { device: Arc::new(TapDevice::open(name, kind)?) })
+    }
+
+    /// What it carries.
+    #[must_use]
+    pub fn kind(&self) -> TapKind {
+        self.device.kind
+    }
+
+    /// The interface, to bring it up and to read its settings.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        &self.device.interface
+    }
+
+    /// Sets the MTU, in bytes, at most 65,521. Do so before making sources and sinks, which read
+    /// it once.
+    ///
+    /// # Errors
+    /// When it is too large or the system refuses.
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
+        if mtu > LARGEST_MTU {
+            return Err(DeviceError::Usage(format!(
+                "{}: an MTU of {mtu} is too large; the largest is {LARGEST_MTU}",
+                self.device.label
+            )));
+        }
+        self.device.interface.set_mtu(mtu)
+    }
+
+    /// A source of what the host's stack sends into the interface.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn source(&self) -> Result<TapSource, DeviceError> {
+        TapSource::new(Arc::clone(&self.device))
+    }
+
+    /// A sink for what the host's stack is to receive from the interface.
+    ///
+    /// # Errors
+    /// When the interface is gone, or `mode` is `Uring` and the system has no io_uring for us.
+    pub fn sink(&self, mode: SubmitMode) -> Result<TapSink, DeviceError> {
+        TapSink::new(Arc::clone(&self.device), mode)
+    }
+}
+
+/// What sources and sinks share.
+#[derive(Debug)]
+pub(super) struct TapDevice {
+    /// As the user wrote it: `tap:rxo0`.
+    pub(super) label: String,
+    pub(super) kind: TapKind,
+    pub(super) interface: Interface,
+    file: File,
+    before: Option<Before>,
+}
+
+/// How a persistent interface was before us.
+#[derive(Debug)]
+struct Before {
+    mtu: u32,
+    up: bool,
+    header_bytes: i32,
+}
+
+impl TapDevice {
+    fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
+        let label = format!("{kind}:{name}");
+        let file = open_tun(&label)?;
+        let existed = Interface::find(name).is_ok();
+        offload::attach(file.as_fd(), kind, name)
+            .map_err(|error| refused(&label, kind, name, error))?;
+        let interface = Interface::find(name)?;
+        let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
+        let device = Self { label, kind, interface, file, before };
+        offload::enable(device.file.as_fd()).map_err(|e| fault::opening(&device.label, e))?;
+        Ok(device)
+    }
+
+    /// What an error on the descriptor means.
+    pub(super) fn lost(&self, error: io::Error) -> DeviceError {
+        if fault::means_gone(&error) {
+            DeviceError::Gone(self.label.clone())
+        } else if error.raw_os_error() == Some(libc::EIO) {
+            fault::is_down(&self.label, self.interface.name())
+        } else {
+            fault::system(format!("{} failed while in use", self.label), error)
+        }
+    }
+
+    /// To read and write through.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl AsFd for TapDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for TapDevice {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            before.put_back(&self.interface, &self.file);
+        }
+    }
+}
+
+impl Before {
+    fn read(interface: &Interface, file: &File) -> Result<Self, DeviceError> {
+        let header_bytes =
+            offload::header_bytes(file.as_fd()).map_err(|e| fault::opening(interface.name(), e))?;
+        Ok(Self { mtu: interface.mtu()?, up: interface.is_up()?, header_bytes })
+    }
+
+    /// Each on its own: one that fails (the interface may be gone) must not keep the others.
+    fn put_back(&self, interface: &Interface, file: &File) {
+        let _unless_gone = offload::disable(file.as_fd());
+        let _unless_gone = offload::set_header_bytes(file.as_fd(), self.header_bytes);
+        let _unless_gone = interface.set_mtu(self.mtu);
+        let _unless_gone = interface.set_up(self.up);
+    }
+}
+
+fn open_tun(label: &str) -> Result<File, DeviceError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    options.open(TUN_DEVICE).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => {
+                "load the module with `modprobe tun`, or give the device to the container"
+            }
+            io::ErrorKind::PermissionDenied => "run as root, or allow this user to open it",
+            _ => "the system refused",
+        };
+        fault::system(format!("cannot open {TUN_DEVICE} for {label}; {remedy}"), error)
+    })
+}
+
+fn refused(label: &str, kind: TapKind, name: &str, error: io::Error) -> DeviceError {
+    let message = match error.raw_os_error() {
+        Some(libc::EBUSY) => format!(
+            "cannot open {label}: another program serves `{name}`; end it or choose another name"
+        ),
+        Some(libc::EINVAL) => format!(
+            "cannot open {label}: `{name}` is an interface of another kind than {kind}; choose \
+             another name"
+        ),
+        _ => return fault::opening(label, error),
+    };
+    fault::system(message, error)
+}

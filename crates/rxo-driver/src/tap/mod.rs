@@ -1,0 +1,49 @@
+//! TAP and TUN: an interface whose other side is this process.
+//!
+//! * [`Tap`] makes the interface or takes over a persistent one, and puts it back at the end.
+//! * [`TapSource`] reads what the host's stack sends; super-packets stay whole.
+//! * [`TapSink`] gives the host's stack aggregates, gathered from their pieces without a copy.
+//!
+//! All three share one descriptor; the interface lives until the last of them.
+
+mod device;
+mod offload;
+mod sink;
+mod source;
+
+use std::fmt;
+
+use rxo_frame::LinkKind;
+
+pub use device::Tap;
+pub use sink::{SubmitMode, TapSink};
+pub use source::{TapBuf, TapSource};
+
+/// What the interface carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TapKind {
+    /// Ethernet frames.
+    Tap,
+    /// IP packets.
+    Tun,
+}
+
+impl TapKind {
+    /// What a frame begins with.
+    #[must_use]
+    pub const fn link(self) -> LinkKind {
+        match self {
+            Self::Tap => LinkKind::Ethernet,
+            Self::Tun => LinkKind::RawIp,
+        }
+    }
+}
+
+impl fmt::Display for TapKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tap => "tap",
+            Self::Tun => "tun",
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! The ioctls of `/dev/net/tun`.
+#![allow(unsafe_code, reason = "tun ioctls take pointers or numbers")]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use libc::{c_int, c_uint, c_ulong};
+
+use super::TapKind;
+use crate::sys;
+use crate::vnet::VNET_HEADER_BYTES;
+
+/// What the stack may leave to us: checksums, TCP segments of any size, and, where the kernel
+/// knows it, UDP datagrams. Each set is tried until one is taken.
+const OFFLOADS: [c_uint; 3] = {
+    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
+    [
+        tcp | libc::TUN_F_TSO_ECN | libc::TUN_F_USO4 | libc::TUN_F_USO6,
+        tcp | libc::TUN_F_TSO_ECN,
+        libc::TUN_F_CSUM,
+    ]
+};
+
+/// Makes or takes over the interface `name`, with a `virtio_net_hdr` before every packet.
+pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Result<()> {
+    let mut request =
+        sys::interface_request(name).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let carries = match kind {
+        TapKind::Tap => libc::IFF_TAP,
+        TapKind::Tun => libc::IFF_TUN,
+    };
+    request.ifr_ifru.ifru_flags = (carries | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as _;
+    // SAFETY: this request takes an `ifreq`.
+    unsafe { sys::ioctl(tun, libc::TUNSETIFF as c_ulong, &mut request) }?;
+    Ok(())
+}
+
+/// The length of the header before every packet, in bytes.
+pub(super) fn header_bytes(tun: BorrowedFd<'_>) -> io::Result<c_int> {
+    let mut bytes: c_int = 0;
+    // SAFETY: this request writes an `int`.
+    unsafe { sys::ioctl(tun, libc::TUNGETVNETHDRSZ as c_ulong, &mut bytes) }?;
+    Ok(bytes)
+}
+
+/// Sets that length.
+pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Result<()> {
+    // SAFETY: this request reads an `int`.
+    unsafe { sys::ioctl(tun, libc::TUNSETVNETHDRSZ as c_ulong, &mut bytes) }?;
+    Ok(())
+}
+
+/// Sets our header's length and lets the stack leave to us as much as it can.
+pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<()> {
+    set_header_bytes(tun, VNET_HEADER_BYTES as c_int)?;
+    let mut result = Ok(());
+    for offloads in OFFLOADS {
+        result = set_offloads(tun, offloads);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// Takes all offloads back, as on a new interface.
+pub(super) fn disable(tun: BorrowedFd<'_>) -> io::Result<()> {
+    set_offloads(tun, 0)
+}
+
+fn set_offloads(tun: BorrowedFd<'_>, offloads: c_uint) -> io::Result<()> {
+    // SAFETY: this request takes its argument as a number.
+    unsafe { sys::ioctl_number(tun, libc::TUNSETOFFLOAD as c_ulong, c_ulong::from(offloads)) }?;
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What the kernel's refusals mean, and which of them are remembered.
+
+use std::io;
+
+use rxo_frame::GsoKind;
+
+/// What to do about a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No room now: wait, then try again.
+    Full,
+    /// The signal came first: try again.
+    Interrupted,
+    /// The device is gone or down: nothing will go out any more.
+    Lost,
+    /// This packet, as it is.
+    Packet,
+}
+
+impl Refusal {
+    /// Sorts an error of a write.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::Full,
+            Some(libc::EINTR) => Self::Interrupted,
+            Some(
+                libc::ENODEV
+                | libc::ENXIO
+                | libc::ENETDOWN
+                | libc::EBADFD
+                | libc::EBADF
+                | libc::EIO,
+            ) => Self::Lost,
+            _ => Self::Packet,
+        }
+    }
+}
+
+/// After how many aggregates sent as single frames one is tried whole again. A kernel that does
+/// not know a kind refuses all of it; a single odd packet must not cost the gain for good.
+const TRY_AGAIN_AFTER: u16 = 1_000;
+
+/// Which kinds of aggregate the kernel has refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// How many more of each kind are not worth trying.
+    not_worth_trying: [u16; KINDS],
+    said: [bool; KINDS],
+}
+
+const KINDS: usize = 4;
+
+impl Refused {
+    /// Whether the next aggregate of this kind should go out as single frames at once.
+    pub(crate) fn skip(&mut self, kind: GsoKind) -> bool {
+        let left = &mut self.not_worth_trying[index(kind)];
+        let skip = *left > 0;
+        *left = left.saturating_sub(1);
+        skip
+    }
+
+    /// Remembers a refusal. Returns whether it is the first of its kind, to be said aloud.
+    pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
+        self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
+        !std::mem::replace(&mut self.said[index(kind)], true)
+    }
+}
+
+const fn index(kind: GsoKind) -> usize {
+    match kind {
+        GsoKind::TcpV4 => 0,
+        GsoKind::TcpV6 => 1,
+        GsoKind::UdpFragment => 2,
+        GsoKind::Udp => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_its_remedy() {
+        let rows = [
+            (libc::EAGAIN, Refusal::Full),
+            (libc::ENOBUFS, Refusal::Full),
+            (libc::EINTR, Refusal::Interrupted),
+            (libc::EIO, Refusal::Lost),
+            (libc::EBADFD, Refusal::Lost),
+            (libc::ENETDOWN, Refusal::Lost),
+            (libc::ENXIO, Refusal::Lost),
+            (libc::EINVAL, Refusal::Packet),
+            (libc::EMSGSIZE, Refusal::Packet),
+        ];
+        for (code, refusal) in rows {
+            assert_eq!(Refusal::of(&io::Error::from_raw_os_error(code)), refusal, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_refused_kind_is_skipped_for_a_while_and_said_once() {
+        let mut refused = Refused::default();
+        assert!(!refused.skip(GsoKind::TcpV4));
+        assert!(refused.remember(GsoKind::TcpV4));
+        for _ in 0..TRY_AGAIN_AFTER {
+            assert!(refused.skip(GsoKind::TcpV4));
+            assert!(!refused.skip(GsoKind::TcpV6));
+        }
+        assert!(!refused.skip(GsoKind::TcpV4), "tried again");
+        assert!(!refused.remember(GsoKind::TcpV4), "but not said again");
+    }
+}

@@ -1,0 +1,42 @@
+//! One `writev` for each packet: what every kernel can do.
+#![allow(unsafe_code, reason = "writev takes pointers")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
+
+use super::batch::Sealed;
+use super::{Writer, Written};
+
+/// Writes to a descriptor shared with whoever reads from it.
+#[derive(Debug)]
+pub(crate) struct Writev<F> {
+    file: Arc<F>,
+}
+
+impl<F: AsFd> Writev<F> {
+    pub(crate) const fn new(file: Arc<F>) -> Self {
+        Self { file }
+    }
+}
+
+impl<F: AsFd> Writer for Writev<F> {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        let fd = self.file.as_fd().as_raw_fd();
+        for n in from..batch.list().len() {
+            let pieces = batch.pieces(n);
+            // SAFETY: the pieces are live while the batch is, and at most `MOST_PIECES`.
+            let result = unsafe { libc::writev(fd, pieces.as_ptr(), pieces.len() as _) };
+            if result < 0 {
+                let (sent, submissions) = (n - from, (n - from + 1) as u64);
+                return Written { sent, submissions, refused: Some(io::Error::last_os_error()) };
+            }
+        }
+        let sent = batch.list().len() - from;
+        Written { sent, submissions: sent as u64, refused: None }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

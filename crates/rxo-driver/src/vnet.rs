@@ -1,0 +1,183 @@
+//! `virtio_net_hdr`: ten bytes in which the kernel and we tell each other about checksums and
+//! segmentation. TAP, TUN and packet sockets all speak it.
+//!
+//! Contract: [`VnetHeader::read`] takes any bytes and never panics; [`VnetHeader::for_packet`]
+//! makes a header from one packet's own facts, and a sink makes one for every packet, so none
+//! can go with another.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
+
+/// Its length in the form without a buffer count, which all three devices use by default.
+pub(crate) const VNET_HEADER_BYTES: usize = 10;
+
+const NEEDS_CHECKSUM: u8 = 1;
+const DATA_VALID: u8 = 2;
+
+const GSO_NONE: u8 = 0;
+const GSO_TCP_V4: u8 = 1;
+const GSO_UDP_FRAGMENT: u8 = 3;
+const GSO_TCP_V6: u8 = 4;
+const GSO_UDP: u8 = 5;
+const GSO_ECN: u8 = 0x80;
+
+/// The header's fields. On the wire they stand in the machine's own byte order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VnetHeader {
+    flags: u8,
+    gso_type: u8,
+    header_bytes: u16,
+    gso_size: u16,
+    checksum_start: u16,
+    checksum_offset: u16,
+}
+
+impl VnetHeader {
+    /// Reads the first ten bytes; `None` when there are fewer.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let b: &[u8; VNET_HEADER_BYTES] = bytes.first_chunk()?;
+        let half = |at: usize| u16::from_ne_bytes([b[at], b[at + 1]]);
+        Some(Self {
+            flags: b[0],
+            gso_type: b[1],
+            header_bytes: half(2),
+            gso_size: half(4),
+            checksum_start: half(6),
+            checksum_offset: half(8),
+        })
+    }
+
+    /// The header as bytes.
+    #[inline]
+    pub(crate) fn to_bytes(self) -> [u8; VNET_HEADER_BYTES] {
+        let mut bytes = [0; VNET_HEADER_BYTES];
+        bytes[0] = self.flags;
+        bytes[1] = self.gso_type;
+        bytes[2..4].copy_from_slice(&self.header_bytes.to_ne_bytes());
+        bytes[4..6].copy_from_slice(&self.gso_size.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&self.checksum_start.to_ne_bytes());
+        bytes[8..10].copy_from_slice(&self.checksum_offset.to_ne_bytes());
+        bytes
+    }
+
+    /// What a packet with `offload` needs said, when `inserted_bytes` (a VLAN tag) were put into
+    /// its link-layer header after the offload was counted.
+    #[inline]
+    pub(crate) fn for_packet(offload: Offload, inserted_bytes: u16) -> Self {
+        let mut header = Self::default();
+        match offload.checksum {
+            ChecksumStatus::Unknown => {}
+            ChecksumStatus::Verified => header.flags = DATA_VALID,
+            ChecksumStatus::Partial { start, offset } => {
+                header.flags = NEEDS_CHECKSUM;
+                header.checksum_start = start.saturating_add(inserted_bytes);
+                header.checksum_offset = offset;
+            }
+        }
+        if let Some(gso) = offload.gso {
+            header.gso_type = gso_type(gso);
+            header.gso_size = gso.size.get();
+            if offload.header_bytes != 0 {
+                header.header_bytes = offload.header_bytes.saturating_add(inserted_bytes);
+            }
+        }
+        header
+    }
+
+    /// What the sender of the header says of the transport checksum.
+    #[inline]
+    pub(crate) const fn checksum(self) -> ChecksumStatus {
+        if self.flags & NEEDS_CHECKSUM != 0 {
+            let (start, offset) = (self.checksum_start, self.checksum_offset);
+            ChecksumStatus::Partial { start, offset }
+        } else if self.flags & DATA_VALID != 0 {
+            ChecksumStatus::Verified
+        } else {
+            ChecksumStatus::Unknown
+        }
+    }
+
+    /// How the packet is to be segmented, if it is several in one. A kind we do not know, or a
+    /// size of zero, cannot be said to any sink and counts as none.
+    #[inline]
+    pub(crate) fn gso(self) -> Option<Gso> {
+        let kind = match self.gso_type & !GSO_ECN {
+            GSO_NONE => return None,
+            GSO_TCP_V4 => GsoKind::TcpV4,
+            GSO_TCP_V6 => GsoKind::TcpV6,
+            GSO_UDP_FRAGMENT => GsoKind::UdpFragment,
+            GSO_UDP => GsoKind::Udp,
+            _ => return None,
+        };
+        let size = NonZeroU16::new(self.gso_size)?;
+        Some(Gso { kind, ecn: self.gso_type & GSO_ECN != 0, size })
+    }
+}
+
+const fn gso_type(gso: Gso) -> u8 {
+    let kind = match gso.kind {
+        GsoKind::TcpV4 => GSO_TCP_V4,
+        GsoKind::TcpV6 => GSO_TCP_V6,
+        GsoKind::UdpFragment => GSO_UDP_FRAGMENT,
+        GsoKind::Udp => GSO_UDP,
+    };
+    if gso.ecn { kind | GSO_ECN } else { kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARTIAL: ChecksumStatus = ChecksumStatus::Partial { start: 34, offset: 16 };
+
+    fn gso(kind: GsoKind, ecn: bool) -> Gso {
+        Gso { kind, ecn, size: NonZeroU16::new(1448).unwrap() }
+    }
+
+    #[test]
+    fn every_offload_survives_the_way_through_the_header() {
+        let kinds = [GsoKind::TcpV4, GsoKind::TcpV6, GsoKind::UdpFragment, GsoKind::Udp];
+        let gsos = kinds.iter().flat_map(|&k| [Some(gso(k, false)), Some(gso(k, true))]);
+        for gso in gsos.chain([None]) {
+            for checksum in [ChecksumStatus::Unknown, ChecksumStatus::Verified, PARTIAL] {
+                let offload = Offload { checksum, gso, header_bytes: 66 };
+                let bytes = VnetHeader::for_packet(offload, 0).to_bytes();
+                let read = VnetHeader::read(&bytes).unwrap();
+                assert_eq!((read.checksum(), read.gso()), (checksum, gso));
+            }
+        }
+    }
+
+    #[test]
+    fn an_inserted_tag_moves_the_checksum_and_the_header_end() {
+        let gso = Some(gso(GsoKind::TcpV4, false));
+        let offload = Offload { checksum: PARTIAL, gso, header_bytes: 66 };
+        let header = VnetHeader::for_packet(offload, 4);
+        assert_eq!((header.checksum_start, header.header_bytes), (38, 70));
+    }
+
+    #[test]
+    fn the_bytes_stand_where_the_kernel_reads_them() {
+        let gso = Some(gso(GsoKind::TcpV6, true));
+        let offload = Offload { checksum: PARTIAL, gso, header_bytes: 66 };
+        let halves = [66_u16, 1448, 34, 16].map(u16::to_ne_bytes).concat();
+        let bytes = VnetHeader::for_packet(offload, 0).to_bytes();
+        assert_eq!(bytes[..2], [1, 0x84]);
+        assert_eq!(bytes[2..], halves);
+    }
+
+    #[test]
+    fn nothing_said_is_ten_zeros() {
+        assert_eq!(VnetHeader::for_packet(Offload::default(), 0).to_bytes(), [0; 10]);
+    }
+
+    #[test]
+    fn any_bytes_can_be_read() {
+        assert_eq!(VnetHeader::read(&[0xff; 9]), None);
+        assert_eq!(VnetHeader::read(&[0xff; 10]).unwrap().gso(), None);
+        let no_size = [0, GSO_TCP_V4, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(VnetHeader::read(&no_size).unwrap().gso(), None);
+    }
+}
