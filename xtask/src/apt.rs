@@ -33,13 +33,6 @@ pub(crate) const CXX: Package =
 pub(crate) const VALGRIND: Package =
     Package { name: "valgrind", probe: Probe::Program("valgrind"), why: "counts instructions" };
 
-/// Tries out whether the private namespaces of the live tests can be made.
-pub(crate) const UTIL_LINUX: Package = Package {
-    name: "util-linux",
-    probe: Probe::Program("unshare"),
-    why: "shows whether namespaces can be made",
-};
-
 /// Finds DPDK's headers and libraries.
 pub(crate) const PKG_CONFIG: Package = Package {
     name: "pkg-config",

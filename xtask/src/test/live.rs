@@ -10,7 +10,6 @@ use anyhow::{Result, bail};
 
 use super::report::Report;
 use super::steps::Scene;
-use crate::apt;
 use crate::sh::{self, Program};
 
 /// True when the test target of that name holds live tests.
@@ -52,7 +51,6 @@ fn chosen(targets: &[&str]) -> String {
 
 /// Whether this machine lets us make what the live tests need.
 fn possible() -> Result<()> {
-    apt::ensure(&[apt::UTIL_LINUX])?;
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = tun {
         bail!("/dev/net/tun cannot be opened ({error}): `modprobe tun` as root provides it");

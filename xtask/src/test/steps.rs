@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::{fuzz, live, no_std};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{bench, deny, layers, quotes};
+use crate::{apt, bench, deny, layers, quotes};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -29,6 +29,7 @@ const fn step(
 
 /// All steps, in the order they run.
 pub(super) const STEPS: &[Step] = &[
+    step("packages", "what the system must have beside Rust", packages),
     step("fmt", "the layout of the source", fmt),
     step("layers", "who imports whom, and where `unsafe` is", layers),
     step("clippy", "lints, warnings are errors", clippy),
@@ -92,6 +93,11 @@ impl Scene {
         }
         arguments
     }
+}
+
+/// First, so that a missing package is known before anything takes time.
+fn packages(_: &Scene, _: &mut Report) -> Result<()> {
+    apt::ensure(&[apt::CXX])
 }
 
 fn fmt(scene: &Scene, _: &mut Report) -> Result<()> {
