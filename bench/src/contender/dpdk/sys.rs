@@ -1,0 +1,112 @@
+//! The C interface of `shim/gro.c`, with a safe face.
+#![allow(unsafe_code, reason = "DPDK is a C library")]
+
+use std::ptr::NonNull;
+
+/// Packets in mbufs, in memory that C owns.
+pub(super) struct Packets {
+    raw: NonNull<RawPackets>,
+    count: usize,
+}
+
+impl Packets {
+    /// Room for `count` packets, none of them loaded.
+    pub(super) fn new(count: usize) -> Self {
+        let count_c = u32::try_from(count).expect("a workload fits 32 bits");
+        // SAFETY: the function takes a number and returns owned memory or NULL.
+        let raw = NonNull::new(unsafe { gro_new(count_c) }).expect("memory for the mbufs");
+        Self { raw, count }
+    }
+
+    /// Makes packet `index` what a driver hands over.
+    pub(super) fn load(&mut self, index: usize, bytes: &[u8], lengths: &Lengths) {
+        assert!(index < self.count && bytes.len() == lengths.bytes as usize);
+        // SAFETY: `raw` is live until drop; C checks the index and the length against its slots
+        // and reads exactly `lengths.bytes` bytes, which is the slice's length.
+        let loaded = unsafe { gro_load(self.raw.as_ptr(), index as u32, bytes.as_ptr(), lengths) };
+        assert!(loaded == 1, "packet {index} of {} bytes does not fit an mbuf", bytes.len());
+    }
+
+    /// The bytes of packet `index`, which was loaded with `len` bytes.
+    pub(super) fn bytes(&self, index: usize, len: usize) -> &[u8] {
+        assert!(index < self.count && len <= DATA_ROOM_BYTES);
+        // SAFETY: the index is in range, so the pointer is to a data room of 2,048 initialized
+        // bytes, which nothing changes while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(gro_data(self.raw.as_ptr(), index as u32), len) }
+    }
+
+    /// Takes every packet once. All must have been loaded since the last pass.
+    pub(super) fn pass(&mut self, batch_frames: usize, prefetch: bool) -> GroOutcome {
+        assert!((1..=BATCH_LIMIT).contains(&batch_frames));
+        let mut outcome = GroOutcome::default();
+        // SAFETY: `raw` is live and borrowed mutably, every slot was loaded by `Dpdk::prepare`,
+        // the batch is within C's array, and `outcome` is a live value of C's layout.
+        unsafe {
+            gro_pass(self.raw.as_ptr(), batch_frames as u16, i32::from(prefetch), &raw mut outcome);
+        }
+        outcome
+    }
+}
+
+impl Drop for Packets {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from `gro_new` and is freed here alone.
+        unsafe { gro_free(self.raw.as_ptr()) };
+    }
+}
+
+/// `DATA_ROOM` of the shim.
+const DATA_ROOM_BYTES: usize = 2_048;
+/// `BATCH_LIMIT` of the shim.
+const BATCH_LIMIT: usize = 128;
+
+/// `struct gro_lengths` of the shim.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lengths {
+    /// The whole packet.
+    pub(super) bytes: u32,
+    /// Its link header.
+    pub(super) link: u16,
+    /// Its IP header.
+    pub(super) network: u16,
+    /// Its TCP header.
+    pub(super) transport: u16,
+    /// 1 when it is TCP over IPv4.
+    pub(super) is_tcp4: u16,
+}
+
+/// `struct gro_outcome` of the shim.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GroOutcome {
+    /// Mbuf chains handed on.
+    pub(super) deliveries: u64,
+    /// Mbufs in them.
+    pub(super) frames: u64,
+    /// Depends on every delivery, so that none is optimized away.
+    pub(super) touched: u64,
+}
+
+#[repr(C)]
+struct RawPackets {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn gro_new(count: u32) -> *mut RawPackets;
+    fn gro_free(packets: *mut RawPackets);
+    fn gro_load(
+        packets: *mut RawPackets,
+        index: u32,
+        bytes: *const u8,
+        lengths: *const Lengths,
+    ) -> i32;
+    fn gro_data(packets: *const RawPackets, index: u32) -> *const u8;
+    fn gro_pass(
+        packets: *mut RawPackets,
+        batch_frames: u16,
+        prefetch: i32,
+        outcome: *mut GroOutcome,
+    );
+}

@@ -1,0 +1,167 @@
+//! `rxo-bench engine`: nanoseconds per packet of every engine over every workload.
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use rxo_testkit::Workload;
+
+use crate::arch::CAN_FLUSH;
+use crate::contender::{BATCH_FRAMES, Outcome};
+use crate::expected::expected;
+use crate::lineup::{Course, EngineName};
+use crate::machine::Machine;
+use crate::race::{Cache, Lap, Plan, race};
+use crate::report::{self, Report, Row};
+
+/// What was asked for.
+#[derive(Args, Debug)]
+pub(crate) struct EngineArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// One round only: a check that everything works, not a measurement.
+    #[arg(long, conflicts_with = "rounds")]
+    once: bool,
+    /// Only these workloads: W1 to W9, mixed, bad-case, many-flows.
+    #[arg(long, value_delimiter = ',', value_parser = workload)]
+    only: Vec<Workload>,
+    /// How often each engine takes its turn.
+    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+    /// Only these engines.
+    #[arg(long, value_delimiter = ',', default_values = ["rxo", "dpdk", "tun-rs"])]
+    engines: Vec<EngineName>,
+    /// Only with packets in this state.
+    #[arg(long, value_delimiter = ',', default_values = ["warm", "cold"])]
+    cache: Vec<Cache>,
+}
+
+const ROUNDS: u32 = 31;
+const FLOWS_IN_MANY: u32 = 1_000_000;
+/// Everything that is measured, in the order of the table.
+pub(crate) const WORKLOADS: [Workload; 12] = [
+    Workload::W1,
+    Workload::W2,
+    Workload::W3,
+    Workload::W4,
+    Workload::W5,
+    Workload::W6,
+    Workload::W7,
+    Workload::W8,
+    Workload::W9,
+    Workload::Mixed,
+    Workload::BadCase,
+    Workload::ManyFlows(FLOWS_IN_MANY),
+];
+
+/// Measures and prints.
+pub(crate) fn run(args: &EngineArgs) -> Result<()> {
+    let report = measure(args)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", report::print(&report));
+    }
+    Ok(())
+}
+
+/// The workload called `name`.
+pub(crate) fn workload(name: &str) -> Result<Workload, String> {
+    let names = || WORKLOADS.map(Workload::name).join(", ");
+    WORKLOADS
+        .into_iter()
+        .find(|workload| workload.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| format!("there are: {}", names()))
+}
+
+fn measure(args: &EngineArgs) -> Result<Report> {
+    let plan = args.plan();
+    let workloads = if args.only.is_empty() { &WORKLOADS[..] } else { &args.only };
+    let mut report = Report {
+        rows: Vec::new(),
+        machine: Machine::read(),
+        batch_frames: BATCH_FRAMES,
+        rounds: plan.rounds,
+        left_out: args.left_out(),
+    };
+    for (index, workload) in workloads.iter().enumerate() {
+        eprintln!("{} ({} of {})", workload.name(), index + 1, workloads.len());
+        let course = Course::new(*workload);
+        let mut laps = Ok(());
+        race(&course, &plan, |lap| {
+            report.rows.push(Row::new(course.name(), &lap));
+            if laps.is_ok() {
+                laps = check(&course, &lap);
+            }
+        });
+        laps?;
+    }
+    report.compare();
+    Ok(report)
+}
+
+impl EngineArgs {
+    fn plan(&self) -> Plan {
+        let caches = self.cache.iter().copied();
+        Plan {
+            engines: self.engines.clone(),
+            caches: caches.filter(|cache| CAN_FLUSH || *cache == Cache::Warm).collect(),
+            rounds: if self.once { 1 } else { self.rounds as usize },
+        }
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let engines = self.engines.iter();
+        let mut lines: Vec<String> = engines
+            .filter_map(|engine| Some(format!("{}: {}", engine.name(), engine.missing()?)))
+            .collect();
+        if !CAN_FLUSH && self.cache.contains(&Cache::Cold) {
+            lines.push("cold rows: this processor has no instruction to flush a line".to_owned());
+        }
+        lines
+    }
+}
+
+/// No engine may lose a packet, and rxo must coalesce exactly what the workload allows.
+fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
+    let traffic = course.traffic(lap.entry.checksum);
+    let (engine, name) = (lap.entry.engine.name(), course.name());
+    let Outcome { frames, deliveries } = lap.outcome;
+    ensure!(
+        frames == traffic.len() as u64,
+        "{engine} delivered {frames} of {} packets of {name}",
+        traffic.len()
+    );
+    if lap.entry.engine == EngineName::Rxo {
+        let allowed = expected(traffic).deliveries;
+        ensure!(
+            deliveries == allowed,
+            "{engine} ({}) made {deliveries} deliveries of {name}, which allows {allowed}",
+            lap.entry.variant
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EngineArgs, ROUNDS, measure};
+    use crate::lineup::EngineName;
+    use crate::race::Cache;
+
+    #[test]
+    fn every_engine_takes_every_workload_once_and_loses_nothing() {
+        let engines = vec![EngineName::Rxo, EngineName::Dpdk, EngineName::TunRs];
+        let args = EngineArgs {
+            json: false,
+            once: true,
+            only: Vec::new(),
+            rounds: ROUNDS,
+            engines,
+            cache: vec![Cache::Warm, Cache::Cold],
+        };
+        let report = measure(&args).unwrap();
+        let rxo = report.rows.iter().filter(|row| row.engine == EngineName::Rxo);
+        assert!(rxo.count() >= super::WORKLOADS.len());
+        assert!(report.rows.iter().all(|row| row.packets_per_aggregate >= 1.0));
+    }
+}

@@ -1,0 +1,177 @@
+//! `rxo-bench instructions`: instructions per packet, counted by callgrind.
+//!
+//! Time varies with the machine and its neighbours; instructions executed do not. This program
+//! runs itself under `valgrind --tool=callgrind` with counting switched on in [`counted_pass`]
+//! alone, once for each workload, and compares with `instructions.json`, which the repository
+//! keeps. Valgrind shows its guest a processor with AVX2 and without AVX-512, so the counts do not
+//! depend on which of the two the machine has.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use rxo_testkit::Workload;
+
+use crate::contender::Contender as _;
+use crate::contender::Rxo;
+use crate::engine::{WORKLOADS, workload};
+use crate::lineup::{Checksum, Course};
+
+/// What was asked for.
+#[derive(Args, Debug)]
+pub(crate) struct InstructionsArgs {
+    /// Keep today's counts instead of comparing with them.
+    #[arg(long)]
+    update: bool,
+    /// Only these workloads.
+    #[arg(long, value_delimiter = ',', value_parser = workload)]
+    only: Vec<Workload>,
+}
+
+/// What to run under callgrind.
+#[derive(Args, Debug)]
+pub(crate) struct CountedArgs {
+    /// The workload.
+    #[arg(value_parser = workload)]
+    workload: Workload,
+    /// How often it is passed over: many times for a sampling profiler.
+    #[arg(long, default_value_t = 1)]
+    passes: u32,
+}
+
+/// Instructions per packet of each workload.
+type Counts = BTreeMap<String, f64>;
+
+/// A count may grow by this share before it is called a regression: a compiler's mood.
+const TOLERATED_GROWTH: f64 = 0.02;
+
+/// Counts, and compares or keeps.
+pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
+    let workloads = if args.only.is_empty() { &WORKLOADS[..] } else { &args.only };
+    let mut counts = Counts::new();
+    for workload in workloads {
+        counts.insert(workload.name().to_owned(), count(*workload)?);
+    }
+    let kept_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
+    if args.update {
+        return keep(&counts, &kept_in);
+    }
+    let (text, grown) = compare(&kept(&kept_in)?, &counts);
+    print!("{text}");
+    ensure!(
+        grown.is_empty(),
+        "more than {:.0} % more instructions on {}: make the engine do less, or keep the new \
+         counts with `cargo xtask bench instructions --update`",
+        TOLERATED_GROWTH * 100.0,
+        grown.join(", ")
+    );
+    Ok(())
+}
+
+/// Runs one workload; callgrind counts the inside of [`counted_pass`].
+pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
+    let course = Course::new(args.workload);
+    let traffic = course.traffic(Checksum::Trusted);
+    let mut rxo = Rxo::new(traffic, None);
+    // The first pass fills what is filled once; the second is what every later one is like.
+    rxo.prepare();
+    rxo.pass();
+    for _ in 0..args.passes {
+        rxo.prepare();
+        counted_pass(&mut rxo);
+    }
+    println!("{}", traffic.len() * args.passes as usize);
+    Ok(())
+}
+
+#[inline(never)]
+fn counted_pass(rxo: &mut Rxo<'_>) {
+    rxo.pass();
+}
+
+/// Instructions per packet of `workload`.
+fn count(workload: Workload) -> Result<f64> {
+    let name = workload.name();
+    let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted_pass*"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe().context("the path of this program")?)
+        .args(["counted", name])
+        .output()
+        .context("valgrind does not start: install it (apt-get install valgrind)")?;
+    let profile = std::fs::read_to_string(&out).unwrap_or_default();
+    let _ = std::fs::remove_file(&out);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} under valgrind failed ({}): {stderr}", output.status);
+    let packets: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+    let total = total(&profile).with_context(|| format!("no total for {name}: {stderr}"))?;
+    ensure!(total > 0.0, "callgrind counted nothing for {name}: {stderr}");
+    Ok(total / packets)
+}
+
+fn tmp() -> String {
+    std::env::temp_dir().display().to_string()
+}
+
+/// The total of a callgrind profile.
+fn total(profile: &str) -> Option<f64> {
+    let line = profile.lines().find_map(|line| line.strip_prefix("totals:"))?;
+    line.trim().parse().ok()
+}
+
+fn kept(path: &Path) -> Result<Counts> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{}: make it with `--update`", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{}", path.display()))
+}
+
+/// Writes `counts` over those kept; workloads not counted now stay as they are.
+fn keep(counts: &Counts, path: &Path) -> Result<()> {
+    let mut all = if path.exists() { kept(path)? } else { Counts::new() };
+    let rounded = |count: f64| (count * 10.0).round() / 10.0;
+    all.extend(counts.iter().map(|(name, count)| (name.clone(), rounded(*count))));
+    std::fs::write(path, serde_json::to_string_pretty(&all)? + "\n")
+        .with_context(|| format!("{}", path.display()))?;
+    println!("{} counts kept in {}", counts.len(), path.display());
+    Ok(())
+}
+
+/// A table of both, and the workloads that grew too much.
+fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
+    let mut text = format!("{:<11} {:>9} {:>9} {:>8}\n", "workload", "kept", "now", "change");
+    let mut grown = Vec::new();
+    for (name, now) in now {
+        let before = kept.get(name).copied().unwrap_or(f64::INFINITY);
+        let growth = now / before - 1.0;
+        if growth > TOLERATED_GROWTH {
+            grown.push(name.clone());
+        }
+        text += &format!("{name:<11} {before:>9.1} {now:>9.1} {:>7.1}%\n", growth * 100.0);
+    }
+    (text, grown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, compare, total};
+
+    fn counts(count: f64) -> Counts {
+        Counts::from([("W1".to_owned(), count)])
+    }
+
+    #[test]
+    fn the_total_is_read_from_a_profile() {
+        assert_eq!(total("fn=(1)\n3 400\ntotals: 12345\n"), Some(12_345.0));
+        assert_eq!(total("no such line"), None);
+    }
+
+    #[test]
+    fn only_growth_beyond_the_tolerance_is_a_regression() {
+        assert!(compare(&counts(100.0), &counts(101.9)).1.is_empty());
+        assert!(compare(&counts(100.0), &counts(50.0)).1.is_empty());
+        assert_eq!(compare(&counts(100.0), &counts(102.1)).1, ["W1"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Who races over a workload: every engine asked for, in every configuration worth a row.
+
+use clap::ValueEnum;
+use rxo_testkit::{Traffic, Workload};
+use rxo_wire::checksum::Summer;
+use serde::Serialize;
+
+use crate::contender::{Contender, Rxo};
+
+/// An engine that can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EngineName {
+    /// This project's engine.
+    Rxo,
+    /// DPDK's `rte_gro`, lightweight mode.
+    Dpdk,
+    /// The Rust crate of that name.
+    TunRs,
+}
+
+impl EngineName {
+    /// The name in tables and JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Rxo => "rxo",
+            Self::Dpdk => "dpdk",
+            Self::TunRs => "tun-rs",
+        }
+    }
+
+    /// Whether this build has it; when not, why.
+    pub(crate) const fn missing(self) -> Option<&'static str> {
+        match self {
+            Self::Dpdk if !cfg!(feature = "dpdk") => {
+                Some("install libdpdk-dev and build with the feature `dpdk`")
+            }
+            Self::TunRs if !cfg!(feature = "tun-rs") => Some("build with the feature `tun-rs`"),
+            _ => None,
+        }
+    }
+}
+
+/// Whether payloads are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Checksum {
+    /// Headers only: the device, or the caller, vouches for the payload.
+    Trusted,
+    /// Every TCP checksum is computed.
+    Verified,
+}
+
+/// Traffic for one workload, in two sizes: what reads headers only and what reads payloads too
+/// each get as much as stays in a second-level cache of 2 MiB.
+pub(crate) struct Course {
+    kind: Workload,
+    headers: Traffic,
+    payloads: Traffic,
+}
+
+/// Packets a pass takes when only their headers are read: 256 KiB of header lines.
+const HEADER_PACKETS: usize = 2_048;
+/// As above where no branch and no table may be learnt by heart.
+const LONG_HEADER_PACKETS: usize = 8_192;
+/// Packets a pass takes when payloads are read: 384 KiB, and as much again for who copies.
+const PAYLOAD_PACKETS: usize = 256;
+const SEED: u64 = 1;
+
+impl Course {
+    /// Makes the packets.
+    pub(crate) fn new(kind: Workload) -> Self {
+        let packets = match kind {
+            Workload::Mixed | Workload::ManyFlows(_) => LONG_HEADER_PACKETS,
+            _ => HEADER_PACKETS,
+        };
+        Self {
+            kind,
+            headers: Traffic::new(kind, packets, SEED),
+            payloads: Traffic::new(kind, PAYLOAD_PACKETS, SEED),
+        }
+    }
+
+    /// The workload's name.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// The packets that contenders of this kind take.
+    pub(crate) const fn traffic(&self, checksum: Checksum) -> &Traffic {
+        match checksum {
+            Checksum::Trusted => &self.headers,
+            Checksum::Verified => &self.payloads,
+        }
+    }
+
+    /// Every contender of the engines named.
+    pub(crate) fn entries(&self, engines: &[EngineName]) -> Vec<Entry<'_>> {
+        let asked = |engine| engines.contains(&engine);
+        let mut entries = Vec::new();
+        if asked(EngineName::Rxo) {
+            entries.extend(self.rxo());
+        }
+        #[cfg(feature = "dpdk")]
+        // DPDK coalesces IPv4 only; a row for W9 would say how fast it does nothing.
+        if asked(EngineName::Dpdk) && self.kind != Workload::W9 {
+            entries.extend(self.dpdk());
+        }
+        #[cfg(feature = "tun-rs")]
+        if asked(EngineName::TunRs) {
+            let contender = crate::contender::TunRs::new(&self.payloads);
+            entries.push(Entry::new(EngineName::TunRs, Checksum::Verified, "copies", contender));
+        }
+        entries
+    }
+
+    fn rxo(&self) -> Vec<Entry<'_>> {
+        let entry = |checksum, variant, summer| {
+            let contender = Rxo::new(self.traffic(checksum), summer);
+            Entry::new(EngineName::Rxo, checksum, variant, contender)
+        };
+        let mut entries = vec![entry(Checksum::Trusted, "headers only", None)];
+        entries.extend(
+            Summer::available()
+                .map(|summer| entry(Checksum::Verified, summer.name(), Some(summer))),
+        );
+        entries
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn dpdk(&self) -> [Entry<'_>; 2] {
+        use crate::contender::{Dpdk, Prefetch};
+        let entry = |variant, prefetch| {
+            let contender = Dpdk::new(&self.headers, prefetch);
+            Entry::new(EngineName::Dpdk, Checksum::Trusted, variant, contender)
+        };
+        [entry("as it is", Prefetch::No), entry("caller prefetches", Prefetch::Headers)]
+    }
+}
+
+/// A contender and what its rows are called.
+pub(crate) struct Entry<'a> {
+    /// Which engine.
+    pub(crate) engine: EngineName,
+    /// Whether it reads payloads.
+    pub(crate) checksum: Checksum,
+    /// Its configuration, where an engine has several.
+    pub(crate) variant: &'static str,
+    /// The engine itself, loaded.
+    pub(crate) contender: Box<dyn Contender + 'a>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(
+        engine: EngineName,
+        checksum: Checksum,
+        variant: &'static str,
+        contender: impl Contender + 'a,
+    ) -> Self {
+        Self { engine, checksum, variant, contender: Box::new(contender) }
+    }
+}

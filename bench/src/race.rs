@@ -1,0 +1,89 @@
+//! Timing: every contender in turn, round after round, so that what the machine does meanwhile
+//! meets them all alike.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::contender::{Contender, Outcome};
+use crate::lineup::{Course, EngineName, Entry};
+use crate::stats::Summary;
+
+/// Where the packets are when a pass begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Cache {
+    /// In the first or second level: a pass over the same packets has just ended.
+    Warm,
+    /// Nowhere: every line of every packet was flushed. What the engine itself keeps stays warm,
+    /// and so does the array of frames or mbufs that a driver has just filled.
+    Cold,
+}
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Which engines.
+    pub(crate) engines: Vec<EngineName>,
+    /// Which cache states.
+    pub(crate) caches: Vec<Cache>,
+    /// How often each contender has its turn.
+    pub(crate) rounds: usize,
+}
+
+/// What one contender did in one cache state.
+pub(crate) struct Lap<'a> {
+    /// Whose.
+    pub(crate) entry: &'a Entry<'a>,
+    /// In which state.
+    pub(crate) cache: Cache,
+    /// Nanoseconds per packet.
+    pub(crate) ns_per_packet: Summary,
+    /// What came out of its last pass.
+    pub(crate) outcome: Outcome,
+}
+
+/// Races all of `plan` over `course` and shows each result to `finish`.
+pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)) {
+    let mut entries = course.entries(&plan.engines);
+    let mut timings = vec![vec![Vec::new(); plan.caches.len()]; entries.len()];
+    for _ in 0..plan.rounds {
+        for (entry, timings) in entries.iter_mut().zip(&mut timings) {
+            let packets = course.traffic(entry.checksum).len();
+            for (cache, timings) in plan.caches.iter().zip(timings) {
+                turn(entry.contender.as_mut(), *cache, |ns| timings.push(ns / packets as f64));
+            }
+        }
+    }
+    for (entry, timings) in entries.iter().zip(&timings) {
+        for (cache, timings) in plan.caches.iter().zip(timings) {
+            let ns_per_packet = Summary::of(timings);
+            let outcome = entry.contender.outcome();
+            finish(Lap { entry, cache: *cache, ns_per_packet, outcome });
+        }
+    }
+}
+
+/// One contender's turn: a pass to warm up, then the passes that count, each shown to `timed` in
+/// nanoseconds.
+fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64)) {
+    contender.prepare();
+    contender.pass();
+    let passes = match cache {
+        Cache::Warm => WARM_PASSES,
+        Cache::Cold => 1,
+    };
+    for _ in 0..passes {
+        contender.prepare();
+        if cache == Cache::Cold {
+            contender.make_cold();
+        }
+        let start = Instant::now();
+        contender.pass();
+        timed(start.elapsed().as_nanos() as f64);
+    }
+}
+
+/// Passes of a warm turn. A cold pass costs fifty times as much to prepare.
+const WARM_PASSES: usize = 3;

@@ -1,0 +1,44 @@
+//! What the engine is to reach: at most this many nanoseconds per packet, and how many times
+//! faster than DPDK.
+
+use crate::lineup::{Checksum, Entry};
+use crate::race::Cache;
+
+/// At least this many times faster than DPDK's best configuration, on [`AGAINST_DPDK`].
+pub(super) const TIMES_FASTER: f64 = 2.0;
+/// The workloads on which that is to hold, warm and cold.
+pub(super) const AGAINST_DPDK: [&str; 5] = ["W1", "W2", "W3", "W4", "W5"];
+
+/// The most nanoseconds per packet for rxo, if there is a target.
+pub(super) fn target(workload: &str, cache: Cache, entry: &Entry<'_>) -> Option<f64> {
+    let of = |targets: &[(&str, f64)]| {
+        targets.iter().find(|(name, _)| *name == workload).map(|(_, most)| *most)
+    };
+    match (entry.checksum, cache) {
+        (Checksum::Trusted, Cache::Warm) => of(&TRUSTED_WARM),
+        (Checksum::Trusted, Cache::Cold) => of(&TRUSTED_COLD),
+        (Checksum::Verified, Cache::Warm) if workload == "W1" => {
+            VERIFIED_W1_WARM.iter().find(|(name, _)| *name == entry.variant).map(|(_, most)| *most)
+        }
+        (Checksum::Verified, Cache::Cold) if workload == "W1" && entry.variant != "portable" => {
+            Some(VERIFIED_W1_COLD)
+        }
+        (Checksum::Verified, _) => None,
+    }
+}
+
+const TRUSTED_WARM: [(&str, f64); 9] = [
+    ("W1", 8.0),
+    ("W2", 20.0),
+    ("W3", 13.0),
+    ("W4", 20.0),
+    ("W5", 18.0),
+    ("W6", 12.0),
+    ("W7", 13.0),
+    ("W8", 10.0),
+    ("W9", 14.0),
+];
+const TRUSTED_COLD: [(&str, f64); 3] = [("W1", 18.0), ("W2", 30.0), ("W5", 28.0)];
+const VERIFIED_W1_WARM: [(&str, f64); 3] =
+    [("avx2", 45.0), ("avx512", 32.0), ("avx512-vnni", 32.0)];
+const VERIFIED_W1_COLD: f64 = 125.0;
