@@ -1,0 +1,52 @@
+//! The Ethernet header, with VLAN tags.
+
+use super::{BuildError, split, split_fixed};
+use crate::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
+
+/// An Ethernet header; any number of VLAN tags may stand before the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EthernetHeader<'a> {
+    /// Who shall receive it.
+    pub destination: [u8; 6],
+    /// Who sends it.
+    pub source: [u8; 6],
+    /// VLAN tags, outer first.
+    pub tags: &'a [VlanTag],
+    /// What follows: 0x0800 for IPv4, 0x86dd for IPv6.
+    pub ethertype: u16,
+}
+
+/// A VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanTag {
+    /// Tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
+    pub tpid: u16,
+    /// Priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
+    pub tci: u16,
+}
+
+impl EthernetHeader<'_> {
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        ETHERNET_HEADER_BYTES + self.tags.len() * VLAN_TAG_BYTES
+    }
+
+    /// Writes it at the start of `out`; returns what follows.
+    ///
+    /// # Errors
+    /// When `out` is too short.
+    pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        let (header, rest) = split(out, self.bytes())?;
+        let (addresses, header) = split_fixed::<12>(header)?;
+        addresses[..6].copy_from_slice(&self.destination);
+        addresses[6..].copy_from_slice(&self.source);
+        let (tags, ethertype) = header.as_chunks_mut::<VLAN_TAG_BYTES>();
+        for (to, tag) in tags.iter_mut().zip(self.tags) {
+            to[..2].copy_from_slice(&tag.tpid.to_be_bytes());
+            to[2..].copy_from_slice(&tag.tci.to_be_bytes());
+        }
+        ethertype.copy_from_slice(&self.ethertype.to_be_bytes());
+        Ok(rest)
+    }
+}

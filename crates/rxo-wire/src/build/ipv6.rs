@@ -1,0 +1,116 @@
+//! The IPv6 header and extension headers (RFC 8200).
+
+use core::net::Ipv6Addr;
+
+use super::{BuildError, put_padded, split, split_fixed};
+use crate::checksum::Sum;
+use crate::ipv6::HEADER_BYTES;
+
+/// Next header and length.
+const EXTENSION_FIXED_BYTES: usize = 2;
+/// The length field counts units of 8 bytes and leaves the first out.
+const EXTENSION_MAX_BYTES: usize = 8 * 256;
+
+/// An IPv6 header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Header {
+    /// Who sends it.
+    pub source: Ipv6Addr,
+    /// Who shall receive it.
+    pub destination: Ipv6Addr,
+    /// What follows: 6 for TCP, 17 for UDP, or the kind of an extension header.
+    pub next_header: u8,
+    /// Traffic class, the ECN bits included.
+    pub traffic_class: u8,
+    /// Flow label; its lower 20 bits count.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Bytes after this header, extension headers included.
+    pub payload_bytes: usize,
+}
+
+impl Default for Ipv6Header {
+    fn default() -> Self {
+        Self {
+            source: Ipv6Addr::UNSPECIFIED,
+            destination: Ipv6Addr::UNSPECIFIED,
+            next_header: 0,
+            traffic_class: 0,
+            flow_label: 0,
+            hop_limit: 64,
+            payload_bytes: 0,
+        }
+    }
+}
+
+impl Ipv6Header {
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        HEADER_BYTES
+    }
+
+    /// Writes it at the start of `out`; returns what follows.
+    ///
+    /// # Errors
+    /// When `out` is too short, or the packet longer than the header can say.
+    pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        let payload_bytes = u16::try_from(self.payload_bytes)
+            .map_err(|_| BuildError::PacketTooLong { bytes: self.payload_bytes })?;
+        let (fixed, rest) = split_fixed::<HEADER_BYTES>(out)?;
+        let label = self.flow_label & 0x000f_ffff;
+        let first = 6 << 28 | u32::from(self.traffic_class) << 20 | label;
+        fixed[..4].copy_from_slice(&first.to_be_bytes());
+        fixed[4..6].copy_from_slice(&payload_bytes.to_be_bytes());
+        fixed[6] = self.next_header;
+        fixed[7] = self.hop_limit;
+        fixed[8..24].copy_from_slice(&self.source.octets());
+        fixed[24..].copy_from_slice(&self.destination.octets());
+        Ok(rest)
+    }
+
+    /// The pseudo-header of a segment of `protocol` with `bytes` bytes: what follows the last
+    /// extension header.
+    #[must_use]
+    pub fn pseudo_header(&self, protocol: u8, bytes: u32) -> Sum {
+        Sum::of(&self.source.octets())
+            + Sum::of(&self.destination.octets())
+            + Sum::word(u16::from(protocol))
+            + Sum::long(bytes)
+    }
+}
+
+/// A hop-by-hop (0), routing (43) or destination options (60) header. Its own kind stands in the
+/// header before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Extension<'a> {
+    /// What follows it.
+    pub next_header: u8,
+    /// Its contents after next header and length; filled up with zeros (which are options that
+    /// pad) to a multiple of 8 bytes.
+    pub data: &'a [u8],
+}
+
+impl Ipv6Extension<'_> {
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        (EXTENSION_FIXED_BYTES + self.data.len()).next_multiple_of(8)
+    }
+
+    /// Writes it at the start of `out`; returns what follows.
+    ///
+    /// # Errors
+    /// When `out` is too short, or the contents longer than the header can say.
+    pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        if self.bytes() > EXTENSION_MAX_BYTES {
+            return Err(BuildError::OptionsTooLong { bytes: self.data.len() });
+        }
+        let (header, rest) = split(out, self.bytes())?;
+        let (fixed, data) = split_fixed::<EXTENSION_FIXED_BYTES>(header)?;
+        *fixed = [self.next_header, (self.bytes() / 8 - 1) as u8];
+        put_padded(data, self.data);
+        Ok(rest)
+    }
+}

@@ -1,0 +1,112 @@
+//! Writing headers into bytes that the caller has.
+//!
+//! Each header is a value that says what is to stand in it. Its `write` puts it at the start of a
+//! slice and returns the rest, where the next one goes; lengths and the IPv4 header checksum come
+//! out right by themselves. The transport checksum needs the payload in place, so it is written
+//! last ([`write_tcp_checksum`], [`write_udp_checksum`]), or left to a device
+//! ([`write_tcp_seed`]).
+//!
+//! It is separate from reading because a written header is decided field by field, while a read
+//! one is looked at only where it matters. Nothing here allocates or panics.
+//!
+//! # Examples
+//! ```
+//! use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader, write_tcp_checksum};
+//! use rxo_wire::checksum::{Summer, verify_transport};
+//! use rxo_wire::{TcpFlags, parse};
+//!
+//! let payload = b"hello";
+//! let tcp = TcpHeader { flags: TcpFlags::ACK, window: 1000, ..TcpHeader::default() };
+//! let segment_bytes = tcp.bytes() + payload.len();
+//! let ip = Ipv4Header { protocol: 6, payload_bytes: segment_bytes, ..Ipv4Header::default() };
+//!
+//! let mut frame = [0; 14 + 20 + 20 + 5];
+//! let rest = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }.write(&mut frame)?;
+//! let segment = ip.write(rest)?;
+//! tcp.write(segment)?.copy_from_slice(payload);
+//! write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())?;
+//!
+//! let parsed = parse(&frame).map_err(|_| "unreadable").unwrap();
+//! assert!(verify_transport(&parsed, &frame, Summer::detect()));
+//! # Ok::<(), rxo_wire::build::BuildError>(())
+//! ```
+
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+pub use ethernet::{EthernetHeader, VlanTag};
+pub use ipv4::Ipv4Header;
+pub use ipv6::{Ipv6Extension, Ipv6Header};
+pub use transport::{
+    TcpHeader, UdpHeader, maximum_segment_size_option, timestamp_option, write_tcp_checksum,
+    write_tcp_seed, write_udp_checksum,
+};
+
+use core::fmt;
+
+/// Why a header cannot be written. Nothing has been written then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// The slice is shorter than what goes into it.
+    NoRoom {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// Options or an extension header longer than their length field can say.
+    OptionsTooLong {
+        /// Bytes of options.
+        bytes: usize,
+    },
+    /// A packet longer than its length field can say.
+    PacketTooLong {
+        /// Bytes in the packet.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoom { needed, given } => {
+                write!(f, "a header of {needed} bytes does not fit into {given}; give it more room")
+            }
+            Self::OptionsTooLong { bytes } => {
+                write!(f, "{bytes} bytes of options are more than the header can hold; send fewer")
+            }
+            Self::PacketTooLong { bytes } => {
+                write!(f, "a packet of {bytes} bytes is longer than IP allows; send less at a time")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+/// The first `bytes` of `out`, and what follows.
+fn split(out: &mut [u8], bytes: usize) -> Result<(&mut [u8], &mut [u8]), BuildError> {
+    let given = out.len();
+    out.split_at_mut_checked(bytes).ok_or(BuildError::NoRoom { needed: bytes, given })
+}
+
+/// The first `BYTES` of `out`, and what follows.
+fn split_fixed<const BYTES: usize>(
+    out: &mut [u8],
+) -> Result<(&mut [u8; BYTES], &mut [u8]), BuildError> {
+    let given = out.len();
+    out.split_first_chunk_mut().ok_or(BuildError::NoRoom { needed: BYTES, given })
+}
+
+/// Puts `data` at the start of `out` and zeros after it.
+fn put_padded(out: &mut [u8], data: &[u8]) {
+    out.fill(0);
+    for (to, from) in out.iter_mut().zip(data) {
+        *to = *from;
+    }
+}

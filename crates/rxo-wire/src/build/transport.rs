@@ -1,0 +1,160 @@
+//! TCP (RFC 9293) and UDP (RFC 768) headers, and the checksums over header and payload.
+
+use super::{BuildError, put_padded, split, split_fixed};
+use crate::checksum::{Sum, Summer};
+use crate::tcp::{MIN_HEADER_BYTES, Timestamp};
+use crate::{SeqNumber, TcpFlags};
+
+const MAX_OPTIONS_BYTES: usize = 40;
+const TCP_CHECKSUM_AT: usize = 16;
+const UDP_HEADER_BYTES: usize = 8;
+const UDP_CHECKSUM_AT: usize = 6;
+
+/// A TCP header; its checksum field is written 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpHeader<'a> {
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK.
+    pub ack: SeqNumber,
+    /// Control bits, the reserved ones included.
+    pub flags: TcpFlags,
+    /// SEG.WND as it shall stand in the header, scaled already.
+    pub window: u16,
+    /// The urgent pointer.
+    pub urgent: u16,
+    /// Options as they shall stand; filled up with zeros (end of list) to a multiple of 4 bytes.
+    pub options: &'a [u8],
+}
+
+impl TcpHeader<'_> {
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        MIN_HEADER_BYTES + self.options.len().next_multiple_of(4)
+    }
+
+    /// Writes it at the start of `out`; returns what follows.
+    ///
+    /// # Errors
+    /// When `out` is too short, or there are more than 40 bytes of options.
+    pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        if self.options.len() > MAX_OPTIONS_BYTES {
+            return Err(BuildError::OptionsTooLong { bytes: self.options.len() });
+        }
+        let (header, rest) = split(out, self.bytes())?;
+        let (fixed, options) = split_fixed::<MIN_HEADER_BYTES>(header)?;
+        let offset = (self.bytes() / 4) as u16;
+        fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        fixed[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        fixed[12..14].copy_from_slice(&(offset << 12 | self.flags.bits()).to_be_bytes());
+        fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
+        fixed[16..18].fill(0);
+        fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        put_padded(options, self.options);
+        Ok(rest)
+    }
+}
+
+/// The timestamp option as nearly every stack sends it: after two no-operations, so that its
+/// values are aligned (RFC 7323, appendix A).
+#[must_use]
+pub const fn timestamp_option(timestamp: Timestamp) -> [u8; 12] {
+    let [a, b, c, d] = timestamp.value.to_be_bytes();
+    let [e, f, g, h] = timestamp.echo.to_be_bytes();
+    [1, 1, 8, 10, a, b, c, d, e, f, g, h]
+}
+
+/// The maximum segment size option, for a SYN.
+#[must_use]
+pub const fn maximum_segment_size_option(bytes: u16) -> [u8; 4] {
+    let [high, low] = bytes.to_be_bytes();
+    [2, 4, high, low]
+}
+
+/// A UDP header; its checksum field is written 0, which says that there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpHeader {
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// Bytes after the header.
+    pub payload_bytes: usize,
+}
+
+impl UdpHeader {
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        UDP_HEADER_BYTES
+    }
+
+    /// Writes it at the start of `out`; returns what follows.
+    ///
+    /// # Errors
+    /// When `out` is too short, or the datagram longer than the header can say.
+    pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        let bytes = UDP_HEADER_BYTES.saturating_add(self.payload_bytes);
+        let length = u16::try_from(bytes).map_err(|_| BuildError::PacketTooLong { bytes })?;
+        let (fixed, rest) = split_fixed::<UDP_HEADER_BYTES>(out)?;
+        fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..6].copy_from_slice(&length.to_be_bytes());
+        fixed[6..8].fill(0);
+        Ok(rest)
+    }
+}
+
+/// Writes the checksum of `segment`: a TCP header and its payload, nothing after them.
+///
+/// # Errors
+/// When `segment` is shorter than a header.
+pub fn write_tcp_checksum(
+    segment: &mut [u8],
+    pseudo_header: Sum,
+    summer: Summer,
+) -> Result<(), BuildError> {
+    put_checksum(segment, TCP_CHECKSUM_AT, 0)?;
+    let checksum = (pseudo_header + summer.sum(segment)).checksum();
+    put_checksum(segment, TCP_CHECKSUM_AT, checksum)
+}
+
+/// Writes the seed that a device needs to complete the checksum of `segment` by itself.
+///
+/// # Errors
+/// When `segment` is shorter than a header.
+pub fn write_tcp_seed(segment: &mut [u8], pseudo_header: Sum) -> Result<(), BuildError> {
+    put_checksum(segment, TCP_CHECKSUM_AT, pseudo_header.fold())
+}
+
+/// Writes the checksum of `datagram`: a UDP header and its payload, nothing after them.
+///
+/// # Errors
+/// When `datagram` is shorter than a header.
+pub fn write_udp_checksum(
+    datagram: &mut [u8],
+    pseudo_header: Sum,
+    summer: Summer,
+) -> Result<(), BuildError> {
+    put_checksum(datagram, UDP_CHECKSUM_AT, 0)?;
+    let checksum = match (pseudo_header + summer.sum(datagram)).checksum() {
+        // 0 would say that there is none; all ones is the same number.
+        0 => u16::MAX,
+        checksum => checksum,
+    };
+    put_checksum(datagram, UDP_CHECKSUM_AT, checksum)
+}
+
+fn put_checksum(segment: &mut [u8], at: usize, checksum: u16) -> Result<(), BuildError> {
+    let given = segment.len();
+    let field = segment.get_mut(at..at + 2).ok_or(BuildError::NoRoom { needed: at + 2, given })?;
+    field.copy_from_slice(&checksum.to_be_bytes());
+    Ok(())
+}
