@@ -14,8 +14,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rxo_testkit::Workload;
 
-use crate::contender::Contender as _;
-use crate::contender::Rxo;
+use crate::contender::{Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course};
 
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
     let course = Course::new(args.workload);
     let traffic = course.traffic(Checksum::Trusted);
-    let mut rxo = Rxo::new(traffic, None);
+    let mut rxo = Rxo::borrowed(traffic, None);
     // The first pass fills what is filled once; the second is what every later one is like.
     rxo.prepare();
     rxo.pass();
@@ -87,7 +86,7 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
 }
 
 #[inline(never)]
-fn counted_pass(rxo: &mut Rxo<'_>) {
+fn counted_pass(rxo: &mut impl Contender) {
     rxo.pass();
 }
 
@@ -149,7 +148,9 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
         if growth > TOLERATED_GROWTH {
             grown.push(name.clone());
         }
-        text += &format!("{name:<11} {before:>9.1} {now:>9.1} {:>7.1}%\n", growth * 100.0);
+        // Adding zero turns a negative zero, which a kept count's rounding makes, into a plain one.
+        let percent = (growth * 1_000.0).round() / 10.0 + 0.0;
+        text += &format!("{name:<11} {before:>9.1} {now:>9.1} {percent:>+7.1}%\n");
     }
     (text, grown)
 }

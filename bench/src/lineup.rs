@@ -109,21 +109,27 @@ impl Course {
         #[cfg(feature = "tun-rs")]
         if asked(EngineName::TunRs) {
             let contender = crate::contender::TunRs::new(&self.payloads);
-            entries.push(Entry::new(EngineName::TunRs, Checksum::Verified, "copies", contender));
+            let entry = Entry::new(EngineName::TunRs, Checksum::Verified, "copies", contender);
+            entries.push(entry.by_default());
         }
         entries
     }
 
     fn rxo(&self) -> Vec<Entry<'_>> {
         let entry = |checksum, variant, summer| {
-            let contender = Rxo::new(self.traffic(checksum), summer);
+            let contender = Rxo::borrowed(self.traffic(checksum), summer);
             Entry::new(EngineName::Rxo, checksum, variant, contender)
         };
-        let mut entries = vec![entry(Checksum::Trusted, "headers only", None)];
-        entries.extend(
-            Summer::available()
-                .map(|summer| entry(Checksum::Verified, summer.name(), Some(summer))),
-        );
+        let verified = |summer: Summer| {
+            let entry = entry(Checksum::Verified, summer.name(), Some(summer));
+            if summer == Summer::detect() { entry.by_default() } else { entry }
+        };
+        let pooled = Rxo::pooled(&self.headers);
+        let mut entries = vec![
+            entry(Checksum::Trusted, "borrowed frames", None).by_default(),
+            Entry::new(EngineName::Rxo, Checksum::Trusted, "pool buffers", pooled),
+        ];
+        entries.extend(Summer::available().map(verified));
         entries
     }
 
@@ -134,7 +140,10 @@ impl Course {
             let contender = Dpdk::new(&self.headers, prefetch);
             Entry::new(EngineName::Dpdk, Checksum::Trusted, variant, contender)
         };
-        [entry("as it is", Prefetch::No), entry("caller prefetches", Prefetch::Headers)]
+        [
+            entry("as it is", Prefetch::No).by_default(),
+            entry("caller prefetches", Prefetch::Headers),
+        ]
     }
 }
 
@@ -146,6 +155,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) checksum: Checksum,
     /// Its configuration, where an engine has several.
     pub(crate) variant: &'static str,
+    /// Whether that is the configuration one gets without asking for another.
+    pub(crate) is_default: bool,
     /// The engine itself, loaded.
     pub(crate) contender: Box<dyn Contender + 'a>,
 }
@@ -157,6 +168,10 @@ impl<'a> Entry<'a> {
         variant: &'static str,
         contender: impl Contender + 'a,
     ) -> Self {
-        Self { engine, checksum, variant, contender: Box::new(contender) }
+        Self { engine, checksum, variant, is_default: false, contender: Box::new(contender) }
+    }
+
+    fn by_default(self) -> Self {
+        Self { is_default: true, ..self }
     }
 }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy};
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, Instant, Pool, PoolBuf};
 use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
 
@@ -13,21 +13,47 @@ use crate::arch;
 
 /// Time from one poll to the next.
 const POLL_NS: u64 = 10_000;
+/// Room for the largest packet of any workload.
+const BUFFER_BYTES: usize = 2_048;
 const SEED: u64 = 0x72_78_6f;
 
-/// The engine and a workload in frames.
-pub(crate) struct Rxo<'a> {
-    engine: Engine<&'a [u8]>,
-    polls: Vec<Vec<Frame<&'a [u8]>>>,
+/// The engine and a workload in frames, whose buffers `lend` makes of a packet's bytes.
+pub(crate) struct Rxo<'a, B> {
+    engine: Engine<B>,
+    polls: Vec<Vec<Frame<B>>>,
     traffic: &'a Traffic,
+    lend: Box<dyn FnMut(&'a [u8]) -> B + 'a>,
     polled: u64,
     last: Outcome,
 }
 
-impl<'a> Rxo<'a> {
-    /// An engine with the `linux-gro` policy. With a `summer` it verifies checksums by it,
-    /// without it trusts them and looks at headers only.
-    pub(crate) fn new(traffic: &'a Traffic, summer: Option<Summer>) -> Self {
+impl<'a> Rxo<'a, &'a [u8]> {
+    /// Frames that borrow their bytes, as those of a ring do. With a `summer` the engine verifies
+    /// checksums by it, without it trusts them and looks at headers only.
+    pub(crate) fn borrowed(traffic: &'a Traffic, summer: Option<Summer>) -> Self {
+        Self::new(traffic, summer, |bytes| bytes)
+    }
+}
+
+impl<'a> Rxo<'a, PoolBuf> {
+    /// Frames that own a buffer of a pool, to which it returns once delivered; checksums trusted.
+    pub(crate) fn pooled(traffic: &'a Traffic) -> Self {
+        let pool = Pool::new(traffic.len(), BUFFER_BYTES);
+        Self::new(traffic, None, move |bytes| {
+            let mut buffer = pool.take().expect("a buffer for every packet");
+            buffer.set_len(bytes.len());
+            buffer.copy_from_slice(bytes);
+            buffer
+        })
+    }
+}
+
+impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
+    fn new(
+        traffic: &'a Traffic,
+        summer: Option<Summer>,
+        lend: impl FnMut(&'a [u8]) -> B + 'a,
+    ) -> Self {
         let mut config = Config::new(Policy::linux_gro());
         config.trust_checksums = summer.is_none();
         config.summer = summer.unwrap_or(config.summer);
@@ -36,23 +62,25 @@ impl<'a> Rxo<'a> {
         let engine = Engine::new(config).expect("the default policy is valid");
         let polls = traffic.len().div_ceil(BATCH_FRAMES);
         let polls = (0..polls).map(|_| Vec::with_capacity(BATCH_FRAMES)).collect();
-        Self { engine, polls, traffic, polled: 0, last: Outcome::default() }
+        let lend = Box::new(lend);
+        Self { engine, polls, traffic, lend, polled: 0, last: Outcome::default() }
     }
 }
 
-impl Contender for Rxo<'_> {
+impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     fn prepare(&mut self) {
         for (index, poll) in self.polls.iter_mut().enumerate() {
             let arrived_at = Instant::from_nanos((self.polled + index as u64) * POLL_NS);
             let first = index * BATCH_FRAMES;
             let end = (first + BATCH_FRAMES).min(self.traffic.len());
             poll.clear();
-            poll.extend((first..end).map(|at| Frame::new(self.traffic.packet(at), arrived_at)));
+            let packets = (first..end).map(|at| self.traffic.packet(at));
+            poll.extend(packets.map(|bytes| Frame::new((self.lend)(bytes), arrived_at)));
         }
     }
 
     fn make_cold(&self) {
-        self.traffic.iter().for_each(arch::flush);
+        self.polls.iter().flatten().for_each(|frame| arch::flush(frame.bytes()));
         arch::fence();
     }
 
@@ -79,7 +107,7 @@ impl Contender for Rxo<'_> {
 
 /// What a sink does at least: take the address and length of the header, and the segment count.
 #[inline(always)]
-fn look_at(delivery: Delivery<'_, &[u8]>) -> u64 {
+fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> u64 {
     match delivery {
         Delivery::Frame(frame) => {
             black_box((frame.bytes().as_ptr(), frame.bytes().len()));

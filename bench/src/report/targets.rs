@@ -15,15 +15,15 @@ pub(super) fn target(workload: &str, cache: Cache, entry: &Entry<'_>) -> Option<
         targets.iter().find(|(name, _)| *name == workload).map(|(_, most)| *most)
     };
     match (entry.checksum, cache) {
-        (Checksum::Trusted, Cache::Warm) => of(&TRUSTED_WARM),
-        (Checksum::Trusted, Cache::Cold) => of(&TRUSTED_COLD),
+        (Checksum::Trusted, Cache::Warm) if entry.is_default => of(&TRUSTED_WARM),
+        (Checksum::Trusted, Cache::Cold) if entry.is_default => of(&TRUSTED_COLD),
         (Checksum::Verified, Cache::Warm) if workload == "W1" => {
             VERIFIED_W1_WARM.iter().find(|(name, _)| *name == entry.variant).map(|(_, most)| *most)
         }
         (Checksum::Verified, Cache::Cold) if workload == "W1" && entry.variant != "portable" => {
             Some(VERIFIED_W1_COLD)
         }
-        (Checksum::Verified, _) => None,
+        _ => None,
     }
 }
 
