@@ -29,6 +29,11 @@ pub enum LabError {
 /// What everything that can fail here returns.
 pub type Result<T> = std::result::Result<T, LabError>;
 
+/// The error for what the caller should not have asked for.
+pub(crate) fn usage(message: impl Into<String>) -> LabError {
+    LabError::Usage(message.into())
+}
+
 /// Says what was tried when the system refuses.
 pub(crate) trait Context<T> {
     /// The message names the thing, the value and the remedy.

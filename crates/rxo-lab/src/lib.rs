@@ -1,13 +1,38 @@
-//! Private networks with real Linux TCP peers.
+//! Private networks with real Linux TCP peers, built and removed from Rust.
+//!
+//! What rxo does is only worth something between a real sender and a real receiver. This crate
+//! makes them in network namespaces of this process, without touching the machine's own network
+//! and without any tool installed. It knows nothing of rxo: it gives interfaces to open and says
+//! what came through. From the bottom up:
+//!
+//! * [`become_root_in_user_namespace`] is called first by a program that may not be root.
+//! * [`Namespace`] is a network held open by this process: the kernel takes it down with the
+//!   process, however that ends, so nothing is ever left behind.
+//! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches what they do
+//!   for the stack.
+//! * [`Lab`] is the network that the demo and the live tests use, in one call.
+//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] says what that cost.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+//! use rxo_lab::{CpuMeter, KernelGro, Lab};
+//!
+//! rxo_lab::become_root_in_user_namespace()?;
+//! let lab = Lab::direct(KernelGro::On)?;
+//! let config = BulkConfig { connections: 16, ..BulkConfig::default() };
+//! let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
+//! let window = transfer.measure(Duration::from_secs(2), &CpuMeter::new())?;
+//! assert!(transfer.stop()?.is_intact());
+//! println!("{:.1} Gbit/s at {:.2} CPU s/GB", window.gbit_per_s(), window.cpu_s_per_gb());
+//! # Ok::<(), rxo_lab::LabError>(())
+//! ```
 
 mod cpu;
 mod error;
 mod link;
 mod namespace;
 mod netlink;
-mod offload;
-mod qdisc;
-mod route;
 mod stack;
 mod sys;
 mod topology;
@@ -17,9 +42,8 @@ mod worker;
 
 pub use cpu::{CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
-pub use link::{Interface, InterfaceCounters, Mac, create_veth};
+pub use link::{Interface, InterfaceCounters, Mac, Offload, create_veth};
 pub use namespace::Namespace;
-pub use offload::Offload;
 pub use stack::StackCounters;
 pub use topology::{KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};

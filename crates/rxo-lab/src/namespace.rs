@@ -9,7 +9,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::thread::{self, JoinHandle};
 
-use crate::error::{Context, LabError, Result};
+use crate::error::{Context, Result};
 use crate::link::Interface;
 use crate::netlink::Netlink;
 use crate::sys;
@@ -94,11 +94,17 @@ impl Namespace {
         &self,
         thread_name: &str,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<JoinHandle<io::Result<T>>> {
+    ) -> Result<JoinHandle<Result<T>>> {
         let handle = self.handle.try_clone().context(|| self.cannot_enter())?;
+        let cannot_enter = self.cannot_enter();
         thread::Builder::new()
             .name(thread_name.to_owned())
-            .spawn(move || sys::enter_network(&handle).map(|()| work()))
+            .spawn(move || {
+                sys::enter_network(&handle).context(|| cannot_enter)?;
+                // The thread itself keeps the namespace from here on.
+                drop(handle);
+                Ok(work())
+            })
             .context(|| format!("cannot start the thread {thread_name}"))
     }
 
@@ -162,9 +168,4 @@ fn on_new_thread<T: Send>(
 
 fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
-}
-
-/// The error for what the caller should not have asked of a namespace.
-pub(crate) fn usage(message: impl Into<String>) -> LabError {
-    LabError::Usage(message.into())
 }

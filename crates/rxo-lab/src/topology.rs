@@ -12,9 +12,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::Result;
-use crate::link::{Interface, create_veth};
+use crate::link::{Interface, Offload, create_veth};
 use crate::namespace::Namespace;
-use crate::offload::Offload;
 
 /// Two hosts in private networks. Removed when dropped.
 #[derive(Debug)]
@@ -148,6 +147,10 @@ impl Lab {
     /// Both namespaces, the wire, and the peer's end configured.
     fn new(options: LabOptions, host_end: &str) -> Result<Self> {
         let lab = Self { peer: Namespace::new("peer")?, host: Namespace::new("host")?, options };
+        for namespace in [&lab.peer, &lab.host] {
+            // Or a transfer would begin with what TCP remembers of the one before.
+            namespace.set_sysctl("net.ipv4.tcp_no_metrics_save", "1")?;
+        }
         let near = lab.peer.interface(Self::PEER_INTERFACE);
         let far = lab.host.interface(host_end);
         create_veth(&near, &far)?;

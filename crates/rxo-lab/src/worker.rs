@@ -25,9 +25,12 @@ impl<T: Send + 'static> Worker<T> {
             .name(name.to_owned())
             .spawn(move || {
                 let pinned = core.map_or(Ok(()), sys::pin_to_core);
-                // Nobody listens only when the starter is gone; then the work is still to end.
-                _ = tell.send(pinned.map(|()| sys::thread_id()));
-                work()
+                let started = pinned.map(|()| sys::thread_id());
+                let goes_on = started.is_ok();
+                match tell.send(started) {
+                    Ok(()) if goes_on => work(),
+                    _ => Err(ended("of the lab")),
+                }
             })
             .context(|| format!("cannot start the thread {name}"))?;
         let started = hear.recv().map_err(|_| ended(name))?;

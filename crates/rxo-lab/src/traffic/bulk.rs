@@ -12,8 +12,8 @@ use super::receiver::{ReceivingEnd, receive_all};
 use super::report::{BulkReport, Window};
 use super::sender::{SendingEnd, send_all};
 use crate::cpu::CpuMeter;
-use crate::error::{Context, LabError, Result};
-use crate::namespace::{Namespace, usage};
+use crate::error::{Context, LabError, Result, usage};
+use crate::namespace::Namespace;
 use crate::worker::Worker;
 
 /// What a bulk transfer is to do. [`BulkConfig::default`] is one connection until stopped.
@@ -68,6 +68,7 @@ pub struct BulkTransfer {
     received_bytes: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     started: Instant,
+    ends_by_itself: bool,
 }
 
 impl BulkTransfer {
@@ -99,7 +100,9 @@ impl BulkTransfer {
             })
             .collect::<Result<_>>()?;
         let started = Instant::now();
-        let mut transfer = Self { senders: Vec::new(), receivers, received_bytes, stop, started };
+        let (senders, ends_by_itself) = (Vec::new(), config.bytes_per_connection.is_some());
+        let mut transfer =
+            Self { senders, receivers, received_bytes, stop, started, ends_by_itself };
         for share in deal(sending, config.threads_per_side) {
             let stop = Arc::clone(&transfer.stop);
             let work = move || send_all(share, &stop);
@@ -147,15 +150,22 @@ impl BulkTransfer {
     /// When a connection broke or stood still.
     pub fn stop(self) -> Result<BulkReport> {
         self.stop.store(true, Ordering::Relaxed);
-        self.wait()
+        self.join()
     }
 
-    /// Waits until every connection is at its end (it must have one: `bytes_per_connection`),
-    /// and gives the totals.
+    /// Waits until every connection is at its end, and gives the totals.
     ///
     /// # Errors
-    /// When a connection broke or stood still.
-    pub fn wait(mut self) -> Result<BulkReport> {
+    /// When the transfer has no end (`bytes_per_connection`), or a connection broke or stood
+    /// still.
+    pub fn wait(self) -> Result<BulkReport> {
+        if !self.ends_by_itself {
+            return Err(usage("a transfer without bytes_per_connection never ends: stop it"));
+        }
+        self.join()
+    }
+
+    fn join(mut self) -> Result<BulkReport> {
         let senders = self.senders.drain(..).map(Worker::finish).collect::<Result<Vec<_>>>();
         let receivers = self.receivers.drain(..).map(Worker::finish).collect::<Result<Vec<_>>>();
         let duration = self.started.elapsed();

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::PATIENCE;
 use super::connect::{self, Ends};
-use crate::error::{Context, LabError, Result};
+use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
@@ -106,7 +106,7 @@ fn answer(mut socket: TcpStream) -> Result<()> {
 /// One nanosecond to [`PATIENCE`], to three digits.
 fn new_histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
-        .map_err(|error| LabError::Usage(error.to_string()))
+        .map_err(|error| usage(error.to_string()))
 }
 
 fn broken(error: io::Error) -> LabError {

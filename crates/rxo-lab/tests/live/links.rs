@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hosts_talk_by_a_route_and_a_fixed_neighbour", hosts_talk_by_a_route_and_a_fixed_neighbour),
     ("a_vlan_carries_or_is_refused_clearly", a_vlan_carries_or_is_refused_clearly),
     ("settings_belong_to_their_namespace", settings_belong_to_their_namespace),
+    ("threads_inside_see_only_their_network", threads_inside_see_only_their_network),
     ("refusals_are_one_line_with_the_name", refusals_are_one_line_with_the_name),
     ("the_wire_of_a_lab_through_rxo_answers_nobody", the_wire_of_a_lab_through_rxo_answers_nobody),
     ("kernel_gro_makes_fewer_deliveries", kernel_gro_makes_fewer_deliveries),
@@ -141,6 +142,19 @@ fn settings_belong_to_their_namespace() {
     assert_eq!(right.sysctl("net.ipv4.tcp_sack").unwrap(), "1");
     let error = left.set_sysctl("net.ipv4.no_such_thing", "1").unwrap_err().to_string();
     assert!(error.contains("net.ipv4.no_such_thing") && error.contains("\"left\""), "{error}");
+}
+
+fn threads_inside_see_only_their_network() {
+    let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
+    create_veth(&left.interface("v0"), &right.interface("w0")).unwrap();
+    let names = || {
+        let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        ["v0:", "w0:"].map(|name| table.contains(name))
+    };
+    let thread = left.spawn("looks", names).unwrap();
+    assert_eq!(thread.join().unwrap().unwrap(), [true, false]);
+    assert_eq!(right.run(names).unwrap(), [false, true]);
+    assert_eq!(names(), [false, false]);
 }
 
 fn refusals_are_one_line_with_the_name() {

@@ -16,6 +16,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_wrong_byte_is_found", a_wrong_byte_is_found),
     ("an_interface_limit_holds", an_interface_limit_holds),
     ("a_socket_limit_holds", a_socket_limit_holds),
+    ("small_buffers_arrive_whole", small_buffers_arrive_whole),
+    ("what_cannot_be_is_refused_by_name", what_cannot_be_is_refused_by_name),
     ("no_path_is_an_error_not_a_hang", no_path_is_an_error_not_a_hang),
     ("ping_pong_counts_round_trips", ping_pong_counts_round_trips),
 ];
@@ -104,6 +106,33 @@ fn a_socket_limit_holds() {
     let report = transfer(&lab, &config).unwrap();
     assert!(report.is_intact());
     assert!(report.duration > Duration::from_millis(150), "{:?}", report.duration);
+}
+
+fn small_buffers_arrive_whole() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let (send_buffer_bytes, receive_buffer_bytes) = (Some(16 * 1024), Some(8 * 1024));
+    let config = BulkConfig { send_buffer_bytes, receive_buffer_bytes, ..config(20, 200_000) };
+    assert!(transfer(&lab, &config).unwrap().is_intact());
+}
+
+fn what_cannot_be_is_refused_by_name() {
+    let lab = Lab::direct(KernelGro::Off).unwrap();
+    let good = config(1, 1000);
+    let none = || Some("no-such".to_owned());
+    let refusals = [
+        (BulkConfig { connections: 0, ..good.clone() }, "0 connections: choose 1 to 400"),
+        (BulkConfig { connections: 401, ..good.clone() }, "401 connections"),
+        (BulkConfig { threads_per_side: 0, ..good.clone() }, "0 threads per side"),
+        (BulkConfig { bytes_per_connection: None, ..good.clone() }, "bytes_per_connection"),
+        (BulkConfig { congestion_control: none(), ..good.clone() }, "congestion control no-such"),
+        (BulkConfig { sender_core: Some(1023), ..good.clone() }, "lab-send on core 1023"),
+        (BulkConfig { receiver_core: Some(5000), ..good.clone() }, "lab-receive on core 5000"),
+    ];
+    for (config, expected) in refusals {
+        let error = transfer(&lab, &config).unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+    }
+    assert!(transfer(&lab, &good).unwrap().is_intact());
 }
 
 fn no_path_is_an_error_not_a_hang() {

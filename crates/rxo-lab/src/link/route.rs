@@ -1,4 +1,4 @@
-//! The netlink messages for routes and neighbours. `link` sends them.
+//! The netlink messages for routes and neighbours. The interface sends them.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 
-use crate::link::Mac;
+use super::Mac;
 
 /// A route out of the interface with this index.
 pub(crate) fn route(

@@ -6,13 +6,13 @@ use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 
-use crate::error::{Context, LabError, Result};
-use crate::link::Interface;
+use super::Interface;
+use crate::error::{Context, LabError, Result, usage};
 
 /// Limits what the interface sends.
 pub(crate) fn limit_rate(interface: &Interface<'_>, bytes_per_s: u64) -> Result<()> {
     if bytes_per_s == 0 {
-        return Err(LabError::Usage("a rate limit must be above 0 bytes a second".into()));
+        return Err(usage("a rate limit must be above 0 bytes a second"));
     }
     let mut message = TcMessage::default();
     message.header.index = interface.index()?.cast_signed();

@@ -1,5 +1,10 @@
 //! Interfaces of a namespace: made, configured, asked and removed.
 
+mod inspect;
+mod offload;
+mod rate;
+mod route;
+
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -13,9 +18,9 @@ use netlink_packet_route::link::{
 
 use crate::error::{Context, Result};
 use crate::namespace::Namespace;
-use crate::offload::{self, Offload};
-use crate::qdisc;
-use crate::route;
+
+pub use inspect::InterfaceCounters;
+pub use offload::Offload;
 
 /// A MAC address.
 pub type Mac = [u8; 6];
@@ -26,21 +31,6 @@ pub type Mac = [u8; 6];
 pub struct Interface<'n> {
     namespace: &'n Namespace,
     name: String,
-}
-
-/// What an interface has carried since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    /// Frames (or what a TAP was given as one) that came in.
-    pub received_frames: u64,
-    /// Their bytes.
-    pub received_bytes: u64,
-    /// Frames that came in and were dropped.
-    pub receive_drops: u64,
-    /// Frames that went out.
-    pub sent_frames: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
 }
 
 /// Makes a veth pair: what goes into one interface comes out of the other. Both are down.
@@ -207,53 +197,7 @@ impl<'n> Interface<'n> {
     /// `Unsupported` when the kernel has no token buckets; senders can then be limited one by one
     /// (see `BulkConfig::limit_bytes_per_s`).
     pub fn limit_rate(&self, bytes_per_s: u64) -> Result<()> {
-        qdisc::limit_rate(self, bytes_per_s)
-    }
-
-    /// The system's number of the interface in its namespace.
-    ///
-    /// # Errors
-    /// When it does not exist.
-    pub fn index(&self) -> Result<u32> {
-        self.query(|link| Some(link.header.index))
-    }
-
-    /// Its MAC address; all zeros for what has none.
-    ///
-    /// # Errors
-    /// When it does not exist.
-    pub fn mac(&self) -> Result<Mac> {
-        self.query(|link| {
-            link.attributes.iter().find_map(|attribute| match attribute {
-                LinkAttribute::Address(bytes) => Mac::try_from(bytes.as_slice()).ok(),
-                _ => None,
-            })
-        })
-    }
-
-    /// What it has carried so far.
-    ///
-    /// # Errors
-    /// When it does not exist.
-    pub fn counters(&self) -> Result<InterfaceCounters> {
-        self.query(|link| {
-            link.attributes.iter().find_map(|attribute| match attribute {
-                LinkAttribute::Stats64(stats) => Some(InterfaceCounters {
-                    received_frames: stats.rx_packets,
-                    received_bytes: stats.rx_bytes,
-                    receive_drops: stats.rx_dropped,
-                    sent_frames: stats.tx_packets,
-                    sent_bytes: stats.tx_bytes,
-                }),
-                _ => None,
-            })
-        })
-    }
-
-    /// Whether there is such an interface now.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        self.index().is_ok()
+        rate::limit_rate(self, bytes_per_s)
     }
 
     pub(crate) fn change(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
@@ -284,22 +228,6 @@ impl<'n> Interface<'n> {
         message.header.change_mask = flags;
         self.change(RouteNetlinkMessage::SetLink(message), 0)
             .context(|| self.cannot("switch on or off"))
-    }
-
-    fn query<T>(&self, read: impl Fn(&LinkMessage) -> Option<T>) -> Result<T> {
-        let request = RouteNetlinkMessage::GetLink(named(&self.name));
-        let answers = self.namespace.netlink().ask(request);
-        answers
-            .and_then(|answers| {
-                answers
-                    .iter()
-                    .find_map(|answer| match answer {
-                        RouteNetlinkMessage::NewLink(link) => read(link),
-                        _ => None,
-                    })
-                    .ok_or_else(|| io::ErrorKind::NotFound.into())
-            })
-            .context(|| self.cannot("look at"))
     }
 }
 

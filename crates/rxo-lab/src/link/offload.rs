@@ -1,7 +1,7 @@
 //! What an interface does for the stack, switched on and off.
 
+use super::Interface;
 use crate::error::{Context, Result};
-use crate::link::Interface;
 use crate::sys;
 
 /// An offload of an interface.
