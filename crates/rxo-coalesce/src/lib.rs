@@ -45,9 +45,10 @@ mod config;
 mod counters;
 mod delivery;
 mod engine;
+mod expected;
 mod held;
 mod histogram;
-mod image;
+
 mod merge;
 mod policy;
 mod reason;

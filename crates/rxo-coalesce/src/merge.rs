@@ -6,7 +6,7 @@
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
-use rxo_wire::checksum::Sum;
+use rxo_wire::checksum::{Sum, update_word};
 
 use crate::held::Held;
 use crate::store::ChainFrames;
@@ -14,6 +14,9 @@ use crate::store::ChainFrames;
 /// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
 /// with all options. A candidate with more is not coalesced.
 pub const MAX_HEADER_BYTES: usize = 192;
+
+/// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
+const USUAL_BYTES: usize = 96;
 
 /// What stands in the TCP checksum field of a merged header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,11 +80,14 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     #[inline]
     pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         let header = usize::from(self.held.header_bytes);
-        let (Some(merged), Some(last)) = (to.get_mut(..header), self.last.bytes().get(..header))
-        else {
-            return 0;
-        };
-        merged.copy_from_slice(last);
+        let last = self.last.bytes();
+        match (to.first_chunk_mut::<USUAL_BYTES>(), last.first_chunk::<USUAL_BYTES>()) {
+            // Most headers are shorter than this; a copy of fixed length is a few instructions,
+            // and what it copies of the payload is not shown.
+            (Some(to), Some(last)) if header <= USUAL_BYTES => *to = *last,
+            _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
+        }
+        let Some(merged) = to.get_mut(..header) else { return 0 };
         self.write_ip(merged);
         self.write_tcp(merged);
         let checksum_at = usize::from(self.held.transport) + 16;
@@ -107,13 +113,14 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
         if self.held.version == IpVersion::V6 {
             return put(merged, network + 4, (packet - 40) as u16);
         }
-        let id = self.first.bytes().get(network + 4..).and_then(|rest| rest.first_chunk());
+        // The last header's checksum is right, so it is enough to say what changes in it.
+        let first = self.first.bytes();
+        let (id, last_id) = (half(first, network + 4), half(merged, network + 4));
+        let checksum = half(merged, network + 10);
+        let checksum = update_word(checksum, half(merged, network + 2), packet as u16);
         put(merged, network + 2, packet as u16);
-        put(merged, network + 4, id.map_or(0, |id| u16::from_be_bytes(*id)));
-        put(merged, network + 10, 0);
-        let ip = merged.get(network..).and_then(|rest| rest.first_chunk::<20>());
-        let checksum = ip.map_or(0, |ip| Sum::of(ip).checksum());
-        put(merged, network + 10, checksum);
+        put(merged, network + 4, id);
+        put(merged, network + 10, update_word(checksum, last_id, id));
     }
 
     /// The first segment's sequence number and the flags of all.
@@ -161,10 +168,14 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
 /// The IP packet's length as its header says it, in bytes.
 #[inline]
 pub(crate) fn packet_bytes(frame: &[u8], network: usize, version: IpVersion) -> usize {
-    let (at, more) = match version {
-        IpVersion::V4 => (network + 2, 0),
-        IpVersion::V6 => (network + 4, 40),
-    };
-    let said = frame.get(at..).and_then(|rest| rest.first_chunk());
-    more + said.map_or(0, |said| usize::from(u16::from_be_bytes(*said)))
+    match version {
+        IpVersion::V4 => usize::from(half(frame, network + 2)),
+        IpVersion::V6 => usize::from(half(frame, network + 4)) + 40,
+    }
+}
+
+#[inline]
+fn half(bytes: &[u8], at: usize) -> u16 {
+    let field = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    field.map_or(0, |field| u16::from_be_bytes(*field))
 }

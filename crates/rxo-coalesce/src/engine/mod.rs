@@ -15,10 +15,10 @@ use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
 use crate::held::Held;
-use crate::image::Mask;
+use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold};
+use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 #[derive(Debug)]
@@ -27,8 +27,10 @@ pub struct Engine<B> {
     hasher: FlowHasher,
     table: Table,
     store: Store<B>,
-    masks: [Mask; MASKS],
     counters: Counters,
+    /// Payloads up to this can take the short way: no policy limit can be in their way. 0 when
+    /// none can.
+    short_payload_bytes: u32,
     /// Polls ended since the last flush of all.
     polls: u32,
     /// Packets until the next flush of all.
@@ -36,9 +38,6 @@ pub struct Engine<B> {
     /// No held segment arrived before this; meaningful while something is held.
     oldest_arrival: Instant,
 }
-
-/// Header layouts in use at once whose masks are kept: versions, VLANs, options.
-const MASKS: usize = 8;
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Makes an engine. All memory is allocated here.
@@ -52,8 +51,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
             hasher: FlowHasher::new(config.seed),
             table: Table::new(policy.flows),
             store: Store::new(config.frame_slots(), usize::from(policy.flows), Held::blank()),
-            masks: [Mask::NONE; MASKS],
             counters: Counters::default(),
+            short_payload_bytes: short_payload_bytes(policy),
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,
@@ -212,6 +211,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
             LinkKind::RawIp => parse_ip(bytes),
         }
     }
+}
+
+fn short_payload_bytes(policy: &Policy) -> u32 {
+    if !policy.coalesce || policy.max_segments < 2 {
+        return 0;
+    }
+    policy.max_bytes.saturating_sub(MAX_HEADER_BYTES as u32).min(policy.buffer_bytes)
 }
 
 const fn packet_window(hold: Hold) -> u32 {

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::{Plain, TcpFlags, checksum, plain, plain_ip};
+use rxo_wire::{FlowKey, Plain, TcpFlags, checksum, plain, plain_ip};
 
 use super::apply::flow_key;
 use super::intake::Intake;
@@ -25,13 +25,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) {
         self.counters.frames += batch.len() as u64;
         let mut frames = Intake::new(batch);
-        while let Some(frame) = frames.next() {
+        while let Some(frame) = frames.peek() {
             if self.store.is_full() {
                 self.make_room(now, sink);
+                continue;
             }
+            let segment = self.short_way(frame);
+            let Some(slot) = frames.next().map(|frame| self.store.put(frame)) else { break };
             self.packets_left -= 1;
-            let slot = self.store.put(frame);
-            self.take_one(slot, &mut frames, now);
+            let place = match segment {
+                Some(segment) => self.take_plain(slot, &segment, &mut frames, now),
+                None => self.take_any(slot, now),
+            };
+            if let Some(place) = place {
+                self.run(place, &mut frames, now);
+            }
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
                 self.flush_all(FlushReason::PacketLimit, now);
@@ -51,32 +59,20 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Takes the frame in `slot`, and those of `frames` that continue it.
+    /// Reads a frame that needs none of the rules that only the full way knows.
     #[inline(always)]
-    fn take_one(&mut self, slot: u32, frames: &mut Intake<'_, B>, now: Instant) {
-        let frame = self.store.frame(slot);
-        let segment = match self.config.link {
+    fn short_way(&self, frame: &Frame<B>) -> Option<Short> {
+        let plain = match self.config.link {
             LinkKind::Ethernet => plain(frame.bytes()),
             LinkKind::RawIp => plain_ip(frame.bytes()),
-        };
-        let place = match segment {
-            Some(segment) if self.may_shorten(&segment, frame) => {
-                self.take_plain(slot, &segment, frames, now)
-            }
-            _ => self.take_any(slot, now),
-        };
-        if let Some(place) = place {
-            self.run(place, frames, now);
-        }
-    }
-
-    /// Whether a plain segment needs none of the rules that only the full way knows.
-    #[inline(always)]
-    fn may_shorten(&self, segment: &Plain, frame: &Frame<B>) -> bool {
-        let policy = &self.config.policy;
-        let fits = segment.payload_bytes <= policy.buffer_bytes
-            && segment.payload_bytes + segment.payload - segment.network <= policy.max_bytes;
-        policy.coalesce && frame.gso.is_none() && fits && policy.max_segments > 1
+        }?;
+        let is_short = plain.payload_bytes <= self.short_payload_bytes && frame.gso.is_none();
+        is_short.then(|| Short {
+            key: flow_key(plain.key, frame),
+            arrived_at: frame.arrived_at,
+            is_trusted: self.is_trusted(frame),
+            plain,
+        })
     }
 
     /// Takes a plain segment. Returns where it is held, when frames may continue it.
@@ -84,25 +80,23 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn take_plain(
         &mut self,
         slot: u32,
-        segment: &Plain,
+        segment: &Short,
         frames: &mut Intake<'_, B>,
         now: Instant,
     ) -> Option<u16> {
-        let frame = self.store.frame(slot);
-        let (arrived_at, is_trusted) = (frame.arrived_at, self.is_trusted(frame));
-        let key = flow_key(segment.key, frame);
-        if segment.payload_bytes == 0 {
+        let Short { key, plain, .. } = segment;
+        if plain.payload_bytes == 0 {
             if !self.table.is_empty() {
-                self.flush_flow(&key, now);
+                self.flush_flow(key, now);
             }
             self.deliver_untouched(slot, BypassReason::PureAck);
             return None;
         }
-        let hash = self.hasher.hash(&key);
-        match self.table.find(&self.store.held, &key, hash) {
+        let hash = self.hasher.hash(key);
+        match self.table.find(&self.store.held, key, hash) {
             Some(place) if self.run_from(place, Some(slot), frames, now) => None,
-            None if is_trusted || self.is_intact(slot, segment) => {
-                let held = Held::start(segment, key, TcpFlags::ACK, arrived_at, slot);
+            None if segment.is_trusted || self.is_intact(slot, plain) => {
+                let held = Held::start(plain, *key, TcpFlags::ACK, segment.arrived_at, slot);
                 Some(self.start(held, hash, now))
             }
             _ => self.take_any(slot, now),
@@ -118,6 +112,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let pseudo_header = checksum::pseudo_header(&segment.key, PROTOCOL_TCP, segment_bytes);
         bytes.is_some_and(|bytes| (self.config.summer.sum(bytes) + pseudo_header).is_valid())
     }
+}
+
+/// A frame for the short way, read.
+struct Short {
+    /// Its flow, the device's VLAN tag included.
+    key: FlowKey,
+    arrived_at: Instant,
+    is_trusted: bool,
+    plain: Plain,
 }
 
 const PROTOCOL_TCP: u8 = 6;
