@@ -6,6 +6,7 @@
 mod flow;
 mod generate;
 mod setup;
+mod show;
 mod strategy;
 
 use rxo_frame::{Duration, Frame};
@@ -14,7 +15,7 @@ pub use setup::{Form, Setup};
 pub use strategy::{scripts, scripts_for};
 
 /// Frames and the events between them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Script {
     /// How the engine is set up.
     pub setup: Setup,

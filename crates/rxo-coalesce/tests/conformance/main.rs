@@ -1,0 +1,88 @@
+//! Behaviour that other projects' suites check, as named tests.
+//!
+//! Every case runs with all three forms of checksum, and besides what arrives its content is
+//! compared byte for byte: merged headers, checksums, segmentation fields, records.
+
+mod coalescing;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod headers;
+mod limits;
+mod mistakes;
+mod offload;
+
+use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};
+use rxo_testkit::script::{Form, Script, Setup, Step};
+use rxo_testkit::{Packet, naive, seg};
+
+const FORMS: [Form; 3] = [Form::PseudoHeader, Form::Complete, Form::Verified];
+
+/// Runs `packets` in one poll under `policy`, checks every promise, and gives what it showed and
+/// the payload lengths of the deliveries.
+fn deliver_under(policy: &'static str, packets: &[Packet]) -> (Observed, Vec<usize>) {
+    let frames: Vec<_> = packets.iter().map(Packet::frame).collect();
+    let script = Script::one_poll(Setup::new(policy), frames);
+    let observed = run_all_forms(script.clone());
+    let lengths = payload_lengths(&script, &observed);
+    (observed, lengths)
+}
+
+/// Runs a script with every form of checksum and checks every promise; the deliveries are the
+/// same in all.
+fn run_all_forms(mut script: Script) -> Observed {
+    let runs = FORMS.map(|form| {
+        script.setup.form = form;
+        let observed = harness::run(&script);
+        check_promises(&script, &observed);
+        matches_the_oracle(&script, &observed);
+        observed
+    });
+    let orders: Vec<_> = runs.iter().map(Observed::frame_order).collect();
+    assert!(orders.windows(2).all(|pair| pair[0] == pair[1]));
+    let [first, ..] = runs;
+    first
+}
+
+fn payload_lengths(script: &Script, observed: &Observed) -> Vec<usize> {
+    let payload = |index: &usize| match naive::read(script.frame(*index), script.setup.link) {
+        naive::Reading::Segment(segment) => segment.payload.len(),
+        _ => script.frame(*index).bytes.len(),
+    };
+    observed.deliveries().map(|shown| shown.frames.iter().map(payload).sum()).collect()
+}
+
+/// Which frames each delivery holds.
+fn groups(observed: &Observed) -> Vec<Vec<usize>> {
+    observed.deliveries().map(|shown| shown.frames.clone()).collect()
+}
+
+/// `packets` must arrive as these payload lengths under `linux-gro`.
+fn arrives(packets: &[Packet], lengths: &[usize]) {
+    let (_, arrived) = deliver_under("linux-gro", packets);
+    assert_eq!(arrived, lengths);
+}
+
+/// The same for IPv4 and IPv6: `packets` makes them from a first segment.
+fn arrives_v4_and_v6(packets: impl Fn(Packet) -> Vec<Packet>, lengths: &[usize]) {
+    arrives(&packets(seg()), lengths);
+    arrives(&packets(seg().v6()), lengths);
+}
+
+/// The segment that follows after `bytes` more bytes.
+fn at(base: &Packet, bytes: u32) -> Packet {
+    base.clone().seq(100 + bytes)
+}
+
+/// A script of several polls, each of these packets.
+fn polls(policy: &'static str, polls: &[Vec<Packet>]) -> Script {
+    let frames: Vec<_> = polls.iter().flatten().map(Packet::frame).collect();
+    let mut script = Script::one_poll(Setup::new(policy), frames);
+    script.steps.clear();
+    let mut number = 0;
+    for poll in polls {
+        script.steps.extend((number..number + poll.len()).map(Step::Frame));
+        script.steps.push(Step::Poll);
+        number += poll.len();
+    }
+    script
+}

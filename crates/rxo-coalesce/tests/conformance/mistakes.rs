@@ -1,0 +1,206 @@
+//! Mistakes that others made, each of which is a test here.
+
+use rxo_testkit::promise::Record;
+use rxo_testkit::script::Setup;
+use rxo_testkit::{Packet, seg};
+
+use crate::{deliver_under, groups, payload_lengths, polls, run_all_forms};
+
+/// Runs `packets` under every policy and shows which frames each delivery holds.
+fn under_every_policy(packets: &[Packet], check: impl Fn(&str, Vec<Vec<usize>>)) {
+    for policy in Setup::policies() {
+        let (observed, _) = deliver_under(policy, packets);
+        check(policy, groups(&observed));
+    }
+}
+
+fn never_merged(packets: &[Packet]) {
+    let alone: Vec<_> = (0..packets.len()).map(|index| vec![index]).collect();
+    under_every_policy(packets, |policy, groups| assert_eq!(groups, alone, "{policy}"));
+}
+
+#[test]
+fn zero_window_is_never_hidden() {
+    let packets: Vec<_> = [(100, 4096), (200, 9999), (300, 0)]
+        .map(|(seq, window)| seg().seq(seq).window(window))
+        .to_vec();
+    let (_, lengths) = deliver_under("linux-gro", &packets);
+    assert_eq!(lengths, [100, 100, 100]);
+    let (observed, _) = deliver_under("remember", &packets);
+    let merged = observed.deliveries().next().and_then(|shown| shown.merged.clone()).unwrap();
+    assert_eq!(merged.bytes[48..50], [0, 0], "the merged header says the last window");
+    let windows: Vec<_> = merged.records.iter().map(|Record { window, .. }| *window).collect();
+    assert_eq!(windows, [4096, 9999, 0], "and each one is kept");
+}
+
+#[test]
+fn a_window_update_is_never_folded_into_nothing() {
+    let packets = [
+        seg().window(0),
+        seg().seq(200).pure_ack().window(0),
+        seg().seq(200).pure_ack().window(4096),
+    ];
+    never_merged(&packets);
+}
+
+#[test]
+fn two_ids_apart_are_never_merged() {
+    never_merged(&[seg().df(false).id(7), seg().seq(200).df(false).id(60_000)]);
+    never_merged(&[seg().id(7), seg().seq(200).id(60_000)]);
+    never_merged(&[seg().id(7), seg().seq(200).id(6)]);
+    never_merged(&[seg().id(7), seg().seq(200).id(9)]);
+}
+
+#[test]
+fn an_ecn_mark_is_never_lost() {
+    for base in [seg(), seg().v6()] {
+        never_merged(&[base.clone().tos(2), base.clone().tos(3).seq(200)]);
+        never_merged(&[base.clone().tos(3), base.clone().tos(2).seq(200)]);
+        never_merged(&[base.clone(), base.clone().ece().seq(200)]);
+        never_merged(&[base.clone().cwr(), base.cwr().seq(200)]);
+    }
+}
+
+#[test]
+fn the_ttl_is_never_ignored() {
+    never_merged(&[seg(), seg().seq(200).ttl(7)]);
+    never_merged(&[seg().v6(), seg().v6().seq(200).ttl(7)]);
+}
+
+#[test]
+fn data_is_never_delivered_before_what_came_first() {
+    let odd = [
+        seg().seq(300).pure_ack(),
+        seg().seq(300).pure_ack().padded(),
+        seg().seq(300).rst().len(0),
+        seg().seq(300).fin().len(0),
+        seg().seq(300).syn().len(0),
+        seg().seq(300).bad_checksum(),
+        seg().seq(300).bad_ip_checksum(),
+        seg().seq(300).fragment(0, true),
+        seg().seq(300).fragment(9, false),
+        seg().seq(300).ip_options(&[1]),
+        seg().seq(300).cut(90),
+    ];
+    for packet in odd {
+        let packets = [seg(), seg().seq(200), packet.clone(), seg().seq(400), seg().seq(500)];
+        under_every_policy(&packets, |policy, groups| {
+            let order: Vec<_> = groups.concat();
+            assert_eq!(order, [0, 1, 2, 3, 4], "{policy}: {packet:?}");
+            assert!(groups.contains(&vec![2]), "{policy} merged {packet:?}");
+        });
+    }
+}
+
+#[test]
+fn a_c_b_is_never_delivered_as_a_bc() {
+    let packets = [seg(), seg().seq(300), seg().seq(200)];
+    under_every_policy(&packets, |policy, groups| {
+        assert_eq!(groups, [vec![0], vec![1], vec![2]], "{policy}");
+    });
+}
+
+#[test]
+fn of_data_and_three_duplicate_acks_everything_is_delivered() {
+    let ack = seg().seq(300).pure_ack();
+    let packets = [seg(), seg().seq(200), ack.clone(), ack.clone(), ack];
+    under_every_policy(&packets, |policy, groups| {
+        assert_eq!(groups.concat(), [0, 1, 2, 3, 4], "{policy}");
+        assert_eq!(groups[groups.len() - 3..], [vec![2], vec![3], vec![4]], "{policy}");
+    });
+}
+
+#[test]
+fn a_flush_releases_everything() {
+    let packets: Vec<_> = (0..40).map(|flow| seg().flow(flow)).collect();
+    for policy in Setup::policies() {
+        let (observed, _) = deliver_under(policy, &packets);
+        assert_eq!(observed.frame_order().len(), 40, "{policy}");
+    }
+}
+
+#[test]
+fn reordering_never_corrupts_payload() {
+    // Payload says its own place, and every delivery is compared with it byte for byte.
+    let places = [0, 2, 1, 3, 5, 4, 4, 6, 8, 7, 9];
+    let packets: Vec<_> = places.map(|place| seg().seq(100 + place * 100)).to_vec();
+    under_every_policy(&packets, |policy, groups| {
+        assert_eq!(groups.concat().len(), places.len(), "{policy}");
+    });
+}
+
+#[test]
+fn padding_is_never_counted_as_data() {
+    for policy in Setup::policies() {
+        let packets = [seg().len(3).padded_with(0xaa), seg().seq(103).len(3).padded_with(0xbb)];
+        let (_, lengths) = deliver_under(policy, &packets);
+        assert_eq!(lengths.iter().sum::<usize>(), 6, "{policy}");
+    }
+    let (_, lengths) = deliver_under("linux-gro", &[seg().pure_ack().padded(), seg()]);
+    assert_eq!(lengths, [0, 100]);
+}
+
+#[test]
+fn fragments_are_never_coalesced_and_never_dropped() {
+    for base in [seg().df(false), seg().v6()] {
+        let packets = [
+            base.clone(),
+            base.clone().seq(200).fragment(0, true),
+            base.clone().seq(300).fragment(12, true),
+            base.clone().seq(400).fragment(24, false),
+            base.seq(200),
+        ];
+        never_merged(&packets);
+    }
+}
+
+#[test]
+fn a_fragment_lets_other_hosts_be() {
+    let packets =
+        [seg(), seg().flow(40), seg().seq(200).fragment(0, true), seg().flow(40).seq(200)];
+    let (observed, _) = deliver_under("linux-gro", &packets);
+    assert_eq!(groups(&observed), [vec![0], vec![2], vec![1, 3]]);
+}
+
+#[test]
+fn a_burst_of_45_segments_is_one_packet() {
+    let burst: Vec<_> = (0..45)
+        .map(|number| seg().seq(100 + number * 1448).len(1448).id(number as u16).ts(1, 2))
+        .collect();
+    for policy in ["linux-gro", "remember"] {
+        let (_, lengths) = deliver_under(policy, &burst);
+        assert_eq!(lengths, [45 * 1448], "{policy}");
+    }
+}
+
+#[test]
+fn pure_acks_are_never_condensed() {
+    let acks: Vec<_> = (0..20).map(|number| seg().pure_ack().ack(100 + number * 2896)).collect();
+    never_merged(&acks);
+}
+
+#[test]
+fn a_duplicate_is_delivered_as_it_came() {
+    let packets = [seg(), seg(), seg().seq(200)];
+    under_every_policy(&packets, |policy, groups| {
+        assert_eq!(groups.concat(), [0, 1, 2], "{policy}");
+        assert_eq!(groups[0], [0], "{policy}");
+    });
+}
+
+#[test]
+fn sack_travels_alone_and_in_order() {
+    let packets = [seg(), seg().seq(200).pure_ack().sack(&[(5, 9)]), seg().seq(200)];
+    never_merged(&packets);
+}
+
+#[test]
+fn delayed_aggregation_joins_two_polls_and_holds_no_longer() {
+    let segment = |number: u32| seg().seq(100 + number * 100);
+    let script = polls(
+        "xen-delayed",
+        &[vec![segment(0)], vec![segment(1)], vec![segment(2)], vec![], vec![segment(3)]],
+    );
+    let observed = run_all_forms(script.clone());
+    assert_eq!(payload_lengths(&script, &observed), [200, 100, 100]);
+}

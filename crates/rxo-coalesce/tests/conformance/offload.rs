@@ -1,0 +1,78 @@
+//! What a sink is told: partial checksums, segmentation, packets that came aggregated.
+
+use rxo_frame::{ChecksumStatus, GsoKind};
+use rxo_testkit::promise::Merged;
+use rxo_testkit::{Packet, seg};
+
+use crate::{deliver_under, groups};
+
+fn merged(packets: &[Packet]) -> Merged {
+    let (observed, _) = deliver_under("linux-gro", packets);
+    let shown = observed.deliveries().next().expect("a delivery");
+    assert_eq!(shown.frames.len(), packets.len(), "all in one");
+    shown.merged.clone().expect("an aggregate")
+}
+
+#[test]
+fn a_tap_is_told_needs_csum_with_the_right_places_and_a_gso_size() {
+    for (base, start, kind) in [
+        (seg(), 34, GsoKind::TcpV4),
+        (seg().v6(), 54, GsoKind::TcpV6),
+        (seg().vlan(3), 38, GsoKind::TcpV4),
+        (seg().v6().extension(60, &[1, 4, 0, 0, 0, 0]), 62, GsoKind::TcpV6),
+    ] {
+        let said = merged(&[base.clone(), base.seq(200).len(7)]);
+        assert_eq!(said.status, ChecksumStatus::Partial { start, offset: 16 });
+        let gso = said.gso.unwrap();
+        assert_eq!((gso.size.get(), gso.kind, gso.ecn), (100, kind, false));
+    }
+}
+
+#[test]
+fn partial_checksums_are_merged_unread() {
+    for base in [seg().partial(), seg().v6().partial()] {
+        let said = merged(&[base.clone(), base.seq(200)]);
+        assert!(said.status.is_partial());
+    }
+}
+
+#[test]
+fn a_partial_and_a_complete_checksum_stay_apart() {
+    let (observed, _) = deliver_under("linux-gro", &[seg().partial(), seg().seq(200)]);
+    assert_eq!(groups(&observed), [vec![0], vec![1]]);
+    let (observed, _) = deliver_under("linux-gro", &[seg(), seg().seq(200).partial()]);
+    assert_eq!(groups(&observed), [vec![0], vec![1]]);
+}
+
+#[test]
+fn a_packet_that_came_aggregated_passes_in_order() {
+    let large = seg().seq(200).len(4344).already_aggregated(1448);
+    let packets = [seg(), large, seg().seq(4544)];
+    let (observed, _) = deliver_under("linux-gro", &packets);
+    assert_eq!(groups(&observed), [vec![0], vec![1], vec![2]]);
+}
+
+#[test]
+fn a_device_that_verified_is_believed() {
+    let wrong = seg().bad_checksum();
+    let packets = [wrong.clone().verified(), wrong.clone().verified().seq(200)];
+    let (observed, _) = deliver_under("linux-gro", &packets);
+    assert_eq!(groups(&observed), [vec![0, 1]]);
+    let (observed, _) = deliver_under("linux-gro", &[wrong.clone(), wrong.seq(200)]);
+    assert_eq!(groups(&observed), [vec![0], vec![1]]);
+}
+
+#[test]
+fn a_bad_checksum_leaves_without_an_offload_header() {
+    use rxo_coalesce::{Config, Engine, Policy};
+    use rxo_frame::{Gather, Instant, Offload};
+    let mut engine = Engine::new(Config::new(Policy::linux_gro())).unwrap();
+    // A good pair first: whatever it left behind must not stick to what follows.
+    let packets = [seg(), seg().seq(200), seg().seq(300).bad_checksum()];
+    let mut batch: Vec<_> = packets.iter().map(Packet::frame).collect();
+    let mut last = None;
+    engine.poll(&mut batch, Instant::ZERO, |deliveries| {
+        last = deliveries.iter().last().map(Gather::offload);
+    });
+    assert_eq!(last, Some(Offload::default()));
+}

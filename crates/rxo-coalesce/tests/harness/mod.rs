@@ -1,0 +1,173 @@
+//! Runs a script on the engine and notes what it shows.
+//!
+//! The only place where the tests' kit meets the engine's types; the fuzz targets use it too.
+
+mod settings;
+
+use rxo_coalesce::{
+    Aggregate, ChecksumForm, Deliveries, Delivery, Engine, IdPattern, MAX_HEADER_BYTES,
+};
+use rxo_frame::{Frame, Gather, Instant};
+use rxo_testkit::promise::{Merged, Observed, Record, Shown};
+use rxo_testkit::script::{Script, Step};
+use settings::config;
+
+/// A buffer that knows which frame of the script it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbered {
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl AsRef<[u8]> for Numbered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Runs `script` and a last flush.
+pub(crate) fn run(script: &Script) -> Observed {
+    let mut run = Run {
+        script,
+        engine: Engine::new(config(&script.setup)).expect("numbers in range"),
+        batch: Vec::new(),
+        now: Instant::ZERO,
+    };
+    let mut steps: Vec<_> = script.steps.iter().map(|step| run.step(step)).collect();
+    steps.push(run.step(&Step::Flush));
+    assert!(run.engine.is_idle(), "after a flush something is held");
+    let counters = run.engine.counters();
+    let delivered = counters.bypassed_total() + counters.singles + counters.aggregated_segments;
+    assert_eq!(delivered, script.frame_count() as u64, "every frame is counted once");
+    assert_eq!(counters.frames, delivered);
+    let observed = Observed { steps };
+    assert_eq!(counters.deliveries, observed.deliveries().count() as u64);
+    observed
+}
+
+struct Run<'a> {
+    script: &'a Script,
+    engine: Engine<Numbered>,
+    batch: Vec<Frame<Numbered>>,
+    now: Instant,
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Step) -> Vec<Shown> {
+        let (script, now) = (self.script, self.now);
+        let mut out = Vec::new();
+        let mut sink =
+            |deliveries: Deliveries<'_, Numbered>| note(script, deliveries, now, &mut out);
+        match step {
+            Step::Frame(number) => self.batch.push(numbered(script.frame(*number), *number)),
+            Step::Push => self.engine.push(&mut self.batch, now, sink),
+            Step::EndOfPoll => self.engine.end_of_poll(now, sink),
+            Step::Poll => self.engine.poll(&mut self.batch, now, sink),
+            Step::Flush => {
+                self.engine.push(&mut self.batch, now, &mut sink);
+                self.engine.flush(now, sink);
+            }
+            Step::Advance(time) => return self.advance(now + *time),
+        }
+        out
+    }
+
+    /// Lets time pass as a caller must: at each deadline the engine is told.
+    fn advance(&mut self, until: Instant) -> Vec<Shown> {
+        let mut out = Vec::new();
+        let script = self.script;
+        while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
+            let now = self.now;
+            self.engine.on_timeout(now, |deliveries| note(script, deliveries, now, &mut out));
+            let next = self.engine.poll_at();
+            assert!(next.is_none_or(|next| next > now), "{next:?} is still due at {now:?}");
+        }
+        self.now = until;
+        out
+    }
+}
+
+fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
+    Frame {
+        bytes: Numbered { number, bytes: frame.bytes.clone() },
+        arrived_at: frame.arrived_at,
+        checksum: frame.checksum,
+        gso: frame.gso,
+        vlan: frame.vlan,
+    }
+}
+
+/// Notes what `deliveries` show, then takes the frames and compares them with the script's.
+fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out: &mut Vec<Shown>) {
+    let before = out.len();
+    assert_eq!(deliveries.len(), deliveries.iter().count());
+    out.extend(deliveries.iter().map(|delivery| shown(delivery, now)));
+    let shown: Vec<usize> = out[before..].iter().flat_map(|shown| shown.frames.clone()).collect();
+    let mut taken = Vec::new();
+    for frame in deliveries.into_frames() {
+        let number = frame.bytes.number;
+        assert_eq!(frame, numbered(script.frame(number), number), "frame {number} was changed");
+        taken.push(number);
+    }
+    assert_eq!(taken, shown, "frames taken (left) are not the frames shown (right)");
+}
+
+fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {
+    let frames: Vec<usize> = delivery.frames().map(|frame| frame.bytes.number).collect();
+    assert_eq!(delivery.frame_count(), frames.len());
+    let merged = match delivery {
+        Delivery::Frame(_) => None,
+        Delivery::Aggregate(aggregate) => Some(merged(delivery, &aggregate)),
+    };
+    Shown { frames, merged, at }
+}
+
+fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>) -> Merged {
+    let mut bytes = Vec::new();
+    delivery.for_each_slice(|slice| bytes.extend_from_slice(slice));
+    let offload = delivery.offload();
+    assert_eq!(usize::from(offload.header_bytes), aggregate.header().len());
+    assert_eq!(
+        aggregate.payloads().map(<[u8]>::len).sum::<usize>() as u32,
+        aggregate.payload_bytes()
+    );
+    let header = |form| {
+        let mut buffer = [0; MAX_HEADER_BYTES];
+        let length = aggregate.write_header(form, &mut buffer);
+        buffer[..length].to_vec()
+    };
+    Merged {
+        bytes,
+        header_bytes: aggregate.header().len(),
+        segment_count: aggregate.segment_count(),
+        payload_bytes: aggregate.payload_bytes() as usize,
+        byte_len: delivery.byte_len(),
+        status: offload.checksum,
+        gso: offload.gso,
+        vlan: delivery.vlan(),
+        fixed_id: match aggregate.id_pattern() {
+            IdPattern::Undecided => None,
+            IdPattern::Fixed => Some(true),
+            IdPattern::Incrementing => Some(false),
+        },
+        records: aggregate.segments().map(record).collect(),
+        headers: [
+            header(ChecksumForm::PseudoHeader),
+            header(ChecksumForm::Complete),
+            header(ChecksumForm::Verified),
+        ],
+        arrivals: (aggregate.first_arrival(), aggregate.last_arrival()),
+    }
+}
+
+fn record(segment: rxo_coalesce::SegmentRecord) -> Record {
+    Record {
+        seq: segment.seq.0,
+        ack: segment.ack.0,
+        window: segment.window,
+        timestamp: segment.timestamp.map(|timestamp| (timestamp.value, timestamp.echo)),
+        payload_bytes: segment.payload_bytes as usize,
+        arrived_at: segment.arrived_at,
+    }
+}

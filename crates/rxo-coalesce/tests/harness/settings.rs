@@ -1,0 +1,39 @@
+//! A script's set-up in the engine's types.
+
+use rxo_coalesce::{ChecksumForm, Config, Hold, Policy};
+use rxo_testkit::oracle::HoldRule;
+use rxo_testkit::script::{Form, Setup};
+
+/// The engine's settings that `setup` describes.
+pub(crate) fn config(setup: &Setup) -> Config {
+    let mut policy = Policy::by_name(setup.policy).expect("a policy of the design");
+    policy.max_segments = setup.max_segments.unwrap_or(policy.max_segments);
+    policy.max_bytes = setup.max_bytes.unwrap_or(policy.max_bytes);
+    policy.flows = setup.flows.unwrap_or(policy.flows);
+    policy.hold = setup.hold.map_or(policy.hold, hold);
+    policy.max_hold = setup.max_hold;
+    let mut config = Config::new(policy);
+    config.link = setup.link;
+    config.trust_checksums = setup.trusts_checksums;
+    config.form = form(setup.form);
+    config.batch_frames = setup.batch_frames;
+    config.seed = setup.seed;
+    config
+}
+
+fn hold(rule: HoldRule) -> Hold {
+    match rule {
+        HoldRule::EndOfPoll => Hold::EndOfPoll,
+        HoldRule::Polls(polls) => Hold::EveryNthPoll(polls),
+        HoldRule::Packets(packets) => Hold::EveryNPackets(packets),
+        HoldRule::Time(time) => Hold::Within(time),
+    }
+}
+
+fn form(form: Form) -> ChecksumForm {
+    match form {
+        Form::PseudoHeader => ChecksumForm::PseudoHeader,
+        Form::Complete => ChecksumForm::Complete,
+        Form::Verified => ChecksumForm::Verified,
+    }
+}

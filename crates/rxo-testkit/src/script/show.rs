@@ -1,0 +1,54 @@
+//! A script as a person wants to read it when a test failed: a line per event.
+
+use std::fmt;
+
+use super::{Script, Step};
+use crate::naive::{Reading, Segment, read};
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:?}", self.setup)?;
+        for (number, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Frame(index) => self.show_frame(f, *index)?,
+                other => writeln!(f, "{other:?} (step {number})")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    fn show_frame(&self, f: &mut fmt::Formatter<'_>, index: usize) -> fmt::Result {
+        let frame = &self.all_frames[index];
+        write!(f, "{index}: {} bytes, {:?}", frame.bytes.len(), frame.checksum)?;
+        if let Some(tag) = frame.vlan {
+            write!(f, ", tag taken out {:#06x}", tag.tci)?;
+        }
+        if frame.gso.is_some() {
+            write!(f, ", already aggregated")?;
+        }
+        match read(frame, self.setup.link) {
+            Reading::Segment(segment) => writeln!(f, ", {}", Line(&segment)),
+            other => writeln!(f, ", {other:?}"),
+        }
+    }
+}
+
+/// A segment in one line.
+struct Line<'a>(&'a Segment);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segment = self.0;
+        let end = segment.seq.wrapping_add(segment.payload.len() as u32);
+        write!(f, "v{} ", if segment.v6 { 6 } else { 4 })?;
+        write!(f, "{:?} {:?} {:?} ", segment.ends.vlans, segment.ports, segment.ends.addresses)?;
+        write!(f, "{}..{end} ack {} window {}", segment.seq, segment.ack, segment.window)?;
+        write!(f, " flags {:#05x} id {} ", segment.flags, segment.id)?;
+        write!(f, "df {} tos {:#x}", segment.dont_fragment, segment.traffic_class)?;
+        write!(f, " ttl {} options {:?}", segment.hop_limit, segment.options)?;
+        write!(f, " between {:?}", segment.between)?;
+        write!(f, " checksums {} {}", segment.ip_checksum_ok, segment.checksum_ok)
+    }
+}
