@@ -102,6 +102,14 @@ impl<F: AsFd> Writer for Uring<F> {
     }
 }
 
+impl<F> Drop for Uring<F> {
+    fn drop(&mut self) {
+        // The kernel takes a ring down in its own time. The file must not wait for that: an
+        // interface would outlive its last user, and its name stay taken.
+        let _ring_gone_anyway = self.ring.submitter().unregister_files();
+    }
+}
+
 impl<F> std::fmt::Debug for Uring<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Uring").finish_non_exhaustive()

@@ -1,0 +1,36 @@
+//! Live tests: real interfaces of private networks. As root, or in a user namespace that this
+//! process makes for itself before it has a second thread. Where that cannot be had they fail:
+//! a machine on which they cannot run proves nothing.
+#![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
+
+mod forward;
+mod network;
+mod packet_sink;
+mod packet_source;
+mod packets;
+mod tap;
+mod tap_order;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// A test: it panics when it fails.
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+        eprintln!("live tests cannot run: {error}");
+        return ExitCode::FAILURE;
+    }
+    let groups =
+        [packet_source::TESTS, packet_sink::TESTS, tap::TESTS, tap_order::TESTS, forward::TESTS];
+    let trials = groups.into_iter().flatten().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

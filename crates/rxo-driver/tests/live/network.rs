@@ -1,0 +1,89 @@
+//! Two hosts on a wire, and how to collect what arrives.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rxo_device::FrameSource;
+use rxo_driver::{clock, wait};
+use rxo_frame::Frame;
+use rxo_lab::{Namespace, create_veth};
+
+/// How long a test waits for what must come.
+const LONG: Duration = Duration::from_secs(5);
+
+/// How long nothing must come for a test to believe that nothing does.
+const QUIET: Duration = Duration::from_millis(50);
+
+pub(crate) const NEAR: &str = "near0";
+pub(crate) const FAR: &str = "far0";
+pub(crate) const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+pub(crate) const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
+
+/// Two networks joined by a veth, `near0` in one and `far0` in the other, both up and silent.
+pub(crate) struct Pair {
+    pub(crate) near: Namespace,
+    pub(crate) far: Namespace,
+}
+
+impl Pair {
+    /// Without addresses: nothing is sent that the test does not send.
+    pub(crate) fn silent() -> Self {
+        let (near, far) = (quiet_namespace("near"), quiet_namespace("far"));
+        create_veth(&near.interface(NEAR), &far.interface(FAR)).unwrap();
+        near.interface(NEAR).up().unwrap();
+        far.interface(FAR).up().unwrap();
+        Self { near, far }
+    }
+
+    /// With addresses at both ends.
+    pub(crate) fn addressed() -> Self {
+        let pair = Self::silent();
+        pair.near.interface(NEAR).add_address(IpAddr::V4(NEAR_ADDRESS), 24).unwrap();
+        pair.far.interface(FAR).add_address(IpAddr::V4(FAR_ADDRESS), 24).unwrap();
+        pair
+    }
+}
+
+/// A namespace whose interfaces say nothing by themselves.
+pub(crate) fn quiet_namespace(label: &str) -> Namespace {
+    let namespace = Namespace::new(label).unwrap();
+    if namespace.has_ipv6() {
+        namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+    }
+    namespace
+}
+
+/// Receives until `enough` says so, and fails when that takes too long.
+pub(crate) fn receive_until<S: FrameSource + AsFd>(
+    source: &mut S,
+    mut enough: impl FnMut(&[Frame<S::Buffer>]) -> bool,
+) -> Vec<Frame<S::Buffer>> {
+    let mut frames = Vec::new();
+    let ends_at = clock::now() + LONG;
+    while !enough(&frames) {
+        let left = ends_at.since(clock::now());
+        assert!(!left.is_zero(), "waited too long; there are {} frames", frames.len());
+        if source.receive(&mut frames, 64).unwrap() == 0 {
+            wait::wait_readable(&[source.as_fd()], Some(left)).unwrap();
+        }
+    }
+    frames
+}
+
+/// Receives exactly `count` frames.
+pub(crate) fn receive<S: FrameSource + AsFd>(
+    source: &mut S,
+    count: usize,
+) -> Vec<Frame<S::Buffer>> {
+    let frames = receive_until(source, |frames| frames.len() >= count);
+    assert_eq!(frames.len(), count);
+    frames
+}
+
+/// Makes sure that nothing arrives.
+pub(crate) fn assert_quiet<S: FrameSource + AsFd>(source: &mut S) {
+    let mut frames = Vec::new();
+    wait::wait_readable(&[source.as_fd()], Some(QUIET)).unwrap();
+    assert_eq!(source.receive(&mut frames, 64).unwrap(), 0);
+}

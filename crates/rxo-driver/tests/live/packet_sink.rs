@@ -1,0 +1,135 @@
+//! What a packet socket sends.
+
+use std::num::NonZeroU16;
+
+use rxo_device::{DeviceError, FrameSink};
+use rxo_driver::{PacketOptions, PacketSink, PacketSource};
+use rxo_frame::{Offload, VlanTag};
+use rxo_lab::Offload as Feature;
+
+use crate::Test;
+use crate::network::{FAR, NEAR, Pair, receive};
+use crate::packets::{
+    Pieces, TCP_PARTIAL, folded_sum, number_of, numbered, plain, tcp_gso, tcp_header,
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_batch_larger_than_a_chunk_goes_out_in_order", large_batch),
+    ("partial_checksums_are_completed_where_the_interface_does_not", completes_checksums),
+    ("aggregates_are_cut_where_the_interface_cannot", cuts_aggregates),
+    ("a_vlan_tag_is_put_back_into_the_frame", vlan_tag),
+    ("a_frame_beyond_the_mtu_is_dropped_and_the_rest_goes", too_long),
+    ("a_sink_whose_interface_is_down_says_so", down),
+];
+
+/// Sends from the near end; returns the bytes of what arrives at the far end.
+fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut PacketSink) + Send) -> Vec<Vec<u8>> {
+    let receive = || {
+        let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
+        pair.near.run(|| send(&mut PacketSink::open(NEAR).unwrap())).unwrap();
+        receive(&mut source, count).iter().map(|frame| frame.bytes().to_vec()).collect()
+    };
+    pair.far.run(receive).unwrap()
+}
+
+/// A segment of 10 × 1,000 bytes, in pieces, its checksum partial.
+fn aggregate() -> Pieces {
+    let payload: Vec<u8> = (0..10_000_u32).map(|n| (n % 241) as u8).collect();
+    let bytes = [tcp_header(payload.len()), payload].concat();
+    let mut aggregate = Pieces::cut(&bytes, 54, 700);
+    aggregate.offload = Offload { checksum: TCP_PARTIAL, gso: tcp_gso(1_000), header_bytes: 54 };
+    aggregate
+}
+
+/// The sum over pseudo-header and segment: all ones when the checksum is right.
+fn tcp_sum(frame: &[u8]) -> u16 {
+    let segment = &frame[34..];
+    let pseudo = [&frame[26..34], &[0, 6], &(segment.len() as u16).to_be_bytes()].concat();
+    folded_sum(&[&pseudo, segment].concat())
+}
+
+fn large_batch() {
+    let pair = Pair::silent();
+    let frames: Vec<_> = (0..500).map(|n| numbered(n, 100)).collect();
+    let received = through(&pair, 500, |sink| {
+        sink.transmit(plain(&frames)).unwrap();
+        let counters = sink.counters();
+        assert_eq!((counters.packets, counters.frames, counters.bytes), (500, 500, 50_000));
+        assert!(counters.submissions <= 8, "{}", counters.submissions);
+    });
+    assert!(received == frames);
+}
+
+fn completes_checksums() {
+    let pair = Pair::silent();
+    pair.near.interface(NEAR).set_offload(Feature::TransmitChecksum, false).unwrap();
+    let bytes = [tcp_header(101), vec![0xa5; 101]].concat();
+    assert_ne!(tcp_sum(&bytes), 0xffff);
+    let mut packet = Pieces::cut(&bytes, 54, 13);
+    packet.offload.checksum = TCP_PARTIAL;
+    let received = through(&pair, 1, |sink| sink.transmit([&packet].into_iter()).unwrap());
+    assert_eq!(tcp_sum(&received[0]), 0xffff);
+    assert_eq!(received[0][54..], bytes[54..]);
+}
+
+fn cuts_aggregates() {
+    let pair = Pair::silent();
+    let near = pair.near.interface(NEAR);
+    near.set_offload(Feature::TransmitSegmentation, false).unwrap();
+    near.set_offload(Feature::TransmitChecksum, false).unwrap();
+    let aggregate = aggregate();
+    let received = through(&pair, 10, |sink| {
+        sink.transmit([&aggregate].into_iter()).unwrap();
+        assert_eq!(sink.counters().fallbacks, 0);
+    });
+    for frame in &received {
+        assert_eq!(frame.len(), 1_054);
+        assert_eq!(tcp_sum(frame), 0xffff);
+    }
+    let payload: Vec<u8> = received.iter().flat_map(|frame| frame[54..].to_vec()).collect();
+    assert!(payload == aggregate.slices[1..].concat());
+}
+
+fn vlan_tag() {
+    let pair = Pair::silent();
+    let near = pair.near.interface(NEAR);
+    near.set_offload(Feature::TransmitSegmentation, false).unwrap();
+    near.set_offload(Feature::TransmitChecksum, false).unwrap();
+    let vlan = Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 0x2007 });
+    let tagged = Pieces { vlan, ..aggregate() };
+    let run = || {
+        let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
+        let send = || PacketSink::open(NEAR).unwrap().transmit([&tagged].into_iter()).unwrap();
+        pair.near.run(send).unwrap();
+        for frame in receive(&mut source, 10) {
+            assert_eq!(frame.vlan, vlan);
+            assert_eq!(tcp_sum(frame.bytes()), 0xffff);
+        }
+    };
+    pair.far.run(run).unwrap();
+}
+
+fn too_long() {
+    let pair = Pair::silent();
+    let frames = [numbered(0, 100), numbered(1, 3_000), numbered(2, 100)];
+    let received = through(&pair, 2, |sink| {
+        sink.transmit(plain(&frames)).unwrap();
+        assert_eq!((sink.counters().packets, sink.counters().dropped), (2, 1));
+    });
+    let numbers: Vec<_> = received.iter().map(|frame| number_of(frame)).collect();
+    assert_eq!(numbers, [0, 2]);
+}
+
+fn down() {
+    let pair = Pair::silent();
+    let frames: Vec<_> = (0..100).map(|n| numbered(n, 100)).collect();
+    let run = || {
+        let mut sink = PacketSink::open(NEAR).unwrap();
+        pair.near.interface(NEAR).down().unwrap();
+        let error = sink.transmit(plain(&frames)).unwrap_err();
+        assert!(matches!(error, DeviceError::Gone(_)), "{error}");
+        assert!(error.to_string().contains("packet:near0"), "{error}");
+        assert_eq!((sink.counters().packets, sink.counters().dropped), (0, 100));
+    };
+    pair.near.run(run).unwrap();
+}

@@ -1,0 +1,358 @@
+//! What comes out of an interface's ring.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroU16;
+use std::thread;
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_driver::{PacketBuf, PacketOptions, PacketSink, PacketSource, clock};
+use rxo_frame::{ChecksumStatus, Frame, GsoKind, Offload, VlanTag};
+use rxo_lab::Offload as Feature;
+
+use crate::Test;
+use crate::network::{FAR, FAR_ADDRESS, NEAR, Pair, assert_quiet, receive, receive_until};
+use crate::packets::{Pieces, TCP_PARTIAL, number_of, numbered, plain, tcp_gso, tcp_header};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("partial_checksums_arrive_as_partial", partial_checksums),
+    ("complete_checksums_arrive_as_not_partial", complete_checksums),
+    ("super_packets_arrive_whole_in_order_and_with_gso", super_packets),
+    ("the_outer_vlan_tag_arrives_beside_the_frame", vlan_tag),
+    ("frames_too_large_for_a_slot_keep_their_place", large_frames_keep_their_place),
+    ("large_frames_wait_while_there_is_no_buffer", large_frames_wait),
+    ("overflow_is_counted", overflow),
+    ("slots_come_back_in_any_order", slots_in_any_order),
+    ("a_held_slot_is_not_given_twice", held_slot),
+    ("buffers_outlive_the_source", buffers_outlive_the_source),
+    ("own_frames_are_not_received", own_frames),
+    ("arrival_is_between_sending_and_receiving", arrival),
+    ("an_interface_taken_down_is_said", taken_down),
+    ("an_interface_that_vanishes_is_said", vanished),
+    ("what_cannot_be_opened_is_said", cannot_open),
+];
+
+fn open_far() -> PacketSource {
+    PacketSource::open(FAR, PacketOptions::default()).unwrap()
+}
+
+/// Sends from the near end.
+fn send(pair: &Pair, frames: &[Vec<u8>]) {
+    pair.near.run(|| PacketSink::open(NEAR).unwrap().transmit(plain(frames)).unwrap()).unwrap();
+}
+
+fn numbers(frames: &[Frame<PacketBuf>]) -> Vec<u32> {
+    frames.iter().map(|frame| number_of(frame.bytes())).collect()
+}
+
+/// The frames of a TCP transfer of `bytes` bytes from near to far, up to the last data.
+fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<PacketBuf>> {
+    let mut source = open_far();
+    let listener = TcpListener::bind((FAR_ADDRESS, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let send = || TcpStream::connect(address)?.write_all(&pattern(bytes));
+            pair.near.run(send).unwrap().unwrap();
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert!(received == pattern(bytes));
+    });
+    receive_until(&mut source, |frames| {
+        frames.iter().map(|frame| tcp_payload(frame.bytes()).len()).sum::<usize>() >= bytes
+    })
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n % 251) as u8).collect()
+}
+
+/// The payload of a TCP segment over IPv4; nothing of any other frame.
+fn tcp_payload(frame: &[u8]) -> &[u8] {
+    if frame[12..14] != [8, 0] || frame[23] != 6 {
+        return &[];
+    }
+    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    let header = 34 + usize::from(frame[46] >> 4) * 4;
+    &frame[header..14 + total]
+}
+
+fn partial_checksums() {
+    let pair = Pair::addressed();
+    let frames = pair.far.run(|| statuses(transfer(&pair, 1_000))).unwrap();
+    assert!(frames.len() >= 3);
+    assert!(frames.iter().all(|&status| status == TCP_PARTIAL), "{frames:?}");
+}
+
+fn complete_checksums() {
+    let pair = Pair::addressed();
+    pair.near.interface(NEAR).set_offload(Feature::TransmitChecksum, false).unwrap();
+    let frames = pair.far.run(|| statuses(transfer(&pair, 1_000))).unwrap();
+    assert!(frames.len() >= 3);
+    assert!(frames.iter().all(|status| !status.is_partial()), "{frames:?}");
+}
+
+/// The checksum status of every TCP segment.
+fn statuses(frames: Vec<Frame<PacketBuf>>) -> Vec<ChecksumStatus> {
+    let is_tcp = |frame: &Frame<PacketBuf>| frame.bytes()[12..14] == [8, 0];
+    frames.into_iter().filter(is_tcp).map(|frame| frame.checksum).collect()
+}
+
+fn super_packets() {
+    let pair = Pair::addressed();
+    let bytes = 2_000_000;
+    pair.far
+        .run(|| {
+            let frames = transfer(&pair, bytes);
+            let large: Vec<_> = frames.iter().filter(|frame| frame.bytes().len() > 1514).collect();
+            assert!(large.len() > 10, "{} super-packets", large.len());
+            for frame in &large {
+                let gso = frame.gso.unwrap();
+                assert_eq!((gso.kind, gso.size.get()), (GsoKind::TcpV4, 1448));
+                assert!(frame.checksum.is_partial());
+            }
+            let payload: Vec<u8> =
+                frames.iter().flat_map(|frame| tcp_payload(frame.bytes())).copied().collect();
+            assert!(payload == pattern(bytes), "in order, and every byte of it");
+        })
+        .unwrap();
+}
+
+fn vlan_tag() {
+    let pair = Pair::silent();
+    let mut frame = numbered(0, 100);
+    let tags = [0x88, 0xa8, 0x20, 0x07, 0x81, 0x00, 0x00, 0x09];
+    frame.splice(12..12, tags);
+    pair.far
+        .run(|| {
+            let mut source = open_far();
+            send(&pair, &[frame]);
+            let frames = receive(&mut source, 1);
+            let tpid = NonZeroU16::new(0x88a8).unwrap();
+            assert_eq!(frames[0].vlan, Some(VlanTag { tpid, tci: 0x2007 }));
+            assert_eq!(frames[0].bytes()[12..16], tags[4..], "the inner tag stays in the bytes");
+            assert_eq!(frames[0].bytes().len(), 104);
+        })
+        .unwrap();
+}
+
+/// A segment of 20 × 1,000 bytes.
+fn large_packet() -> Pieces {
+    let mut bytes = tcp_header(20_000);
+    bytes.extend(pattern(20_000));
+    let mut large = Pieces::cut(&bytes, 54, 1_000);
+    large.offload = Offload { checksum: TCP_PARTIAL, gso: tcp_gso(1_000), header_bytes: 54 };
+    large
+}
+
+/// Sends small, large, small, large …, numbering the small ones.
+fn send_alternately(pair: &Pair, rounds: u32) {
+    let large = large_packet();
+    pair.near
+        .run(|| {
+            let mut sink = PacketSink::open(NEAR).unwrap();
+            for number in 0..rounds {
+                let small = Pieces::cut(&numbered(number, 60), 14, 100);
+                sink.transmit([&small, &large].into_iter()).unwrap();
+            }
+            assert_eq!(sink.counters().dropped, 0);
+        })
+        .unwrap();
+}
+
+fn check_alternate(frames: &[Frame<PacketBuf>]) {
+    let expected: Vec<u8> = large_packet().slices[1..].concat();
+    for (n, pair) in frames.chunks(2).enumerate() {
+        assert_eq!(number_of(pair[0].bytes()), n as u32);
+        assert_eq!(pair[1].gso, tcp_gso(1_000));
+        assert_eq!(pair[1].checksum, TCP_PARTIAL);
+        assert!(tcp_payload(pair[1].bytes()) == expected);
+    }
+}
+
+fn large_frames_keep_their_place() {
+    let pair = Pair::silent();
+    pair.far
+        .run(|| {
+            let mut source = open_far();
+            send_alternately(&pair, 50);
+            check_alternate(&receive(&mut source, 100));
+            assert_eq!(source.counters().truncated, 0);
+        })
+        .unwrap();
+}
+
+fn large_frames_wait() {
+    let pair = Pair::silent();
+    pair.far
+        .run(|| {
+            let options = PacketOptions { large_buffers: 2, ..PacketOptions::default() };
+            let mut source = PacketSource::open(FAR, options).unwrap();
+            send_alternately(&pair, 5);
+            let mut frames = Vec::new();
+            // Small, large, small, large, small; the next is large and must wait.
+            assert_eq!(source.receive(&mut frames, 64).unwrap(), 5);
+            assert_eq!(source.receive(&mut frames, 64).unwrap(), 0);
+            check_alternate(&frames[..4]);
+            frames.clear();
+            assert_eq!(source.receive(&mut frames, 64).unwrap(), 4);
+            assert_eq!(source.counters().truncated, 0);
+        })
+        .unwrap();
+}
+
+fn overflow() {
+    let pair = Pair::silent();
+    let frames: Vec<_> = (0..300).map(|n| numbered(n, 100)).collect();
+    pair.far
+        .run(|| {
+            let options = PacketOptions { ring_slots: 64, ..PacketOptions::default() };
+            let mut source = PacketSource::open(FAR, options).unwrap();
+            send(&pair, &frames);
+            let received = receive(&mut source, 64);
+            assert_eq!(numbers(&received), (0..64).collect::<Vec<_>>());
+            drop(received);
+            assert_quiet(&mut source);
+            assert_eq!(source.counters().ring_drops, 236);
+            assert_eq!(source.counters().ring_drops, 236, "reading does not reset");
+            assert_eq!((source.counters().frames, source.counters().bytes), (64, 6_400));
+        })
+        .unwrap();
+}
+
+fn slots_in_any_order() {
+    let pair = Pair::silent();
+    pair.far
+        .run(|| {
+            let options = PacketOptions { ring_slots: 64, ..PacketOptions::default() };
+            let mut source = PacketSource::open(FAR, options).unwrap();
+            for lap in 0..5 {
+                let frames: Vec<_> = (0..64).map(|n| numbered(lap * 64 + n, 100)).collect();
+                send(&pair, &frames);
+                let mut received = receive(&mut source, 64);
+                assert_eq!(numbers(&received), (lap * 64..lap * 64 + 64).collect::<Vec<_>>());
+                while !received.is_empty() {
+                    let middle = received.len() / 2;
+                    received.swap_remove(middle);
+                }
+            }
+            assert_eq!(source.counters().ring_drops, 0);
+        })
+        .unwrap();
+}
+
+fn held_slot() {
+    let pair = Pair::silent();
+    let frames = |from: u32, count: u32| (from..from + count).map(|n| numbered(n, 100)).collect();
+    pair.far
+        .run(|| {
+            let options = PacketOptions { ring_slots: 64, ..PacketOptions::default() };
+            let mut source = PacketSource::open(FAR, options).unwrap();
+            let send = |frames: Vec<_>| send(&pair, &frames);
+            send(frames(0, 64));
+            let mut received = receive(&mut source, 64);
+            let held = received.remove(10);
+            drop(received);
+            send(frames(64, 64));
+            let received = receive(&mut source, 10);
+            assert_eq!(numbers(&received), (64..74).collect::<Vec<_>>());
+            assert_eq!(source.receive(&mut Vec::new(), 64).unwrap(), 0, "the held one stops it");
+            assert_eq!(number_of(held.bytes()), 10);
+            drop((received, held));
+            send(frames(128, 1));
+            assert_eq!(numbers(&receive(&mut source, 1)), [128]);
+            assert_eq!(source.counters().ring_drops, 54);
+        })
+        .unwrap();
+}
+
+fn buffers_outlive_the_source() {
+    let pair = Pair::silent();
+    pair.far
+        .run(|| {
+            let mut source = open_far();
+            send_alternately(&pair, 2);
+            let frames = receive(&mut source, 4);
+            drop(source);
+            check_alternate(&frames);
+        })
+        .unwrap();
+}
+
+fn own_frames() {
+    let pair = Pair::silent();
+    let frames = [numbered(0, 100), numbered(1, 100)];
+    pair.far
+        .run(|| {
+            let mut source = open_far();
+            PacketSink::open(FAR).unwrap().transmit(plain(&frames)).unwrap();
+            assert_quiet(&mut source);
+        })
+        .unwrap();
+}
+
+fn arrival() {
+    let pair = Pair::silent();
+    pair.far
+        .run(|| {
+            let mut source = open_far();
+            let before = clock::now();
+            send(&pair, &[numbered(0, 100), numbered(1, 100)]);
+            let frames = receive(&mut source, 2);
+            let after = clock::now();
+            // The two clocks are read a little apart, so allow a little.
+            let slack = std::time::Duration::from_micros(100);
+            assert!(frames[0].arrived_at + slack >= before);
+            assert!(frames[0].arrived_at <= frames[1].arrived_at);
+            assert!(frames[1].arrived_at <= after);
+        })
+        .unwrap();
+}
+
+/// What receiving says once the near end has done `harm`; what came before is still given.
+fn fault_after(harm: impl FnOnce(&Pair) + Send) -> (String, String) {
+    let pair = Pair::silent();
+    let run = || {
+        let mut source = open_far();
+        send(&pair, &[numbered(0, 100)]);
+        harm(&pair);
+        let frames = receive(&mut source, 1);
+        assert_eq!(numbers(&frames), [0]);
+        let mut fault = || {
+            let error = source.receive(&mut Vec::new(), 64).unwrap_err();
+            assert!(matches!(error, DeviceError::Gone(_)), "{error}");
+            error.to_string()
+        };
+        (fault(), fault())
+    };
+    pair.far.run(run).unwrap()
+}
+
+fn taken_down() {
+    let (first, second) = fault_after(|pair| pair.far.interface(FAR).down().unwrap());
+    assert!(first.contains("packet:far0 was taken down"), "{first}");
+    assert!(second.contains("packet:far0"), "{second}");
+}
+
+fn vanished() {
+    let (first, second) = fault_after(|pair| pair.near.interface(NEAR).delete().unwrap());
+    assert!(first.contains("packet:far0 has gone away"), "{first}");
+    assert_eq!(first, second);
+}
+
+fn cannot_open() {
+    let pair = Pair::silent();
+    pair.far.interface(FAR).down().unwrap();
+    let open = |name: &str| {
+        let open = || PacketSource::open(name, PacketOptions::default()).map(|_| ()).unwrap_err();
+        pair.far.run(open).unwrap()
+    };
+    let down = open(FAR);
+    assert!(matches!(down, DeviceError::System { .. }));
+    assert!(down.to_string().contains("ip link set far0 up"), "{down}");
+    let missing = open("nothing0");
+    assert!(matches!(missing, DeviceError::Usage(_)));
+    assert!(missing.to_string().contains("packet:nothing0"), "{missing}");
+}
