@@ -6,11 +6,13 @@
 //!
 //! * [`naive`] reads and sums one byte after the other.
 //! * [`Packet`] is the packet language of the tests: `seg().seq(1).len(100).psh()`.
+//! * [`cases`] is what the kernel's own self-test sends, as a table.
 //! * [`workload`](mod@workload) is the traffic that speed is measured with, deterministic from a seed.
 //!
 //! Contract: same input, same output; no clock, no input or output. Everything allocates freely,
 //! and misuse by a test panics.
 
+pub mod cases;
 pub mod naive;
 pub mod oracle;
 mod packet;
