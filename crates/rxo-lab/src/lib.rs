@@ -47,3 +47,4 @@ pub use namespace::Namespace;
 pub use stack::StackCounters;
 pub use topology::{KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
+pub use worker::{pin_to_core, thread_id};

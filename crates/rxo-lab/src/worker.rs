@@ -49,6 +49,21 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
+/// Keeps the calling thread on one core.
+///
+/// # Errors
+/// When there is no such core or this process may not use it.
+pub fn pin_to_core(core: usize) -> Result<()> {
+    let name = thread::current().name().unwrap_or("main").to_owned();
+    sys::pin_to_core(core).context(|| cannot_pin(&name, Some(core)))
+}
+
+/// The system's number of the calling thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+#[must_use]
+pub fn thread_id() -> u32 {
+    sys::thread_id()
+}
+
 fn ended(name: &str) -> LabError {
     LabError::Transfer(format!("the thread {name} ended before it began"))
 }

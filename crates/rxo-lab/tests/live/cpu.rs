@@ -5,13 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{CpuMeter, KernelGro, Lab};
+use rxo_lab::{CpuMeter, KernelGro, Lab, pin_to_core, thread_id};
 
 use crate::Test;
 use crate::roles::{await_ready, process};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_transfer_costs_both_sides", a_transfer_costs_both_sides),
+    ("a_pinned_thread_stays_and_is_counted", a_pinned_thread_stays_and_is_counted),
     ("threads_outside_a_part_are_the_rest", threads_outside_a_part_are_the_rest),
     ("another_process_is_counted", another_process_is_counted),
     ("a_thread_that_ended_is_an_error", a_thread_that_ended_is_an_error),
@@ -38,6 +39,28 @@ fn a_transfer_costs_both_sides() {
     assert!(window.cpu.total() >= sender + receiver);
     assert!(window.gbit_per_s() > 0.1 && window.cpu_s_per_gb() < 50.0, "{window:?}");
     assert_eq!(window.cpu.part("nobody"), None);
+}
+
+fn a_pinned_thread_stays_and_is_counted() {
+    let (tell, hear) = mpsc::channel();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        pin_to_core(0).unwrap();
+        tell.send(thread_id()).unwrap();
+        spin_for(Duration::from_millis(200));
+        stopped.recv().unwrap_err();
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+        pin_to_core(4000).unwrap_err().to_string()
+    });
+    let meter = CpuMeter::new().threads("spinner", vec![hear.recv().unwrap()]);
+    let before = meter.read().unwrap();
+    thread::sleep(Duration::from_millis(150));
+    let used = meter.read().unwrap().since(&before);
+    drop(stop);
+    assert!(used.part("spinner").unwrap() > Duration::from_millis(20), "{used:?}");
+    let error = thread.join().unwrap();
+    assert!(error.contains("on core 4000"), "{error}");
 }
 
 fn threads_outside_a_part_are_the_rest() {
