@@ -4,4 +4,23 @@
 //! compiles them without C++ and the kept corpus is replayed as an ordinary test. Contract: a
 //! body returns when every promise held for the bytes and panics when one did not.
 
+pub mod checksum;
+pub mod corpus;
+pub mod engine;
+#[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
+mod harness;
+pub mod oracle;
 pub mod parse;
+pub mod resegment;
+
+/// A target's name and what it does with its bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 5] = [
+    ("parse", parse::run),
+    ("checksum", checksum::run),
+    ("engine", engine::run),
+    ("oracle", oracle::run),
+    ("resegment", resegment::run),
+];

@@ -1,21 +1,54 @@
-//! Target `parse`: any bytes can be read, and what is read lies inside them.
+//! Target `parse`: any bytes can be read, what is read lies inside them, and the fields are those
+//! that a naive reading finds.
 
-use rxo_wire::{Parsed, Unparsed};
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_testkit::naive::{self, Reading, Segment};
+use rxo_wire::checksum::{Summer, verify_transport};
+use rxo_wire::{Parsed, Transport, Unparsed};
 
 /// Reads `data` as an Ethernet frame and as a raw packet.
 ///
 /// # Panics
-/// When an offset leaves the frame or offsets are out of order.
+/// When an offset leaves the frame, offsets are out of order, or a field is not what stands there.
 pub fn run(data: &[u8]) {
-    check(data, rxo_wire::parse(data));
-    check(data, rxo_wire::parse_ip(data));
+    check(data, rxo_wire::parse(data), LinkKind::Ethernet);
+    check(data, rxo_wire::parse_ip(data), LinkKind::RawIp);
 }
 
-fn check(frame: &[u8], read: Result<Parsed, Unparsed>) {
-    let Ok(parsed) = read else { return };
-    assert!(parsed.network <= parsed.transport_at, "network behind transport: {parsed:?}");
-    assert!(parsed.transport_at <= parsed.payload, "transport behind payload: {parsed:?}");
-    assert!(parsed.payload <= parsed.end, "payload behind the end: {parsed:?}");
-    assert!(parsed.end as usize <= frame.len(), "the end leaves the frame: {parsed:?}");
-    assert!(parsed.vlans.tags().len() <= 2, "more than two tags: {parsed:?}");
+fn check(frame: &[u8], read: Result<Parsed, Unparsed>, link: LinkKind) {
+    if let Ok(parsed) = &read {
+        assert!(parsed.network <= parsed.transport_at, "network behind transport: {parsed:?}");
+        assert!(parsed.transport_at <= parsed.payload, "transport behind payload: {parsed:?}");
+        assert!(parsed.payload <= parsed.end, "payload behind the end: {parsed:?}");
+        assert!(parsed.end as usize <= frame.len(), "the end leaves the frame: {parsed:?}");
+        assert!(parsed.vlans.tags().len() <= 2, "more than two tags: {parsed:?}");
+    }
+    match (naive::read(&Frame::new(frame, Instant::ZERO), link), read) {
+        (Reading::Segment(segment), Ok(parsed)) => check_segment(frame, &parsed, &segment),
+        (Reading::OtherProtocol, Ok(parsed)) => {
+            assert!(matches!(parsed.transport, Transport::Udp(_) | Transport::Other(_)));
+        }
+        (Reading::Addresses(_), Ok(parsed)) => assert_eq!(parsed.transport, Transport::Fragment),
+        (Reading::Addresses(_), Err(unparsed)) => assert!(unparsed.addresses.is_some()),
+        (Reading::Nothing, Err(unparsed)) => assert_eq!(unparsed.addresses, None),
+        (naive, read) => panic!("{read:?} is {naive:?} to a naive reader"),
+    }
+}
+
+fn check_segment(frame: &[u8], parsed: &Parsed, segment: &Segment) {
+    let Transport::Tcp(tcp) = parsed.transport else { panic!("{parsed:?} is {segment:?}") };
+    let at = (parsed.network, parsed.transport_at, parsed.payload);
+    let (network, transport) = (segment.network_at as u32, segment.transport_at as u32);
+    assert_eq!(at, (network, transport, segment.payload_at as u32));
+    assert_eq!(parsed.payload_bytes() as usize, segment.payload.len());
+    assert_eq!((parsed.key.source_port(), parsed.key.destination_port()), segment.ports);
+    assert_eq!((tcp.seq.0, tcp.ack.0, tcp.window), (segment.seq, segment.ack, segment.window));
+    assert_eq!((tcp.flags.bits(), tcp.urgent), (segment.flags, segment.urgent));
+    let ip = &parsed.ip;
+    assert_eq!((ip.traffic_class, ip.hop_limit), (segment.traffic_class, segment.hop_limit));
+    assert_eq!((ip.id, ip.flow_label), (segment.id, segment.flow_label));
+    assert_eq!((ip.dont_fragment, ip.reserved_bit), (segment.dont_fragment, segment.reserved_bit));
+    assert_eq!(ip.checksum_ok, segment.ip_checksum_ok);
+    let is_right = verify_transport(parsed, frame, Summer::portable());
+    assert_eq!(is_right, segment.checksum_ok, "the checksum of {segment:?}");
 }

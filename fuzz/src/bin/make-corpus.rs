@@ -1,0 +1,14 @@
+//! Writes the kept corpus to `fuzz/corpus`.
+
+use std::path::Path;
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for seed in rxo_fuzz::corpus::seeds() {
+        let folder = corpus.join(seed.target);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(seed.name), seed.bytes)?;
+    }
+    Ok(())
+}
