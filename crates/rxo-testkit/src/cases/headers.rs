@@ -10,7 +10,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(both("ip_ttl", |base| second(base, |packet| packet.ttl(7)), &[100, 100]));
     cases.extend(options_and_fragments());
     cases.extend(extension_headers());
-    cases.extend(IDENTIFICATIONS.iter().map(|row| identification(row)));
+    cases.extend(IDENTIFICATIONS.iter().map(identification));
     cases
 }
 
