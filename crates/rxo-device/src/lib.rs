@@ -5,10 +5,12 @@
 
 mod capabilities;
 mod error;
+mod memory;
 mod sink;
 mod source;
 
 pub use capabilities::{SinkCapabilities, SourceCapabilities};
 pub use error::DeviceError;
+pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
 pub use sink::{FrameSink, SinkCounters};
 pub use source::{FrameSource, SourceCounters};

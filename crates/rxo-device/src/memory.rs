@@ -1,0 +1,251 @@
+//! A link in memory: what goes into its sink comes out of its source, or into a test's hands.
+//!
+//! It is separate from the traits because it is one implementation of them, the one that needs no
+//! system. Contract: bounded (what does not fit is dropped and counted, as a device's full ring
+//! does); everything the sink was told about a packet is kept beside its bytes; no clock is read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rxo_frame::{Frame, Gather, Instant, LinkKind, Offload, VlanTag};
+
+use crate::{
+    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
+    SourceCounters,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// How a link behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// What a packet begins with.
+    pub link: LinkKind,
+    /// The largest IP packet without segmentation, in bytes; said, not enforced.
+    pub mtu: u32,
+    /// The largest IP packet with segmentation, in bytes; 0 for a link that takes none.
+    pub gso_bytes: u32,
+    /// The most packets it holds.
+    pub most_packets: usize,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self { link: LinkKind::Ethernet, mtu: 1_500, gso_bytes: 65_535, most_packets: 1_024 }
+    }
+}
+
+/// A packet as the sink was given it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// All its pieces together.
+    pub bytes: Vec<u8>,
+    /// What was said about checksum and segmentation.
+    pub offload: Offload,
+    /// The VLAN tag beside the bytes.
+    pub vlan: Option<VlanTag>,
+    /// How many frames as they had arrived it stands for.
+    pub frames: usize,
+    /// How many pieces it came in.
+    pub pieces: usize,
+    /// The link's time when it was sent.
+    pub sent_at: Instant,
+}
+
+/// The link. A clone is another handle on the same one, for any thread.
+#[derive(Clone, Debug)]
+pub struct MemoryLink {
+    options: MemoryOptions,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    packets: VecDeque<Sent>,
+    now: Instant,
+    is_gone: bool,
+    refuses_aggregates: bool,
+    sent: SinkCounters,
+    received: SourceCounters,
+}
+
+impl MemoryLink {
+    /// An empty link.
+    #[must_use]
+    pub fn new(options: MemoryOptions) -> Self {
+        Self { options, state: Arc::default() }
+    }
+
+    /// The end that takes packets.
+    #[must_use]
+    pub fn sink(&self) -> MemorySink {
+        MemorySink { link: self.clone() }
+    }
+
+    /// The end that gives them. Where there are several, each packet goes to one of them.
+    #[must_use]
+    pub fn source(&self) -> MemorySource {
+        MemorySource { link: self.clone() }
+    }
+
+    /// Puts a frame in by hand; it counts as lost in the ring when the link is full.
+    pub fn push<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
+        let mut state = self.lock();
+        if state.packets.len() == self.options.most_packets {
+            state.received.ring_drops += 1;
+        } else {
+            let sent = Sent::new(frame.borrowed(), frame.arrived_at);
+            state.packets.push_back(sent);
+        }
+    }
+
+    /// Takes the oldest packet out by hand.
+    #[must_use]
+    pub fn take(&self) -> Option<Sent> {
+        self.lock().packets.pop_front()
+    }
+
+    /// Takes everything out by hand, the oldest first.
+    #[must_use]
+    pub fn take_all(&self) -> Vec<Sent> {
+        self.lock().packets.drain(..).collect()
+    }
+
+    /// Sets the time that packets sent from now on carry.
+    pub fn set_now(&self, now: Instant) {
+        self.lock().now = now;
+    }
+
+    /// From now on, behaves as a system that refuses aggregates: they go as their frames.
+    pub fn refuse_aggregates(&self) {
+        self.lock().refuses_aggregates = true;
+    }
+
+    /// From now on, behaves as a device that was taken away. What is in it is still given.
+    pub fn vanish(&self) {
+        self.lock().is_gone = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A test that failed while it held the lock left nothing half done here.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sent {
+    fn new<'a, G: Gather<'a>>(packet: G, sent_at: Instant) -> Self {
+        let (offload, vlan, frames) = (packet.offload(), packet.vlan(), packet.frame_count());
+        let mut bytes = Vec::with_capacity(packet.byte_len());
+        let mut pieces = 0;
+        packet.for_each_slice(|slice| {
+            bytes.extend_from_slice(slice);
+            pieces += 1;
+        });
+        Self { bytes, offload, vlan, frames, pieces, sent_at }
+    }
+
+    fn into_frame(self) -> Frame<Vec<u8>> {
+        Frame {
+            bytes: self.bytes,
+            arrived_at: self.sent_at,
+            checksum: self.offload.checksum,
+            gso: self.offload.gso,
+            vlan: self.vlan,
+        }
+    }
+}
+
+impl State {
+    fn send<'a, G: Gather<'a>>(&mut self, packet: G, most: usize) {
+        if self.refuses_aggregates && packet.frame_count() > 1 {
+            self.sent.fallbacks += 1;
+            packet.for_each_frame(|frame| self.store(frame, most));
+        } else {
+            self.store(packet, most);
+        }
+    }
+
+    fn store<'a, G: Gather<'a>>(&mut self, packet: G, most: usize) {
+        if self.packets.len() == most {
+            self.sent.dropped += 1;
+            return;
+        }
+        let sent = Sent::new(packet, self.now);
+        self.sent.packets += 1;
+        self.sent.frames += sent.frames as u64;
+        self.sent.bytes += sent.bytes.len() as u64;
+        self.packets.push_back(sent);
+    }
+}
+
+/// The end of a [`MemoryLink`] that takes packets.
+#[derive(Clone, Debug)]
+pub struct MemorySink {
+    link: MemoryLink,
+}
+
+impl FrameSink for MemorySink {
+    fn capabilities(&self) -> SinkCapabilities {
+        let MemoryOptions { link, mtu, gso_bytes, .. } = self.link.options;
+        SinkCapabilities { link, mtu, gso_bytes, gathers: true, completes_checksums: true }
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        let mut state = self.link.lock();
+        if state.is_gone {
+            state.sent.dropped += batch.len() as u64;
+            return Err(gone());
+        }
+        state.sent.submissions += 1;
+        batch.for_each(|packet| state.send(packet, self.link.options.most_packets));
+        Ok(())
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.link.lock().sent
+    }
+}
+
+/// The end of a [`MemoryLink`] that gives packets.
+#[derive(Clone, Debug)]
+pub struct MemorySource {
+    link: MemoryLink,
+}
+
+impl FrameSource for MemorySource {
+    type Buffer = Vec<u8>;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        let MemoryOptions { link, mtu, gso_bytes, .. } = self.link.options;
+        SourceCapabilities { link, mtu, says_checksum: true, gives_gso: gso_bytes > 0 }
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Vec<u8>>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let mut state = self.link.lock();
+        let count = state.packets.len().min(budget);
+        if count == 0 && state.is_gone {
+            return Err(gone());
+        }
+        let frames: Vec<_> = state.packets.drain(..count).map(Sent::into_frame).collect();
+        state.received.frames += count as u64;
+        state.received.bytes += frames.iter().map(|frame| frame.bytes.len() as u64).sum::<u64>();
+        batch.extend(frames);
+        Ok(count)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.link.lock().received
+    }
+}
+
+fn gone() -> DeviceError {
+    DeviceError::Gone("memory".to_owned())
+}

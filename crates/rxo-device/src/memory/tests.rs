@@ -1,0 +1,112 @@
+//! The link in memory behaves as a device does.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind};
+
+use super::*;
+
+/// Two frames as one packet of three pieces.
+#[derive(Clone, Copy)]
+struct Two;
+
+const OFFLOAD: Offload = Offload {
+    checksum: ChecksumStatus::Partial { start: 34, offset: 16 },
+    gso: Some(Gso { kind: GsoKind::TcpV4, ecn: false, size: NonZeroU16::new(2).unwrap() }),
+    header_bytes: 54,
+};
+
+impl Gather<'static> for Two {
+    fn offload(self) -> Offload {
+        OFFLOAD
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 5 })
+    }
+
+    fn byte_len(self) -> usize {
+        5
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'static [u8])) {
+        [&b"h"[..], b"ab", b"cd"].into_iter().for_each(&mut visit);
+    }
+
+    fn frame_count(self) -> usize {
+        2
+    }
+
+    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'static [u8]>)) {
+        visit(Frame::new(b"1ab", Instant::ZERO));
+        visit(Frame::new(b"2cd", Instant::ZERO));
+    }
+}
+
+fn link() -> MemoryLink {
+    MemoryLink::new(MemoryOptions { most_packets: 3, ..MemoryOptions::default() })
+}
+
+fn send(link: &MemoryLink, count: usize) {
+    link.sink().transmit([Two; 8][..count].iter().copied()).unwrap();
+}
+
+#[test]
+fn everything_said_of_a_packet_is_kept() {
+    let link = link();
+    link.set_now(Instant::from_nanos(7));
+    send(&link, 1);
+    let sent = link.take().unwrap();
+    assert_eq!(sent.bytes, b"habcd");
+    assert_eq!((sent.offload, sent.vlan), (OFFLOAD, Two.vlan()));
+    assert_eq!((sent.frames, sent.pieces), (2, 3));
+    assert_eq!(sent.sent_at, Instant::from_nanos(7));
+    assert_eq!(link.take(), None);
+}
+
+#[test]
+fn what_was_sent_is_received_within_the_budget() {
+    let link = link();
+    send(&link, 3);
+    let mut frames = Vec::new();
+    let mut source = link.source();
+    assert_eq!(source.receive(&mut frames, 2).unwrap(), 2);
+    assert_eq!(source.receive(&mut frames, 2).unwrap(), 1);
+    assert_eq!(source.receive(&mut frames, 2).unwrap(), 0);
+    assert_eq!((frames[2].bytes(), frames[2].gso), (&b"habcd"[..], OFFLOAD.gso));
+    assert_eq!((source.counters().frames, source.counters().bytes), (3, 15));
+}
+
+#[test]
+fn a_full_link_drops_and_counts() {
+    let link = link();
+    send(&link, 5);
+    assert_eq!(link.sink().counters().dropped, 2);
+    link.push(&Frame::new(b"one more", Instant::ZERO));
+    assert_eq!(link.source().counters().ring_drops, 1);
+    assert_eq!(link.take_all().len(), 3);
+}
+
+#[test]
+fn a_refused_aggregate_goes_as_its_frames() {
+    let link = link();
+    link.refuse_aggregates();
+    send(&link, 1);
+    let bytes: Vec<_> = link.take_all().into_iter().map(|sent| sent.bytes).collect();
+    assert_eq!(bytes, [b"1ab", b"2cd"]);
+    let counters = link.sink().counters();
+    assert_eq!((counters.packets, counters.frames, counters.fallbacks), (2, 2, 1));
+}
+
+#[test]
+fn a_link_that_vanished_gives_what_it_has_and_then_says_so() {
+    let link = link();
+    send(&link, 1);
+    link.vanish();
+    let mut frames = Vec::new();
+    assert_eq!(link.source().receive(&mut frames, 8).unwrap(), 1);
+    assert!(matches!(link.source().receive(&mut frames, 8), Err(DeviceError::Gone(_))));
+    let sent = link.sink().transmit([Two].into_iter());
+    assert!(matches!(sent, Err(DeviceError::Gone(_))));
+    assert_eq!(link.sink().counters().dropped, 1);
+}
