@@ -9,7 +9,7 @@ use crate::checksum::Sum;
 ///
 /// IPv4 addresses are kept as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2). A key whose ports
 /// are unknown (a fragment) has both 0; compare it with [`FlowKey::has_addresses_of`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
     /// Source (2 words), destination (2 words), then ports and VLANs.
     words: [u64; 5],
@@ -17,6 +17,9 @@ pub struct FlowKey {
 
 /// The upper half of an IPv4-mapped address's second word.
 const MAPPED: u64 = 0xffff << 32;
+
+/// Tells a tag that a device took from the same tag in the bytes.
+const DEVICE_VLAN: u32 = 1 << 31;
 
 impl FlowKey {
     /// The key of an IPv4 flow; `ports` holds the source port in its upper half, and `vlan` is
@@ -50,11 +53,16 @@ impl FlowKey {
         (vlan as u64) << 32 | ports as u64
     }
 
-    /// The same flow on the VLAN whose tag a device took out of the bytes.
+    /// The same flow on the VLAN whose tag a device took out of the bytes: it was the outermost, so
+    /// a tag in the bytes comes after it. There is room for two; keys do not tell a third.
     #[inline]
     #[must_use]
     pub const fn on_device_vlan(mut self, vlan_id: u16) -> Self {
-        self.words[4] ^= (0x8000 | vlan_id as u64) << 48;
+        let in_bytes = (self.words[4] >> 32) as u32;
+        let depth = in_bytes & 0x0300_0000;
+        let first = in_bytes >> 12 & 0x0fff;
+        let vlan = DEVICE_VLAN | depth | (vlan_id as u32 & 0x0fff) << 12 | first;
+        self.words[4] = Self::tail(self.words[4] as u32, vlan);
         self
     }
 
@@ -112,6 +120,22 @@ impl FlowKey {
     }
 }
 
+impl PartialEq for FlowKey {
+    /// Word by word without branches: the derived comparison calls the C library's.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        let [a, b, c, d, e] = self.words;
+        let [v, w, x, y, z] = other.words;
+        (a ^ v) | (b ^ w) | (c ^ x) | (d ^ y) | (e ^ z) == 0
+    }
+}
+
+impl core::hash::Hash for FlowKey {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.words.hash(state);
+    }
+}
+
 impl fmt::Debug for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (source, destination) = (self.source(), self.destination());
@@ -155,7 +179,10 @@ impl FlowHasher {
         let [s0, s1, s2, s3, s4, s5] = self.seeds;
         let high = fold(a ^ s0, c ^ s1);
         let low = fold(b ^ s2, d ^ s3);
-        FlowHash(fold(e ^ s4, high ^ low.rotate_left(32) ^ s5))
+        // Ports often count up. Multiplied once, by something that differs from seed to seed, an
+        // unlucky seed would put many of them into few buckets; so they are stirred before.
+        let tail = fold(e ^ s4, STIR);
+        FlowHash(fold(high ^ tail, low ^ s5))
     }
 }
 
@@ -169,6 +196,9 @@ impl fmt::Debug for FlowHasher {
 /// A seeded hash of a flow key; all bits are usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHash(pub u64);
+
+/// 2⁶⁴ divided by the golden ratio: multiples of it lie far apart.
+const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]
 const fn fold(a: u64, b: u64) -> u64 {

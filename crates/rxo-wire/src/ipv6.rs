@@ -60,7 +60,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
 #[cold]
 fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
     view.ip.has_options = true;
-    for _ in 0..MAX_EXTENSIONS {
+    for _ in 0..=MAX_EXTENSIONS {
         if !is_extension(view.protocol) {
             return view;
         }

@@ -1,0 +1,169 @@
+//! What holds whatever the bytes.
+
+use proptest::prelude::*;
+use rxo_wire::build::maximum_segment_size_option;
+use rxo_wire::checksum::{Sum, Summer, payload_sum, verify_transport};
+use rxo_wire::tcp::{OptionLayout, Options};
+use rxo_wire::{Parsed, TcpFlags, Transport, Unparsed, parse, parse_ip, plain, plain_ip};
+
+use crate::packets::{Shape, any_shape};
+
+/// All that `Parsed` promises of its offsets, and that nothing built on it panics.
+fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseError> {
+    let Ok(parsed) = result else { return Ok(()) };
+    prop_assert!(parsed.network < parsed.transport_at);
+    prop_assert!(parsed.transport_at <= parsed.payload);
+    prop_assert!(parsed.payload <= parsed.end);
+    prop_assert!(parsed.end as usize <= frame.len());
+    prop_assert_eq!(parsed.payload_bytes(), parsed.end - parsed.payload);
+    let has_header = matches!(parsed.transport, Transport::Tcp(_) | Transport::Udp(_));
+    prop_assert_eq!(parsed.payload > parsed.transport_at, has_header);
+
+    let payload = &frame[parsed.payload as usize..parsed.end as usize];
+    let is_right = verify_transport(&parsed, frame, Summer::detect());
+    prop_assert_eq!(is_right, verify_transport(&parsed, frame, Summer::portable()));
+    let derived = payload_sum(&parsed, frame);
+    prop_assert_eq!(derived.is_some(), matches!(parsed.transport, Transport::Tcp(_)));
+    if let Some(derived) = derived {
+        // 0 and 0xffff are the same number.
+        let same = derived.fold() % 0xffff == Sum::of(payload).fold() % 0xffff;
+        prop_assert_eq!(same, is_right, "the payload's sum follows from a right checksum only");
+    }
+    Ok(())
+}
+
+/// `plain` says yes only to what `parse` reads the same way.
+fn check_plain(
+    read: Option<rxo_wire::Plain>,
+    parsed: Result<Parsed, Unparsed>,
+) -> Result<(), TestCaseError> {
+    let Some(plain) = read else { return Ok(()) };
+    let parsed = parsed.map_err(|_| TestCaseError::fail("plain, but not readable"))?;
+    let Transport::Tcp(tcp) = parsed.transport else {
+        return Err(TestCaseError::fail("plain, but not TCP"));
+    };
+    prop_assert_eq!(plain.key, parsed.key);
+    prop_assert_eq!(plain.seq, tcp.seq);
+    prop_assert_eq!(plain.network, parsed.network);
+    prop_assert_eq!(plain.transport_at, parsed.transport_at);
+    prop_assert_eq!(plain.payload, parsed.payload);
+    prop_assert_eq!(plain.payload_bytes, parsed.payload_bytes());
+    prop_assert_eq!(plain.version, parsed.ip.version);
+    prop_assert_eq!(tcp.flags, TcpFlags::ACK);
+    prop_assert!(matches!(tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp));
+    prop_assert!(parsed.ip.checksum_ok && !parsed.ip.has_options && !parsed.ip.reserved_bit);
+    Ok(())
+}
+
+fn check_all(bytes: &[u8]) -> Result<(), TestCaseError> {
+    check(bytes, parse(bytes))?;
+    check(bytes, parse_ip(bytes))?;
+    check_plain(plain(bytes), parse(bytes))?;
+    check_plain(plain_ip(bytes), parse_ip(bytes))
+}
+
+/// A change that makes length fields lie, versions contradict, and headers end early.
+#[derive(Clone, Debug)]
+enum Damage {
+    Set(prop::sample::Index, u8),
+    Flip(prop::sample::Index, u8),
+    Cut(prop::sample::Index),
+    Append(Vec<u8>),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        (index(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        (index(), 0..8_u8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        index().prop_map(Damage::Cut),
+        proptest::collection::vec(any::<u8>(), 1..64).prop_map(Damage::Append),
+    ]
+}
+
+fn apply(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    // Most of what can be damaged stands in the first 100 bytes.
+    let place = |at: &prop::sample::Index, length: usize| at.index(length.min(100));
+    for damage in damages {
+        match damage {
+            Damage::Append(more) => bytes.extend(more),
+            _ if bytes.is_empty() => {}
+            Damage::Set(at, byte) => {
+                let at = place(at, bytes.len());
+                bytes[at] = *byte;
+            }
+            Damage::Flip(at, bit) => {
+                let at = place(at, bytes.len());
+                bytes[at] ^= 1 << bit;
+            }
+            Damage::Cut(at) => bytes.truncate(at.index(bytes.len() + 1)),
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn noise_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        check_all(&bytes)?;
+    }
+
+    #[test]
+    fn noise_behind_a_right_type_is_read_or_refused(
+        mut bytes in proptest::collection::vec(any::<u8>(), 16..200),
+        (ethertype, first) in prop_oneof![Just((0x0800_u16, 0x45_u8)), Just((0x86dd, 0x60))],
+    ) {
+        bytes[12..14].copy_from_slice(&ethertype.to_be_bytes());
+        bytes[14] = first;
+        check_all(&bytes)?;
+    }
+
+    #[test]
+    fn damaged_packets_are_read_or_refused(
+        shape in any_shape(),
+        damages in proptest::collection::vec(damage(), 1..6),
+    ) {
+        check_all(&apply(shape.frame(), &damages))?;
+        check_all(&apply(shape.packet(), &damages))?;
+    }
+
+    #[test]
+    fn valid_packets_verify(shape in any_shape()) {
+        let frame = shape.frame();
+        let parsed = parse(&frame).map_err(|_| TestCaseError::fail("not readable"))?;
+        prop_assert!(verify_transport(&parsed, &frame, Summer::detect()));
+        check_all(&frame)?;
+        check_all(&shape.packet())?;
+    }
+
+    #[test]
+    fn plain_segments_are_told_as_plain(shape in any_shape(), has_timestamp in any::<bool>()) {
+        let mut shape = Shape {
+            is_udp: false,
+            ip_options: vec![],
+            extensions: vec![],
+            tcp_options: vec![],
+            flags: TcpFlags::ACK.bits(),
+            ..shape
+        };
+        if has_timestamp {
+            shape.tcp_options = vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+        }
+        prop_assert!(plain(&shape.frame()).is_some());
+        prop_assert!(plain_ip(&shape.packet()).is_some());
+        shape.tcp_options = maximum_segment_size_option(1460).to_vec();
+        prop_assert!(plain(&shape.frame()).is_none());
+    }
+
+    #[test]
+    fn options_of_noise_end(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        let read: Vec<_> = Options::new(&bytes).collect();
+        let errors = read.iter().filter(|option| option.is_err()).count();
+        prop_assert!(errors <= 1);
+        prop_assert!(errors == 0 || read.last().is_some_and(Result::is_err), "an error is the end");
+        let used: usize = read.iter().flatten().map(|option| option.data.len() + 1).sum();
+        prop_assert!(used <= bytes.len());
+    }
+}
