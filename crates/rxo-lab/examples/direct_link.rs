@@ -2,12 +2,23 @@
 //!
 //! `cargo run --release -p rxo-lab --example direct_link`
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
 use rxo_lab::{CpuMeter, KernelGro, Lab, Result, become_root_in_user_namespace};
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<()> {
     become_root_in_user_namespace()?;
     println!("GRO  flows  Gbit/s  CPU s/GB  sender  receiver  ksoftirqd  frames/delivery  retrans");
     for connections in [1, 16, 64] {

@@ -32,7 +32,8 @@ fn fifty_labs_leave_nothing() {
             assert!(here.exists());
         }
     }
-    assert_eq!((open_files(), threads()), before);
+    await_true("files closed", || open_files() <= before.0);
+    await_true("threads ended", || threads() <= before.1);
     for number in 0..50 {
         await_gone(&witness, &format!("p{number}"));
         await_gone(&witness, &format!("h{number}"));
@@ -49,7 +50,7 @@ fn a_lab_dropped_with_traffic_leaves_nothing() {
     drop(transfer.unwrap());
     drop(lab);
     await_gone(&witness, TIE);
-    await_true("threads ended", || threads() == before);
+    await_true("threads ended", || threads() <= before);
 }
 
 fn a_killed_process_leaves_nothing() {
@@ -87,7 +88,7 @@ fn a_user_without_privilege_can_have_a_lab() {
     assert!(!ci || none_allowed, "user namespaces should work here: {complaint}");
 }
 
-/// The kernel takes namespaces down in the background.
+/// The kernel takes namespaces down in the background, and threads too.
 fn await_gone(witness: &Namespace, interface: &str) {
     await_true(interface, || !witness.interface(interface).exists());
 }
