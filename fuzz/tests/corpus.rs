@@ -29,7 +29,7 @@ fn the_kept_files_are_those_that_are_made() {
     for seed in seeds() {
         let path = corpus().join(seed.target).join(&seed.name);
         let kept = std::fs::read(&path).ok();
-        let remedy = "run cargo run -p rxo-fuzz --bin make-corpus";
+        let remedy = "run cargo run -p rxo-fuzz --example make-corpus";
         assert!(kept == Some(seed.bytes), "{} is out of date: {remedy}", path.display());
     }
 }

@@ -1,4 +1,7 @@
 //! Writes the kept corpus to `fuzz/corpus`.
+//!
+//! An example, not a binary, so that a build with coverage, which only the targets can be linked
+//! with, leaves it out.
 
 use std::path::Path;
 use std::{fs, io};
