@@ -13,7 +13,6 @@
 //! the device, the value and the remedy.
 #![cfg(target_os = "linux")]
 
-mod arena;
 pub mod clock;
 mod fault;
 mod interface;

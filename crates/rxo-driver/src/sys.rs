@@ -93,6 +93,16 @@ pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     }
 }
 
+/// Takes one frame off a socket's queue, without waiting; what does not fit is lost. Returns the
+/// length that all of it has.
+pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: the kernel writes at most as many bytes as the target has.
+    let read =
+        unsafe { libc::recv(fd.as_raw_fd(), target.as_mut_ptr().cast(), target.len(), flags) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
 /// An ioctl whose argument the kernel reads or writes in place.
 ///
 /// # Safety

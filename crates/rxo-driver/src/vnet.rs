@@ -12,6 +12,10 @@ use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
 /// Its length in the form without a buffer count, which all three devices use by default.
 pub(crate) const VNET_HEADER_BYTES: usize = 10;
 
+/// Room for the largest IP packet, its Ethernet header, two VLAN tags, and this header; an odd
+/// number of cache lines, so that the first lines of such buffers do not all meet in one set.
+pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
+
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
 

@@ -12,6 +12,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{sockaddr_ll, tpacket_req, tpacket2_hdr};
@@ -72,7 +73,7 @@ impl RingMap {
 
     /// The frame in `slot`, when the kernel has put one there that nobody has taken yet.
     #[inline]
-    pub(crate) fn filled(&self, slot: u32) -> Option<Slot<'_>> {
+    pub(crate) fn filled(self: &Rc<Self>, slot: u32) -> Option<Slot<'_>> {
         let status = self.status(slot).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
@@ -83,15 +84,9 @@ impl RingMap {
         Some(Slot { map: self, slot, status, header })
     }
 
-    /// Marks a slot as lent out.
-    #[inline]
-    pub(crate) fn lend(&self, slot: u32) {
-        self.status(slot).store(LENT, Ordering::Relaxed);
-    }
-
     /// Gives a slot back to the kernel.
     #[inline]
-    pub(crate) fn give_back(&self, slot: u32) {
+    fn give_back(&self, slot: u32) {
         self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
@@ -121,17 +116,25 @@ impl Drop for RingMap {
 
 /// A frame in the ring that is ours for now.
 pub(crate) struct Slot<'a> {
-    map: &'a RingMap,
+    map: &'a Rc<RingMap>,
     slot: u32,
     status: u32,
     header: tpacket2_hdr,
 }
 
 impl Slot<'_> {
-    /// Its place in the ring.
+    /// Lends the frame out. It must be whole.
     #[inline]
-    pub(crate) const fn number(&self) -> u32 {
-        self.slot
+    pub(crate) fn lend(self) -> SlotBuf {
+        assert!(self.is_whole(), "only what is in the slot can be lent");
+        self.map.status(self.slot).store(LENT, Ordering::Relaxed);
+        let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
+        SlotBuf { bytes, len, slot: self.slot, map: Rc::clone(self.map) }
+    }
+
+    /// Gives the slot back to the kernel unused.
+    pub(crate) fn give_back(self) {
+        self.map.give_back(self.slot);
     }
 
     /// Whether the kernel says `flag` of it.
@@ -148,15 +151,9 @@ impl Slot<'_> {
 
     /// Whether all of the frame is in the slot.
     #[inline]
-    pub(crate) const fn is_whole(&self) -> bool {
-        let end = self.header.tp_mac as u32 + self.header.tp_snaplen;
+    pub(crate) fn is_whole(&self) -> bool {
+        let end = u32::from(self.header.tp_mac).saturating_add(self.header.tp_snaplen);
         self.header.tp_snaplen == self.header.tp_len && end <= self.map.slot_bytes
-    }
-
-    /// Where the frame's bytes begin.
-    #[inline]
-    pub(crate) fn bytes(&self) -> NonNull<u8> {
-        self.at(usize::from(self.header.tp_mac))
     }
 
     /// What the kernel said of its checksum and segmentation.
@@ -193,6 +190,31 @@ impl Slot<'_> {
         let offset = offset.min(self.map.slot_bytes as usize - VNET_HEADER_BYTES);
         // SAFETY: kept within the slot by the line above, with ten bytes to read.
         unsafe { self.map.start(self.slot).add(offset) }
+    }
+}
+
+/// The bytes of a frame in a slot that is lent out; dropping it gives the slot back.
+#[derive(Debug)]
+pub(crate) struct SlotBuf {
+    bytes: NonNull<u8>,
+    len: u32,
+    slot: u32,
+    map: Rc<RingMap>,
+}
+
+impl SlotBuf {
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `lend` took these bytes from a whole frame in the slot, the map is held, and
+        // neither the kernel nor the source writes to a slot that is lent.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
+    }
+}
+
+impl Drop for SlotBuf {
+    #[inline]
+    fn drop(&mut self) {
+        self.map.give_back(self.slot);
     }
 }
 

@@ -5,15 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{Frame, LinkKind, Pool};
 
-use super::buffer::{Home, PacketBuf};
+use super::buffer::PacketBuf;
 use super::ring::RingMap;
 use super::socket::{Opened, lost};
 use super::take::{Taken, take};
-use crate::arena::Arena;
 use crate::clock::StampScale;
 use crate::interface::Interface;
+use crate::vnet::LARGE_BUFFER_BYTES;
 use crate::{fault, sys};
 
 /// How a packet source is set up.
@@ -23,14 +23,14 @@ pub struct PacketOptions {
     /// bridge 8 ms in which nobody reads.
     pub ring_slots: u32,
     /// Buffers for frames too large for a slot; while all are held, such frames wait in the ring.
-    pub large_buffers: u32,
+    pub large_buffers: usize,
     /// Whether to take frames for other hosts too.
     pub promiscuous: bool,
 }
 
 impl Default for PacketOptions {
     fn default() -> Self {
-        Self { ring_slots: 8_192, large_buffers: 256, promiscuous: true }
+        Self { ring_slots: 8_192, large_buffers: 128, promiscuous: true }
     }
 }
 
@@ -44,7 +44,8 @@ pub struct PacketSource {
     device: String,
     interface: Interface,
     socket: OwnedFd,
-    home: Rc<Home>,
+    ring: Rc<RingMap>,
+    large: Pool,
     next_slot: u32,
     mtu: u32,
     counters: SourceCounters,
@@ -72,9 +73,10 @@ impl PacketSource {
         }
         opened.bind(libc::ETH_P_ALL as u16)?;
         let Opened { device, interface, socket } = opened;
-        let home = Rc::new(Home { ring, arena: Arena::new(options.large_buffers) });
+        let (ring, large) = (Rc::new(ring), Pool::new(options.large_buffers, LARGE_BUFFER_BYTES));
         let counters = SourceCounters::default();
-        Ok(Self { device, interface, socket, home, next_slot: 0, mtu, counters, gone: false })
+        let gone = false;
+        Ok(Self { device, interface, socket, ring, large, next_slot: 0, mtu, counters, gone })
     }
 
     /// The interface.
@@ -98,7 +100,7 @@ impl PacketSource {
 
     fn advance(&mut self) {
         self.next_slot += 1;
-        if self.next_slot == self.home.ring.slots() {
+        if self.next_slot == self.ring.slots() {
             self.next_slot = 0;
         }
     }
@@ -124,9 +126,9 @@ impl FrameSource for PacketSource {
         let mut given = 0;
         let mut scale = None;
         while given < budget {
-            let Some(slot) = self.home.ring.filled(self.next_slot) else { break };
+            let Some(slot) = self.ring.filled(self.next_slot) else { break };
             let scale = *scale.get_or_insert_with(StampScale::take);
-            match take(&self.home, self.socket.as_fd(), slot, scale) {
+            match take(slot, self.socket.as_fd(), &self.large, scale) {
                 Taken::Frame(frame) => {
                     self.counters.frames += 1;
                     self.counters.bytes += frame.bytes().len() as u64;

@@ -3,19 +3,17 @@
 //!
 //! Contract: whatever comes of a slot, it is afterwards either lent with the frame or given back,
 //! except when there was no buffer: then it stays as it is and is asked for again.
-#![allow(unsafe_code, reason = "hands over memory shared with the kernel")]
 
 use core::num::NonZeroU16;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::rc::Rc;
+use std::os::fd::BorrowedFd;
 
-use rxo_frame::{ChecksumStatus, Frame, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, Pool, VlanTag};
 
-use super::buffer::{Home, PacketBuf};
+use super::buffer::PacketBuf;
 use super::ring::Slot;
-use crate::arena::BUFFER_BYTES;
 use crate::clock::StampScale;
+use crate::sys;
 use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// The tag protocol of a tag whose protocol the kernel did not say.
@@ -35,38 +33,45 @@ pub(super) enum Taken {
     Lost(io::Error),
 }
 
-/// Takes the frame out of a slot.
+/// Takes the frame out of a slot; one too large for it, out of the socket's queue into a buffer
+/// of `pool`.
 #[inline]
 pub(super) fn take(
-    home: &Rc<Home>,
-    socket: BorrowedFd<'_>,
     slot: Slot<'_>,
+    socket: BorrowedFd<'_>,
+    pool: &Pool,
     scale: StampScale,
 ) -> Taken {
     if slot.packet_type() == libc::PACKET_OUTGOING {
-        return discard(home, socket, &slot, Taken::Own);
+        return discard(slot, socket, Taken::Own);
     }
     if !slot.is_whole() {
-        return take_large(home, socket, &slot, scale);
+        return take_large(slot, socket, pool, scale);
     }
-    let number = slot.number();
-    home.ring.lend(number);
-    // SAFETY: the frame lies whole in its slot (`is_whole`), which has just been marked.
-    let bytes =
-        unsafe { PacketBuf::slot(Rc::clone(home), number, slot.bytes(), slot.frame_bytes()) };
-    Taken::Frame(describe(&slot, scale, bytes))
+    let said = Said::of(&slot, scale);
+    Taken::Frame(said.frame(PacketBuf::slot(slot.lend())))
 }
 
-/// Everything the kernel said of the frame, with its bytes.
-#[inline]
-fn describe(slot: &Slot<'_>, scale: StampScale, bytes: PacketBuf) -> Frame<PacketBuf> {
-    let vnet = slot.vnet();
-    Frame {
-        bytes,
-        arrived_at: scale.arrival(slot.stamp_ns()),
-        checksum: checksum(slot, vnet),
-        gso: vnet.gso(),
-        vlan: vlan(slot),
+/// Everything the kernel said of a frame but its bytes.
+struct Said(Frame<()>);
+
+impl Said {
+    #[inline]
+    fn of(slot: &Slot<'_>, scale: StampScale) -> Self {
+        let vnet = slot.vnet();
+        Self(Frame {
+            bytes: (),
+            arrived_at: scale.arrival(slot.stamp_ns()),
+            checksum: checksum(slot, vnet),
+            gso: vnet.gso(),
+            vlan: vlan(slot),
+        })
+    }
+
+    #[inline]
+    fn frame(self, bytes: PacketBuf) -> Frame<PacketBuf> {
+        let Frame { arrived_at, checksum, gso, vlan, .. } = self.0;
+        Frame { bytes, arrived_at, checksum, gso, vlan }
     }
 }
 
@@ -93,59 +98,33 @@ fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
 /// Reads a frame that is larger than a slot from the socket's queue, where the kernel has put it
 /// under the same lock as the slot, so that both are in the same order.
 #[cold]
-fn take_large(
-    home: &Rc<Home>,
-    socket: BorrowedFd<'_>,
-    slot: &Slot<'_>,
-    scale: StampScale,
-) -> Taken {
+fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pool: &Pool, scale: StampScale) -> Taken {
     if !slot.says(libc::TP_STATUS_COPY) {
-        return discard(home, socket, slot, Taken::CutShort);
+        return discard(slot, socket, Taken::CutShort);
     }
-    let Some(buffer) = home.arena.take() else { return Taken::NoBuffer };
-    let start = home.arena.start(buffer);
-    // SAFETY: a buffer of the arena has this many bytes, and it is ours.
-    let read = unsafe { read_queued(socket, start.as_ptr(), BUFFER_BYTES) };
+    let Some(mut buffer) = pool.take() else { return Taken::NoBuffer };
     let expected = slot.frame_bytes() as usize + VNET_HEADER_BYTES;
-    let taken = match read {
-        Ok(read) if read == expected && read <= BUFFER_BYTES => {
-            // SAFETY: the frame follows the header in the buffer just filled.
-            let bytes = unsafe {
-                let bytes = start.add(VNET_HEADER_BYTES);
-                PacketBuf::copied(Rc::clone(home), buffer, bytes, slot.frame_bytes())
-            };
-            Taken::Frame(describe(slot, scale, bytes))
+    let said = Said::of(&slot, scale);
+    let read = sys::receive(socket, &mut buffer);
+    slot.give_back();
+    match read {
+        Ok(read) if read == expected && read <= buffer.len() => {
+            buffer.truncate(read);
+            Taken::Frame(said.frame(PacketBuf::copied(buffer)))
         }
         Ok(_) => Taken::CutShort,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Taken::CutShort,
         Err(error) => Taken::Lost(error),
-    };
-    if !matches!(taken, Taken::Frame(_)) {
-        home.arena.give_back(buffer);
     }
-    home.ring.give_back(slot.number());
-    taken
 }
 
 /// Gives a slot back unused, and with it the frame queued for it, if one was.
 #[cold]
-fn discard(home: &Rc<Home>, socket: BorrowedFd<'_>, slot: &Slot<'_>, why: Taken) -> Taken {
+fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>, why: Taken) -> Taken {
     if slot.says(libc::TP_STATUS_COPY) {
-        let mut header = [0; VNET_HEADER_BYTES];
-        // SAFETY: the room is as said. The rest of the frame is cut off and forgotten.
-        let _forgotten = unsafe { read_queued(socket, header.as_mut_ptr(), header.len()) };
+        // The rest of it is cut off and forgotten.
+        let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
-    home.ring.give_back(slot.number());
+    slot.give_back();
     why
-}
-
-/// Reads one frame, its header first; returns the length it would have had with room enough.
-///
-/// # Safety
-/// `bytes` bytes from `target` must be writable.
-unsafe fn read_queued(socket: BorrowedFd<'_>, target: *mut u8, bytes: usize) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: the caller promises the room.
-    let read = unsafe { libc::recv(socket.as_raw_fd(), target.cast(), bytes, flags) };
-    usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }

@@ -1,23 +1,18 @@
 //! Reading what the host's stack sends.
-#![allow(unsafe_code, reason = "buffers of an arena are read into and lent out")]
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
-use std::rc::Rc;
-use std::slice;
 use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
-use rxo_frame::Frame;
+use rxo_frame::{Frame, Pool, PoolBuf};
 
 use super::device::TapDevice;
-use crate::arena::{Arena, BUFFER_BYTES};
 use crate::clock;
-use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
+use crate::vnet::{LARGE_BUFFER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
-/// Buffers of 64 KiB; pages are touched only when used, and the warm ones are used first.
-const BUFFERS: u32 = 256;
+/// Buffers of 64 KiB: two usual budgets.
+const BUFFERS: usize = 128;
 
 /// Gives what the host's stack sends: one frame a read, super-packets whole.
 ///
@@ -26,7 +21,7 @@ const BUFFERS: u32 = 256;
 #[derive(Debug)]
 pub struct TapSource {
     device: Arc<TapDevice>,
-    arena: Rc<Arena>,
+    pool: Pool,
     mtu: u32,
     counters: SourceCounters,
 }
@@ -34,26 +29,23 @@ pub struct TapSource {
 impl TapSource {
     pub(super) fn new(device: Arc<TapDevice>) -> Result<Self, DeviceError> {
         let mtu = device.interface.mtu()?;
-        let arena = Rc::new(Arena::new(BUFFERS));
-        Ok(Self { device, arena, mtu, counters: SourceCounters::default() })
+        let pool = Pool::new(BUFFERS, LARGE_BUFFER_BYTES);
+        Ok(Self { device, pool, mtu, counters: SourceCounters::default() })
     }
 
     /// Reads one packet; `None` when there is none, or no buffer for it.
     fn read(&mut self) -> Result<Option<(VnetHeader, TapBuf)>, DeviceError> {
-        let Some(buffer) = self.arena.take() else { return Ok(None) };
-        // From here on the buffer goes back when `target` is dropped.
-        let mut target = TapBuf { arena: Rc::clone(&self.arena), buffer, len: 0 };
+        let Some(mut buffer) = self.pool.take() else { return Ok(None) };
         let read = loop {
-            match self.device.file().read(target.whole()) {
+            match self.device.file().read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other,
             }
         };
         match read {
             Ok(bytes) => {
-                let header = VnetHeader::read(&target.whole()[..bytes]);
-                target.len = bytes.saturating_sub(VNET_HEADER_BYTES);
-                Ok(header.map(|header| (header, target)))
+                buffer.truncate(bytes);
+                Ok(VnetHeader::read(&buffer).map(|header| (header, TapBuf(buffer))))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(self.device.lost(error)),
@@ -83,7 +75,7 @@ impl FrameSource for TapSource {
             let Some((header, bytes)) = self.read()? else { return Ok(given) };
             let arrived_at = *arrived_at.get_or_insert_with(clock::now);
             self.counters.frames += 1;
-            self.counters.bytes += bytes.len as u64;
+            self.counters.bytes += bytes.as_ref().len() as u64;
             let (checksum, gso) = (header.checksum(), header.gso());
             batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
         }
@@ -102,35 +94,13 @@ impl AsFd for TapSource {
 }
 
 /// A frame's bytes, read from a TAP or TUN. Dropping it gives the buffer back.
+///
+/// The buffer begins with the header that came before the frame.
 #[derive(Debug)]
-pub struct TapBuf {
-    arena: Rc<Arena>,
-    buffer: u32,
-    len: usize,
-}
-
-impl TapBuf {
-    /// The whole buffer, the header's place in front.
-    fn whole(&mut self) -> &mut [u8] {
-        // SAFETY: a buffer of the arena has this many bytes, and this value alone has it.
-        unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), BUFFER_BYTES) }
-    }
-
-    fn start(&self) -> NonNull<u8> {
-        self.arena.start(self.buffer)
-    }
-}
+pub struct TapBuf(PoolBuf);
 
 impl AsRef<[u8]> for TapBuf {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `len` bytes after the header were read into the buffer, and this value alone
-        // has it.
-        unsafe { slice::from_raw_parts(self.start().add(VNET_HEADER_BYTES).as_ptr(), self.len) }
-    }
-}
-
-impl Drop for TapBuf {
-    fn drop(&mut self) {
-        self.arena.give_back(self.buffer);
+        self.0.get(VNET_HEADER_BYTES..).unwrap_or_default()
     }
 }

@@ -1,0 +1,169 @@
+//! What the ways in and out cost on this machine, in private networks of its own:
+//! `cargo run --release -p rxo-driver --example cost`. Medians of several rounds; ratios carry
+//! over to other machines, figures do not.
+#![allow(clippy::unwrap_used, reason = "a measurement that cannot run has nothing to say")]
+
+use std::num::NonZeroU16;
+
+use rxo_device::{FrameSink, FrameSource};
+use rxo_driver::{
+    PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSink, clock,
+};
+use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
+use rxo_lab::{Namespace, create_veth};
+
+const ROUNDS: usize = 15;
+const PAYLOAD_BYTES: usize = 1_448;
+const HEADER_BYTES: usize = 66;
+
+fn main() {
+    rxo_lab::become_root_in_user_namespace().unwrap();
+    let lab = Namespace::new("cost").unwrap();
+    lab.run(|| {
+        ring(&lab);
+        tap();
+        packet_sink(&lab);
+    })
+    .unwrap();
+}
+
+fn ring(lab: &Namespace) {
+    create_veth(&lab.interface("near0"), &lab.interface("far0")).unwrap();
+    lab.interface("near0").up().unwrap();
+    lab.interface("far0").up().unwrap();
+    let mut sink = PacketSink::open("near0").unwrap();
+    let frame = frame(1);
+    for slots in [1_024, 4_096, 8_192, 16_384] {
+        let options = PacketOptions { ring_slots: slots, ..PacketOptions::default() };
+        let mut source = PacketSource::open("far0", options).unwrap();
+        let full = median(|| {
+            for _ in 0..slots / 64 {
+                sink.transmit((0..64).map(|_| &frame)).unwrap();
+            }
+            drain_ns(&mut source, slots)
+        });
+        let prompt = median(|| {
+            let batch = |_| {
+                sink.transmit((0..64).map(|_| &frame)).unwrap();
+                drain_ns(&mut source, 64)
+            };
+            (0..slots / 64).map(batch).sum::<f64>() / f64::from(slots / 64)
+        });
+        println!(
+            "ring of {slots} slots, ns a frame, headers read: {prompt:.0} when read after every \
+             64 frames, {full:.0} when all slots were full"
+        );
+    }
+}
+
+/// Receives `frames` frames, in batches of 64; the time it took for each.
+fn drain_ns(source: &mut PacketSource, frames: u32) -> f64 {
+    let mut batch = Vec::with_capacity(64);
+    let (mut received, mut sum) = (0, 0);
+    let began_at = clock::now();
+    while received < frames {
+        received += source.receive(&mut batch, 64).unwrap() as u32;
+        sum += batch.drain(..).map(|frame| headers_sum(frame.bytes())).sum::<u64>();
+    }
+    std::hint::black_box(sum);
+    clock::now().since(began_at).as_nanos() as f64 / f64::from(frames)
+}
+
+/// Touches what an engine reads of every frame.
+fn headers_sum(bytes: &[u8]) -> u64 {
+    bytes[..HEADER_BYTES].iter().map(|&byte| u64::from(byte)).sum()
+}
+
+fn tap() {
+    let tap = Tap::open("cost0", TapKind::Tap).unwrap();
+    tap.interface().set_up(true).unwrap();
+    for mode in [SubmitMode::Writev, SubmitMode::Uring] {
+        let mut sink: TapSink = tap.sink(mode).unwrap();
+        for segments in [1, 8, 16, 44] {
+            let ns = send_cost(&mut sink, segments);
+            println!("tap, {mode:?}, {segments} pieces: {ns:.0} ns a packet");
+        }
+    }
+}
+
+fn packet_sink(lab: &Namespace) {
+    create_veth(&lab.interface("out0"), &lab.interface("in0")).unwrap();
+    lab.interface("out0").up().unwrap();
+    lab.interface("in0").up().unwrap();
+    let mut sink = PacketSink::open("out0").unwrap();
+    for segments in [1, 8, 16, 44] {
+        let ns = send_cost(&mut sink, segments);
+        println!("packet socket, {segments} pieces: {ns:.0} ns a packet");
+    }
+}
+
+fn send_cost(sink: &mut impl FrameSink, segments: usize) -> f64 {
+    let frame = frame(segments);
+    let ns = median(|| {
+        let began_at = clock::now();
+        for _ in 0..8 {
+            sink.transmit((0..64).map(|_| &frame)).unwrap();
+        }
+        clock::now().since(began_at).as_nanos() as f64 / 512.0
+    });
+    assert_eq!(sink.counters().dropped + sink.counters().fallbacks, 0);
+    ns
+}
+
+fn median(mut round: impl FnMut() -> f64) -> f64 {
+    let mut times: Vec<_> = (0..ROUNDS).map(|_| round()).collect();
+    times.sort_by(f64::total_cmp);
+    times[ROUNDS / 2]
+}
+
+/// A header and as many pieces of payload as there are segments.
+struct Packet {
+    header: Vec<u8>,
+    payloads: Vec<Vec<u8>>,
+}
+
+/// A TCP aggregate to another host's address, so that the stack drops it at once.
+fn frame(segments: usize) -> Packet {
+    let mut header = vec![0; HEADER_BYTES];
+    header[..12].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1]);
+    header[12] = 8;
+    header[14] = 0x45;
+    let total = (HEADER_BYTES - 14 + segments * PAYLOAD_BYTES) as u16;
+    header[16..18].copy_from_slice(&total.to_be_bytes());
+    header[22..24].copy_from_slice(&[64, 6]);
+    header[46] = 8 << 4;
+    Packet { header, payloads: vec![vec![0x5a; PAYLOAD_BYTES]; segments] }
+}
+
+impl<'a> Gather<'a> for &'a Packet {
+    fn offload(self) -> Offload {
+        let size = NonZeroU16::new(PAYLOAD_BYTES as u16);
+        let size = size.filter(|_| self.payloads.len() > 1);
+        Offload {
+            checksum: ChecksumStatus::Partial { start: 34, offset: 16 },
+            gso: size.map(|size| Gso { kind: GsoKind::TcpV4, ecn: false, size }),
+            header_bytes: HEADER_BYTES as u16,
+        }
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        None
+    }
+
+    fn byte_len(self) -> usize {
+        HEADER_BYTES + self.payloads.len() * PAYLOAD_BYTES
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
+        visit(&self.header);
+        self.payloads.iter().for_each(|payload| visit(payload));
+    }
+
+    fn frame_count(self) -> usize {
+        1
+    }
+
+    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'a [u8]>)) {
+        visit(Frame::new(&self.header, Instant::ZERO));
+    }
+}
