@@ -1,7 +1,7 @@
 //! Which deliveries must come out: a second engine, written from the design, simple and slow.
 //!
-//! It keeps a plain list of what is held, searches it from front to back, reads every header anew
-//! each time, and shares no code with the engine it judges. Its answer is lists of frame numbers;
+//! It keeps a plain list of what is held, searches it from front to back, compares every field of
+//! every segment held anew each time, and shares no code with the engine it judges. Its answer is lists of frame numbers;
 //! what each delivery must look like is [`crate::naive::merge`]'s to say.
 
 mod decide;
@@ -34,6 +34,7 @@ struct Oracle<'a> {
     /// Frames added but not pushed yet.
     batch: Vec<usize>,
     frames: Vec<&'a Frame<Vec<u8>>>,
+    readings: Vec<Reading>,
     /// What each flow holds, the least recently used first.
     held: Vec<Group>,
     out: Vec<Group>,
@@ -43,12 +44,15 @@ struct Oracle<'a> {
 
 impl<'a> Oracle<'a> {
     fn new(script: &'a Script) -> Self {
+        let frames = script.frames();
+        let readings = frames.iter().map(|frame| read(frame, script.setup.link)).collect();
         Self {
             script,
             rules: script.setup.rules(),
             now: Instant::ZERO,
             batch: Vec::new(),
-            frames: script.frames(),
+            frames,
+            readings,
             held: Vec::new(),
             out: Vec::new(),
             polls: 0,
@@ -131,8 +135,7 @@ impl<'a> Oracle<'a> {
     }
 
     fn take(&mut self, index: usize) {
-        let frame = self.frames[index];
-        match read(frame, self.script.setup.link) {
+        match self.readings[index].clone() {
             Reading::Nothing | Reading::OtherProtocol => self.out.push(vec![index]),
             Reading::Addresses(ends) => {
                 self.flush_where(|oracle, group| oracle.segment(group[0]).ends == ends);
@@ -159,8 +162,8 @@ impl<'a> Oracle<'a> {
             None => Vec::new(),
         };
         group.push(index);
-        let segments: Vec<Segment> = group.iter().map(|index| self.segment(*index)).collect();
-        let closed = decide::is_closed(&segments.iter().collect::<Vec<_>>(), &self.rules);
+        let segments: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
+        let closed = decide::is_closed(&segments, &self.rules);
         if !is_candidate || closed {
             self.out.push(group);
             return;
@@ -178,15 +181,14 @@ impl<'a> Oracle<'a> {
     }
 
     fn joins(&self, group: &Group, index: usize, next: &Segment) -> bool {
-        let segments: Vec<_> = group.iter().map(|index| self.segment(*index)).collect();
         let held: Vec<_> =
-            group.iter().map(|index| self.frames[*index]).zip(segments.iter()).collect();
+            group.iter().map(|index| (self.frames[*index], self.segment(*index))).collect();
         decide::may_join(&held, self.frames[index], next, &self.rules)
     }
 
-    fn segment(&self, index: usize) -> Segment {
-        match read(self.frames[index], self.script.setup.link) {
-            Reading::Segment(segment) => *segment,
+    fn segment(&self, index: usize) -> &Segment {
+        match &self.readings[index] {
+            Reading::Segment(segment) => segment,
             other => panic!("frame {index} is held but is {other:?}"),
         }
     }

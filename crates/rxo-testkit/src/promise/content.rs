@@ -131,7 +131,7 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
     let word = |at: usize| {
         u32::from_be_bytes([options[at], options[at + 1], options[at + 2], options[at + 3]])
     };
-    (options.len() == 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
+    (options.len() >= 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
 }
 
 /// Under a policy that says so, every aggregate cut again by its size gives the packets that came,
