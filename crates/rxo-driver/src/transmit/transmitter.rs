@@ -265,3 +265,6 @@ impl Patience {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Every way a kernel can answer, scripted: order is kept, nothing is lost unsaid.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use rxo_frame::{ChecksumStatus, Frame, Gso, Instant, Offload, VlanTag};
+
+use super::*;
+
+/// A kernel that answers by a script: how many packets it takes, and the error after those. With
+/// an empty script it takes everything.
+struct Scripted {
+    script: VecDeque<(usize, i32)>,
+    taken: Vec<u8>,
+    descriptor: UnixStream,
+}
+
+impl Writer for Scripted {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        let left = batch.list().len() - from;
+        let (takes, code) = self.script.pop_front().unwrap_or((left, 0));
+        let sent = takes.min(left);
+        for n in from..from + sent {
+            // The last piece's length stands for the packet.
+            self.taken.push(batch.pieces(n).last().unwrap().iov_len as u8);
+        }
+        let refused = (sent < left && code != 0).then(|| io::Error::from_raw_os_error(code));
+        Written { sent, submissions: 1, refused }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A packet whose last piece is `id` bytes long, and whose frames are `id * 10 + 1 …` long.
+#[derive(Clone, Copy)]
+struct Packet {
+    id: u8,
+    frames: u8,
+    vlan: Option<VlanTag>,
+}
+
+const fn packet(id: u8, frames: u8) -> Packet {
+    Packet { id, frames, vlan: None }
+}
+
+static BYTES: [u8; 256] = [0; 256];
+
+impl Gather<'static> for Packet {
+    fn offload(self) -> Offload {
+        let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
+        let size = NonZeroU16::new(10).filter(|_| self.frames > 1);
+        let gso = size.map(|size| Gso { kind: GsoKind::TcpV4, ecn: false, size });
+        Offload { checksum, gso, header_bytes: 54 }
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        self.vlan
+    }
+
+    fn byte_len(self) -> usize {
+        54 + usize::from(self.id)
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'static [u8])) {
+        visit(&BYTES[..54]);
+        visit(&BYTES[..usize::from(self.id)]);
+    }
+
+    fn frame_count(self) -> usize {
+        usize::from(self.frames)
+    }
+
+    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'static [u8]>)) {
+        for n in 1..=self.frames {
+            visit(Frame::new(&BYTES[..usize::from(self.id * 10 + n)], Instant::ZERO));
+        }
+    }
+}
+
+/// Sends packets to a kernel that answers by `script`.
+struct Run {
+    transmitter: Transmitter<Scripted>,
+    result: io::Result<()>,
+}
+
+fn run(script: &[(usize, i32)], packets: &[Packet]) -> Run {
+    let (descriptor, _) = UnixStream::pair().unwrap();
+    let script = script.iter().copied().collect();
+    let writer = Scripted { script, taken: Vec::new(), descriptor };
+    let mut transmitter = Transmitter::new(writer, LinkKind::Ethernet);
+    let result = transmitter.transmit(packets.iter().copied());
+    Run { transmitter, result }
+}
+
+impl Run {
+    fn taken(&self) -> &[u8] {
+        &self.transmitter.writer.taken
+    }
+
+    /// Packets, frames, fallbacks and drops.
+    fn totals(&self) -> (u64, u64, u64, u64) {
+        let c = self.transmitter.counters();
+        (c.packets, c.frames, c.fallbacks, c.dropped)
+    }
+}
+
+#[test]
+fn what_is_taken_in_parts_goes_out_once_and_in_order() {
+    let packets: Vec<_> = (1..=100).map(|id| packet(id, 1)).collect();
+    let run = run(&[(3, 0), (10, 0), (1, libc::EINTR)], &packets);
+    assert_eq!(run.taken(), (1..=100).collect::<Vec<u8>>());
+    assert_eq!(run.totals(), (100, 100, 0, 0));
+}
+
+#[test]
+fn a_refused_aggregate_is_replaced_by_its_frames_in_its_place() {
+    let packets = [packet(1, 1), packet(2, 3), packet(3, 1)];
+    let mut run = run(&[(1, libc::EINVAL)], &packets);
+    assert_eq!(run.taken(), [1, 21, 22, 23, 3]);
+    assert_eq!(run.totals(), (5, 5, 1, 0));
+    assert!(run.transmitter.take_notice().unwrap().contains("TcpV4"));
+    assert_eq!(run.transmitter.take_notice(), None);
+}
+
+#[test]
+fn a_refused_kind_is_not_tried_again_at_once() {
+    let packets = [packet(1, 2); 70];
+    let run = run(&[(0, libc::EINVAL)], &packets);
+    // The first is refused; the rest of its chunk was encoded before that was known, and the
+    // script's kernel takes it; the next chunk goes singly at once.
+    let mut expected = vec![11, 12];
+    expected.extend([1; 63]);
+    expected.extend([11, 12].repeat(6));
+    assert_eq!(run.taken(), expected);
+    assert_eq!(run.totals(), (2 + 63 + 12, 2 + 126 + 12, 7, 0));
+}
+
+#[test]
+fn a_size_refused_goes_singly_but_is_not_held_against_the_kind() {
+    let mut run = run(&[(0, libc::EMSGSIZE)], &[packet(1, 2)]);
+    assert_eq!(run.taken(), [11, 12]);
+    assert_eq!(run.transmitter.take_notice(), None);
+    run.transmitter.transmit([packet(2, 2)].into_iter()).unwrap();
+    assert_eq!(run.taken(), [11, 12, 2]);
+}
+
+#[test]
+fn a_refused_frame_is_dropped_and_the_rest_goes() {
+    let run = run(&[(0, libc::EINVAL), (1, libc::EINVAL)], &[packet(1, 3), packet(2, 1)]);
+    assert_eq!(run.taken(), [11, 13, 2], "12 was refused singly, too");
+    assert_eq!(run.totals(), (3, 3, 1, 1));
+}
+
+#[test]
+fn no_room_is_waited_for() {
+    let script = [(1, libc::EAGAIN), (0, libc::ENOBUFS), (0, libc::EAGAIN)];
+    let run = run(&script, &[packet(1, 1), packet(2, 1)]);
+    assert_eq!(run.taken(), [1, 2]);
+    assert_eq!(run.totals(), (2, 2, 0, 0));
+}
+
+#[test]
+fn room_that_never_comes_is_given_up_and_counted() {
+    let packets: Vec<_> = (1..=70).map(|id| packet(id, 1)).collect();
+    let began_at = clock::now();
+    let run = run(&[(0, libc::ENOBUFS); 10_000], &packets);
+    assert_eq!(run.taken(), []);
+    assert_eq!(run.totals(), (0, 0, 0, 70));
+    assert!(clock::now().since(began_at) >= PATIENCE);
+    let tries = 10_000 - run.transmitter.writer.script.len();
+    let most_waits = PATIENCE.as_micros() / ROOM_PAUSE.as_micros();
+    assert!(tries as u128 <= most_waits + 71, "bounded for the whole call: {tries} tries");
+}
+
+#[test]
+fn a_lost_device_drops_everything_left_and_counts_it() {
+    let packets: Vec<_> = (1..=100).map(|id| packet(id, 1)).collect();
+    let run = run(&[(5, libc::EIO)], &packets);
+    assert_eq!(run.result.unwrap_err().raw_os_error(), Some(libc::EIO));
+    assert_eq!(run.transmitter.writer.taken, [1, 2, 3, 4, 5]);
+    assert_eq!(run.transmitter.counters().dropped, 95);
+}
+
+#[test]
+fn a_device_lost_while_falling_back_drops_and_counts_the_rest() {
+    let packets = [packet(1, 3), packet(2, 1), packet(3, 1)];
+    let run = run(&[(0, libc::EINVAL), (1, libc::ENODEV)], &packets);
+    assert!(run.result.is_err());
+    assert_eq!(run.transmitter.writer.taken, [11]);
+    assert_eq!(run.totals_after_error(), (1, 4), "12, 13, 2 and 3");
+}
+
+impl Run {
+    fn totals_after_error(&self) -> (u64, u64) {
+        let counters = self.transmitter.counters();
+        (counters.packets, counters.dropped)
+    }
+}
+
+#[test]
+fn a_tag_that_a_link_cannot_carry_is_a_counted_drop() {
+    let vlan = Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 1 });
+    let mut run = run(&[], &[]);
+    run.transmitter.link = LinkKind::RawIp;
+    let packets = [Packet { vlan, ..packet(1, 1) }, packet(2, 1)];
+    run.transmitter.transmit(packets.into_iter()).unwrap();
+    assert_eq!(run.taken(), [2]);
+    assert_eq!(run.totals(), (1, 1, 0, 1));
+}
+
+#[test]
+fn every_packet_has_its_own_header_and_its_own_tag() {
+    let vlan = |tci| Some(VlanTag { tpid: NonZeroU16::new(0x88a8).unwrap(), tci });
+    let packets = [packet(1, 1), Packet { vlan: vlan(7), ..packet(2, 3) }, packet(3, 1)];
+    let mut messages = Messages::default();
+    let mut batch = messages.begin(LinkKind::Ethernet);
+    for (n, packet) in packets.into_iter().enumerate() {
+        assert!(batch.push(packet, n, true));
+    }
+    let sealed = batch.seal();
+    let lengths = |n| sealed.pieces(n).iter().map(|piece| piece.iov_len).collect::<Vec<_>>();
+    assert_eq!(lengths(0), [10, 54, 1]);
+    assert_eq!(lengths(1), [10, 12, 4, 42, 2]);
+    assert_eq!(lengths(2), [10, 54, 3]);
+    assert_eq!(sealed.list()[1].bytes, 60);
+    let starts: Vec<_> = (0..3).map(|n| sealed.pieces(n)[0].iov_base as usize).collect();
+    assert!(starts[0] != starts[1] && starts[1] != starts[2]);
+}
