@@ -72,12 +72,13 @@ fn sums() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Nothing changes a segment whose change has this number.
-const NO_CHANGE: u8 = 63;
-const POLL: u8 = 24;
-const ADVANCE: u8 = 29;
+const NO_CHANGE: u8 = u8::MAX;
+const USUAL_SIZE: u8 = u8::MAX;
+const POLL: u8 = 56;
+const ADVANCE: u8 = 60;
 
 const fn segment(flow: u8, change: u8, value: u8) -> [u8; 6] {
-    [0, flow, change, 0, value, 0]
+    [0, flow, change, USUAL_SIZE, value, 0]
 }
 
 fn scripts() -> Vec<(String, Vec<u8>)> {
@@ -88,7 +89,7 @@ fn scripts() -> Vec<(String, Vec<u8>)> {
     for first in (0..64).step_by(8) {
         files.push((format!("changes-{first}"), changes(first)));
     }
-    for kind in 16..32 {
+    for kind in 46..64 {
         files.push((format!("event-{kind}"), event(kind)));
     }
     for seed in 0..5 {

@@ -18,12 +18,15 @@ const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
 /// Bounds a fuzzer's case; the oracle's work grows with the square.
 const MOST_EVENTS: usize = 400;
-/// Payload sizes, in bytes; equal ones most of the time, or nothing would merge for long.
-const SIZES: [usize; 32] = [
-    100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 1, 1, 50, 50,
-    99, 101, 536, 536, 536, 1448, 1448, 1448, 1448, 1448, 9000, 30_000,
-];
+/// Payload sizes that an event may ask for, in bytes; what is beyond the list asks for the usual
+/// one, or nothing would merge for long.
+const SIZES: [usize; 12] = [1, 50, 99, 101, 536, 536, 1448, 1448, 1448, 1448, 9000, 30_000];
+const USUAL_SIZE: usize = 100;
+const MOST_IN_RUN: u8 = 24;
 const FLOWS: [u32; 8] = [1, 1, 2, 3, 4, 8, 40, 120];
+
+/// Changes nothing.
+const NO_CHANGE: u8 = u8::MAX;
 
 /// One event, undecoded.
 #[derive(Clone, Copy)]
@@ -34,6 +37,13 @@ struct Event {
     size: u8,
     value: u8,
     time: u8,
+}
+
+impl Event {
+    /// Payload bytes.
+    fn size(self) -> usize {
+        SIZES.get(usize::from(self.size % 64)).copied().unwrap_or(USUAL_SIZE)
+    }
 }
 
 impl Script {
@@ -99,19 +109,20 @@ struct Maker {
 
 impl Maker {
     fn event(&mut self, event: Event) {
-        match event.kind % 32 {
-            0..=15 => self.next_segment(event),
-            16 | 17 => self.pure_ack(event),
-            18 => self.out_of_order(event),
-            19 => self.repeat(event),
-            20 => self.damaged(event),
-            21 => self.truncated(event),
-            22 => self.other(event),
-            23 => self.step(Step::Push),
-            24..=27 => self.step(Step::Poll),
-            28 => self.step(Step::EndOfPoll),
-            29 => self.advance(event),
-            30 => self.swap(),
+        match event.kind % 64 {
+            0..=45 => self.next_segment(event),
+            46 | 47 => self.run(event),
+            48 | 49 => self.pure_ack(event),
+            50 => self.out_of_order(event),
+            51 => self.repeat(event),
+            52 => self.damaged(event),
+            53 => self.truncated(event),
+            54 => self.other(event),
+            55 => self.step(Step::Push),
+            56..=58 => self.step(Step::Poll),
+            59 => self.step(Step::EndOfPoll),
+            60 => self.advance(event),
+            61 => self.swap(),
             _ => self.step([Step::Flush, Step::Poll][usize::from(event.value > 40)]),
         }
     }
@@ -134,23 +145,30 @@ impl Maker {
 
     fn next_segment(&mut self, event: Event) {
         let link = self.link;
-        let len = SIZES[usize::from(event.size) % SIZES.len()];
+        let len = event.size();
         let flow = self.flow(event);
-        if event.change % 64 == 60 {
-            flow.ack = flow.ack.wrapping_add(1448);
+        match event.change {
+            60 => flow.ack = flow.ack.wrapping_add(1448),
+            61 => flow.time = flow.time.wrapping_add(1),
+            63 => flow.time = flow.time.wrapping_sub(1),
+            _ => {}
         }
-        if event.change % 64 == 61 {
-            flow.time = flow.time.wrapping_add(1);
-        }
-        let packet = changed(flow.segment(len, link), event.change % 64, event.value);
+        let packet = changed(flow.segment(len, link), event.change, event.value);
         flow.advance(len);
         self.add(packet.frame());
         self.tag(event);
     }
 
+    /// Several equal segments in a row, as a sender's burst.
+    fn run(&mut self, event: Event) {
+        for _ in 0..event.value % MOST_IN_RUN {
+            self.next_segment(Event { change: NO_CHANGE, ..event });
+        }
+    }
+
     /// Once in a while the device takes a tag out.
     fn tag(&mut self, event: Event) {
-        if event.change % 64 == 62
+        if event.change == 62
             && let Some(frame) = self.script.all_frames.last_mut()
         {
             let tci = u16::from(event.value % 3);
@@ -164,7 +182,7 @@ impl Maker {
         if event.value.is_multiple_of(2) {
             flow.ack = flow.ack.wrapping_add(2896);
         }
-        let packet = changed(flow.segment(0, link), event.change % 64, event.value);
+        let packet = changed(flow.segment(0, link), event.change, event.value);
         flow.id = flow.id.wrapping_add(1);
         self.add(packet.padded().frame());
     }
@@ -172,7 +190,7 @@ impl Maker {
     /// A segment from elsewhere in the stream: earlier, later, overlapping.
     fn out_of_order(&mut self, event: Event) {
         let link = self.link;
-        let len = SIZES[usize::from(event.size) % SIZES.len()];
+        let len = event.size();
         let distance = i32::from(event.value as i8) * 50;
         let flow = self.flow(event);
         let seq = flow.seq.wrapping_add(distance as u32);
@@ -192,7 +210,7 @@ impl Maker {
 
     /// The flow's next segment with one byte of its header changed.
     fn damaged(&mut self, event: Event) {
-        self.next_segment(Event { change: 0, ..event });
+        self.next_segment(Event { change: NO_CHANGE, ..event });
         if let Some(frame) = self.script.all_frames.last_mut() {
             let at = usize::from(event.change) % frame.bytes.len();
             frame.bytes[at] ^= event.value | 1;
@@ -200,7 +218,7 @@ impl Maker {
     }
 
     fn truncated(&mut self, event: Event) {
-        self.next_segment(Event { change: 0, ..event });
+        self.next_segment(Event { change: NO_CHANGE, ..event });
         if let Some(frame) = self.script.all_frames.last_mut() {
             frame.bytes.truncate(usize::from(event.value));
         }
