@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot run has nothing to say")]
 
 use std::num::NonZeroU16;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{
-    PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSink, clock,
+    PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSink, clock, wait,
 };
 use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_lab::{Namespace, create_veth};
@@ -21,6 +23,7 @@ fn main() {
     let lab = Namespace::new("cost").unwrap();
     lab.run(|| {
         ring(&lab);
+        one_million_a_second();
         tap();
         packet_sink(&lab);
     })
@@ -54,6 +57,53 @@ fn ring(lab: &Namespace) {
              64 frames, {full:.0} when all slots were full"
         );
     }
+}
+
+/// One thread sends a million frames a second for two seconds; this one reads as a worker loop
+/// does that pauses 100 µs after every batch of at least 8.
+fn one_million_a_second() {
+    const FRAMES: u64 = 2_000_000;
+    wait::use_precise_timers();
+    for slots in [2_048, 4_096, 8_192, 16_384] {
+        let options = PacketOptions { ring_slots: slots, ..PacketOptions::default() };
+        let mut source = PacketSource::open("far0", options).unwrap();
+        let mut batch = Vec::with_capacity(256);
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| send_evenly(FRAMES, 1_000_000));
+            while !sender.is_finished() || source.receive(&mut batch, 256).unwrap() > 0 {
+                let count = source.receive(&mut batch, 256).unwrap();
+                batch.clear();
+                if count >= 8 {
+                    wait::pause(Duration::from_micros(100));
+                } else if count == 0 {
+                    let most = Duration::from_millis(1);
+                    wait::wait_readable(&[source.as_fd()], Some(most)).unwrap();
+                }
+            }
+            let rate = sender.join().unwrap();
+            let counters = source.counters();
+            println!(
+                "ring of {slots} slots, {rate:.2} million frames a second, 100 us pauses: \
+                 {} of {FRAMES} lost",
+                counters.ring_drops
+            );
+        });
+    }
+}
+
+/// Sends frames in batches of 32, evenly; returns the rate reached, in millions a second.
+fn send_evenly(frames: u64, per_s: u64) -> f64 {
+    let mut sink = PacketSink::open("near0").unwrap();
+    let frame = frame(1);
+    let began_at = clock::now();
+    for batch in 0..frames / 32 {
+        let due_ns = batch * 32 * 1_000_000_000 / per_s;
+        while clock::now().since(began_at) < Duration::from_nanos(due_ns) {
+            std::hint::spin_loop();
+        }
+        sink.transmit((0..32).map(|_| &frame)).unwrap();
+    }
+    frames as f64 * 1e3 / clock::now().since(began_at).as_nanos() as f64
 }
 
 /// Receives `frames` frames, in batches of 64; the time it took for each.

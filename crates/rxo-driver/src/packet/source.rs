@@ -127,6 +127,7 @@ impl FrameSource for PacketSource {
         let mut scale = None;
         while given < budget {
             let Some(slot) = self.ring.filled(self.next_slot) else { break };
+            self.ring.prefetch_ahead_of(self.next_slot);
             let scale = *scale.get_or_insert_with(StampScale::take);
             match take(slot, self.socket.as_fd(), &self.large, scale) {
                 Taken::Frame(frame) => {

@@ -71,7 +71,8 @@ impl Tap {
         TapSource::new(Arc::clone(&self.device))
     }
 
-    /// A sink for what the host's stack is to receive from the interface.
+    /// A sink for what the host's stack is to receive from the interface. Make it on the thread
+    /// that will use it: it stays there.
     ///
     /// # Errors
     /// When the interface is gone, or `mode` is `Uring` and the system has no io_uring for us.
