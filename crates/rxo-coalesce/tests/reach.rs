@@ -15,7 +15,7 @@ const EVENTS: usize = 150;
 
 /// Runs `script` and gives the engine's counters.
 fn counters(script: &Script) -> Counters {
-    let mut engine = Engine::new(settings::config(&script.setup)).unwrap();
+    let mut engine = Engine::new(settings::config(&script.setup)).expect("numbers in range");
     let mut batch = Vec::new();
     let mut now = Instant::ZERO;
     for step in script.steps.iter().chain(&[Step::Flush]) {

@@ -1,0 +1,83 @@
+//! Each profile is its column of the design's table.
+
+use rxo_coalesce::{AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule};
+
+const KIB: u32 = 1024;
+const MTU: u32 = 1500;
+const UNLIMITED: u16 = u16::MAX;
+
+/// One column, in the order of the rows.
+fn column(policy: Policy) -> (u16, u32, u16, AckRule, WindowRule, OptionRule, PshRule, FinRule) {
+    let Policy { max_segments, max_bytes, flows, ack, window, options, psh, fin, .. } = policy;
+    (max_segments, max_bytes, flows, ack, window, options, psh, fin)
+}
+
+#[test]
+fn the_profiles_are_those_of_the_design() {
+    use {AckRule as A, FinRule as F, OptionRule as O, PshRule as P, WindowRule as W};
+    let most = 65_535;
+    let lro = 64 * KIB - MTU;
+    let (any, timestamp, forward) = (W::Latest, O::TimestampOnly, O::TimestampNotDecreasing);
+    let rsc = |segments| {
+        (segments, most, 4, A::Latest, any, timestamp, P::AppendThenCloseAloneAsIs, F::Bypass)
+    };
+    for (policy, expected) in [
+        (
+            Policy::menon_2008(),
+            (20, most, 64, A::NotDecreasing, any, timestamp, P::Keep, F::Bypass),
+        ),
+        (Policy::inet_lro(), (64, lro, 8, A::Latest, any, forward, P::Keep, F::Bypass)),
+        (Policy::gallatin_2007(), (64, lro, 8, A::Latest, any, forward, P::Keep, F::Bypass)),
+        (Policy::rsc_2006(), rsc(UNLIMITED)),
+        (Policy::rsc2(), rsc(2)),
+        (Policy::rsc3(), rsc(3)),
+        (Policy::rsc5(), rsc(5)),
+        (Policy::xen_delayed(), (64, most, 8, A::Latest, any, forward, P::Keep, F::Bypass)),
+        (
+            Policy::linux_gro(),
+            (
+                UNLIMITED,
+                most,
+                64,
+                A::Equal,
+                W::Equal,
+                O::Identical,
+                P::AppendThenClose,
+                F::AppendThenClose,
+            ),
+        ),
+        (
+            Policy::remember(),
+            (64, most, 1024, A::NotDecreasing, any, forward, P::AppendThenClose, F::Bypass),
+        ),
+    ] {
+        assert_eq!(column(policy), expected, "{}", policy.name);
+    }
+}
+
+#[test]
+fn holds_and_payload_sizes_are_those_of_the_design() {
+    for policy in Policy::all() {
+        let hold = match policy.name {
+            "rsc-2006" | "rsc2" | "rsc3" | "rsc5" => Hold::EveryNPackets(20),
+            "xen-delayed" => Hold::EveryNthPoll(2),
+            _ => Hold::EndOfPoll,
+        };
+        assert_eq!(policy.hold, hold, "{}", policy.name);
+        let payload = match policy.name {
+            "linux-gro" | "none" => PayloadRule::SameThenShorter,
+            _ => PayloadRule::Any,
+        };
+        assert_eq!(policy.payload, payload, "{}", policy.name);
+        let buffer = if policy.name.starts_with("rsc") { 8 * KIB } else { u32::MAX };
+        assert_eq!(policy.buffer_bytes, buffer, "{}", policy.name);
+    }
+}
+
+#[test]
+fn only_what_can_be_cut_again_says_so() {
+    for policy in Policy::all() {
+        let expected = matches!(policy.name, "linux-gro" | "none");
+        assert_eq!(policy.is_resegmentable(), expected, "{}", policy.name);
+    }
+}
