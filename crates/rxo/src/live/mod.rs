@@ -1,0 +1,153 @@
+//! The worker between devices of the system.
+//!
+//! [`Device::open`] takes a name as a user types it; [`run`] puts a worker between two of them.
+//! Devices are used on the thread that opened them.
+
+mod waiter;
+
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_driver::{
+    DeviceName, PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapSink, TapSource,
+};
+
+use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
+
+pub use waiter::SystemWaiter;
+
+/// A device of the system, open both ways.
+#[derive(Debug)]
+pub enum Device {
+    /// An existing interface, through packet sockets.
+    Packet(Duplex<PacketSource, PacketSink>),
+    /// A TAP or TUN interface.
+    Tap(Duplex<TapSource, TapSink>),
+}
+
+/// How a device is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceOptions {
+    /// The ring of a packet socket.
+    pub packet: PacketOptions,
+    /// How writes to a TAP or TUN are submitted.
+    pub submit: SubmitMode,
+    /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
+    pub mtu: Option<u32>,
+    /// Whether a TAP or TUN is switched on. One that is down takes no frame, and a worker ends at
+    /// the first.
+    pub bring_up: bool,
+}
+
+/// What an observer of [`run`] is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The counters, once in an interval.
+    Reading(&'a Reading),
+    /// One line that the user should see once.
+    Notice(String),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// All counters at the end.
+    pub totals: Reading,
+    /// The failure that ended it; `Ok` when it was stopped.
+    pub result: Result<(), DeviceError>,
+}
+
+impl Device {
+    /// Opens the device `name`.
+    ///
+    /// # Errors
+    /// When it does not exist, is down or taken, or privilege is missing; one line says which.
+    pub fn open(name: &DeviceName, options: DeviceOptions) -> Result<Self, DeviceError> {
+        match name {
+            DeviceName::Packet(name) => Ok(Self::Packet(Duplex {
+                source: PacketSource::open(name, options.packet)?,
+                sink: PacketSink::open(name)?,
+            })),
+            DeviceName::Tap(kind, name) => Self::of_tap(&Tap::open(name, *kind)?, options),
+        }
+    }
+
+    /// The ends of a TAP or TUN that is open already. It lives as long as they do.
+    ///
+    /// # Errors
+    /// When the interface is gone or refuses the options.
+    pub fn of_tap(tap: &Tap, options: DeviceOptions) -> Result<Self, DeviceError> {
+        if let Some(mtu) = options.mtu {
+            tap.set_mtu(mtu)?;
+        }
+        if options.bring_up {
+            tap.interface().set_up(true)?;
+        }
+        Ok(Self::Tap(Duplex { source: tap.source()?, sink: tap.sink(options.submit)? }))
+    }
+}
+
+/// Runs a worker between two devices on this thread until `stop` is set or a device fails.
+///
+/// # Errors
+/// [`Misfit`] before the first frame is taken; a device's later failure is in the [`Outcome`],
+/// beside the totals.
+pub fn run(
+    nic: Device,
+    host: Device,
+    config: WorkerConfig,
+    stop: &AtomicBool,
+    observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit> {
+    match (nic, host) {
+        (Device::Packet(nic), Device::Packet(host)) => between(nic, host, config, stop, observe),
+        (Device::Packet(nic), Device::Tap(host)) => between(nic, host, config, stop, observe),
+        (Device::Tap(nic), Device::Packet(host)) => between(nic, host, config, stop, observe),
+        (Device::Tap(nic), Device::Tap(host)) => between(nic, host, config, stop, observe),
+    }
+}
+
+fn between<NI, NO, HI, HO>(
+    nic: Duplex<NI, NO>,
+    host: Duplex<HI, HO>,
+    config: WorkerConfig,
+    stop: &AtomicBool,
+    mut observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit>
+where
+    NI: FrameSource + AsFd,
+    NO: FrameSink + Notices,
+    HI: FrameSource + AsFd,
+    HO: FrameSink + Notices,
+{
+    let mut worker = Worker::new(nic, host, config)?;
+    let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
+        let Report { reading, nic_sink, host_sink } = report;
+        let notices = [nic_sink.notice(), host_sink.notice()];
+        notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
+        observe(Event::Reading(reading));
+    });
+    let totals = worker.reading();
+    let (mut nic, mut host) = worker.into_devices();
+    let notices = [nic.sink.notice(), host.sink.notice()];
+    notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
+    Ok(Outcome { totals, result })
+}
+
+/// A sink that may have something to say.
+trait Notices {
+    fn notice(&mut self) -> Option<String>;
+}
+
+impl Notices for PacketSink {
+    fn notice(&mut self) -> Option<String> {
+        self.take_notice()
+    }
+}
+
+impl Notices for TapSink {
+    fn notice(&mut self) -> Option<String> {
+        self.take_notice()
+    }
+}

@@ -1,0 +1,65 @@
+//! How a worker is to work.
+
+use std::time::Duration;
+
+use rxo_coalesce::{Config, Policy};
+
+use super::Pause;
+
+/// What a worker is made from.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// The engine's. Its link kind and batch size are set by the worker.
+    pub engine: Config,
+    /// When to let frames gather before the next batch.
+    pub pause: Pause,
+    /// Most frames taken from the nic in one batch, 1 to 65,536. An aggregate of a work-conserving
+    /// policy cannot be larger than a batch, and a larger batch leaves more of it to be shared
+    /// among many flows; it must stay well below the ring's slots, which are lent out meanwhile.
+    pub budget_frames: usize,
+    /// Most frames taken from the host in one batch. They may be super-packets of 64 KiB, and
+    /// while they go out the nic waits.
+    pub host_budget_frames: usize,
+    /// What is carried.
+    pub directions: Directions,
+    /// How often the observer is called; `None` for never.
+    pub report_every: Option<Duration>,
+}
+
+impl WorkerConfig {
+    /// Both directions, 256 frames a batch from the nic and 64 from the host, the usual pause, no
+    /// reports.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            engine: Config::new(policy),
+            pause: Pause::default(),
+            budget_frames: 256,
+            host_budget_frames: 64,
+            directions: Directions::Both,
+            report_every: None,
+        }
+    }
+}
+
+/// Which directions a worker serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Directions {
+    /// Both.
+    #[default]
+    Both,
+    /// Only what goes to the host; another worker has the other.
+    ToHost,
+    /// Only what the host sends.
+    ToNic,
+}
+
+impl Directions {
+    pub(super) const fn to_host(self) -> bool {
+        matches!(self, Self::Both | Self::ToHost)
+    }
+
+    pub(super) const fn to_nic(self) -> bool {
+        matches!(self, Self::Both | Self::ToNic)
+    }
+}

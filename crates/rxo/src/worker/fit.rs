@@ -1,0 +1,166 @@
+//! Whether two devices and a configuration fit together.
+//!
+//! Decided before the first frame, so that a policy is never half in force and no frame is taken
+//! that cannot be handed on.
+
+use rxo_coalesce::{ConfigError, Policy};
+use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
+use rxo_frame::LinkKind;
+use thiserror::Error;
+
+use super::{Duplex, WorkerConfig};
+
+/// Why a worker cannot be put between two devices. One line, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Misfit {
+    /// One has Ethernet headers and the other has not.
+    #[error(
+        "the nic carries {} and the host's device {}; give two that carry the same, such as \
+         packet:IFNAME with tap:NAME", carries(.nic), carries(.host)
+    )]
+    Link {
+        /// What the nic's frames begin with.
+        nic: LinkKind,
+        /// What the host's begin with.
+        host: LinkKind,
+    },
+    /// One takes larger packets than the other.
+    #[error(
+        "MTU mismatch: the nic has {nic} and the host's device {host}; make them equal with \
+         `ip link set NAME mtu {nic}`"
+    )]
+    Mtu {
+        /// Of the nic, in bytes.
+        nic: u32,
+        /// Of the host's device, in bytes.
+        host: u32,
+    },
+    /// The host's device takes no aggregates.
+    #[error(
+        "policy {policy} cannot be carried: the host's device takes no packet larger than its MTU \
+         of {mtu}; choose policy none"
+    )]
+    NoSegmentation {
+        /// The policy's name.
+        policy: &'static str,
+        /// In bytes.
+        mtu: u32,
+    },
+    /// The merged header alone would mislead the receiver.
+    #[error(
+        "policy {policy} cannot be carried: the host's device has no way to hand over what each \
+         segment said, and the merged header hides it; choose policy linux-gro"
+    )]
+    NeedsRecords {
+        /// The policy's name.
+        policy: &'static str,
+    },
+    /// A device gives super-packets that the other cannot take.
+    #[error(
+        "the {from} gives packets of several segments, and the {to} cannot cut them; switch them \
+         off with `ethtool -K NAME gro off gso off tso off` or choose another device"
+    )]
+    SuperPackets {
+        /// Who gives them.
+        from: &'static str,
+        /// Who cannot take them.
+        to: &'static str,
+    },
+    /// A number of the worker's configuration.
+    #[error("{name} is {value}; it must be from 1 to 65536")]
+    Budget {
+        /// The field.
+        name: &'static str,
+        /// Its value.
+        value: usize,
+    },
+    /// A number of the engine's configuration.
+    #[error(transparent)]
+    Engine(#[from] ConfigError),
+}
+
+/// Most frames in a batch.
+const MOST_BUDGET_FRAMES: usize = 65_536;
+
+/// Checks everything, and limits the engine to what the host's sink takes.
+///
+/// # Errors
+/// The first misfit found.
+pub(super) fn check<NI, NO, HI, HO>(
+    nic: &Duplex<NI, NO>,
+    host: &Duplex<HI, HO>,
+    config: &mut WorkerConfig,
+) -> Result<(), Misfit>
+where
+    NI: FrameSource,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
+    if config.directions.to_host() {
+        let (source, sink) = (nic.source.capabilities(), host.sink.capabilities());
+        check_link((source.link, source.mtu), (sink.link, sink.mtu))?;
+        check_super_packets(source, sink, ("nic", "host's device"))?;
+        check_policy(&mut config.engine.policy, sink)?;
+        config.engine.link = source.link;
+    }
+    if config.directions.to_nic() {
+        let (source, sink) = (host.source.capabilities(), nic.sink.capabilities());
+        check_link((sink.link, sink.mtu), (source.link, source.mtu))?;
+        check_super_packets(source, sink, ("host's device", "nic"))?;
+    }
+    check_budget("budget_frames", config.budget_frames)?;
+    check_budget("host_budget_frames", config.host_budget_frames)?;
+    config.engine.batch_frames = config.budget_frames;
+    Ok(())
+}
+
+fn check_link(nic: (LinkKind, u32), host: (LinkKind, u32)) -> Result<(), Misfit> {
+    if nic.0 != host.0 {
+        return Err(Misfit::Link { nic: nic.0, host: host.0 });
+    }
+    if nic.1 != host.1 {
+        return Err(Misfit::Mtu { nic: nic.1, host: host.1 });
+    }
+    Ok(())
+}
+
+fn check_super_packets(
+    source: SourceCapabilities,
+    sink: SinkCapabilities,
+    (from, to): (&'static str, &'static str),
+) -> Result<(), Misfit> {
+    if source.gives_gso && sink.gso_bytes == 0 {
+        return Err(Misfit::SuperPackets { from, to });
+    }
+    Ok(())
+}
+
+fn check_policy(policy: &mut Policy, sink: SinkCapabilities) -> Result<(), Misfit> {
+    if !policy.coalesce {
+        return Ok(());
+    }
+    if policy.needs_records {
+        return Err(Misfit::NeedsRecords { policy: policy.name });
+    }
+    if sink.gso_bytes == 0 {
+        return Err(Misfit::NoSegmentation { policy: policy.name, mtu: sink.mtu });
+    }
+    policy.max_bytes = policy.max_bytes.min(sink.gso_bytes);
+    Ok(())
+}
+
+fn check_budget(name: &'static str, value: usize) -> Result<(), Misfit> {
+    if (1..=MOST_BUDGET_FRAMES).contains(&value) {
+        Ok(())
+    } else {
+        Err(Misfit::Budget { name, value })
+    }
+}
+
+const fn carries(link: &LinkKind) -> &'static str {
+    match link {
+        LinkKind::Ethernet => "Ethernet frames",
+        LinkKind::RawIp => "IP packets",
+    }
+}

@@ -1,0 +1,215 @@
+//! One worker between two devices.
+//!
+//! ```text
+//!  nic.source --frames--> engine --deliveries--> host.sink      (ToHost)
+//!  nic.sink   <--frames, as they are-----------  host.source    (ToNic)
+//! ```
+//!
+//! A turn of the loop: take a batch from the nic, let the engine coalesce it, hand the deliveries
+//! to the host; pass on what the host sends; then `next` decides whether to go on at once, to
+//! pause so that the next batch is full, or to wait until something comes or is due.
+//!
+//! It is generic over the devices and over [`Waiter`], which has the clock: on links in memory
+//! and virtual time the very same loop is tested.
+//!
+//! # Contract
+//! Within each direction nothing is reordered, and nothing is dropped that the sink takes. A
+//! buffer is dropped when its frame's delivery was handed over. When the loop ends, whether
+//! stopped or because a device failed, everything held has been handed to the host's sink. After
+//! construction a turn allocates nothing of its own.
+
+mod config;
+mod fit;
+mod next;
+mod reading;
+mod to_host;
+mod to_nic;
+mod waiter;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rxo_coalesce::Engine;
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_frame::Instant;
+
+pub use config::{Directions, WorkerConfig};
+pub use fit::Misfit;
+pub use next::Pause;
+pub use reading::Reading;
+pub use waiter::Waiter;
+
+use next::{Next, Turn, next};
+use reading::Times;
+use to_host::ToHost;
+use to_nic::ToNic;
+
+/// A device's two ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Duplex<I, O> {
+    /// Gives what arrives on it.
+    pub source: I,
+    /// Takes what leaves by it.
+    pub sink: O,
+}
+
+/// The worker. `NI`, `NO`: the nic's source and sink; `HI`, `HO`: the host's.
+pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
+    to_host: ToHost<NI, HO>,
+    to_nic: ToNic<HI, NO>,
+    config: WorkerConfig,
+    times: Times,
+}
+
+/// What an observer sees once in an interval.
+#[derive(Debug)]
+pub struct Report<'a, NO, HO> {
+    /// All counters.
+    pub reading: &'a Reading,
+    /// The nic's sink, to ask what it has to say.
+    pub nic_sink: &'a mut NO,
+    /// The host's sink.
+    pub host_sink: &'a mut HO,
+}
+
+/// Rounds at the end in which what devices still have is carried over. Bounded, or a busy link
+/// would never let the worker stop; enough for a full ring.
+const LAST_ROUNDS: usize = 64;
+
+impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
+where
+    NI: FrameSource,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
+    /// Puts a worker between two devices. All memory of its own is allocated here.
+    ///
+    /// # Errors
+    /// [`Misfit`] when the devices do not fit together, the host's cannot carry what the policy
+    /// makes, or a number of the configuration is out of range.
+    pub fn new(
+        nic: Duplex<NI, NO>,
+        host: Duplex<HI, HO>,
+        mut config: WorkerConfig,
+    ) -> Result<Self, Misfit> {
+        fit::check(&nic, &host, &mut config)?;
+        let engine = Engine::new(config.engine.clone())?;
+        let to_host = ToHost::new(nic.source, engine, host.sink, config.budget_frames);
+        let to_nic = ToNic::new(host.source, nic.sink, config.host_budget_frames);
+        Ok(Self { to_host, to_nic, config, times: Times::default() })
+    }
+
+    /// The configuration in force: the engine's link kind is the devices', and its limits are
+    /// what the host's sink takes.
+    #[must_use]
+    pub const fn config(&self) -> &WorkerConfig {
+        &self.config
+    }
+
+    /// Works until `stop` is set or a device fails. `observe` is called once in every
+    /// [`WorkerConfig::report_every`], and not at the end: [`Worker::reading`] has the totals.
+    ///
+    /// `stop` is looked at in every turn and at least ten times a second.
+    ///
+    /// # Errors
+    /// The first failure of a device, after everything held was handed over.
+    pub fn run<W: Waiter<NI, HI>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(Report<'_, NO, HO>),
+    ) -> Result<(), DeviceError> {
+        self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
+        let ended = self.work(waiter, stop, &mut observe);
+        let now = waiter.now();
+        let flushed = self.to_host.flush(now);
+        self.times.set(now, waiter.cpu_time());
+        ended.and(flushed)
+    }
+
+    /// All counters since the worker was made; the times are those of the last report or end.
+    pub fn reading(&mut self) -> Reading {
+        Reading {
+            elapsed: self.times.elapsed(),
+            cpu: self.times.cpu(),
+            nic_in: self.to_host.source.counters(),
+            host_out: self.to_host.sink.counters(),
+            host_in: self.to_nic.source.counters(),
+            nic_out: self.to_nic.sink.counters(),
+            engine: self.to_host.engine.counters().clone(),
+        }
+    }
+
+    /// Gives the devices back.
+    #[must_use]
+    pub fn into_devices(self) -> (Duplex<NI, NO>, Duplex<HI, HO>) {
+        let nic = Duplex { source: self.to_host.source, sink: self.to_nic.sink };
+        (nic, Duplex { source: self.to_nic.source, sink: self.to_host.sink })
+    }
+
+    fn work<W: Waiter<NI, HI>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+        observe: &mut impl FnMut(Report<'_, NO, HO>),
+    ) -> Result<(), DeviceError> {
+        while !stop.load(Ordering::Relaxed) {
+            let turn = self.turn(waiter)?;
+            self.report_when_due(turn.now, waiter, observe);
+            self.rest(waiter, turn)?;
+        }
+        for _ in 0..LAST_ROUNDS {
+            let turn = self.turn(waiter)?;
+            if turn.from_nic + turn.from_host == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A batch in each direction. Both are served also when one fails.
+    fn turn<W: Waiter<NI, HI>>(&mut self, waiter: &mut W) -> Result<Turn, DeviceError> {
+        let directions = self.config.directions;
+        let mut now = None;
+        let from_nic = if directions.to_host() {
+            self.to_host.turn(|| *now.insert(waiter.now()))
+        } else {
+            Ok(0)
+        };
+        let from_host = if directions.to_nic() { self.to_nic.turn() } else { Ok(0) };
+        let (from_nic, from_host) = (from_nic?, from_host?);
+        Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(|| waiter.now()) })
+    }
+
+    fn report_when_due<W: Waiter<NI, HI>>(
+        &mut self,
+        now: Instant,
+        waiter: &mut W,
+        observe: &mut impl FnMut(Report<'_, NO, HO>),
+    ) {
+        if self.times.is_report_due(now) {
+            self.times.set(now, waiter.cpu_time());
+            let reading = self.reading();
+            let (nic_sink, host_sink) = (&mut self.to_nic.sink, &mut self.to_host.sink);
+            observe(Report { reading: &reading, nic_sink, host_sink });
+        }
+    }
+
+    /// Between two turns.
+    fn rest<W: Waiter<NI, HI>>(&mut self, waiter: &mut W, turn: Turn) -> Result<(), DeviceError> {
+        let deadlines = [self.to_host.engine.poll_at(), self.times.report_at()];
+        match next(&self.config, turn, deadlines.into_iter().flatten().min()) {
+            Next::Again => Ok(()),
+            Next::Pause(time) => {
+                waiter.pause(time);
+                Ok(())
+            }
+            Next::Wait(timeout) => {
+                let directions = self.config.directions;
+                let nic = directions.to_host().then_some(&self.to_host.source);
+                let host = directions.to_nic().then_some(&self.to_nic.source);
+                waiter.wait(nic, host, timeout)
+            }
+        }
+    }
+}

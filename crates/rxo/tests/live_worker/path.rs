@@ -1,0 +1,61 @@
+//! A laboratory with a worker in it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rxo::driver::{SubmitMode, Tap, TapKind};
+use rxo::live::{self, Device, DeviceOptions, Event, Outcome};
+use rxo::worker::WorkerConfig;
+use rxo_lab::{Lab, LabOptions};
+
+const TAP: &str = "rxo0";
+
+/// What a run came to.
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    pub(crate) reports: usize,
+}
+
+/// Runs `traffic` through a worker with `config`, and stops it afterwards.
+pub(crate) fn through(
+    options: LabOptions,
+    config: WorkerConfig,
+    traffic: impl FnOnce(&Lab),
+) -> Ran {
+    let lab = Lab::through_with(options).unwrap();
+    let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap).unwrap()).unwrap();
+    lab.attach_host(TAP).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, &stop)).unwrap());
+        // Stops the worker also when the traffic fails, so that the test ends.
+        let stopper = Stopper(&stop);
+        traffic(&lab);
+        drop(stopper);
+        worker.join().unwrap()
+    })
+}
+
+fn work(tap: &Tap, config: WorkerConfig, stop: &AtomicBool) -> Ran {
+    let nic = Lab::WIRE_INTERFACE;
+    let nic = format!("packet:{nic}").parse().unwrap();
+    let options = DeviceOptions { submit: SubmitMode::Auto, ..DeviceOptions::default() };
+    let nic = Device::open(&nic, options).unwrap();
+    let host = Device::of_tap(tap, options).unwrap();
+    let config = WorkerConfig { report_every: Some(Duration::from_millis(50)), ..config };
+    let mut reports = 0;
+    let outcome = live::run(nic, host, config, stop, |event| match event {
+        Event::Reading(_) => reports += 1,
+        Event::Notice(line) => panic!("{line}"),
+    });
+    Ran { outcome: outcome.unwrap(), reports }
+}
+
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Drop for Stopper<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,101 @@
+//! What does not fit together is refused before the first frame, in one line with the remedy.
+
+use rxo::device::{MemorySink, MemorySource};
+use rxo::worker::Directions;
+use rxo::{Duplex, LinkKind, MemoryLink, MemoryOptions, Misfit, Policy, Worker, WorkerConfig};
+
+const USUAL: MemoryOptions =
+    MemoryOptions { link: LinkKind::Ethernet, mtu: 1_500, gso_bytes: 65_535, most_packets: 8 };
+const NO_GSO: MemoryOptions = MemoryOptions { gso_bytes: 0, ..USUAL };
+
+fn device(source: MemoryOptions, sink: MemoryOptions) -> Duplex<MemorySource, MemorySink> {
+    Duplex { source: MemoryLink::new(source).source(), sink: MemoryLink::new(sink).sink() }
+}
+
+fn between(
+    nic: MemoryOptions,
+    host: MemoryOptions,
+    config: WorkerConfig,
+) -> Result<WorkerConfig, Misfit> {
+    let worker = Worker::new(device(nic, nic), device(host, host), config)?;
+    Ok(worker.config().clone())
+}
+
+fn config(policy: Policy) -> WorkerConfig {
+    WorkerConfig::new(policy)
+}
+
+#[test]
+fn a_misfit_is_one_line_with_its_remedy() {
+    let gro = || config(Policy::linux_gro());
+    let raw_ip = MemoryOptions { link: LinkKind::RawIp, ..USUAL };
+    let jumbo = MemoryOptions { mtu: 9_000, ..USUAL };
+    let rows = [
+        (
+            between(USUAL, raw_ip, gro()),
+            "the nic carries Ethernet frames and the host's device IP packets; give two",
+        ),
+        (
+            between(USUAL, jumbo, gro()),
+            "MTU mismatch: the nic has 1500 and the host's device 9000; make them equal",
+        ),
+        (
+            between(NO_GSO, NO_GSO, gro()),
+            "policy linux-gro cannot be carried: the host's device takes no packet larger than its MTU of 1500; choose policy none",
+        ),
+        (between(USUAL, USUAL, config(Policy::remember())), "policy remember cannot be carried"),
+        (
+            between(USUAL, NO_GSO, config(Policy::none())),
+            "the nic gives packets of several segments, and the host's device cannot cut them",
+        ),
+        (
+            between(NO_GSO, USUAL, config(Policy::none())),
+            "the host's device gives packets of several segments, and the nic cannot",
+        ),
+        (
+            between(USUAL, USUAL, WorkerConfig { budget_frames: 0, ..gro() }),
+            "budget_frames is 0; it must be from 1",
+        ),
+        (
+            between(USUAL, USUAL, WorkerConfig { host_budget_frames: 70_000, ..gro() }),
+            "host_budget_frames is 70000",
+        ),
+        (
+            between(USUAL, USUAL, config(Policy { flows: 0, ..Policy::linux_gro() })),
+            "flows is 0; it must be from 1 to 4096",
+        ),
+    ];
+    for (result, begins) in rows {
+        let line = result.unwrap_err().to_string();
+        assert!(line.starts_with(begins) && !line.contains('\n'), "{line}");
+    }
+}
+
+#[test]
+fn every_policy_but_those_that_need_records_fits_a_sink_that_segments() {
+    for policy in Policy::all() {
+        let fits = between(USUAL, USUAL, config(policy));
+        assert_eq!(fits.is_err(), policy.needs_records, "{}", policy.name);
+    }
+}
+
+#[test]
+fn without_segmentation_single_frames_can_be_carried() {
+    assert!(between(NO_GSO, NO_GSO, config(Policy::none())).is_ok());
+}
+
+#[test]
+fn the_engine_keeps_to_what_the_sink_takes() {
+    let small = MemoryOptions { gso_bytes: 32_768, ..USUAL };
+    let raw_ip = MemoryOptions { link: LinkKind::RawIp, ..small };
+    let config = between(raw_ip, raw_ip, config(Policy::linux_gro())).unwrap();
+    assert_eq!(config.engine.policy.max_bytes, 32_768);
+    assert_eq!(config.engine.link, LinkKind::RawIp);
+    assert_eq!(config.engine.batch_frames, config.budget_frames);
+}
+
+#[test]
+fn only_what_is_served_has_to_fit() {
+    let to_nic = WorkerConfig { directions: Directions::ToNic, ..config(Policy::remember()) };
+    assert!(between(USUAL, NO_GSO, to_nic).is_ok());
+}

@@ -1,0 +1,10 @@
+//! The worker on links in memory and on virtual time: no clock, no system, the same every time.
+#![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
+
+mod failing;
+mod fitting;
+mod passing;
+mod pausing;
+mod soak;
+mod waiting;
+mod world;

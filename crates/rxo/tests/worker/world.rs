@@ -1,0 +1,241 @@
+//! Two devices in memory, a clock that only the test moves, and what happens when.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rxo::device::{MemorySink, MemorySource, Sent, SinkCapabilities, SinkCounters};
+use rxo::worker::Waiter;
+use rxo::{
+    DeviceError, Duplex, Frame, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
+    Reading, Worker, WorkerConfig,
+};
+
+/// What one turn of the worker costs. Frames that come meanwhile are in its next batch.
+pub(crate) const TURN: Duration = Duration::from_micros(10);
+
+/// Something that happens at its time.
+#[derive(Clone)]
+pub(crate) enum Event {
+    /// A frame arrives on the wire.
+    FromNic(Frame<Vec<u8>>),
+    /// The host sends a frame.
+    FromHost(Frame<Vec<u8>>),
+    /// The nic is taken away.
+    NicGone,
+    /// The host's device is taken away.
+    HostGone,
+    /// Somebody asks the worker to stop.
+    Stop,
+}
+
+/// How the worker let time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Pause(Duration),
+    Wait,
+}
+
+/// The links, the clock and the script. A clone is another handle.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) from_nic: MemoryLink,
+    pub(crate) to_nic: MemoryLink,
+    pub(crate) from_host: MemoryLink,
+    pub(crate) to_host: MemoryLink,
+    time: Rc<RefCell<Time>>,
+    stop: Rc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Time {
+    now: Instant,
+    events: VecDeque<(Instant, Event)>,
+    rests: Vec<Rest>,
+}
+
+/// What a run came to.
+pub(crate) struct Ended {
+    pub(crate) result: Result<(), DeviceError>,
+    pub(crate) totals: Reading,
+    pub(crate) reports: Vec<Reading>,
+    pub(crate) rests: Vec<Rest>,
+    pub(crate) to_host: Vec<Sent>,
+    pub(crate) to_nic: Vec<Sent>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(MemoryOptions { most_packets: 8_192, ..MemoryOptions::default() })
+    }
+
+    pub(crate) fn with(options: MemoryOptions) -> Self {
+        let link = || MemoryLink::new(options);
+        Self {
+            from_nic: link(),
+            to_nic: link(),
+            from_host: link(),
+            to_host: link(),
+            time: Rc::default(),
+            stop: Rc::default(),
+        }
+    }
+
+    /// Adds an event; events of one instant happen in the order in which they were added.
+    pub(crate) fn at(&self, at: Instant, event: Event) {
+        let mut time = self.time.borrow_mut();
+        let place = time.events.partition_point(|(earlier, _)| *earlier <= at);
+        time.events.insert(place, (at, event));
+    }
+
+    /// `count` frames arrive on the wire, `apart` from each other, from `start` on.
+    pub(crate) fn arrive(
+        &self,
+        start: Instant,
+        apart: Duration,
+        count: u32,
+        frame: impl Fn(u32, Instant) -> Frame<Vec<u8>>,
+    ) {
+        for index in 0..count {
+            let at = start + apart * index;
+            self.at(at, Event::FromNic(frame(index, at)));
+        }
+    }
+
+    pub(crate) fn nic(&self) -> Duplex<MemorySource, MemorySink> {
+        Duplex { source: self.from_nic.source(), sink: self.to_nic.sink() }
+    }
+
+    pub(crate) fn host(&self) -> Duplex<MemorySource, MemorySink> {
+        Duplex { source: self.from_host.source(), sink: self.to_host.sink() }
+    }
+
+    /// Runs a worker with `policy` until the script is at its end.
+    pub(crate) fn run(&self, policy: Policy) -> Ended {
+        self.run_with(WorkerConfig::new(policy))
+    }
+
+    pub(crate) fn run_with(&self, config: WorkerConfig) -> Ended {
+        self.run_into(self.host(), config)
+    }
+
+    /// The same with another sink towards the host, which ends up in [`World::to_host`].
+    pub(crate) fn run_into<K: FrameSink>(
+        &self,
+        host: Duplex<MemorySource, K>,
+        config: WorkerConfig,
+    ) -> Ended {
+        let mut worker = Worker::new(self.nic(), host, config).unwrap();
+        let mut reports = Vec::new();
+        let result = worker
+            .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
+        Ended {
+            result,
+            totals: worker.reading(),
+            reports,
+            rests: self.time.borrow().rests.clone(),
+            to_host: self.to_host.take_all(),
+            to_nic: self.to_nic.take_all(),
+        }
+    }
+
+    /// Lets `time` pass, with everything that happens in it.
+    pub(crate) fn advance(&self, time: Duration) {
+        let end = self.time.borrow().now + time;
+        while self.happen_before(end) {}
+        self.set_now(end);
+    }
+
+    /// Lets the next event happen if it is not after `end`.
+    fn happen_before(&self, end: Instant) -> bool {
+        let mut time = self.time.borrow_mut();
+        let Some((at, event)) = time.events.pop_front_if(|(at, _)| *at <= end) else {
+            return false;
+        };
+        drop(time);
+        self.set_now(at);
+        match event {
+            Event::FromNic(frame) => self.from_nic.push(&frame),
+            Event::FromHost(frame) => self.from_host.push(&frame),
+            Event::NicGone => {
+                [&self.from_nic, &self.to_nic].into_iter().for_each(MemoryLink::vanish)
+            }
+            Event::HostGone => {
+                [&self.from_host, &self.to_host].into_iter().for_each(MemoryLink::vanish);
+            }
+            Event::Stop => self.stop.store(true, Ordering::Relaxed),
+        }
+        true
+    }
+
+    fn set_now(&self, now: Instant) {
+        let mut time = self.time.borrow_mut();
+        time.now = time.now.max(now);
+        for link in [&self.from_nic, &self.to_nic, &self.from_host, &self.to_host] {
+            link.set_now(time.now);
+        }
+    }
+
+    fn next_event_at(&self) -> Option<Instant> {
+        self.time.borrow().events.front().map(|(at, _)| *at)
+    }
+}
+
+/// Every reading of the clock is a turn, and takes its time.
+impl<N, H> Waiter<N, H> for World {
+    fn now(&mut self) -> Instant {
+        let now = self.time.borrow().now;
+        self.advance(TURN);
+        now
+    }
+
+    fn cpu_time(&mut self) -> Duration {
+        self.time.borrow().now.since(Instant::ZERO) / 2
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.time.borrow_mut().rests.push(Rest::Pause(time));
+        self.advance(time);
+    }
+
+    fn wait(&mut self, _: Option<&N>, _: Option<&H>, timeout: Duration) -> Result<(), DeviceError> {
+        self.time.borrow_mut().rests.push(Rest::Wait);
+        let now = self.time.borrow().now;
+        match self.next_event_at() {
+            Some(at) => self.advance(at.since(now).min(timeout)),
+            // The script is at its end, and so is the test once this wait is over.
+            None => {
+                self.advance(timeout);
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sink that takes its time for every packet.
+pub(crate) struct SlowSink {
+    pub(crate) inner: MemorySink,
+    pub(crate) world: World,
+    pub(crate) time_per_packet: Duration,
+}
+
+impl FrameSink for SlowSink {
+    fn capabilities(&self) -> SinkCapabilities {
+        self.inner.capabilities()
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        self.world.advance(self.time_per_packet * batch.len() as u32);
+        self.inner.transmit(batch)
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.inner.counters()
+    }
+}
