@@ -6,7 +6,7 @@
 use rxo_frame::Frame;
 
 use crate::aggregate::Aggregate;
-use crate::store::{ChainFrames, FrameChain, NONE, Ready, Slot, Store};
+use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
 /// Deliveries of one call to the sink, in order. What the sink leaves here is dropped when it
 /// returns, so buffers go back to where they came from.
@@ -57,7 +57,7 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
                 chain = store.chain_of(*store.ready.get(taken)?);
                 taken += 1;
             }
-            take_first(&mut store.slots, &mut chain)
+            store.take_first(&mut chain)
         })
     }
 }
@@ -80,29 +80,8 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     #[must_use]
     pub fn into_frames(self) -> IntoFrames<'a, B> {
         let chain = self.store.chain_of(self.ready);
-        IntoFrames { slots: &mut self.store.slots, chain }
+        IntoFrames::new(self.store, chain)
     }
-}
-
-/// The original frames of one delivery, owned.
-#[derive(Debug)]
-pub struct IntoFrames<'a, B> {
-    slots: &'a mut [Slot<B>],
-    chain: FrameChain,
-}
-
-impl<B> Iterator for IntoFrames<'_, B> {
-    type Item = Frame<B>;
-
-    fn next(&mut self) -> Option<Frame<B>> {
-        take_first(self.slots, &mut self.chain)
-    }
-}
-
-fn take_first<B>(slots: &mut [Slot<B>], chain: &mut FrameChain) -> Option<Frame<B>> {
-    let slot = slots.get_mut(chain.head as usize)?;
-    chain.head = if chain.head == chain.tail { NONE } else { slot.next };
-    slot.frame.take()
 }
 
 /// One delivery: a frame as it came, or several segments in one. A cheap view.

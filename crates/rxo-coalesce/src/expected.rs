@@ -6,6 +6,7 @@
 //! eight to ten words, without a branch between them. Where this says no, the full rules decide.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
+use rxo_wire::{IpVersion, Plain, plain_v4, plain_v6};
 
 use crate::held::{Held, IdPattern};
 
@@ -17,8 +18,13 @@ const ETHERNET_BYTES: usize = 14;
 pub(crate) trait Shape {
     /// IP and TCP header, options that are not there included.
     type Words: Copy;
-    /// Whether the header has an ID that may count.
-    const HAS_ID: bool;
+    /// The version.
+    const VERSION: IpVersion;
+    /// The IP header, in bytes.
+    const IP_BYTES: usize;
+
+    /// Reads a plain packet.
+    fn plain(packet: &[u8]) -> Option<Plain>;
 
     /// Reads the words from the first byte of the IP header.
     fn read(packet: &[u8]) -> Option<Self::Words>;
@@ -29,8 +35,8 @@ pub(crate) trait Shape {
     /// Moves to the segment after, `payload_bytes` further, the ID `step` more.
     fn advance(words: &mut Self::Words, payload_bytes: u32, step: u16);
 
-    /// How many times `advance` stays exact: until ID, IP checksum or SEQ would wrap.
-    fn steps_to_wrap(words: &Self::Words, payload_bytes: u32, step: u16) -> u32;
+    /// How many times `advance` stays exact: until ID or IP checksum would wrap.
+    fn steps_to_wrap(words: &Self::Words, step: u16) -> u32;
 }
 
 /// Which bits of the last two words count.
@@ -67,7 +73,13 @@ const DONT_FRAGMENT: u64 = 0x4000;
 
 impl Shape for V4 {
     type Words = [u64; 7];
-    const HAS_ID: bool = true;
+    const VERSION: IpVersion = IpVersion::V4;
+    const IP_BYTES: usize = 20;
+
+    #[inline(always)]
+    fn plain(packet: &[u8]) -> Option<Plain> {
+        plain_v4(packet, 0)
+    }
 
     #[inline(always)]
     fn read(packet: &[u8]) -> Option<[u64; 7]> {
@@ -90,14 +102,13 @@ impl Shape for V4 {
         // Counting the ID up takes one from the one's complement checksum.
         words[0] = words[0].wrapping_add(u64::from(step) << 16);
         words[1] = words[1].wrapping_sub(u64::from(step) << 32);
-        words[3] = words[3].wrapping_add(u64::from(payload_bytes));
+        words[3] = further(words[3], payload_bytes);
     }
 
     #[inline(always)]
-    fn steps_to_wrap(words: &[u64; 7], payload_bytes: u32, step: u16) -> u32 {
+    fn steps_to_wrap(words: &[u64; 7], step: u16) -> u32 {
         let (id, checksum) = ((words[0] >> 16) as u16, (words[1] >> 32) as u16);
-        let exact = if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) };
-        exact.min(sequence_steps(words[3], payload_bytes))
+        if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) }
     }
 }
 
@@ -109,7 +120,13 @@ const V6_BYTES: usize = 40 + TCP_BYTES;
 
 impl Shape for V6 {
     type Words = [u64; 9];
-    const HAS_ID: bool = false;
+    const VERSION: IpVersion = IpVersion::V6;
+    const IP_BYTES: usize = 40;
+
+    #[inline(always)]
+    fn plain(packet: &[u8]) -> Option<Plain> {
+        plain_v6(packet, 0)
+    }
 
     #[inline(always)]
     fn read(packet: &[u8]) -> Option<[u64; 9]> {
@@ -139,19 +156,20 @@ impl Shape for V6 {
 
     #[inline(always)]
     fn advance(words: &mut [u64; 9], payload_bytes: u32, _step: u16) {
-        words[5] = words[5].wrapping_add(u64::from(payload_bytes));
+        words[5] = further(words[5], payload_bytes);
     }
 
     #[inline(always)]
-    fn steps_to_wrap(words: &[u64; 9], payload_bytes: u32, _step: u16) -> u32 {
-        sequence_steps(words[5], payload_bytes)
+    fn steps_to_wrap(_words: &[u64; 9], _step: u16) -> u32 {
+        u32::MAX
     }
 }
 
-/// How many payloads fit before the sequence number, a word's lower half, wraps.
+/// Moves the sequence number, a word's lower half, which wraps by itself.
 #[inline(always)]
-fn sequence_steps(ports_and_seq: u64, payload_bytes: u32) -> u32 {
-    (u32::MAX - ports_and_seq as u32) / payload_bytes.max(1)
+fn further(ports_and_seq: u64, payload_bytes: u32) -> u64 {
+    let seq = (ports_and_seq as u32).wrapping_add(payload_bytes);
+    ports_and_seq & !u64::from(u32::MAX) | u64::from(seq)
 }
 
 #[inline(always)]
@@ -186,7 +204,10 @@ impl<S: Shape> Expected<S> {
         let bytes = last.bytes();
         let network = usize::from(held.network);
         let packet = bytes.get(network..)?;
-        let step = if S::HAS_ID { id_step(held, packet, next.get(network..)?)? } else { 0 };
+        let step = match S::VERSION {
+            IpVersion::V4 => id_step(held, packet, next.get(network..)?)?,
+            IpVersion::V6 => 0,
+        };
         let mut expected = Self {
             link: link_words(bytes, network)?,
             words: S::read(packet)?,
@@ -199,7 +220,7 @@ impl<S: Shape> Expected<S> {
             step,
             steps: 0,
         };
-        expected.steps = S::steps_to_wrap(&expected.words, expected.payload_bytes, step);
+        expected.steps = S::steps_to_wrap(&expected.words, step);
         S::advance(&mut expected.words, expected.payload_bytes, step);
         Some(expected)
     }
@@ -220,11 +241,11 @@ impl<S: Shape> Expected<S> {
     #[inline(always)]
     pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
-        if bytes.len() != self.frame_bytes
-            || next.checksum != self.checksum
-            || next.gso.is_some()
-            || next.vlan != self.vlan
-        {
+        let is_alike = bytes.len() == self.frame_bytes
+            && next.checksum == self.checksum
+            && next.gso.is_none()
+            && next.vlan == self.vlan;
+        if !is_alike {
             return false;
         }
         let (Some(packet), Some(link)) =
@@ -246,6 +267,18 @@ impl<S: Shape> Expected<S> {
     }
 }
 
+/// Whether `frame` only continues `last`, the last segment of `held`: then how much the IPv4 ID
+/// counts from one to the other. The same as an expectation that is met at once, without making it.
+#[inline(always)]
+pub(crate) fn step<S: Shape, B: AsRef<[u8]>>(
+    held: &Held,
+    last: &Frame<B>,
+    frame: &Frame<B>,
+) -> Option<u16> {
+    let expected = Expected::<S>::after(held, last, frame.bytes())?;
+    (expected.steps() > 0 && expected.is_met_by(frame)).then_some(expected.step)
+}
+
 /// Whether the IPv4 ID counts from one segment to the next: 0 or 1, `None` when it does neither.
 #[inline(always)]
 fn id_step(held: &Held, last: &[u8], next: &[u8]) -> Option<u16> {
@@ -260,17 +293,14 @@ fn id_step(held: &Held, last: &[u8], next: &[u8]) -> Option<u16> {
     (step == 1 || (step == 0 && last & DONT_FRAGMENT != 0)).then_some(step)
 }
 
-/// The link-layer header in words that overlap: addresses and type, and two VLAN tags if there
-/// are; nothing for raw IP.
+/// The link-layer header in words that overlap: addresses and type, and the eight bytes before
+/// the IP header, which hold two VLAN tags if there are; nothing for raw IP.
 #[inline(always)]
 fn link_words(bytes: &[u8], network: usize) -> Option<[u64; 3]> {
     if network < ETHERNET_BYTES {
         return Some([0; 3]);
     }
     let header: &[u8; ETHERNET_BYTES] = bytes.first_chunk()?;
-    let tags = match network {
-        ETHERNET_BYTES => 0,
-        _ => u64::from_ne_bytes(*bytes.get(network - 8..)?.first_chunk()?),
-    };
+    let tags = u64::from_ne_bytes(*bytes.get(network - 8..)?.first_chunk()?);
     Some([word(header, 0), word(header, 6), tags])
 }

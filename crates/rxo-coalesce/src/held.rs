@@ -5,7 +5,7 @@
 
 use rxo_frame::Instant;
 use rxo_wire::checksum::{self, Sum};
-use rxo_wire::{FlowKey, IpVersion, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment};
+use rxo_wire::{FlowKey, IpVersion, Parsed, SeqNumber, TcpFlags, TcpSegment};
 
 use crate::store::FrameChain;
 use crate::{FlushReason, PayloadRule, Policy};
@@ -75,45 +75,43 @@ const PROTOCOL_TCP: u8 = 6;
 
 impl Held {
     /// A place that holds nothing yet.
-    pub(crate) fn blank() -> Self {
-        let nothing = Plain {
-            key: FlowKey::default(),
-            seq: SeqNumber(0),
-            network: 0,
-            transport_at: 0,
-            payload: 0,
-            payload_bytes: 0,
-            version: IpVersion::V4,
-        };
-        Self::start(&nothing, nothing.key, TcpFlags::default(), Instant::ZERO, 0)
-    }
+    pub(crate) const BLANK: Self = Self {
+        key: FlowKey::NOBODY,
+        first_arrival: Instant::ZERO,
+        next_seq: SeqNumber(0),
+        segments: 0,
+        payload_bytes: 0,
+        last_payload_bytes: 0,
+        gso_size: 0,
+        network: 0,
+        transport: 0,
+        header_bytes: 0,
+        flags: TcpFlags::ACK,
+        version: IpVersion::V4,
+        id_pattern: IdPattern::Undecided,
+        reason: FlushReason::EndOfPoll,
+        chain: FrameChain::EMPTY,
+        links: Links::NOWHERE,
+    };
 
-    /// Holds one segment, whose frame is in `slot`.
-    #[inline]
-    pub(crate) fn start(
-        segment: &Plain,
-        key: FlowKey,
-        flags: TcpFlags,
-        first_arrival: Instant,
-        slot: u32,
-    ) -> Self {
+    /// What is held once this segment of the full way is, alone.
+    pub(crate) fn of(parsed: &Parsed, tcp: &TcpSegment, first_arrival: Instant, slot: u32) -> Self {
+        let payload_bytes = parsed.payload_bytes();
         Self {
-            key,
+            key: parsed.key,
             first_arrival,
-            next_seq: segment.seq + segment.payload_bytes,
+            next_seq: tcp.seq + payload_bytes,
             segments: 1,
-            payload_bytes: segment.payload_bytes,
-            last_payload_bytes: segment.payload_bytes,
-            gso_size: segment.payload_bytes,
-            network: segment.network as u16,
-            transport: segment.transport_at as u16,
-            header_bytes: segment.payload as u16,
-            flags,
-            version: segment.version,
-            id_pattern: IdPattern::Undecided,
-            reason: FlushReason::EndOfPoll,
+            payload_bytes,
+            last_payload_bytes: payload_bytes,
+            gso_size: payload_bytes,
+            network: parsed.network as u16,
+            transport: parsed.transport_at as u16,
+            header_bytes: parsed.payload as u16,
+            flags: tcp.flags,
+            version: parsed.ip.version,
             chain: FrameChain { head: slot, tail: slot },
-            links: Links::NOWHERE,
+            ..Self::BLANK
         }
     }
 
@@ -161,15 +159,6 @@ impl Held {
     pub(crate) fn pseudo_header(&self, payload_bytes: u32) -> Sum {
         let segment_bytes = u32::from(self.header_bytes - self.transport) + payload_bytes;
         checksum::pseudo_header(&self.key, PROTOCOL_TCP, segment_bytes)
-    }
-
-    /// How many segments like the last still fit, by segments and by bytes.
-    #[inline]
-    pub(crate) fn room(&self, policy: &Policy) -> u32 {
-        let segments = u32::from(policy.max_segments).saturating_sub(self.segments);
-        let packet = policy.max_bytes.saturating_sub(self.packet_bytes());
-        let buffer = policy.buffer_bytes.saturating_sub(self.payload_bytes);
-        segments.min(packet.min(buffer) / self.last_payload_bytes.max(1))
     }
 
     /// The merged IP packet as it stands, in bytes.

@@ -8,14 +8,13 @@ const BUCKETS: usize = 16 + (64 - 4) * 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     buckets: [u64; BUCKETS],
-    count: u64,
     sum: u64,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: [0; BUCKETS], count: 0, sum: 0, max: 0 }
+        Self { buckets: [0; BUCKETS], sum: 0, max: 0 }
     }
 }
 
@@ -26,15 +25,14 @@ impl Histogram {
         if let Some(bucket) = self.buckets.get_mut(bucket_of(value)) {
             *bucket += 1;
         }
-        self.count += 1;
         self.sum = self.sum.wrapping_add(value);
         self.max = self.max.max(value);
     }
 
     /// How many values were recorded.
     #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
     }
 
     /// The largest value recorded; 0 when there is none.
@@ -46,14 +44,15 @@ impl Histogram {
     /// The mean; 0 when nothing was recorded.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        let count = self.count();
+        if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
     }
 
     /// A value that the given share (0 to 1) of all values does not exceed, at most 12 % above
     /// the smallest such; 0 when nothing was recorded.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
-        let wanted = (share.clamp(0.0, 1.0) * self.count as f64) as u64;
+        let wanted = (share.clamp(0.0, 1.0) * self.count() as f64) as u64;
         let mut seen = 0;
         for (index, bucket) in self.buckets.iter().enumerate() {
             seen += bucket;
@@ -69,7 +68,6 @@ impl Histogram {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
         }
-        self.count += other.count;
         self.sum = self.sum.wrapping_add(other.sum);
         self.max = self.max.max(other.max);
     }

@@ -61,7 +61,7 @@ pub use aggregate::Aggregate;
 pub use candidate::{Candidate, candidate};
 pub use config::{Config, ConfigError};
 pub use counters::Counters;
-pub use delivery::{Deliveries, Delivery, IntoFrames, Taken};
+pub use delivery::{Deliveries, Delivery, Taken};
 pub use engine::Engine;
 pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
@@ -72,5 +72,5 @@ pub use policy::{
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
-pub use store::ChainFrames;
+pub use store::{ChainFrames, IntoFrames};
 pub use verdict::{Verdict, verdict};

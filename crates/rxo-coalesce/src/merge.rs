@@ -6,7 +6,7 @@
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
-use rxo_wire::checksum::{Sum, update_word};
+use rxo_wire::checksum::Sum;
 
 use crate::held::Held;
 use crate::store::ChainFrames;
@@ -55,7 +55,7 @@ impl MergedHeader {
     }
 
     /// Writes the header of what `merge` says.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
         self.length = merge.write(form, &mut self.bytes) as u16;
@@ -77,7 +77,7 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     }
 
     /// Writes the merged header to `to` and returns its length in bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         let header = usize::from(self.held.header_bytes);
         let last = self.last.bytes();
@@ -87,18 +87,17 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
             (Some(to), Some(last)) if header <= USUAL_BYTES => *to = *last,
             _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
         }
-        let Some(merged) = to.get_mut(..header) else { return 0 };
-        self.write_ip(merged);
-        self.write_tcp(merged);
-        let checksum_at = usize::from(self.held.transport) + 16;
+        self.write_ip(to);
+        self.write_tcp(to);
         match self.possible(form) {
             ChecksumForm::PseudoHeader => {
-                put(merged, checksum_at, self.held.pseudo_header(self.held.payload_bytes).fold());
+                let seed = self.held.pseudo_header(self.held.payload_bytes).fold();
+                self.put_checksum(to, seed);
             }
             ChecksumForm::Complete => {
-                put(merged, checksum_at, 0);
-                let complete = self.complete(merged);
-                put(merged, checksum_at, complete);
+                self.put_checksum(to, 0);
+                let complete = self.complete(to);
+                self.put_checksum(to, complete);
             }
             ChecksumForm::Verified => {}
         }
@@ -106,39 +105,54 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     }
 
     /// The lengths; for IPv4 the first segment's ID and the header checksum.
-    #[inline]
-    fn write_ip(&self, merged: &mut [u8]) {
+    #[inline(always)]
+    fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.network);
         let packet = self.held.packet_bytes();
+        let Some(ip) = merged.get_mut(network..).and_then(|rest| rest.first_chunk_mut::<20>())
+        else {
+            return;
+        };
         if self.held.version == IpVersion::V6 {
-            return put(merged, network + 4, (packet - 40) as u16);
+            [ip[4], ip[5]] = ((packet - 40) as u16).to_be_bytes();
+            return;
         }
         // The last header's checksum is right, so it is enough to say what changes in it.
-        let first = self.first.bytes();
-        let (id, last_id) = (half(first, network + 4), half(merged, network + 4));
-        let checksum = half(merged, network + 10);
-        let checksum = update_word(checksum, half(merged, network + 2), packet as u16);
-        put(merged, network + 2, packet as u16);
-        put(merged, network + 4, id);
-        put(merged, network + 10, update_word(checksum, last_id, id));
+        let first = self.first.bytes().get(network..).and_then(|rest| rest.first_chunk::<6>());
+        let id = first.map_or([0; 2], |first| [first[4], first[5]]);
+        let unchanged = Sum::word(!u16::from_be_bytes([ip[10], ip[11]]))
+            + Sum::word(!u16::from_be_bytes([ip[2], ip[3]]))
+            + Sum::word(!u16::from_be_bytes([ip[4], ip[5]]));
+        let sum = unchanged + Sum::word(packet as u16) + Sum::word(u16::from_be_bytes(id));
+        [ip[2], ip[3]] = (packet as u16).to_be_bytes();
+        [ip[4], ip[5]] = id;
+        [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
 
     /// The first segment's sequence number and the flags of all.
-    #[inline]
-    fn write_tcp(&self, merged: &mut [u8]) {
+    #[inline(always)]
+    fn write_tcp(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.transport);
-        let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
-        put(merged, transport + 4, (seq >> 16) as u16);
-        put(merged, transport + 6, seq as u16);
-        if let Some(flags) = merged.get_mut(transport + 13) {
-            *flags = self.held.flags.bits() as u8;
+        if let Some(tcp) = merged.get_mut(transport..).and_then(|rest| rest.first_chunk_mut::<20>())
+        {
+            let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
+            [tcp[4], tcp[5], tcp[6], tcp[7]] = seq.to_be_bytes();
+            tcp[13] = self.held.flags.bits() as u8;
+        }
+    }
+
+    #[inline(always)]
+    fn put_checksum(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
+        let at = usize::from(self.held.transport) + 16;
+        if let Some(field) = merged.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+            *field = checksum.to_be_bytes();
         }
     }
 
     /// The merged segment's checksum from those of its segments (RFC 1071 section 2): each says
     /// the sum of its payload once its header and pseudo-header are taken out.
     #[cold]
-    fn complete(&self, merged: &[u8]) -> u16 {
+    fn complete(&self, merged: &[u8; MAX_HEADER_BYTES]) -> u16 {
         let held = self.held;
         let (network, transport) = (usize::from(held.network), usize::from(held.transport));
         let header = usize::from(held.header_bytes);
@@ -155,13 +169,6 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
             offset += payload_bytes;
         }
         sum.checksum()
-    }
-}
-
-#[inline]
-fn put(bytes: &mut [u8], at: usize, value: u16) {
-    if let Some(field) = bytes.get_mut(at..at + 2) {
-        field.copy_from_slice(&value.to_be_bytes());
     }
 }
 

@@ -1,15 +1,19 @@
 //! The frames in hand and the aggregates made of them.
 //!
-//! All memory is here, allocated once. Frames are chained by index; an aggregate is a chain and
-//! what [`Held`] says of it. What is ready for the sink is a queue of both.
+//! All memory is here, allocated once. Frames stand in order of arrival and are chained by index;
+//! an aggregate is a chain and what [`Held`] says of it. What is ready for the sink is a queue of
+//! both. Once the sink has seen it, everything is forgotten at once; what a policy holds longer
+//! moves together to the front.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::vec::{Drain, Vec};
 
 use rxo_frame::Frame;
 
+use crate::held::Held;
 use crate::merge::{Merge, MergedHeader};
-use crate::{ChecksumForm, FlushReason, Held};
+use crate::table::Table;
+use crate::{ChecksumForm, FlushReason};
 
 /// No frame.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -25,209 +29,285 @@ impl FrameChain {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-#[derive(Debug)]
-pub(crate) struct Slot<B> {
-    /// `None` in a free slot, and once the sink has taken the frame.
-    pub(crate) frame: Option<Frame<B>>,
-    pub(crate) next: u32,
-}
-
 /// Something for the sink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     /// The frame in this slot, as it came.
     Frame(u32),
-    /// The aggregate of this index.
+    /// The aggregate of this place.
     Aggregate(u16),
 }
 
 #[derive(Debug)]
 pub(crate) struct Store<B> {
-    pub(crate) slots: Box<[Slot<B>]>,
-    free_slot: u32,
+    /// `None` where the sink has taken the frame.
+    pub(crate) frames: Vec<Option<Frame<B>>>,
+    /// The next of its chain, by slot; meaningless for a chain's last.
+    next: Box<[u32]>,
+    /// Where each frame goes when gaps are closed.
+    moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
-    free_held: Vec<u16>,
+    /// Places of `held` that were used before and are free; beyond `places` all are.
+    free_places: Vec<u16>,
+    places: u16,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
     /// Room for `frames` frames and for `flows` aggregates in the making.
-    pub(crate) fn new(frames: usize, flows: usize, blank: Held) -> Self {
+    pub(crate) fn new(frames: usize, flows: usize) -> Self {
         // An aggregate waiting for the sink has two frames at least.
-        let aggregates = flows + frames / 2 + 1;
-        let slots = (0..frames).map(|slot| Slot {
-            frame: None,
-            next: if slot + 1 == frames { NONE } else { slot as u32 + 1 },
-        });
+        let places = flows + frames / 2 + 1;
         Self {
-            slots: slots.collect(),
-            free_slot: 0,
-            held: core::iter::repeat_n(blank, aggregates).collect(),
-            free_held: (0..aggregates as u16).rev().collect(),
-            headers: core::iter::repeat_n(MergedHeader::EMPTY, aggregates).collect(),
+            frames: Vec::with_capacity(frames),
+            next: core::iter::repeat_n(NONE, frames).collect(),
+            moved: core::iter::repeat_n(NONE, frames).collect(),
+            held: core::iter::repeat_n(Held::BLANK, places).collect(),
+            free_places: Vec::with_capacity(places),
+            places: 0,
+            headers: core::iter::repeat_n(MergedHeader::EMPTY, places).collect(),
             ready: Vec::with_capacity(frames),
         }
     }
 
-    #[inline]
-    pub(crate) const fn is_full(&self) -> bool {
-        self.free_slot == NONE
+    /// How many more frames can be taken in.
+    pub(crate) fn room(&self) -> usize {
+        self.next.len() - self.frames.len()
     }
 
-    /// Puts a frame in a free slot. The caller has made sure that there is one.
-    #[inline]
-    pub(crate) fn put(&mut self, frame: Frame<B>) -> u32 {
-        let index = self.free_slot;
-        let slot = &mut self.slots[index as usize];
-        self.free_slot = slot.next;
-        slot.frame = Some(frame);
-        slot.next = NONE;
-        index
+    /// Takes frames in, for which there is room, and says in which slots they are: from the first
+    /// to before the second.
+    pub(crate) fn take_in(&mut self, frames: Drain<'_, Frame<B>>) -> (u32, u32) {
+        let from = self.frames.len() as u32;
+        self.frames.extend(frames.map(Some));
+        (from, self.frames.len() as u32)
+    }
+
+    /// The frames in the slots from `from` to before `to`.
+    #[inline(always)]
+    pub(crate) fn frames(&self, from: u32, to: u32) -> &[Option<Frame<B>>] {
+        self.frames.get(from as usize..to as usize).unwrap_or_default()
+    }
+
+    /// Chains `count` frames, which stand in the slots from `slot` on, behind the one in `tail`.
+    #[inline(always)]
+    pub(crate) fn chain_run(&mut self, tail: u32, slot: u32, count: u32) {
+        let mut before = tail;
+        for slot in slot..slot + count {
+            self.next[before as usize] = slot;
+            before = slot;
+        }
     }
 
     /// Chains the frame in `slot` behind the one in `tail`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn chain_after(&mut self, tail: u32, slot: u32) {
-        self.slots[tail as usize].next = slot;
+        self.next[tail as usize] = slot;
     }
 
     /// The frame in `slot`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
-        frame_in(&self.slots, slot)
+        frame_in(&self.frames, slot)
     }
 
     /// The bytes of the frame in `slot`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&self, slot: u32) -> &[u8] {
         self.frame(slot).bytes()
     }
 
     /// A place for an aggregate in the making.
-    #[inline]
-    pub(crate) fn hold(&mut self, held: Held) -> u16 {
+    #[inline(always)]
+    pub(crate) fn free_place(&mut self) -> u16 {
         // There are as many places as frames can ask for (see `new`).
-        let index = self.free_held.pop().unwrap_or(0);
-        self.held[usize::from(index)] = held;
-        index
+        self.free_places.pop().unwrap_or_else(|| {
+            self.places += 1;
+            self.places - 1
+        })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ready_frame(&mut self, slot: u32) {
         self.ready.push(Ready::Frame(slot));
     }
 
-    /// What the merged header of `held` is made from.
-    #[inline]
-    pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
-        merge_of(&self.slots, held)
-    }
-
-    /// Writes the merged header of the aggregate at `index`.
-    #[inline]
-    pub(crate) fn write_header(&mut self, index: u16, form: ChecksumForm) {
-        let index = usize::from(index);
-        let merge = merge_of(&self.slots, &self.held[index]);
-        self.headers[index].write(&merge, form);
-    }
-
-    /// Queues what is held at `index` for the sink: an aggregate, or its only frame as it came.
-    #[inline]
-    pub(crate) fn ready_held(&mut self, index: u16, reason: FlushReason) {
-        let held = &mut self.held[usize::from(index)];
+    /// Queues what is held at `place` for the sink: an aggregate, or its only frame as it came.
+    #[inline(always)]
+    pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason, form: ChecksumForm) {
+        let held = &mut self.held[usize::from(place)];
         if held.segments == 1 {
-            let slot = held.chain.head;
-            self.free_held.push(index);
-            self.ready.push(Ready::Frame(slot));
-        } else {
-            held.reason = reason;
-            self.ready.push(Ready::Aggregate(index));
+            self.ready.push(Ready::Frame(held.chain.head));
+            self.free_places.push(place);
+            return;
         }
+        held.reason = reason;
+        let merge = merge_of(&self.frames, &self.next, held);
+        self.headers[usize::from(place)].write(&merge, form);
+        self.ready.push(Ready::Aggregate(place));
     }
 
-    /// Frees everything that was ready: the sink has seen it.
-    pub(crate) fn release(&mut self) {
-        for index in 0..self.ready.len() {
-            match self.ready[index] {
-                Ready::Frame(slot) => self.free_chain(FrameChain { head: slot, tail: slot }),
-                Ready::Aggregate(held) => {
-                    self.free_chain(self.held[usize::from(held)].chain);
-                    self.free_held.push(held);
-                }
-            }
-        }
+    /// What the merged header of `held` is made from.
+    pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
+        merge_of(&self.frames, &self.next, held)
+    }
+
+    /// Forgets everything: nothing is held, and the sink has seen what was ready.
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.free_places.clear();
+        self.places = 0;
         self.ready.clear();
     }
 
-    /// Gives a chain's slots back. Buffers that mean something when dropped are dropped now;
-    /// others may stay until the slot is used again, which saves walking the chain.
-    #[inline]
-    fn free_chain(&mut self, chain: FrameChain) {
-        if core::mem::needs_drop::<B>() {
-            let mut slot = chain.head;
-            while slot != NONE {
-                let entry = &mut self.slots[slot as usize];
-                entry.frame = None;
-                slot = entry.next;
+    /// Forgets what was ready and moves the rest, which `table` names, to the front.
+    pub(crate) fn compact(&mut self, table: &Table) {
+        if self.ready.is_empty() {
+            return;
+        }
+        for index in 0..self.ready.len() {
+            let ready = self.ready[index];
+            self.drop_frames(self.chain_of(ready));
+            if let Ready::Aggregate(place) = ready {
+                self.free_places.push(place);
             }
         }
-        self.slots[chain.tail as usize].next = self.free_slot;
-        self.free_slot = chain.head;
+        self.ready.clear();
+        self.close_gaps(table);
+    }
+
+    fn drop_frames(&mut self, chain: FrameChain) {
+        let mut slot = chain.head;
+        loop {
+            self.frames[slot as usize] = None;
+            if slot == chain.tail {
+                return;
+            }
+            slot = self.next[slot as usize];
+        }
+    }
+
+    /// Moves the frames together, in their order, and renames the slots in all chains.
+    fn close_gaps(&mut self, table: &Table) {
+        let mut kept = 0;
+        for slot in 0..self.frames.len() {
+            if self.frames[slot].is_some() {
+                self.moved[slot] = kept as u32;
+                self.next[kept] = self.next[slot];
+                kept += 1;
+            }
+        }
+        self.frames.retain(Option::is_some);
+        for next in &mut self.next[..kept] {
+            *next = self.moved.get(*next as usize).copied().unwrap_or(NONE);
+        }
+        let mut next = table.oldest();
+        while let Some(place) = next {
+            next = Table::newer_than(&self.held, place);
+            let chain = &mut self.held[usize::from(place)].chain;
+            chain.head = self.moved[chain.head as usize];
+            chain.tail = self.moved[chain.tail as usize];
+        }
     }
 
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
             Ready::Frame(slot) => FrameChain { head: slot, tail: slot },
-            Ready::Aggregate(index) => self.held[usize::from(index)].chain,
+            Ready::Aggregate(place) => self.held[usize::from(place)].chain,
         }
     }
 
+    /// Takes the first frame off a chain.
+    pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>> {
+        take_first(&mut self.frames, &self.next, chain)
+    }
+
     /// Walks a chain.
-    pub(crate) const fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
-        ChainFrames { slots: &self.slots, next: chain.head }
+    pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
+        ChainFrames { frames: &self.frames, next: &self.next, chain }
     }
 }
 
 /// The frame in `slot`, which holds one: frames are only taken together with the delivery that
 /// shows them.
-#[inline]
-fn frame_in<B>(slots: &[Slot<B>], slot: u32) -> &Frame<B> {
-    match &slots[slot as usize].frame {
+#[inline(always)]
+fn frame_in<B>(frames: &[Option<Frame<B>>], slot: u32) -> &Frame<B> {
+    match &frames[slot as usize] {
         Some(frame) => frame,
         None => unreachable!("slot {slot} is in use and empty"),
     }
 }
 
-#[inline]
-fn merge_of<'a, B>(slots: &'a [Slot<B>], held: &'a Held) -> Merge<'a, B> {
+#[inline(always)]
+fn merge_of<'a, B>(
+    frames: &'a [Option<Frame<B>>],
+    next: &'a [u32],
+    held: &'a Held,
+) -> Merge<'a, B> {
     Merge {
         held,
-        first: frame_in(slots, held.chain.head),
-        last: frame_in(slots, held.chain.tail),
-        frames: ChainFrames { slots, next: held.chain.head },
+        first: frame_in(frames, held.chain.head),
+        last: frame_in(frames, held.chain.tail),
+        frames: ChainFrames { frames, next, chain: held.chain },
     }
+}
+
+fn take_first<B>(
+    frames: &mut [Option<Frame<B>>],
+    next: &[u32],
+    chain: &mut FrameChain,
+) -> Option<Frame<B>> {
+    let slot = chain.head;
+    let frame = frames.get_mut(slot as usize)?.take();
+    chain.head = if slot == chain.tail { NONE } else { next[slot as usize] };
+    frame
 }
 
 /// Original frames, in order.
 #[derive(Debug)]
 pub struct ChainFrames<'a, B> {
-    slots: &'a [Slot<B>],
-    next: u32,
+    frames: &'a [Option<Frame<B>>],
+    next: &'a [u32],
+    chain: FrameChain,
 }
 
 impl<B> Clone for ChainFrames<'_, B> {
     fn clone(&self) -> Self {
-        Self { slots: self.slots, next: self.next }
+        Self { frames: self.frames, next: self.next, chain: self.chain }
     }
 }
 
 impl<'a, B> Iterator for ChainFrames<'a, B> {
     type Item = &'a Frame<B>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let slot = self.slots.get(self.next as usize)?;
-        self.next = slot.next;
-        slot.frame.as_ref()
+        let slot = self.chain.head;
+        let frame = self.frames.get(slot as usize)?.as_ref();
+        self.chain.head = if slot == self.chain.tail { NONE } else { self.next[slot as usize] };
+        frame
+    }
+}
+
+/// The same, owned.
+#[derive(Debug)]
+pub struct IntoFrames<'a, B> {
+    frames: &'a mut [Option<Frame<B>>],
+    next: &'a [u32],
+    chain: FrameChain,
+}
+
+impl<'a, B> IntoFrames<'a, B> {
+    pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain) -> Self {
+        Self { frames: &mut store.frames, next: &store.next, chain }
+    }
+}
+
+impl<B> Iterator for IntoFrames<'_, B> {
+    type Item = Frame<B>;
+
+    fn next(&mut self) -> Option<Frame<B>> {
+        take_first(self.frames, self.next, &mut self.chain)
     }
 }

@@ -68,19 +68,33 @@ impl Table {
         None
     }
 
-    /// Adds `place` as the most recently used. The caller has made room.
-    #[inline]
-    pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash) {
+    /// Writes `new` to `place` and adds it as the most recently used. The caller has made room.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash, new: Held) {
         let bucket = self.bucket(hash);
-        held[usize::from(place)].links = Links {
+        let links = Links {
             bucket: bucket as u16,
             next_in_bucket: self.buckets[bucket],
             older: self.newest,
             newer: NOBODY,
         };
+        held[usize::from(place)] = Held { links, ..new };
         self.buckets[bucket] = place;
         self.link_newest(held, place);
         self.len += 1;
+    }
+
+    /// Empties the bucket of `place`; for when all are removed at once.
+    #[inline(always)]
+    pub(crate) fn forget_bucket(&mut self, held: &[Held], place: u16) {
+        self.buckets[usize::from(held[usize::from(place)].links.bucket)] = NOBODY;
+    }
+
+    /// Forgets the order of all, whose buckets are empty.
+    pub(crate) const fn forget_order(&mut self) {
+        self.oldest = NOBODY;
+        self.newest = NOBODY;
+        self.len = 0;
     }
 
     /// Makes `place` the most recently used.

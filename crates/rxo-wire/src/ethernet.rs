@@ -7,8 +7,10 @@ pub const ETHERNET_HEADER_BYTES: usize = 14;
 /// One 802.1Q or 802.1ad tag, in bytes.
 pub const VLAN_TAG_BYTES: usize = 4;
 
-pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
-pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// The type of IPv4.
+pub const ETHERTYPE_IPV4: u16 = 0x0800;
+/// The type of IPv6.
+pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_8021Q: u16 = 0x8100;
 const ETHERTYPE_8021AD: u16 = 0x88a8;
 
@@ -41,6 +43,15 @@ impl VlanStack {
         let inner = (self.tci[1] & 0x0fff) as u32;
         (self.depth as u32) << 24 | outer << 12 | inner
     }
+}
+
+/// The type field after the addresses: of a tagged frame its first tag's. `None` when the frame is
+/// too short to have one.
+#[inline(always)]
+#[must_use]
+pub fn ethertype(frame: &[u8]) -> Option<u16> {
+    let header: &[u8; ETHERNET_HEADER_BYTES] = frame.first_chunk()?;
+    Some(u16::from_be_bytes([header[12], header[13]]))
 }
 
 /// What follows the link layer of an Ethernet frame.

@@ -22,6 +22,9 @@ const MAPPED: u64 = 0xffff << 32;
 const DEVICE_VLAN: u32 = 1 << 31;
 
 impl FlowKey {
+    /// The key of no flow.
+    pub const NOBODY: Self = Self { words: [0; 5] };
+
     /// The key of an IPv4 flow; `ports` holds the source port in its upper half, and `vlan` is
     /// [`crate::VlanStack::key`].
     #[inline]

@@ -2,7 +2,8 @@
 //!
 //! * [`parse`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
 //!   where IPv4 and IPv6 have met. Nothing above reads a header twice.
-//! * [`plain`] recognises the frames that are nothing special, several times faster.
+//! * [`plain_v4`] and [`plain_v6`] recognise packets that are nothing special, several times
+//!   faster.
 //! * [`checksum`] is the Internet checksum: portable and SIMD, verified, combined, updated.
 //! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
 //! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
@@ -28,10 +29,12 @@ mod seq;
 pub mod tcp;
 mod udp;
 
-pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, VlanStack};
+pub use ethernet::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VLAN_TAG_BYTES, VlanStack, ethertype,
+};
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};
-pub use plain::{Plain, plain, plain_ip};
+pub use plain::{Plain, plain_v4, plain_v6};
 pub use seq::SeqNumber;
 pub use tcp::{TcpFlags, TcpSegment};
 pub use udp::UdpDatagram;

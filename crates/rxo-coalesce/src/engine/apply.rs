@@ -2,18 +2,30 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::{
-    FlowHash, FlowKey, Malformed, Parsed, Plain, TcpSegment, Transport, Unparsed, checksum,
+    FlowHash, FlowKey, IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum,
 };
 
 use super::Engine;
+use crate::expected::{V4, V6};
 use crate::held::Held;
 use crate::table::Table;
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
 
 impl<B: AsRef<[u8]>> Engine<B> {
-    /// Judges the frame in `slot` by all rules and acts. Returns where it is held, if it is.
-    pub(super) fn take_any(&mut self, slot: u32, now: Instant) -> Option<u16> {
+    /// Judges the frame in `slot` by all rules and acts, then goes on with those after it that
+    /// continue it, up to before `to`. Returns the slot after the last.
+    #[inline(never)]
+    pub(super) fn take_any(&mut self, slot: u32, to: u32, now: Instant) -> u32 {
+        let Some(place) = self.take_by_rules(slot, now) else { return slot + 1 };
+        match self.store.held[usize::from(place)].version {
+            IpVersion::V4 => self.run::<V4>(place, slot, to, now),
+            IpVersion::V6 => self.run::<V6>(place, slot, to, now),
+        }
+    }
+
+    /// Returns where the frame is held, if it is.
+    fn take_by_rules(&mut self, slot: u32, now: Instant) -> Option<u16> {
         match self.read(self.store.bytes(slot)) {
             Ok(parsed) => match self.judge(slot, &parsed) {
                 Ok(tcp) => self.join(slot, &parsed, tcp, now),
@@ -51,15 +63,6 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let found = self.table.find(&self.store.held, &key, hash);
         let last = found.and_then(|place| self.last_of(place));
         let verdict = self.verdict(slot, parsed, tcp, found.zip(last.as_ref()));
-        let segment = Plain {
-            key,
-            seq: tcp.seq,
-            network: parsed.network,
-            transport_at: parsed.transport_at,
-            payload: parsed.payload,
-            payload_bytes: parsed.payload_bytes(),
-            version: parsed.ip.version,
-        };
         if let (Verdict::Append(close), Some(place), Some(last)) = (verdict, found, &last) {
             let held = &mut self.store.held[usize::from(place)];
             held.append(parsed, tcp, &last.0, &self.config.policy);
@@ -79,7 +82,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
                 let arrived_at = self.store.frame(slot).arrived_at;
-                let held = Held::start(&segment, key, tcp.flags, arrived_at, slot);
+                let held = Held { key, ..Held::of(parsed, tcp, arrived_at, slot) };
                 Some(self.start(held, hash, now))
             }
         }
@@ -126,7 +129,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Holds the first segment of a flow and returns where.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(&mut self, held: Held, hash: FlowHash, now: Instant) -> u16 {
         if self.table.is_full()
             && let Some(oldest) = self.table.oldest()
@@ -137,8 +140,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
             true => held.first_arrival,
             false => self.oldest_arrival.min(held.first_arrival),
         };
-        let place = self.store.hold(held);
-        self.table.insert(&mut self.store.held, place, hash);
+        let place = self.store.free_place();
+        self.table.insert(&mut self.store.held, place, hash, held);
         place
     }
 
@@ -202,8 +205,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Delivers a candidate that is not to be held, alone.
     fn deliver_single(&mut self, slot: u32, reason: FlushReason, now: Instant) {
-        let waited = now.since(self.store.frame(slot).arrived_at);
-        self.counters.flush(reason, 1, waited.as_nanos() as u64);
+        let waited_ns = now.nanos_since(self.store.frame(slot).arrived_at);
+        self.counters.flush(reason, 1, waited_ns);
         self.store.ready_frame(slot);
     }
 

@@ -5,7 +5,6 @@
 //! of the batch only continues the one just appended, compare and append, nothing else.
 
 mod apply;
-mod intake;
 mod run;
 mod take;
 
@@ -14,7 +13,6 @@ use alloc::vec::Vec;
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
-use crate::held::Held;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
@@ -50,7 +48,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         Ok(Self {
             hasher: FlowHasher::new(config.seed),
             table: Table::new(policy.flows),
-            store: Store::new(config.frame_slots(), usize::from(policy.flows), Held::blank()),
+            store: Store::new(config.frame_slots(), policy.flows.into()),
             counters: Counters::default(),
             short_payload_bytes: short_payload_bytes(policy),
             polls: 0,
@@ -136,7 +134,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if !self.store.ready.is_empty() {
             sink(Deliveries::new(&mut self.store));
-            self.store.release();
+        }
+        if self.table.is_empty() {
+            self.store.clear();
+        } else {
+            self.store.compact(&self.table);
         }
     }
 
@@ -156,10 +158,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
+    /// Delivers everything held, the least recently used flow first.
     fn flush_all(&mut self, reason: FlushReason, now: Instant) {
-        while let Some(oldest) = self.table.oldest() {
-            self.flush_held(oldest, reason, now);
+        let mut next = self.table.oldest();
+        while let Some(place) = next {
+            next = Table::newer_than(&self.store.held, place);
+            self.table.forget_bucket(&self.store.held, place);
+            self.ready_held(place, reason, now);
         }
+        self.table.forget_order();
     }
 
     /// Walks all flows held, but only once the earliest possible deadline has come.
@@ -193,15 +200,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Queues for the sink what stands at `place`, which the table does not name (any more).
-    #[inline]
+    #[inline(always)]
     fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         let index = usize::from(place);
         let held = &self.store.held[index];
-        self.counters.flush(reason, held.segments, now.since(held.first_arrival).as_nanos() as u64);
-        if held.segments > 1 {
-            self.store.write_header(place, self.config.form);
-        }
-        self.store.ready_held(place, reason);
+        self.counters.flush(reason, held.segments, now.nanos_since(held.first_arrival));
+        self.store.ready_held(place, reason, self.config.form);
     }
 
     #[inline]

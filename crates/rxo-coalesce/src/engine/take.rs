@@ -1,19 +1,31 @@
 //! Taking a batch, and the short way of its frames.
 //!
-//! A frame moves once, from the batch into its slot. If it is plain, a flow table look-up and one
-//! compare decide; if it continues what was appended to last, the compare alone (`run`). Everything
-//! else takes the full way.
+//! If a frame is plain, a look-up in the flow table and one compare decide; if it continues what
+//! was appended to last, the compare alone (`run`). Everything else takes the full way.
+//!
+//! The short way exists once for each version of IP, chosen before anything else is read: what
+//! is known at compile time need not be kept, and neither version pays for the other.
 
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::{FlowKey, Plain, TcpFlags, checksum, plain, plain_ip};
+use rxo_wire::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Plain, arch, checksum, ethertype,
+};
 
 use super::apply::flow_key;
-use super::intake::Intake;
 use super::{Engine, packet_window};
+use crate::expected::{Shape, V4, V6};
 use crate::held::Held;
+use crate::store::FrameChain;
 use crate::{BypassReason, Deliveries, FlushReason};
+
+/// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the
+/// processor's queue of outstanding lines.
+const PREFETCH_FRAMES: u32 = 32;
+/// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
+const SECOND_LINE: usize = 64;
+const PROTOCOL_TCP: u8 = 6;
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes all frames out of `batch`, delivering in between when there is no room.
@@ -24,26 +36,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
         sink: &mut impl FnMut(Deliveries<'_, B>),
     ) {
         self.counters.frames += batch.len() as u64;
-        let mut frames = Intake::new(batch);
-        while let Some(frame) = frames.peek() {
-            if self.store.is_full() {
+        while !batch.is_empty() {
+            let room = self.store.room().min(batch.len());
+            if room == 0 {
                 self.make_room(now, sink);
                 continue;
             }
-            let segment = self.short_way(frame);
-            let Some(slot) = frames.next().map(|frame| self.store.put(frame)) else { break };
-            self.packets_left -= 1;
-            let place = match segment {
-                Some(segment) => self.take_plain(slot, &segment, &mut frames, now),
-                None => self.take_any(slot, now),
-            };
-            if let Some(place) = place {
-                self.run(place, &mut frames, now);
-            }
-            if self.packets_left == 0 {
-                self.packets_left = packet_window(self.config.policy.hold);
-                self.flush_all(FlushReason::PacketLimit, now);
-            }
+            let (from, to) = self.store.take_in(batch.drain(..room));
+            self.take_all(from, to, now);
         }
     }
 
@@ -59,68 +59,115 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Reads a frame that needs none of the rules that only the full way knows.
-    #[inline(always)]
-    fn short_way(&self, frame: &Frame<B>) -> Option<Short> {
-        let plain = match self.config.link {
-            LinkKind::Ethernet => plain(frame.bytes()),
-            LinkKind::RawIp => plain_ip(frame.bytes()),
-        }?;
-        let is_short = plain.payload_bytes <= self.short_payload_bytes && frame.gso.is_none();
-        is_short.then(|| Short {
-            key: flow_key(plain.key, frame),
-            arrived_at: frame.arrived_at,
-            is_trusted: self.is_trusted(frame),
-            plain,
-        })
+    /// Takes the frames in the slots from `from` to before `to`.
+    fn take_all(&mut self, from: u32, to: u32, now: Instant) {
+        let mut ahead = from;
+        let mut slot = from;
+        while slot < to {
+            while ahead < to.min(slot + PREFETCH_FRAMES) {
+                self.prefetch_headers(ahead);
+                ahead += 1;
+            }
+            let after = self.take_one(slot, to, now);
+            self.packets_left = self.packets_left.wrapping_sub(after - slot);
+            if self.packets_left == 0 {
+                self.packets_left = packet_window(self.config.policy.hold);
+                self.flush_all(FlushReason::PacketLimit, now);
+            }
+            slot = after;
+        }
     }
 
-    /// Takes a plain segment. Returns where it is held, when frames may continue it.
     #[inline(always)]
-    fn take_plain(
+    fn prefetch_headers(&self, slot: u32) {
+        let bytes = self.store.bytes(slot);
+        arch::prefetch(bytes, 0);
+        arch::prefetch(bytes, SECOND_LINE);
+    }
+
+    /// Takes the frame in `slot` and those after it that continue it, up to before `to`. Returns
+    /// the slot after the last.
+    #[inline(always)]
+    fn take_one(&mut self, slot: u32, to: u32, now: Instant) -> u32 {
+        let bytes = self.store.bytes(slot);
+        let taken = match self.config.link {
+            LinkKind::Ethernet => match ethertype(bytes) {
+                Some(ETHERTYPE_IPV4) => self.take_plain::<V4>(slot, ETHERNET_HEADER_BYTES, to, now),
+                Some(ETHERTYPE_IPV6) => self.take_plain::<V6>(slot, ETHERNET_HEADER_BYTES, to, now),
+                _ => None,
+            },
+            LinkKind::RawIp => self.take_plain_ip(slot, to, now),
+        };
+        match taken {
+            Some(after) => after,
+            None => self.take_any(slot, to, now),
+        }
+    }
+
+    #[inline(never)]
+    fn take_plain_ip(&mut self, slot: u32, to: u32, now: Instant) -> Option<u32> {
+        match self.store.bytes(slot).first()? >> 4 {
+            4 => self.take_plain::<V4>(slot, 0, to, now),
+            6 => self.take_plain::<V6>(slot, 0, to, now),
+            _ => None,
+        }
+    }
+
+    /// Takes the short way with a frame whose IP header begins at `network`, if it is plain and
+    /// needs none of the rules that only the full way knows.
+    #[inline(always)]
+    fn take_plain<S: Shape>(
         &mut self,
         slot: u32,
-        segment: &Short,
-        frames: &mut Intake<'_, B>,
+        network: usize,
+        to: u32,
         now: Instant,
-    ) -> Option<u16> {
-        let Short { key, plain, .. } = segment;
-        if plain.payload_bytes == 0 {
-            if !self.table.is_empty() {
-                self.flush_flow(key, now);
-            }
-            self.deliver_untouched(slot, BypassReason::PureAck);
+    ) -> Option<u32> {
+        let frame = self.store.frame(slot);
+        let plain = S::plain(frame.bytes().get(network..)?)?;
+        if plain.payload_bytes > self.short_payload_bytes || frame.gso.is_some() {
             return None;
         }
-        let hash = self.hasher.hash(key);
-        match self.table.find(&self.store.held, key, hash) {
-            Some(place) if self.run_from(place, Some(slot), frames, now) => None,
-            None if segment.is_trusted || self.is_intact(slot, plain) => {
-                let held = Held::start(plain, *key, TcpFlags::ACK, segment.arrived_at, slot);
-                Some(self.start(held, hash, now))
+        let key = flow_key(plain.key, frame);
+        if plain.payload_bytes == 0 {
+            if !self.table.is_empty() {
+                self.flush_flow(&key, now);
             }
-            _ => self.take_any(slot, now),
+            self.deliver_untouched(slot, BypassReason::PureAck);
+            return Some(slot + 1);
         }
+        let hash = self.hasher.hash(&key);
+        if let Some(place) = self.table.find(&self.store.held, &key, hash) {
+            return self.continue_run::<S>(place, slot, to, now);
+        }
+        if !self.is_trusted(frame) && !self.is_intact::<S>(&plain, network, frame) {
+            return None;
+        }
+        let held = Held {
+            key,
+            first_arrival: frame.arrived_at,
+            next_seq: plain.seq + plain.payload_bytes,
+            segments: 1,
+            payload_bytes: plain.payload_bytes,
+            last_payload_bytes: plain.payload_bytes,
+            gso_size: plain.payload_bytes,
+            network: network as u16,
+            transport: (network + S::IP_BYTES) as u16,
+            header_bytes: network as u16 + plain.header_bytes as u16,
+            version: S::VERSION,
+            chain: FrameChain { head: slot, tail: slot },
+            ..Held::BLANK
+        };
+        let place = self.start(held, hash, now);
+        Some(self.run::<S>(place, slot, to, now))
     }
 
-    /// Whether the TCP checksum of the plain segment in `slot` is right. Reads its payload.
-    #[inline]
-    fn is_intact(&self, slot: u32, segment: &Plain) -> bool {
-        let end = segment.payload + segment.payload_bytes;
-        let bytes = self.store.bytes(slot).get(segment.transport_at as usize..end as usize);
-        let segment_bytes = end - segment.transport_at;
-        let pseudo_header = checksum::pseudo_header(&segment.key, PROTOCOL_TCP, segment_bytes);
-        bytes.is_some_and(|bytes| (self.config.summer.sum(bytes) + pseudo_header).is_valid())
+    /// Whether the TCP checksum of a plain segment is right. Reads its payload.
+    #[inline(always)]
+    fn is_intact<S: Shape>(&self, plain: &Plain, network: usize, frame: &Frame<B>) -> bool {
+        let end = network + (plain.header_bytes + plain.payload_bytes) as usize;
+        let segment = frame.bytes().get(network + S::IP_BYTES..end).unwrap_or_default();
+        let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);
+        (self.config.summer.sum(segment) + pseudo_header).is_valid()
     }
 }
-
-/// A frame for the short way, read.
-struct Short {
-    /// Its flow, the device's VLAN tag included.
-    key: FlowKey,
-    arrived_at: Instant,
-    is_trusted: bool,
-    plain: Plain,
-}
-
-const PROTOCOL_TCP: u8 = 6;

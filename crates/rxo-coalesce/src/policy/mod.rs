@@ -11,6 +11,8 @@ use core::time::Duration;
 
 pub use settings::{SettingError, UnknownPolicy};
 
+use crate::Held;
+
 /// A coalescing policy. Every field may be changed; [`Policy::set`] does it by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -135,5 +137,14 @@ impl Policy {
             && matches!(self.options, OptionRule::Identical)
             && matches!(self.payload, PayloadRule::SameThenShorter)
             && matches!(self.psh, PshRule::AppendThenClose)
+    }
+
+    /// How many more segments like its last fit what is held.
+    #[inline(always)]
+    pub(crate) fn room(&self, held: &Held) -> u32 {
+        let segments = u32::from(self.max_segments).saturating_sub(held.segments);
+        let packet = self.max_bytes.saturating_sub(held.packet_bytes());
+        let buffer = self.buffer_bytes.saturating_sub(held.payload_bytes);
+        segments.min(packet.min(buffer) / held.last_payload_bytes.max(1))
     }
 }

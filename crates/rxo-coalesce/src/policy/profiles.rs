@@ -14,7 +14,7 @@ const INET_LRO: Policy = Policy {
     paper: "Linux inet_lro (2007), as used by Xen LRO 2009 section II.B",
     coalesce: true,
     max_segments: 64,
-    max_bytes: MAX_PACKET_BYTES - 1_500,
+    max_bytes: 64 * 1_024 - 1_500,
     buffer_bytes: u32::MAX,
     flows: 8,
     ack: AckRule::Latest,
@@ -123,7 +123,6 @@ impl Policy {
         Self {
             name: "gallatin-2007",
             paper: "Gallatin 2007, LRO ack aggregation (data rules)",
-            max_bytes: MAX_PACKET_BYTES,
             ..INET_LRO
         }
     }
