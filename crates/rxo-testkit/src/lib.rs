@@ -7,6 +7,9 @@
 //! * [`naive`] reads and sums one byte after the other.
 //! * [`Packet`] is the packet language of the tests: `seg().seq(1).len(100).psh()`.
 //! * [`cases`] is what the kernel's own self-test sends, as a table.
+//! * [`script`] is a test case for the engine: frames, polls and time; from any bytes.
+//! * [`oracle`] says which deliveries a script must give, from the design's table of policies.
+//! * [`promise`] checks what a run of a script was seen to do.
 //! * [`workload`](mod@workload) is the traffic that speed is measured with, deterministic from a seed.
 //!
 //! Contract: same input, same output; no clock, no input or output. Everything allocates freely,

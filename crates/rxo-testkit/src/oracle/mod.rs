@@ -196,19 +196,17 @@ impl<'a> Oracle<'a> {
 
 /// Whether the order of two frames, as read, must be kept.
 #[must_use]
-pub fn are_related(earlier: &Reading, later: &Reading) -> bool {
-    let ends = |reading: &Reading| -> Option<Ends> {
+pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
+    let ends = |reading: &'a Reading| -> Option<&'a Ends> {
         match reading {
-            Reading::Addresses(ends) => Some(ends.clone()),
-            Reading::Segment(segment) => Some(segment.ends.clone()),
+            Reading::Addresses(ends) => Some(ends),
+            Reading::Segment(segment) => Some(&segment.ends),
             Reading::Nothing | Reading::OtherProtocol => None,
         }
     };
-    let (Some(from), Some(to)) = (ends(earlier), ends(later)) else { return false };
-    match (earlier, later) {
-        (Reading::Segment(earlier), Reading::Segment(later)) => {
-            from == to && earlier.ports == later.ports
-        }
-        _ => from == to,
-    }
+    let same_ports = match (earlier, later) {
+        (Reading::Segment(earlier), Reading::Segment(later)) => earlier.ports == later.ports,
+        _ => true,
+    };
+    same_ports && ends(earlier).is_some() && ends(earlier) == ends(later)
 }

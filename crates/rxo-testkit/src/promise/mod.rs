@@ -4,11 +4,13 @@
 //! Contract: a check returns when its promise held and panics, naming frame and step, when not.
 
 mod content;
+mod limits;
 mod order;
 
 use rxo_frame::{ChecksumStatus, Duration, Gso, Instant, VlanTag};
 
 pub use content::{aggregates_are_right, aggregates_come_apart_again};
+pub use limits::limits_are_kept;
 pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_is_kept};
 
 use crate::Script;
@@ -97,6 +99,7 @@ pub fn check_promises(script: &Script, observed: &Observed) {
     aggregates_are_right(script, observed);
     aggregates_come_apart_again(script, observed);
     holds_are_bounded(script, observed);
+    limits_are_kept(script, observed);
 }
 
 /// How long after it was pushed a segment may still be delivered.

@@ -8,16 +8,18 @@ use core::num::NonZeroU16;
 
 use rxo_frame::{Duration, Frame, Instant, LinkKind, VlanTag};
 
+use super::change::changed;
 use super::flow::Flow;
 use super::setup::POLICIES;
 use super::{Form, Script, Setup, Step};
 use crate::oracle::HoldRule;
-use crate::{Packet, arp, udp};
+use crate::{arp, udp};
 
 const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
-/// Bounds a fuzzer's case; the oracle's work grows with the square.
+/// Bounds a fuzzer's case; the checks' work grows with the square.
 const MOST_EVENTS: usize = 400;
+const MOST_FRAMES: usize = 600;
 /// Payload sizes that an event may ask for, in bytes; what is beyond the list asks for the usual
 /// one, or nothing would merge for long.
 const SIZES: [usize; 12] = [1, 50, 99, 101, 536, 536, 1448, 1448, 1448, 1448, 9000, 30_000];
@@ -47,8 +49,8 @@ impl Event {
 }
 
 impl Script {
-    /// The script that `bytes` stand for; too few bytes stand for an empty one. `batch_frames`
-    /// is generous, so that memory never ends an aggregate.
+    /// The script that `bytes` stand for; too few bytes stand for an empty one. There is room for
+    /// all its frames, so that memory never ends an aggregate.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut head = [0; SETUP_BYTES];
@@ -63,16 +65,12 @@ impl Script {
             script: Self { setup, steps: Vec::new(), all_frames: Vec::new() },
         };
         let (events, _) = bytes[taken..].as_chunks::<EVENT_BYTES>();
-        for [kind, flow, change, size, value, time] in events.iter().take(MOST_EVENTS) {
-            maker.event(Event {
-                kind: *kind,
-                flow: *flow,
-                change: *change,
-                size: *size,
-                value: *value,
-                time: *time,
-            });
+        for [kind, flow, change, size, value, time] in events.iter().copied().take(MOST_EVENTS) {
+            if maker.script.all_frames.len() < MOST_FRAMES {
+                maker.event(Event { kind, flow, change, size, value, time });
+            }
         }
+        maker.script.setup.batch_frames = maker.script.all_frames.len().max(1);
         maker.script
     }
 }
@@ -252,57 +250,5 @@ impl Maker {
         let time = Duration::from_nanos(u64::from(event.time) * u64::from(event.value) * 50);
         self.now = self.now + time;
         self.step(Step::Advance(time));
-    }
-}
-
-/// `packet` with change `number`; above the list nothing changes.
-fn changed(packet: Packet, number: u8, value: u8) -> Packet {
-    match number {
-        1 | 2 => packet.psh(),
-        3 => packet.fin(),
-        4 => packet.fin().psh(),
-        5 => packet.syn(),
-        6 => packet.rst(),
-        7 => packet.urg(),
-        8 => packet.urgent(u16::from(value)),
-        9 => packet.cwr(),
-        10 => packet.ece(),
-        11 => packet.no_ack(),
-        12 => packet.flags(u16::from(value) << 4 | 0x10),
-        13 => packet.ttl(value),
-        14 => packet.tos(value),
-        15 => packet.tos(3),
-        16 => packet.df(value.is_multiple_of(2)),
-        17 => packet.id(u16::from(value)),
-        18 => packet.reserved_bit(),
-        19 => packet.flow_label(u32::from(value)),
-        20 => packet.window(u16::from(value)),
-        21 => packet.window(0),
-        22 => packet.bad_checksum(),
-        23 => packet.bad_ip_checksum(),
-        24 => packet.verified(),
-        25 => packet.bad_checksum().verified(),
-        26 | 27 => packet.partial(),
-        28 => packet.fragment(0, true),
-        29 => packet.fragment(u16::from(value) + 1, false),
-        30 => packet.length_lie(i32::from(value as i8)),
-        31 => packet.header_lie((value % 9) as i8 - 4),
-        32 => packet.offset_lie((value % 9) as i8 - 4),
-        33 => packet.ip_options(&[7, 4, 4, value]),
-        34 => packet.extension(60, &[1, 4, 0, 0, 0, value % 2]),
-        35 => packet.extension(0, &[5, 2, 0, 0]).extension(60, &[1, 12]),
-        36 => packet.window_scale(value),
-        37 => packet.sack(&[(1, 2), (5, u32::from(value))]),
-        38 => packet.ts_in_the_middle(u32::from(value), 1),
-        39 => packet.ts(u32::from(value), 1),
-        40 => packet.options(&[30, value]),
-        41 => packet.padded(),
-        42 => packet.padded_with(value),
-        43 => packet.vlan(u16::from(value)),
-        44 => packet.tag(0x88a8, 0x2000),
-        45 => packet.ack(u32::from(value)),
-        46 => packet.ports(u16::from(value), 443),
-        47 => packet.cut(usize::from(value)),
-        _ => packet,
     }
 }

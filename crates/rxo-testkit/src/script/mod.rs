@@ -3,6 +3,7 @@
 //! The property tests and the fuzz targets run the same scripts; [`Script::from_bytes`] makes one
 //! of any bytes, so a fuzzer's finding is a test case as it stands.
 
+mod change;
 mod flow;
 mod generate;
 mod setup;

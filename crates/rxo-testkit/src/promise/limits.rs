@@ -1,0 +1,52 @@
+//! Nothing grows beyond what the policy allows.
+
+use std::collections::BTreeSet;
+
+use super::Observed;
+use crate::naive::{Reading, read};
+use crate::{Script, Step};
+
+/// No aggregate has more segments or bytes, and no more flows are held, than the policy says.
+///
+/// # Panics
+/// When there are more.
+pub fn limits_are_kept(script: &Script, observed: &Observed) {
+    let rules = script.setup.rules();
+    for shown in observed.deliveries() {
+        let Some(merged) = &shown.merged else { continue };
+        let network_at = match read(script.frame(shown.frames[0]), script.setup.link) {
+            Reading::Segment(segment) => segment.network_at,
+            other => panic!("frame {} was merged but is {other:?}", shown.frames[0]),
+        };
+        let packet_bytes = merged.bytes.len() - network_at;
+        assert!(merged.segment_count <= rules.max_segments, "{} segments", merged.segment_count);
+        assert!(packet_bytes <= rules.max_bytes, "a packet of {packet_bytes} bytes");
+        assert!(merged.payload_bytes <= rules.max_payload, "{} bytes", merged.payload_bytes);
+    }
+    flows_are_limited(script, observed, rules.flows);
+}
+
+/// After every step the frames still held are of at most `most` flows.
+fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
+    let mut waiting = Vec::new();
+    let mut held = BTreeSet::new();
+    for (step, shown) in script.steps.iter().zip(&observed.steps) {
+        match step {
+            Step::Frame(index) => waiting.push(*index),
+            Step::Push | Step::Poll | Step::Flush => held.extend(waiting.drain(..)),
+            Step::EndOfPoll | Step::Advance(_) => {}
+        }
+        for index in shown.iter().flat_map(|shown| &shown.frames) {
+            held.remove(index);
+        }
+        let flows: BTreeSet<_> = held.iter().map(|index| flow(script, *index)).collect();
+        assert!(flows.len() <= most, "after {step:?} {} flows are held", flows.len());
+    }
+}
+
+fn flow(script: &Script, index: usize) -> impl Ord + use<> {
+    match read(script.frame(index), script.setup.link) {
+        Reading::Segment(segment) => (segment.ends, segment.ports),
+        other => panic!("frame {index} is held but is {other:?}"),
+    }
+}
