@@ -20,7 +20,9 @@ use crate::{fault, sys};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
     /// Slots in the ring, rounded up to a multiple of 64. At a million frames a second, 8,192
-    /// bridge 8 ms in which nobody reads.
+    /// bridge 8 ms in which nobody reads. More is not better: a ring is written from end to end,
+    /// so one that does not fit the caches costs the kernel more for every frame (measured with
+    /// 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns, 16,384 200 ns).
     pub ring_slots: u32,
     /// Buffers for frames too large for a slot; while all are held, such frames wait in the ring.
     pub large_buffers: usize,
