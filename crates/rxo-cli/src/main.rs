@@ -1,2 +1,35 @@
-//! (in preparation)
-fn main() {}
+//! The `rxo` command.
+//!
+//! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
+//! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
+//! [`demo`] in a private network, [`policies`] as a list. [`exit`] turns an error into the one
+//! line and the exit code that the user gets; nothing else ends the process.
+
+mod defaults;
+mod demo;
+mod exit;
+mod flags;
+mod machine;
+mod numbers;
+mod output;
+mod policies;
+mod run;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::flags::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::of_flags(&error),
+    };
+    exit::of_result(match &cli.command {
+        Command::Run(flags) => run::command(flags),
+        Command::Demo(flags) => demo::command(flags),
+        Command::Policies(flags) => policies::command(flags),
+    })
+}

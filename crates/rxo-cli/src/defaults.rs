@@ -1,0 +1,35 @@
+//! Values that hold unless the user says otherwise, each with its reason.
+
+use rxo_coalesce::Policy;
+
+/// Most segments in an aggregate of the kernel's profile on a live path. Beyond 16 to 20 the
+/// cost for a byte no longer falls, while latency and the sink's buffers still grow.
+pub(crate) const LIVE_MAX_SEGMENTS: u16 = 32;
+
+/// The profile towards a kernel or a guest: its aggregates can be cut into the original packets
+/// again exactly.
+pub(crate) const POLICY: &str = "linux-gro";
+
+/// The policy as it is used live: the kernel's profile has no limit of its own and gets ours.
+pub(crate) fn live(policy: Policy) -> Policy {
+    if policy.name == POLICY {
+        Policy { max_segments: LIVE_MAX_SEGMENTS, ..policy }
+    } else {
+        policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_kernels_profile_is_limited() {
+        for policy in Policy::all() {
+            let live = live(policy);
+            let limited = policy.name == POLICY;
+            assert_eq!(live.max_segments == LIVE_MAX_SEGMENTS, limited, "{}", policy.name);
+            assert_eq!(live == policy, !limited, "{}", policy.name);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What all measurements of one path come to: a row of the table.
+
+use serde::Serialize;
+
+use super::path::Path;
+use super::sample::Sample;
+use super::stats::Spread;
+use crate::numbers::rounded;
+
+/// A row: medians, with what they lie between.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) path: Path,
+    pub(crate) connections: usize,
+    pub(crate) gbit_per_s: f64,
+    pub(crate) cpu_s_per_gb: f64,
+    pub(crate) deliveries_per_1000_packets: f64,
+    pub(crate) segments_per_aggregate: f64,
+    /// `None` where nobody but the kernel knows.
+    pub(crate) hold_p50_us: Option<f64>,
+    pub(crate) hold_p99_us: Option<f64>,
+    pub(crate) rr_per_s: f64,
+    pub(crate) rr_p50_us: f64,
+    /// Of all rounds together.
+    pub(crate) retransmissions: u64,
+    /// Of all rounds together.
+    pub(crate) ring_drops: u64,
+    /// Whether every byte of every round arrived as it was sent.
+    pub(crate) hash_ok: bool,
+    pub(crate) rounds: usize,
+    pub(crate) spreads: Spreads,
+}
+
+/// Between which least and most the medians lie.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Spreads {
+    pub(crate) gbit_per_s: Spread,
+    pub(crate) cpu_s_per_gb: Spread,
+    pub(crate) segments_per_aggregate: Spread,
+    pub(crate) rr_per_s: Spread,
+    pub(crate) rr_p50_us: Spread,
+}
+
+impl Row {
+    /// The row of `path`; `None` when it was never measured.
+    pub(crate) fn of(path: Path, connections: usize, samples: &[Sample]) -> Option<Self> {
+        let spread = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(tidy);
+        let hold = |value: fn(&Sample) -> Option<f64>| {
+            Spread::of(samples.iter().filter_map(value)).map(|spread| rounded(spread.median, 1))
+        };
+        let spreads = Spreads {
+            gbit_per_s: spread(|sample| sample.gbit_per_s)?,
+            cpu_s_per_gb: spread(|sample| sample.cpu_s_per_gb)?,
+            segments_per_aggregate: spread(|sample| sample.segments_per_aggregate)?,
+            rr_per_s: spread(|sample| sample.rr_per_s)?,
+            rr_p50_us: spread(|sample| sample.rr_p50_us)?,
+        };
+        Some(Self {
+            path,
+            connections,
+            gbit_per_s: spreads.gbit_per_s.median,
+            cpu_s_per_gb: spreads.cpu_s_per_gb.median,
+            deliveries_per_1000_packets: spread(|s| s.deliveries_per_1000_packets)?.median,
+            segments_per_aggregate: spreads.segments_per_aggregate.median,
+            hold_p50_us: hold(|sample| sample.hold_us.map(|hold| hold.p50)),
+            hold_p99_us: hold(|sample| sample.hold_us.map(|hold| hold.p99)),
+            rr_per_s: spreads.rr_per_s.median,
+            rr_p50_us: spreads.rr_p50_us.median,
+            retransmissions: samples.iter().map(|sample| sample.retransmissions).sum(),
+            ring_drops: samples.iter().map(|sample| sample.ring_drops).sum(),
+            hash_ok: samples.iter().all(|sample| sample.hash_ok),
+            rounds: samples.len(),
+            spreads,
+        })
+    }
+}
+
+/// No more digits than the measurement is worth.
+fn tidy(spread: Spread) -> Spread {
+    let Spread { median, min, max } = spread;
+    Spread { median: rounded(median, 3), min: rounded(min, 3), max: rounded(max, 3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::HoldTime;
+    use super::*;
+
+    fn sample(gbit_per_s: f64) -> Sample {
+        Sample {
+            gbit_per_s,
+            cpu_s_per_gb: 1.0,
+            deliveries_per_1000_packets: 40.0,
+            segments_per_aggregate: 25.0,
+            hold_us: None,
+            rr_per_s: 12_000.0,
+            rr_p50_us: 80.0,
+            retransmissions: 2,
+            ring_drops: 1,
+            hash_ok: true,
+        }
+    }
+
+    #[test]
+    fn figures_are_medians_and_losses_are_sums() {
+        let row = Row::of(Path::Rxo, 16, &[sample(9.0), sample(12.0), sample(11.0)]).unwrap();
+        assert!((row.gbit_per_s - 11.0).abs() < 1e-9);
+        assert_eq!(row.spreads.gbit_per_s, Spread { median: 11.0, min: 9.0, max: 12.0 });
+        assert_eq!((row.retransmissions, row.ring_drops, row.rounds), (6, 3, 3));
+        assert!(row.hash_ok && row.hold_p50_us.is_none());
+    }
+
+    #[test]
+    fn one_wrong_byte_in_one_round_is_told() {
+        let wrong = Sample { hash_ok: false, ..sample(9.0) };
+        assert!(!Row::of(Path::Rxo, 1, &[sample(9.0), wrong]).unwrap().hash_ok);
+    }
+
+    #[test]
+    fn hold_times_are_of_the_rounds_that_have_one() {
+        let held = Sample { hold_us: Some(HoldTime { p50: 3.0, p99: 30.0 }), ..sample(9.0) };
+        let row = Row::of(Path::Rxo, 1, &[held, sample(9.0)]).unwrap();
+        assert_eq!((row.hold_p50_us, row.hold_p99_us), (Some(3.0), Some(30.0)));
+    }
+
+    #[test]
+    fn a_path_never_measured_has_no_row() {
+        assert!(Row::of(Path::None, 1, &[]).is_none());
+    }
+}

@@ -1,0 +1,48 @@
+//! Medians and their spread.
+
+use serde::Serialize;
+
+/// What several measurements of one quantity came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    /// The middle one; of an even number, the mean of the two in the middle.
+    pub(crate) median: f64,
+    /// The least.
+    pub(crate) min: f64,
+    /// The most.
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// Of all that is there; `None` when nothing is.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Some(Self { median: f64::midpoint(low, high), min, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_whatever_the_order() {
+        let rows: [(&[f64], f64, f64, f64); 4] = [
+            (&[3.0], 3.0, 3.0, 3.0),
+            (&[5.0, 1.0], 3.0, 1.0, 5.0),
+            (&[9.0, 1.0, 2.0], 2.0, 1.0, 9.0),
+            (&[4.0, 1.0, 3.0, 100.0], 3.5, 1.0, 100.0),
+        ];
+        for (values, median, min, max) in rows {
+            assert_eq!(Spread::of(values.iter().copied()), Some(Spread { median, min, max }));
+        }
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_median() {
+        assert_eq!(Spread::of([]), None);
+    }
+}

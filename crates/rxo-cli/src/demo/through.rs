@@ -1,0 +1,112 @@
+//! rxo's worker as the demo runs it: on a thread in the host's network, on the receiver's core.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, anyhow};
+use rxo::live::{Device, DeviceOptions, Event, Outcome};
+use rxo::{Reading, WorkerConfig};
+use rxo_coalesce::Policy;
+use rxo_driver::{DeviceName, SubmitMode, TapKind};
+use rxo_lab::Lab;
+
+use super::path::Path;
+use crate::defaults;
+
+/// The TAP that stands for the host's interface.
+pub(super) const TAP: &str = "rxo0";
+
+/// A running worker. Dropping it stops it.
+#[derive(Debug)]
+pub(super) struct Through {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<rxo_lab::Result<Result<Outcome>>>>,
+}
+
+/// What distinguishes the paths through rxo.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    policy: Policy,
+    submit: SubmitMode,
+}
+
+impl Manner {
+    /// How `path` works; `None` for the kernel's paths.
+    pub(super) fn of(path: Path) -> Option<Self> {
+        match path {
+            Path::KernelGroOff | Path::KernelGroOn => None,
+            Path::WritePerFrame => {
+                Some(Self { policy: Policy::none(), submit: SubmitMode::Writev })
+            }
+            Path::None => Some(Self { policy: Policy::none(), submit: SubmitMode::Auto }),
+            Path::Rxo => {
+                Some(Self { policy: defaults::live(Policy::linux_gro()), submit: SubmitMode::Auto })
+            }
+        }
+    }
+}
+
+impl Through {
+    /// Starts a worker between the lab's wire and a TAP, and gives the TAP the host's address.
+    ///
+    /// # Errors
+    /// When a device cannot be opened.
+    pub(super) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ready, wait) = std::sync::mpsc::channel();
+        let seen = Arc::clone(&stop);
+        let thread = lab.host().spawn("rxo", move || {
+            if let Some(core) = core {
+                rxo_lab::pin_to_core(core)?;
+            }
+            let (nic, host) = open(manner)?;
+            // Who waits for this is gone only when the demo is at its end.
+            _ = ready.send(());
+            let config = WorkerConfig::new(manner.policy);
+            Ok(rxo::live::run(nic, host, config, &seen, |event| say(&event))?)
+        })?;
+        let through = Self { stop, thread: Some(thread) };
+        if wait.recv().is_err() {
+            return Err(through.finish().err().unwrap_or_else(|| anyhow!("rxo did not start")));
+        }
+        lab.attach_host(TAP)?;
+        Ok(through)
+    }
+
+    /// Stops it and gives its totals.
+    ///
+    /// # Errors
+    /// What ended it, if it was not this.
+    pub(super) fn finish(mut self) -> Result<Reading> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().context("rxo has ended before")?;
+        let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let outcome = ended??;
+        outcome.result?;
+        Ok(outcome.totals)
+    }
+}
+
+impl Drop for Through {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // After a failure elsewhere; what that was is told, and this no longer matters.
+        _ = self.thread.take().map(thread::JoinHandle::join);
+    }
+}
+
+fn open(manner: Manner) -> Result<(Device, Device)> {
+    let options =
+        DeviceOptions { submit: manner.submit, bring_up: true, ..DeviceOptions::default() };
+    let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
+    let tap = DeviceName::Tap(TapKind::Tap, TAP.to_owned());
+    Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))
+}
+
+fn say(event: &Event<'_>) {
+    if let Event::Notice(line) = event {
+        crate::output::note(line);
+    }
+}

@@ -1,0 +1,136 @@
+//! How the process ends: 0, 2 for what the user should have typed differently, 1 for what went
+//! wrong otherwise. An error is one line on standard error, never a backtrace.
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::{Error, Result};
+use clap::error::ErrorKind;
+use rxo_device::DeviceError;
+use rxo_lab::LabError;
+use thiserror::Error;
+
+use crate::output;
+
+const FAILURE: u8 = 1;
+const USAGE: u8 = 2;
+
+/// What the user typed cannot be. The text names it and says what would be accepted.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
+
+/// The error for what the user should have typed differently.
+pub(crate) fn usage(message: impl Into<String>) -> Error {
+    UsageError(message.into()).into()
+}
+
+/// Ends the process after a command.
+pub(crate) fn of_result(result: Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    // The reader of our output has enough (`rxo policies | head`): nobody is left to tell.
+    if error.chain().any(is_broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    output::note(&one_line(&error));
+    ExitCode::from(if is_usage(&error) { USAGE } else { FAILURE })
+}
+
+/// Ends the process when the flags were not understood, or asked for help or the version.
+pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Nobody reads it: nothing to do about that.
+            _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::note(
+                "a command is missing: rxo run, rxo demo or rxo policies; `rxo --help` explains",
+            );
+            ExitCode::from(USAGE)
+        }
+        _ => {
+            output::note(&flags_line(&error.to_string()));
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn is_usage(error: &Error) -> bool {
+    error.is::<UsageError>()
+        || matches!(error.downcast_ref(), Some(DeviceError::Usage(_)))
+        || matches!(error.downcast_ref(), Some(LabError::Usage(_)))
+}
+
+fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The error and its causes, as one line; a cause that its effect already quotes is left out.
+fn one_line(error: &Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace('\n', " ");
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line
+}
+
+/// What clap says in several paragraphs, as one line: what is wrong, what would be accepted, and
+/// where the rest is explained.
+fn flags_line(rendered: &str) -> String {
+    let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
+    let told = told.split("\n\nFor more").next().unwrap_or(told);
+    let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line = lines.join(" ");
+    format!("{}; `rxo --help` explains", line.trim_start_matches("error: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn usage_is_told_from_failure_whoever_found_it() {
+        let device = DeviceError::Usage("there is no interface eth9".into());
+        let refused = DeviceError::System { message: "no".into(), source: io::Error::other("x") };
+        assert!(is_usage(&usage("--stats 1y")));
+        assert!(is_usage(&Error::from(device).context("--nic packet:eth9")));
+        assert!(is_usage(&LabError::Usage("500 connections".into()).into()));
+        assert!(!is_usage(&Error::from(refused).context("--nic packet:eth9")));
+    }
+
+    #[test]
+    fn causes_follow_on_one_line_and_only_once() {
+        let refused = io::Error::from_raw_os_error(1);
+        let text = refused.to_string();
+        let source =
+            DeviceError::System { message: "cannot open tap:rxo0".into(), source: refused };
+        let error = Err::<(), _>(source).context("the host's side").unwrap_err();
+        assert_eq!(one_line(&error), format!("the host's side: cannot open tap:rxo0: {text}"));
+    }
+
+    #[test]
+    fn a_closed_reader_is_no_failure() {
+        let error = Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("printing");
+        assert!(error.chain().any(is_broken_pipe));
+    }
+
+    #[test]
+    fn what_clap_says_becomes_one_line() {
+        let said = "error: invalid value 'maybe' for '--checksum <HOW>'\n  [possible values: trust, \
+                    verify]\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            flags_line(said),
+            "invalid value 'maybe' for '--checksum <HOW>' [possible values: trust, verify]; \
+             `rxo --help` explains"
+        );
+    }
+}

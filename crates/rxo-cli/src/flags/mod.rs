@@ -1,0 +1,55 @@
+//! What was typed, and nothing more.
+//!
+//! Kept apart from what it means: the help and the reading come from these definitions alone,
+//! and each command makes its plan from them, where a value that cannot be is refused with what
+//! would be accepted.
+
+mod demo;
+mod policies;
+mod run;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use demo::DemoFlags;
+pub(crate) use policies::PoliciesFlags;
+pub(crate) use run::{ChecksumFlag, RunFlags};
+
+/// Receive offload in user space: many frames for the price of one.
+#[derive(Debug, Parser)]
+#[command(name = "rxo", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Coalesce what a device receives on its way to a host, and carry back what the host sends.
+    Run(RunFlags),
+    /// Show in a private network what coalescing gains on this machine.
+    Demo(DemoFlags),
+    /// List the coalescing policies, their rules and where they come from.
+    Policies(PoliciesFlags),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_line_of_the_readme_is_read() {
+        let line = "rxo run --nic packet:eth1 --host tap:rxo0 --policy remember --set flows=8 \
+                    max_bytes=9000 --set psh=keep --checksum trust --hold 100us --stats 1s --json";
+        let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
+        let Command::Run(flags) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(flags.set, ["flows=8", "max_bytes=9000", "psh=keep"]);
+        assert!(flags.json && !flags.dry_run && flags.checksum == ChecksumFlag::Trust);
+    }
+}

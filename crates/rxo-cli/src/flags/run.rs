@@ -1,0 +1,53 @@
+//! `rxo run`: what can be typed.
+
+use clap::{Args, ValueEnum};
+
+use crate::defaults;
+
+#[derive(Args, Debug)]
+pub(crate) struct RunFlags {
+    /// The device that frames come from, and that the host's frames leave by: packet:IFNAME.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) nic: String,
+
+    /// Where the host is: tap:NAME, tun:NAME or packet:IFNAME. A TAP that does not exist is made
+    /// with the MTU of the nic and goes away at the end.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) host: String,
+
+    /// The coalescing policy; `rxo policies` lists them.
+    #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
+    pub(crate) policy: String,
+
+    /// Change fields of the policy, such as max_segments=16; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    pub(crate) set: Vec<String>,
+
+    /// What to do about a TCP checksum that the device has not judged.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
+    pub(crate) checksum: ChecksumFlag,
+
+    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
+    #[arg(long, value_name = "HOLD")]
+    pub(crate) hold: Option<String>,
+
+    /// How often a line of figures is printed, such as 1s or 500ms; 0s prints only the totals.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) stats: String,
+
+    /// Print JSON: one value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Check everything, print the effective configuration, and touch nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChecksumFlag {
+    /// Take it as right.
+    Trust,
+    /// Check it before coalescing.
+    Verify,
+}

@@ -1,0 +1,143 @@
+//! `rxo policies`: the profiles, their rules, and where they come from.
+
+use anyhow::Result;
+use rxo_coalesce::Policy;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::flags::PoliciesFlags;
+use crate::numbers::grouped;
+use crate::table::Table;
+use crate::{defaults, output};
+
+/// Lists every policy.
+///
+/// # Errors
+/// When nobody reads any more.
+pub(crate) fn command(flags: &PoliciesFlags) -> Result<()> {
+    if flags.json {
+        let policies: Vec<_> = Policy::all().iter().map(Listed::new).collect();
+        return output::json_document(&serde_json::json!({ "policies": policies }));
+    }
+    output::text(&text())
+}
+
+/// A policy as machines read it.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    paper: &'static str,
+    default: bool,
+    /// Whether the receiver must be able to read each segment's record.
+    needs_records: bool,
+    /// Whether a kernel can cut its aggregates into the original packets again.
+    resegmentable: bool,
+    settings: Map<String, Value>,
+}
+
+impl Listed {
+    fn new(policy: &Policy) -> Self {
+        Self {
+            name: policy.name,
+            paper: policy.paper,
+            default: policy.name == defaults::POLICY,
+            needs_records: policy.needs_records,
+            resegmentable: policy.is_resegmentable(),
+            settings: settings(policy),
+        }
+    }
+}
+
+/// Every field by name; numbers as numbers.
+pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
+    let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
+    policy.settings().map(|(name, text)| (name.to_owned(), value(text))).collect()
+}
+
+fn text() -> String {
+    let mut limits = Table::new(&LIMITS);
+    let mut rules = Table::new(&RULES);
+    for policy in Policy::all() {
+        limits.row(limits_of(&policy));
+        if policy.coalesce {
+            rules.row(rules_of(&policy));
+        }
+    }
+    format!(
+        "Limits\n\n{}\n\nWhat may differ between the segments of an aggregate\n\n{}\n\n{}",
+        limits.render(),
+        rules.render(),
+        notes()
+    )
+}
+
+const LIMITS: [&str; 7] = ["policy", "segments", "bytes", "payload", "flows", "held until", "from"];
+const RULES: [&str; 8] =
+    ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
+
+fn limits_of(policy: &Policy) -> Vec<String> {
+    let or_dash = |limit: u32, none: u32| {
+        if limit == none || !policy.coalesce { "-".to_owned() } else { grouped(limit.into()) }
+    };
+    vec![
+        policy.name.to_owned(),
+        or_dash(policy.max_segments.into(), u16::MAX.into()),
+        or_dash(policy.max_bytes, u32::MAX),
+        or_dash(policy.buffer_bytes, u32::MAX),
+        or_dash(policy.flows.into(), 0),
+        if policy.coalesce { policy.hold.to_string() } else { "-".to_owned() },
+        policy.paper.to_owned(),
+    ]
+}
+
+fn rules_of(policy: &Policy) -> Vec<String> {
+    let settings: Vec<_> = policy.settings().collect();
+    let of = |name| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+    let keys = ["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
+    let values = keys.into_iter().map(|key| of(key).unwrap_or_default());
+    std::iter::once(policy.name.to_owned()).chain(values).collect()
+}
+
+fn notes() -> String {
+    let default = defaults::POLICY;
+    let limit = defaults::LIVE_MAX_SEGMENTS;
+    let records: Vec<_> =
+        Policy::all().iter().filter(|policy| policy.needs_records).map(|p| p.name).collect();
+    format!(
+        "segments -  as many as the bytes allow. bytes: the whole IP packet. payload: of one\n\
+         aggregate. {default} is the default; `rxo run` and `rxo demo` limit it to {limit} segments.\n\
+         {} needs a receiver that reads each segment's record, which a kernel does not.\n\
+         Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
+         (payload), flows, ack, window, options, psh, fin, payload (sizes), extension_headers,\n\
+         hold (held until), max_hold.",
+        records.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_listed_with_its_source() {
+        let text = text();
+        for policy in Policy::all() {
+            assert!(text.contains(policy.name) && text.contains(policy.paper), "{}", policy.name);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 132), "{text}");
+    }
+
+    #[test]
+    fn every_field_that_can_be_set_is_named() {
+        for (name, _) in Policy::linux_gro().settings() {
+            assert!(notes().contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_numbers_for_machines() {
+        let settings = settings(&Policy::menon_2008());
+        assert_eq!(settings["max_segments"], 20);
+        assert_eq!(settings["ack"], "not-decreasing");
+    }
+}

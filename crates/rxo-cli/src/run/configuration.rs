@@ -1,0 +1,120 @@
+//! The configuration in force: what `--dry-run` prints, and what every run says first.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::plan::Plan;
+use super::survey::{Survey, carries};
+use crate::policies;
+
+/// Everything that decides what a run does.
+#[derive(Debug, Serialize)]
+pub(super) struct Configuration {
+    kind: &'static str,
+    nic: String,
+    host: String,
+    carries: &'static str,
+    mtu: u32,
+    checksum: &'static str,
+    /// Seconds between lines; `None` for totals only.
+    stats_s: Option<f64>,
+    policy: &'static str,
+    paper: &'static str,
+    settings: Map<String, Value>,
+}
+
+impl Configuration {
+    /// What the plan comes to on this system. The plan's policy must be one that the sink can
+    /// carry.
+    pub(super) fn new(plan: &Plan, survey: Survey) -> Self {
+        Self {
+            kind: "configuration",
+            nic: plan.nic.to_string(),
+            host: plan.host.to_string(),
+            carries: carries(survey.link),
+            mtu: survey.mtu,
+            checksum: if plan.trust_checksums { "trust" } else { "verify" },
+            stats_s: plan.stats.map(|time| time.as_secs_f64()),
+            policy: plan.policy.name,
+            paper: plan.policy.paper,
+            settings: policies::settings(&plan.policy),
+        }
+    }
+
+    /// All of it, a line each.
+    pub(super) fn text(&self) -> String {
+        let Self { nic, host, carries, mtu, checksum, policy, paper, .. } = self;
+        let stats = self.stats_s.map_or("at the end".to_owned(), |time| format!("every {time} s"));
+        let mut lines = vec![
+            pair("nic", nic),
+            pair("host", host),
+            pair("carries", &format!("{carries}, MTU {mtu}")),
+            pair("checksum", checksum),
+            pair("stats", &stats),
+            pair("policy", &format!("{policy} ({paper})")),
+        ];
+        for (name, value) in &self.settings {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            lines.push(pair(&format!("  {name}"), &value));
+        }
+        lines.join("\n")
+    }
+
+    /// The essence, for the first line of a run.
+    pub(super) fn line(&self) -> String {
+        let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
+        let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
+        format!(
+            "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
+             checksum {checksum}; Ctrl-C ends",
+            setting("max_segments"),
+            setting("max_bytes")
+        )
+    }
+}
+
+fn pair(name: &str, value: &str) -> String {
+    format!("{name:<20}{value}")
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_coalesce::Policy;
+    use rxo_frame::LinkKind;
+
+    use super::*;
+
+    fn configuration() -> Configuration {
+        let plan = Plan {
+            nic: "packet:eth1".parse().unwrap(),
+            host: "tap:rxo0".parse().unwrap(),
+            policy: Policy::menon_2008(),
+            trust_checksums: false,
+            stats: None,
+            json: false,
+        };
+        let (link, mtu) = (LinkKind::Ethernet, 1500);
+        Configuration::new(&plan, Survey { link, mtu, makes_nic: false, makes_host: true })
+    }
+
+    #[test]
+    fn every_setting_is_shown() {
+        let text = configuration().text();
+        for (name, value) in Policy::menon_2008().settings() {
+            let found = text.lines().any(|line| {
+                let mut words = line.split_whitespace();
+                words.next() == Some(name) && words.next() == Some(&value)
+            });
+            assert!(found, "{name} {value} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_says_what_matters() {
+        assert_eq!(
+            configuration().line(),
+            "packet:eth1 <-> tap:rxo0, MTU 1500, policy menon-2008 (at most 20 segments, 65535 \
+             bytes), checksum verify; Ctrl-C ends"
+        );
+    }
+}

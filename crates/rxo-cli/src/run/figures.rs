@@ -1,0 +1,179 @@
+//! What the worker did in an interval, as numbers; how they are shown is `show`'s affair.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rxo::Reading;
+use rxo_coalesce::{BypassReason, Counters, FlushReason};
+use rxo_device::{SinkCounters, SourceCounters};
+use serde::Serialize;
+
+use crate::numbers::{gbit_per_s, ratio, rounded};
+
+/// One interval, or everything since the start.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figures {
+    /// "interval" or "totals".
+    pub(crate) kind: &'static str,
+    /// Seconds from the start to the end of the interval.
+    pub(crate) elapsed_s: f64,
+    /// Seconds the interval lasted.
+    pub(crate) interval_s: f64,
+    /// From the device to rxo.
+    pub(crate) nic_in: Incoming,
+    /// From rxo to the host.
+    pub(crate) host_out: Outgoing,
+    /// Segments that could be coalesced, for each delivery they made.
+    pub(crate) packets_per_aggregate: f64,
+    /// From the host to rxo.
+    pub(crate) host_in: Incoming,
+    /// From rxo to the device.
+    pub(crate) nic_out: Outgoing,
+    /// The worker's share of one core.
+    pub(crate) cpu_percent: f64,
+    /// Frames not coalesced, by reason; reasons that did not occur are left out.
+    pub(crate) bypass: BTreeMap<&'static str, u64>,
+    /// Deliveries of what was held, by reason; reasons that did not occur are left out.
+    pub(crate) flush: BTreeMap<&'static str, u64>,
+}
+
+/// What a source gave.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Incoming {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) gbit_per_s: f64,
+    /// Lost before us, in the ring's overflow.
+    pub(crate) ring_drops: u64,
+    /// Cut short when they came, and therefore not given.
+    pub(crate) truncated: u64,
+}
+
+/// What a sink took.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Outgoing {
+    /// Packets handed over; an aggregate is one.
+    pub(crate) deliveries: u64,
+    pub(crate) bytes: u64,
+    /// System calls made for them.
+    pub(crate) submissions: u64,
+    /// Aggregates that the system refused and that went as single frames.
+    pub(crate) fallbacks: u64,
+    /// Packets that could not be handed over.
+    pub(crate) dropped: u64,
+}
+
+impl Figures {
+    /// Everything up to `now`.
+    pub(crate) fn totals(now: &Reading) -> Self {
+        Self { kind: "totals", ..Self::between(&Reading::default(), now) }
+    }
+
+    /// What came between two readings.
+    pub(crate) fn between(then: &Reading, now: &Reading) -> Self {
+        let time = now.elapsed.saturating_sub(then.elapsed);
+        let cpu = now.cpu.saturating_sub(then.cpu);
+        Self {
+            kind: "interval",
+            elapsed_s: rounded(now.elapsed.as_secs_f64(), 3),
+            interval_s: rounded(time.as_secs_f64(), 3),
+            nic_in: incoming(&then.nic_in, &now.nic_in, time),
+            host_out: outgoing(&then.host_out, &now.host_out),
+            packets_per_aggregate: rounded(per_aggregate(&then.engine, &now.engine), 2),
+            host_in: incoming(&then.host_in, &now.host_in, time),
+            nic_out: outgoing(&then.nic_out, &now.nic_out),
+            cpu_percent: rounded(100.0 * ratio(cpu.as_secs_f64(), time.as_secs_f64()), 1),
+            bypass: reasons(BypassReason::ALL.iter().map(|&reason| {
+                (reason.name(), now.engine.bypassed(reason) - then.engine.bypassed(reason))
+            })),
+            flush: reasons(FlushReason::ALL.iter().map(|&reason| {
+                (reason.name(), now.engine.flushed(reason) - then.engine.flushed(reason))
+            })),
+        }
+    }
+
+    /// Packets that were lost on the way, wherever.
+    pub(crate) const fn lost(&self) -> u64 {
+        let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
+        let cut = self.nic_in.truncated + self.host_in.truncated;
+        incoming + cut + self.host_out.dropped + self.nic_out.dropped
+    }
+}
+
+fn incoming(then: &SourceCounters, now: &SourceCounters, time: Duration) -> Incoming {
+    let bytes = now.bytes - then.bytes;
+    Incoming {
+        packets: now.frames - then.frames,
+        bytes,
+        gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
+        ring_drops: now.ring_drops - then.ring_drops,
+        truncated: now.truncated - then.truncated,
+    }
+}
+
+fn outgoing(then: &SinkCounters, now: &SinkCounters) -> Outgoing {
+    Outgoing {
+        deliveries: now.packets - then.packets,
+        bytes: now.bytes - then.bytes,
+        submissions: now.submissions - then.submissions,
+        fallbacks: now.fallbacks - then.fallbacks,
+        dropped: now.dropped - then.dropped,
+    }
+}
+
+fn per_aggregate(then: &Counters, now: &Counters) -> f64 {
+    let singles = now.singles - then.singles;
+    let segments = now.aggregated_segments - then.aggregated_segments + singles;
+    let deliveries = now.aggregates - then.aggregates + singles;
+    ratio(segments as f64, deliveries as f64)
+}
+
+fn reasons(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(seconds: u64, frames: u64, deliveries: u64) -> Reading {
+        let elapsed = Duration::from_secs(seconds);
+        let mut engine = Counters::default();
+        (engine.aggregates, engine.aggregated_segments) = (deliveries, frames);
+        Reading {
+            elapsed,
+            cpu: elapsed / 4,
+            nic_in: SourceCounters { frames, bytes: frames * 1_000, ..SourceCounters::default() },
+            host_out: SinkCounters { packets: deliveries, ..SinkCounters::default() },
+            engine,
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn an_interval_is_the_difference_of_two_readings() {
+        let figures =
+            Figures::between(&reading(2, 1_000_000, 100_000), &reading(4, 2_000_000, 150_000));
+        assert_eq!((figures.nic_in.packets, figures.host_out.deliveries), (1_000_000, 50_000));
+        assert!((figures.nic_in.gbit_per_s - 4.0).abs() < 1e-9);
+        assert!((figures.packets_per_aggregate - 20.0).abs() < 1e-9);
+        assert!((figures.cpu_percent - 25.0).abs() < 1e-9);
+        assert!((figures.elapsed_s - 4.0).abs() < 1e-9 && (figures.interval_s - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn totals_count_from_the_start() {
+        let figures = Figures::totals(&reading(4, 2_000_000, 150_000));
+        assert_eq!((figures.kind, figures.nic_in.packets), ("totals", 2_000_000));
+    }
+
+    #[test]
+    fn every_place_where_a_packet_is_lost_counts() {
+        let source = SourceCounters { ring_drops: 1, truncated: 10, ..SourceCounters::default() };
+        let sink = SinkCounters { dropped: 100, ..SinkCounters::default() };
+        let reading = Reading { nic_in: source, host_out: sink, ..Reading::default() };
+        let both = Reading { host_in: source, nic_out: sink, ..reading.clone() };
+        assert_eq!(Figures::totals(&reading).lost(), 111);
+        assert_eq!(Figures::totals(&both).lost(), 222);
+    }
+}

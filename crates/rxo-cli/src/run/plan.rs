@@ -1,0 +1,108 @@
+//! What the flags of `rxo run` mean, as far as that can be said without asking the system.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rxo_coalesce::Policy;
+use rxo_driver::DeviceName;
+
+use super::rules;
+use crate::exit::usage;
+use crate::flags::{ChecksumFlag, RunFlags};
+use crate::numbers::parse_time;
+
+/// What is to run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) nic: DeviceName,
+    pub(super) host: DeviceName,
+    pub(super) policy: Policy,
+    /// Whether a checksum that the device has not judged counts as right.
+    pub(super) trust_checksums: bool,
+    /// `None`: only totals.
+    pub(super) stats: Option<Duration>,
+    pub(super) json: bool,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a name, a number or a time cannot be; the message says what would be accepted.
+    pub(super) fn from_flags(flags: &RunFlags) -> Result<Self> {
+        let nic = device("--nic", &flags.nic)?;
+        let host = device("--host", &flags.host)?;
+        if nic.interface() == host.interface() {
+            let name = nic.interface();
+            return Err(usage(format!(
+                "--nic {nic} and --host {host} are one interface, `{name}`; give two"
+            )));
+        }
+        Ok(Self {
+            nic,
+            host,
+            policy: rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?,
+            trust_checksums: flags.checksum == ChecksumFlag::Trust,
+            stats: stats(&flags.stats)?,
+            json: flags.json,
+        })
+    }
+}
+
+fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
+    text.parse().context(flag)
+}
+
+fn stats(text: &str) -> Result<Option<Duration>> {
+    match parse_time(text) {
+        Some(Duration::ZERO) => Ok(None),
+        Some(time) if (SHORTEST..=LONGEST).contains(&time) => Ok(Some(time)),
+        _ => Err(usage(format!("--stats {text}: give a time from 100ms to 3600s, or 0s for none"))),
+    }
+}
+
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::flags::{Cli, Command};
+
+    fn plan(line: &str) -> Result<Plan> {
+        match Cli::try_parse_from(line.split_whitespace())?.command {
+            Command::Run(flags) => Plan::from_flags(&flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        let plan = plan("rxo run --nic packet:eth1 --host tap:rxo0").unwrap();
+        assert_eq!(plan.policy.name, "linux-gro");
+        assert!(!plan.trust_checksums && !plan.json);
+        assert_eq!(plan.stats, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn no_time_between_lines_means_no_lines() {
+        let plan = plan("rxo run --nic packet:eth1 --host tap:rxo0 --stats 0s").unwrap();
+        assert_eq!(plan.stats, None);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let rows = [
+            ("--nic eth1 --host tap:rxo0", "--nic"),
+            ("--nic packet:a --host tap:a", "--nic packet:a and --host tap:a are one interface"),
+            ("--nic packet:a --host tap:b --stats 1d", "--stats 1d: give a time from 100ms"),
+            ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
+        ];
+        for (flags, message) in rows {
+            let error = plan(&format!("rxo run {flags}")).unwrap_err();
+            assert!(error.to_string().starts_with(message), "{error:#}");
+        }
+    }
+}

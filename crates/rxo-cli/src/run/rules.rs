@@ -1,0 +1,72 @@
+//! The policy that was asked for: a profile by name, then its fields one by one.
+
+use anyhow::Result;
+use rxo_coalesce::Policy;
+
+use crate::defaults;
+use crate::exit::usage;
+
+/// The profile `name` with `settings` (`key=value`) and then `hold` applied, in this order.
+///
+/// # Errors
+/// When there is no such profile, or a field or value cannot be.
+pub(crate) fn policy(name: &str, settings: &[String], hold: Option<&str>) -> Result<Policy> {
+    let profile =
+        Policy::by_name(name).map_err(|error| usage(format!("--policy {name}: {error}")))?;
+    let mut policy = defaults::live(profile);
+    for setting in settings {
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            usage(format!("--set {setting}: write key=value, such as max_segments=16"))
+        })?;
+        policy.set(key, value).map_err(|error| usage(format!("--set {error}")))?;
+    }
+    if let Some(hold) = hold {
+        policy
+            .set("hold", hold)
+            .map_err(|error| usage(format!("--hold {hold} cannot be: {}", error.accepted)))?;
+    }
+    Ok(policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use rxo_coalesce::Hold;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_changed_in_the_order_typed() {
+        let settings = ["max_segments=16".to_owned(), "max_segments=8".to_owned()];
+        let policy = policy("menon-2008", &settings, Some("100us")).unwrap();
+        assert_eq!(policy.max_segments, 8);
+        assert_eq!(policy.hold, Hold::Within(Duration::from_micros(100)));
+        assert_eq!(policy.name, "menon-2008");
+    }
+
+    #[test]
+    fn the_kernels_profile_is_limited_unless_told_otherwise() {
+        let limited = policy("linux-gro", &[], None).unwrap();
+        assert_eq!(limited.max_segments, defaults::LIVE_MAX_SEGMENTS);
+        let free = policy("linux-gro", &["max_segments=65535".to_owned()], None).unwrap();
+        assert_eq!(free, Policy::linux_gro());
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let rows: [(&str, &[&str], Option<&str>, &str); 5] = [
+            ("lro", &[], None, "--policy lro: there is no policy 'lro'; take one of linux-gro"),
+            ("none", &["flows"], None, "--set flows: write key=value"),
+            ("none", &["flows=0"], None, "--set flows=0 cannot be: a number from 1 to 4096"),
+            ("none", &["speed=1"], None, "--set speed=1 cannot be: the settings are coalesce"),
+            ("none", &[], Some("1h"), "--hold 1h cannot be: end-of-poll, polls:N"),
+        ];
+        for (name, settings, hold, message) in rows {
+            let settings: Vec<String> = settings.iter().map(|&text| text.to_owned()).collect();
+            let error = policy(name, &settings, hold).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

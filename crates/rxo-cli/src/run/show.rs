@@ -1,0 +1,131 @@
+//! Figures as lines of text.
+
+use std::collections::BTreeMap;
+
+use super::figures::{Figures, Incoming, Outgoing};
+use crate::numbers::grouped;
+
+/// Most reasons shown of each kind in one line.
+const TOP: usize = 3;
+
+/// One line for one interval.
+pub(crate) fn line(figures: &Figures) -> String {
+    let Figures { nic_in, host_out, host_in, .. } = figures;
+    let mut line = format!(
+        "{:>7.1} s  in {} pkt {:.2} Gbit/s  out {} ({:.1} pkt/aggregate)  back {} pkt {:.2} Gbit/s  \
+         cpu {:.0} %",
+        figures.elapsed_s,
+        grouped(nic_in.packets),
+        nic_in.gbit_per_s,
+        grouped(host_out.deliveries),
+        figures.packets_per_aggregate,
+        grouped(host_in.packets),
+        host_in.gbit_per_s,
+        figures.cpu_percent,
+    );
+    for (what, reasons) in [("bypass", &figures.bypass), ("flush", &figures.flush)] {
+        if !reasons.is_empty() {
+            line.push_str(&format!("  {what} {}", listed(reasons, TOP)));
+        }
+    }
+    if figures.lost() > 0 {
+        line.push_str(&format!("  LOST {}", grouped(figures.lost())));
+    }
+    line
+}
+
+/// Everything at the end, a line for each direction and each kind of reason.
+pub(crate) fn totals(figures: &Figures) -> String {
+    format!(
+        "totals after {:.1} s, cpu {:.0} %\n\
+         nic -> host  {}; {}; {:.1} packets per aggregate\n\
+         host -> nic  {}; {}\n\
+         bypass       {}\n\
+         flush        {}",
+        figures.elapsed_s,
+        figures.cpu_percent,
+        came(&figures.nic_in),
+        went(&figures.host_out),
+        figures.packets_per_aggregate,
+        came(&figures.host_in),
+        went(&figures.nic_out),
+        listed(&figures.bypass, usize::MAX),
+        listed(&figures.flush, usize::MAX),
+    )
+}
+
+fn came(from: &Incoming) -> String {
+    let Incoming { packets, gbit_per_s, ring_drops, truncated, .. } = *from;
+    let (packets, drops) = (grouped(packets), grouped(ring_drops));
+    let cut =
+        if truncated > 0 { format!(", {} cut short", grouped(truncated)) } else { String::new() };
+    format!("{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut})")
+}
+
+fn went(to: &Outgoing) -> String {
+    let Outgoing { deliveries, submissions, fallbacks, dropped, .. } = *to;
+    let extra = |count: u64, what| {
+        if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
+    };
+    format!(
+        "{} out in {} calls ({} could not be sent{})",
+        grouped(deliveries),
+        grouped(submissions),
+        grouped(dropped),
+        extra(fallbacks, "refused as a whole and sent singly"),
+    )
+}
+
+/// The `most` most frequent reasons with their counts, the most frequent first.
+fn listed(reasons: &BTreeMap<&'static str, u64>, most: usize) -> String {
+    let mut sorted: Vec<_> = reasons.iter().collect();
+    sorted.sort_by(|a, b| b.1.cmp(a.1));
+    let shown =
+        sorted.iter().take(most).map(|(name, count)| format!("{name} {}", grouped(**count)));
+    let text = shown.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { "none".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo::Reading;
+
+    use super::*;
+
+    fn figures() -> Figures {
+        let mut figures = Figures::totals(&Reading::default());
+        figures.elapsed_s = 3.0;
+        figures.nic_in.packets = 1_012_345;
+        figures.nic_in.gbit_per_s = 11.417;
+        figures.host_out.deliveries = 31_890;
+        figures.packets_per_aggregate = 31.74;
+        figures.cpu_percent = 87.2;
+        figures.flush =
+            [("psh", 5), ("segment_limit", 31_000), ("order", 1), ("end_of_poll", 884)].into();
+        figures
+    }
+
+    #[test]
+    fn a_line_says_the_most_frequent_reasons() {
+        assert_eq!(
+            line(&figures()),
+            "    3.0 s  in 1,012,345 pkt 11.42 Gbit/s  out 31,890 (31.7 pkt/aggregate)  back 0 pkt \
+             0.00 Gbit/s  cpu 87 %  flush segment_limit 31,000, end_of_poll 884, psh 5"
+        );
+    }
+
+    #[test]
+    fn a_loss_is_never_left_out() {
+        let mut figures = figures();
+        figures.nic_in.ring_drops = 1_234;
+        assert!(line(&figures).ends_with("  LOST 1,234"));
+        assert!(totals(&figures).contains("1,234 lost in the ring"));
+    }
+
+    #[test]
+    fn totals_say_every_reason() {
+        let text = totals(&figures());
+        assert!(text.contains("segment_limit 31,000, end_of_poll 884, psh 5, order 1"), "{text}");
+        assert!(text.contains("bypass       none"), "{text}");
+    }
+}

@@ -1,0 +1,159 @@
+//! The command as a user meets it, as far as that needs no privilege and touches no network.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn rxo(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    command.args(line.split_whitespace()).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The command must end with `code` and say one line that has all `parts`.
+fn fails(line: &str, code: i32, parts: &[&str]) {
+    let output = rxo(line);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+    assert_eq!(said.lines().count(), 1, "{line}: {said}");
+    assert!(said.starts_with("rxo: ") && said.ends_with('\n'), "{said}");
+    assert!(output.stdout.is_empty(), "{line}: {}", stdout(&output));
+    for part in parts {
+        assert!(said.contains(part), "{line}: '{part}' is not in: {said}");
+    }
+}
+
+#[test]
+fn what_is_typed_wrong_is_one_line_and_code_2() {
+    let rows: [(&str, &[&str]); 14] = [
+        ("", &["a command is missing", "rxo --help"]),
+        ("walk", &["walk", "rxo --help"]),
+        ("run --nic packet:lo", &["--host"]),
+        ("run --nic packet:lo --host tap:r0 --fast", &["--fast"]),
+        ("run --nic packet:lo --host tap:r0 --checksum maybe", &["maybe", "trust", "verify"]),
+        ("run --nic packet:lo --host tap:r0 --policy lro", &["--policy lro", "linux-gro"]),
+        ("run --nic packet:lo --host tap:r0 --set flows=0", &["--set flows=0", "1 to 4096"]),
+        ("run --nic packet:lo --host tap:r0 --set flows", &["--set flows", "key=value"]),
+        ("run --nic packet:lo --host tap:r0 --hold 1h", &["--hold 1h", "end-of-poll"]),
+        ("run --nic packet:lo --host tap:r0 --stats often", &["--stats often", "100ms"]),
+        ("run --nic lo --host tap:r0", &["--nic", "`lo`", "packet:IFNAME"]),
+        ("run --nic packet:lo --host packet:lo", &["--nic packet:lo", "one interface"]),
+        ("demo --connections 401", &["--connections 401", "1 to 400"]),
+        ("demo --connections many", &["many"]),
+    ];
+    for (line, parts) in rows {
+        fails(line, 2, parts);
+    }
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    for dry in ["", "--dry-run"] {
+        fails(
+            &format!("run --nic packet:nowhere0 --host tap:rxo0 {dry}"),
+            2,
+            &["packet:nowhere0", "no interface", "ip link"],
+        );
+    }
+}
+
+#[test]
+fn a_policy_that_the_sink_cannot_carry_is_refused() {
+    fails(
+        "run --nic packet:lo --host tap:rxo0 --policy remember --dry-run",
+        2,
+        &["policy remember cannot go to tap:rxo0", "linux-gro"],
+    );
+}
+
+#[test]
+fn devices_that_carry_different_things_are_refused() {
+    fails(
+        "run --nic packet:lo --host tun:rxo0 --dry-run",
+        2,
+        &["packet:lo carries Ethernet frames", "tun:rxo0 carries IP packets"],
+    );
+}
+
+/// As root this runs a copy as somebody else: the folder of the build may be root's alone.
+#[test]
+fn without_privilege_it_says_how_to_get_it() {
+    let copy = std::env::temp_dir().join(format!("rxo-unprivileged-{}", std::process::id()));
+    fs::copy(env!("CARGO_BIN_EXE_rxo"), &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command.args(["run", "--nic", "packet:lo", "--host", "tap:rxo-none0"]);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output();
+    fs::remove_file(&copy).unwrap();
+    let output = output.unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("packet:lo") && said.contains("run as root"), "{said}");
+}
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_dry_run_says_the_configuration_in_force() {
+    let line = "run --nic packet:lo --host tap:rxo-dry0 --dry-run --set max_segments=7 --hold 50us";
+    let output = rxo(line);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    for part in ["packet:lo", "tap:rxo-dry0", "linux-gro", "max_segments", "50us", "verify"] {
+        assert!(text.contains(part), "'{part}' is not in:\n{text}");
+    }
+    let json: Value = serde_json::from_str(&stdout(&rxo(&format!("{line} --json")))).unwrap();
+    assert_eq!(json["policy"], "linux-gro");
+    assert_eq!(json["settings"]["max_segments"], 7);
+    assert_eq!(json["settings"]["hold"], "50us");
+    assert_eq!(json["checksum"], "verify");
+}
+
+#[test]
+fn the_policies_are_listed_for_people_and_for_machines() {
+    let text = stdout(&rxo("policies"));
+    let json: Value = serde_json::from_str(&stdout(&rxo("policies --json"))).unwrap();
+    let policies = json["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), 11);
+    for policy in policies {
+        assert!(text.contains(policy["name"].as_str().unwrap()), "{policy}");
+        assert!(policy["settings"]["max_bytes"].is_u64(), "{policy}");
+    }
+    assert_eq!(policies.iter().filter(|policy| policy["default"] == true).count(), 1);
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rxo"))
+        .arg("policies")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn help_and_version_are_no_failure() {
+    for line in ["--help", "--version", "run --help", "demo --help", "policies --help"] {
+        let output = rxo(line);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What the system does not let us do: one line, the right exit code, nothing left behind.
+
+use rxo_lab::{Lab, Namespace, create_veth};
+
+use crate::Test;
+use crate::process::{Rxo, run};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("an_interface_that_is_down", an_interface_that_is_down),
+    ("a_tap_name_that_is_taken", a_tap_name_that_is_taken),
+    ("mtus_that_differ", mtus_that_differ),
+    ("an_mtu_that_a_tap_cannot_have", an_mtu_that_a_tap_cannot_have),
+];
+
+/// `rxo run` with `flags` must end with `code` and one line that has all `parts`, and must not
+/// leave a TAP.
+fn fails(namespace: &Namespace, flags: &str, code: i32, parts: &[&str]) {
+    let output = run(namespace, &format!("run {flags}"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{flags}: {said}");
+    assert!(said.starts_with("rxo: ") && said.lines().count() == 1, "{flags}: {said}");
+    assert!(output.stdout.is_empty(), "{flags}");
+    for part in parts {
+        assert!(said.contains(part), "{flags}: '{part}' is not in: {said}");
+    }
+}
+
+fn an_interface_that_is_down() {
+    let lab = Lab::through().unwrap();
+    lab.host().interface(Lab::WIRE_INTERFACE).down().unwrap();
+    for dry in ["", "--dry-run"] {
+        let flags = format!("--nic packet:wire0 --host tap:rxo0 {dry}");
+        fails(lab.host(), &flags, 1, &["packet:wire0 is down", "ip link set wire0 up"]);
+    }
+    assert!(!lab.host().interface("rxo0").exists());
+}
+
+fn a_tap_name_that_is_taken() {
+    let lab = Lab::through().unwrap();
+    let other = lab.host().interface("other0");
+    create_veth(&other, &lab.host().interface("other1")).unwrap();
+    fails(
+        lab.host(),
+        "--nic packet:wire0 --host tap:other0",
+        1,
+        &["tap:other0", "another kind", "another name"],
+    );
+    assert!(other.exists());
+
+    let (rxo, _) = Rxo::start(lab.host(), "--nic packet:wire0 --host tap:rxo0");
+    fails(
+        lab.host(),
+        "--nic packet:wire0 --host tap:rxo0",
+        1,
+        &["tap:rxo0", "another program", "another name"],
+    );
+    rxo.signal("TERM");
+    assert_eq!(rxo.end().0, Some(0));
+}
+
+fn mtus_that_differ() {
+    let lab = Lab::through().unwrap();
+    let (inner, outer) = (lab.host().interface("inner0"), lab.host().interface("outer0"));
+    create_veth(&inner, &outer).unwrap();
+    inner.up().unwrap();
+    outer.up().unwrap();
+    outer.set_mtu(1400).unwrap();
+    fails(
+        lab.host(),
+        "--nic packet:wire0 --host packet:outer0",
+        1,
+        &["packet:wire0 has 1500", "packet:outer0 has 1400", "ip link set outer0 mtu 1500"],
+    );
+}
+
+fn an_mtu_that_a_tap_cannot_have() {
+    let namespace = Namespace::new("loopback").unwrap();
+    // Loopback has an MTU of 65,536.
+    fails(&namespace, "--nic packet:lo --host tap:rxo0", 2, &["tap:rxo0", "65536", "65521"]);
+    assert!(!namespace.interface("rxo0").exists());
+}

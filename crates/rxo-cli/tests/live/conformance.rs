@@ -1,0 +1,173 @@
+//! Every case of the kernel's own self-test, sent by a raw socket on one side of a running rxo
+//! and read by a raw socket on the other: not only how many bytes arrive, but every byte, the
+//! checksum and the segmentation that the host is told.
+//!
+//! Live, the packets of a case are not sure to come in one poll, so the profile holds them for a
+//! while; what may be coalesced is the same.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rxo_device::{FrameSink, FrameSource};
+use rxo_driver::{PacketOptions, PacketSink, PacketSource, wait};
+use rxo_frame::{ChecksumStatus, Frame, GsoKind, LinkKind};
+use rxo_lab::{Lab, LabOptions};
+use rxo_testkit::cases::{self, Case};
+use rxo_testkit::naive::{ChecksumField, Reading, Segment, merge, read};
+
+use crate::Test;
+use crate::process::Rxo;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the_kernels_self_test_crosses_as_it_must", the_kernels_self_test),
+    ("the_same_with_checksums_trusted", with_checksums_trusted),
+];
+
+const FLAGS: &str =
+    "--nic packet:wire0 --host tap:rxo0 --set max_segments=65535 hold=20ms max_hold=20ms";
+
+/// How long a case may take.
+const LONG: Duration = Duration::from_secs(3);
+/// Longer than anything is held: what has not come by then does not come.
+const QUIET: Duration = Duration::from_millis(40);
+
+fn the_kernels_self_test() {
+    let cases = cases::all();
+    // Two rows for most cases, one for each IP version.
+    assert!(cases.len() > 50, "{}", cases.len());
+    cross("", &cases);
+}
+
+/// All but the one that is about a wrong checksum.
+fn with_checksums_trusted() {
+    let cases = cases::all().into_iter().filter(|case| !case.name.starts_with("tcp_csum"));
+    cross("--checksum trust", &cases.collect::<Vec<_>>());
+}
+
+fn cross(flags: &str, cases: &[Case]) {
+    let options = LabOptions { partial_checksums: false, ..LabOptions::default() };
+    let lab = Lab::through_with(options).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
+    let wrong = lab.host().run(|| run(&lab, cases)).unwrap();
+    rxo.signal("TERM");
+    assert_eq!(rxo.end().0, Some(0));
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// Sends all cases, one after the other; what is wrong with those that did not arrive as they
+/// must.
+fn run(lab: &Lab, cases: &[Case]) -> Vec<String> {
+    let mut host = PacketSource::open("rxo0", PacketOptions::default()).unwrap();
+    let mut wrong = Vec::new();
+    for case in cases {
+        let expected = case.groups();
+        lab.peer().run(|| send(&case.bursts[0])).unwrap();
+        let mut arrived = Vec::new();
+        for burst in &case.bursts[1..] {
+            arrived.extend(receive(&mut host, 1));
+            lab.peer().run(|| send(burst)).unwrap();
+        }
+        arrived.extend(receive(&mut host, expected.len() - arrived.len()));
+        if let Err(what) = compare(case, &expected, &arrived) {
+            wrong.push(format!("{}: {what}", case.name));
+        }
+    }
+    wrong
+}
+
+fn send(packets: &[rxo_testkit::Packet]) {
+    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let frames: Vec<Frame<Vec<u8>>> = packets.iter().map(rxo_testkit::Packet::frame).collect();
+    sink.transmit(frames.iter().map(Frame::borrowed)).unwrap();
+    let counters = sink.counters();
+    assert_eq!((counters.packets, counters.dropped), (packets.len() as u64, 0));
+}
+
+/// The frames of the cases: `count` of them, however long that takes within reason, and whatever
+/// else comes soon after.
+fn receive(source: &mut PacketSource, count: usize) -> Vec<Frame<Vec<u8>>> {
+    let mut arrived = Vec::new();
+    let begin = Instant::now();
+    let mut last = begin;
+    while last.elapsed() < QUIET || (arrived.len() < count && begin.elapsed() < LONG) {
+        let mut batch = Vec::new();
+        if source.receive(&mut batch, 64).unwrap() == 0 {
+            wait::wait_readable(&[source.as_fd()], Some(Duration::from_millis(5))).unwrap();
+        }
+        let ours = batch.iter().filter(|frame| frame.bytes()[6..12] == CASES_MAC).map(owned);
+        let before = arrived.len();
+        arrived.extend(ours);
+        if arrived.len() > before {
+            last = Instant::now();
+        }
+    }
+    arrived
+}
+
+/// The sender of every packet of the language; the peer's own stack has another.
+const CASES_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+fn owned<B: AsRef<[u8]>>(frame: &Frame<B>) -> Frame<Vec<u8>> {
+    Frame {
+        bytes: frame.bytes().to_vec(),
+        arrived_at: frame.arrived_at,
+        checksum: frame.checksum,
+        gso: frame.gso,
+        vlan: frame.vlan,
+    }
+}
+
+fn compare(case: &Case, expected: &[Vec<usize>], arrived: &[Frame<Vec<u8>>]) -> Result<(), String> {
+    let lengths: Vec<usize> = arrived.iter().map(|frame| frame.bytes().len()).collect();
+    if arrived.len() != expected.len() {
+        let must = &case.arrives;
+        return Err(format!(
+            "{} packets of {lengths:?} bytes; payloads must be {must:?}",
+            arrived.len()
+        ));
+    }
+    let sent: Vec<Frame<Vec<u8>>> = case.packets().iter().map(|packet| packet.frame()).collect();
+    for (number, (group, frame)) in expected.iter().zip(arrived).enumerate() {
+        let group: Vec<_> = group.iter().map(|&index| &sent[index]).collect();
+        let same = match group.as_slice() {
+            [single] => is_untouched(single, frame),
+            many => is_aggregate(many, frame),
+        };
+        same.map_err(|what| format!("packet {number} (of {lengths:?} bytes): {what}"))?;
+    }
+    Ok(())
+}
+
+fn is_untouched(sent: &Frame<Vec<u8>>, arrived: &Frame<Vec<u8>>) -> Result<(), String> {
+    if arrived.bytes() != sent.bytes() {
+        return Err("its bytes have changed".into());
+    }
+    if arrived.gso.is_some() || arrived.checksum.is_partial() {
+        return Err(format!("it says {:?}, {:?}", arrived.checksum, arrived.gso));
+    }
+    Ok(())
+}
+
+fn is_aggregate(sent: &[&Frame<Vec<u8>>], arrived: &Frame<Vec<u8>>) -> Result<(), String> {
+    let segments: Vec<Segment> = sent.iter().map(|frame| segment(frame)).collect();
+    if arrived.bytes() != merge(sent[0].bytes(), &segments, ChecksumField::Seed) {
+        return Err("it is not the merged packet".into());
+    }
+    let start = segments[0].transport_at as u16;
+    if arrived.checksum != (ChecksumStatus::Partial { start, offset: 16 }) {
+        return Err(format!("its checksum is said to be {:?}", arrived.checksum));
+    }
+    let kind = if segments[0].v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
+    let size = segments[0].payload.len();
+    match arrived.gso {
+        Some(gso) if gso.kind == kind && usize::from(gso.size.get()) == size => Ok(()),
+        other => Err(format!("it is to be cut as {other:?}, not by {size}")),
+    }
+}
+
+fn segment(frame: &Frame<Vec<u8>>) -> Segment {
+    match read(frame, LinkKind::Ethernet) {
+        Reading::Segment(segment) => *segment,
+        other => panic!("merged, but {other:?}"),
+    }
+}

@@ -1,0 +1,35 @@
+//! Live tests of the command: real interfaces and real TCP in private networks. As root, or in a
+//! user namespace that this process makes for itself before it has a second thread.
+#![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
+
+mod bad_input;
+mod conformance;
+mod demo;
+mod ending;
+mod process;
+mod traffic;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// A test: it panics when it fails.
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // They share two cores with the kernel's side of the traffic.
+    arguments.test_threads = Some(1);
+    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+        eprintln!("live tests cannot run: {error}");
+        return ExitCode::FAILURE;
+    }
+    let groups = [bad_input::TESTS, conformance::TESTS, demo::TESTS, ending::TESTS, traffic::TESTS];
+    let trials = groups.into_iter().flatten().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

@@ -1,0 +1,93 @@
+//! `rxo` as a process inside a private network.
+
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rxo_lab::Namespace;
+use serde_json::Value;
+
+/// How long a process may take to do what it was told.
+const LONG: Duration = Duration::from_secs(10);
+
+/// A running `rxo run --json`. Dropping it kills it.
+pub(crate) struct Rxo {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Rxo {
+    /// Starts `rxo run --json` with `flags` in `namespace`, and waits until it is at work: that
+    /// is when it says its configuration, the first line.
+    pub(crate) fn start(namespace: &Namespace, flags: &str) -> (Self, Value) {
+        let mut child = spawn(namespace, &format!("run --json {flags}"));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let Some(first) = lines.next() else {
+            panic!("rxo did not start: {}", finish(child).1);
+        };
+        let configuration = serde_json::from_str(&first.unwrap()).unwrap();
+        (Self { child, lines }, configuration)
+    }
+
+    /// The next line, as the JSON it must be.
+    pub(crate) fn next(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// Sends the signal of this name.
+    pub(crate) fn signal(&self, name: &str) {
+        let command = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+    }
+
+    /// Waits for its end: exit code, the lines not read yet, and what it said on standard error.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>, String) {
+        let lines: Vec<Value> =
+            self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), lines, said)
+    }
+}
+
+impl Drop for Rxo {
+    fn drop(&mut self) {
+        // It has ended already when it was waited for.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Runs `rxo` with `line` in `namespace` to its end, and fails when that takes too long.
+pub(crate) fn run(namespace: &Namespace, line: &str) -> Output {
+    let mut child = spawn(namespace, line);
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > LONG {
+            child.kill().unwrap();
+            panic!("rxo {line} did not end: {}", finish(child).1);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Waits until `is_so`, and fails when that takes too long.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < LONG, "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn spawn(namespace: &Namespace, line: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    command.args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    namespace.run(|| command.spawn()).unwrap().unwrap()
+}
+
+fn finish(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}

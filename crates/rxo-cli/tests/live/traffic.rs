@@ -1,0 +1,100 @@
+//! Real TCP through `rxo run`, both ways, every byte checked.
+
+use std::net::IpAddr;
+
+use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+use rxo_lab::{Lab, LabOptions, Namespace};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::Rxo;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("tcp_crosses_both_ways_whole", tcp_crosses_both_ways_whole),
+    ("full_checksums_cross_whole", full_checksums_cross_whole),
+    ("ipv6_crosses_whole", ipv6_crosses_whole),
+    ("every_policy_that_a_tap_carries_is_transparent", every_policy_is_transparent),
+    ("a_packet_socket_carries_aggregates_too", a_packet_socket_carries_aggregates_too),
+];
+
+const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
+
+fn transfer(from: &Namespace, to: &Namespace, address: IpAddr, connections: usize, bytes: u64) {
+    let bytes_per_connection = Some(bytes);
+    let config = BulkConfig { connections, bytes_per_connection, ..BulkConfig::default() };
+    let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    assert_eq!(report.received_bytes, bytes * connections as u64);
+}
+
+/// Ends the process and gives its totals.
+fn totals(rxo: Rxo) -> Value {
+    rxo.signal("TERM");
+    let (code, mut lines, said) = rxo.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    lines.pop().unwrap()
+}
+
+fn tcp_crosses_both_ways_whole() {
+    let lab = Lab::through().unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
+    lab.attach_host("rxo0").unwrap();
+    transfer(lab.peer(), lab.host(), lab.host_address(), 4, 20_000_000);
+    transfer(lab.host(), lab.peer(), lab.peer_address(), 4, 20_000_000);
+    let totals = totals(rxo);
+    // 1448 bytes a segment; several of them in each delivery.
+    assert!(totals["nic_in"]["packets"].as_u64().unwrap() > 80_000_000 / 1448, "{totals}");
+    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+    assert!(totals["nic_out"]["bytes"].as_u64().unwrap() > 80_000_000, "{totals}");
+    for side in ["host_out", "nic_out"] {
+        assert_eq!(totals[side]["dropped"], 0, "{totals}");
+    }
+}
+
+fn full_checksums_cross_whole() {
+    let options = LabOptions { partial_checksums: false, ..LabOptions::default() };
+    let lab = Lab::through_with(options).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
+    lab.attach_host("rxo0").unwrap();
+    transfer(lab.peer(), lab.host(), lab.host_address(), 2, 20_000_000);
+    let totals = totals(rxo);
+    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+    assert_eq!(totals["bypass"].get("bad_tcp_checksum"), None, "{totals}");
+}
+
+fn ipv6_crosses_whole() {
+    let lab = Lab::through().unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
+    lab.attach_host("rxo0").unwrap();
+    transfer(lab.peer(), lab.host(), Lab::HOST_ADDRESSES.1.into(), 2, 20_000_000);
+    let totals = totals(rxo);
+    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+}
+
+fn every_policy_is_transparent() {
+    for policy in rxo_coalesce::Policy::all().iter().filter(|policy| !policy.needs_records) {
+        let lab = Lab::through().unwrap();
+        let flags = format!("{FLAGS} --policy {}", policy.name);
+        let (rxo, configuration) = Rxo::start(lab.host(), &flags);
+        assert_eq!(configuration["policy"], policy.name);
+        lab.attach_host("rxo0").unwrap();
+        transfer(lab.peer(), lab.host(), lab.host_address(), 8, 2_000_000);
+        totals(rxo);
+    }
+}
+
+/// The host's side is a veth here, whose other end has the host's address.
+fn a_packet_socket_carries_aggregates_too() {
+    let lab = Lab::through().unwrap();
+    let (inner, outer) = (lab.host().interface("inner0"), lab.host().interface("outer0"));
+    rxo_lab::create_veth(&inner, &outer).unwrap();
+    outer.set_arp(false).unwrap();
+    lab.host().set_sysctl("net.ipv6.conf.outer0.disable_ipv6", "1").unwrap();
+    outer.up().unwrap();
+    lab.attach_host("inner0").unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), "--nic packet:wire0 --host packet:outer0");
+    transfer(lab.peer(), lab.host(), lab.host_address(), 2, 20_000_000);
+    transfer(lab.host(), lab.peer(), lab.peer_address(), 2, 20_000_000);
+    let totals = totals(rxo);
+    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+}
