@@ -91,10 +91,14 @@ impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
             self.polled += 1;
             let now = Instant::from_nanos(self.polled * POLL_NS);
             self.engine.poll(poll, now, |deliveries| {
+                outcome.deliveries += deliveries.len() as u64;
+                let mut seen = (0, 0);
                 for delivery in deliveries.iter() {
-                    outcome.frames += look_at(delivery);
-                    outcome.deliveries += 1;
+                    let (segments, header) = look_at(delivery);
+                    seen = (seen.0 + segments, seen.1 ^ header);
                 }
+                outcome.frames += seen.0;
+                black_box(seen.1);
             });
         }
         self.last = outcome;
@@ -105,17 +109,12 @@ impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     }
 }
 
-/// What a sink does at least: take the address and length of the header, and the segment count.
+/// What a sink does at least: take the segment count, and the address and length of the header.
 #[inline(always)]
-fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> u64 {
-    match delivery {
-        Delivery::Frame(frame) => {
-            black_box((frame.bytes().as_ptr(), frame.bytes().len()));
-            1
-        }
-        Delivery::Aggregate(aggregate) => {
-            black_box((aggregate.header().as_ptr(), aggregate.header().len()));
-            aggregate.segment_count() as u64
-        }
-    }
+fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> (u64, usize) {
+    let (segments, header) = match delivery {
+        Delivery::Frame(frame) => (1, frame.bytes()),
+        Delivery::Aggregate(aggregate) => (aggregate.segment_count() as u64, aggregate.header()),
+    };
+    (segments, header.as_ptr().addr() ^ header.len())
 }
