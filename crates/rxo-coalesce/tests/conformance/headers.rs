@@ -75,6 +75,16 @@ fn ip_id_df1_inc() {
 }
 
 #[test]
+fn ip_header_checksum_wraps_while_the_id_counts() {
+    // Counting the ID up counts the header checksum down; it passes through zero here.
+    let header = seg().raw_ip().bytes();
+    let start = u16::from_be_bytes([header[10], header[11]]).wrapping_sub(4);
+    let segment = |number: u16| seg().seq(100 + u32::from(number) * 100).id(start + number);
+    let packets: Vec<_> = (0..10).map(segment).collect();
+    arrives(&packets, &[1000]);
+}
+
+#[test]
 fn ip_id_df1_fixed() {
     arrives(&[seg().id(8), seg().seq(200).id(8)], &[200]);
 }

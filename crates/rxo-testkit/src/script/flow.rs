@@ -17,8 +17,16 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Flow `number`; its shape (version, tags, options, ID) follows from the number. Some start
-    /// shortly before a number wraps.
+    /// shortly before a number wraps, some shortly before the IPv4 header checksum does.
     pub(super) fn new(number: u32) -> Self {
+        let mut flow = Self::plain(number);
+        if number % 8 == 2 {
+            flow.id = flow.id.wrapping_add(flow.ip_checksum().wrapping_sub(6));
+        }
+        flow
+    }
+
+    fn plain(number: u32) -> Self {
         let wraps = number % 4 == 3;
         Self {
             number,
@@ -28,6 +36,12 @@ impl Flow {
             time: if wraps { 0xffff_ffff } else { 5 },
             window: 500,
         }
+    }
+
+    /// The IPv4 header checksum of its next segment of the usual size; any number for IPv6.
+    fn ip_checksum(&self) -> u16 {
+        let bytes = self.segment(100, LinkKind::RawIp).bytes();
+        u16::from_be_bytes([bytes[10], bytes[11]])
     }
 
     /// A segment of `len` bytes at the flow's place.
