@@ -20,12 +20,7 @@ struct Vpn<S> {
 
 impl<S: FrameSink> Vpn<S> {
     fn new(tun: S) -> Result<Self, Box<dyn Error>> {
-        // The tunnel has authenticated every packet: no checksum needs to be verified again.
-        let config = Config {
-            link: LinkKind::RawIp,
-            trust_checksums: true,
-            ..Config::new(Policy::linux_gro())
-        };
+        let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
         Ok(Self { engine: Engine::new(config)?, batch: Vec::with_capacity(256), tun })
     }
 
