@@ -13,6 +13,8 @@ pub(super) struct Flow {
     pub(super) id: u16,
     pub(super) time: u32,
     pub(super) window: u16,
+    /// A byte of the extension header, in flows that have one.
+    pub(super) extension: u8,
 }
 
 impl Flow {
@@ -35,6 +37,7 @@ impl Flow {
             id: if wraps { 0xfffd } else { 100 },
             time: if wraps { 0xffff_ffff } else { 5 },
             window: 500,
+            extension: 0,
         }
     }
 
@@ -49,6 +52,10 @@ impl Flow {
         let number = self.number;
         let packet = seg().flow(number).seq(self.seq).ack(self.ack).window(self.window).len(len);
         let packet = if number % 3 == 1 { packet.v6() } else { packet };
+        let packet = match number % 12 {
+            7 => packet.extension(60, &[1, 4, 0, 0, 0, self.extension]),
+            _ => packet,
+        };
         let packet = match number % 8 {
             0 | 2 | 5 => packet.ts(self.time, 77),
             6 => packet.ts_first(self.time, 77),
@@ -61,6 +68,11 @@ impl Flow {
         };
         let packet = if link == LinkKind::RawIp { packet.raw_ip() } else { packet };
         packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(number % 7 != 6)
+    }
+
+    /// The tag that the device takes out of the flow's frames.
+    pub(super) const fn device_tag(&self) -> Option<u16> {
+        if self.number % 8 == 3 { Some(5) } else { None }
     }
 
     /// The flow has sent `len` bytes.

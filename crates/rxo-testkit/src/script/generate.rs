@@ -62,7 +62,12 @@ impl Script {
             link: setup.link,
             flows: (0..flows).map(Flow::new).collect(),
             now: Instant::ZERO,
-            script: Self { setup, steps: Vec::new(), all_frames: Vec::new() },
+            script: Self {
+                setup,
+                steps: Vec::new(),
+                all_frames: Vec::new(),
+                source: bytes.to_vec(),
+            },
         };
         let (events, _) = bytes[taken..].as_chunks::<EVENT_BYTES>();
         for [kind, flow, change, size, value, time] in events.iter().copied().take(MOST_EVENTS) {
@@ -149,6 +154,7 @@ impl Maker {
             60 => flow.ack = flow.ack.wrapping_add(1448),
             61 => flow.time = flow.time.wrapping_add(1),
             63 => flow.time = flow.time.wrapping_sub(1),
+            64..=67 => flow.extension ^= 1,
             _ => {}
         }
         let packet = changed(flow.segment(len, link), event.change, event.value);
@@ -164,12 +170,16 @@ impl Maker {
         }
     }
 
-    /// Once in a while the device takes a tag out.
+    /// The device takes the tags of some flows out, and once in a while one of any flow: of
+    /// another VLAN, or of the same in another priority.
     fn tag(&mut self, event: Event) {
-        if event.change == 62
-            && let Some(frame) = self.script.all_frames.last_mut()
-        {
-            let tci = u16::from(event.value % 3);
+        let usual = self.flow(event).device_tag();
+        let tci = match event.change {
+            62 => Some(u16::from(event.value % 3)),
+            68 => usual.map(|tci| tci | 0x2000),
+            _ => usual,
+        };
+        if let (Some(tci), Some(frame)) = (tci, self.script.all_frames.last_mut()) {
             frame.vlan = NonZeroU16::new(0x8100).map(|tpid| VlanTag { tpid, tci });
         }
     }

@@ -23,6 +23,8 @@ pub struct Script {
     /// What happens, in order.
     pub steps: Vec<Step>,
     pub(crate) all_frames: Vec<Frame<Vec<u8>>>,
+    /// What it was made from, if from bytes.
+    pub(crate) source: Vec<u8>,
 }
 
 /// One event.
@@ -48,7 +50,7 @@ impl Script {
     pub fn one_poll(setup: Setup, frames: Vec<Frame<Vec<u8>>>) -> Self {
         let mut steps: Vec<Step> = (0..frames.len()).map(Step::Frame).collect();
         steps.push(Step::Poll);
-        Self { setup, steps, all_frames: frames }
+        Self { setup, steps, all_frames: frames, source: Vec::new() }
     }
 
     /// The frames, by number.

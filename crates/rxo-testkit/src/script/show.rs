@@ -1,4 +1,5 @@
-//! A script as a person wants to read it when a test failed: a line per event.
+//! A script as a person wants to read it when a test failed: a line per event, and the bytes that
+//! make it again.
 
 use std::fmt;
 
@@ -8,6 +9,9 @@ use crate::naive::{Reading, Segment, read};
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}", self.setup)?;
+        write!(f, "from the bytes ")?;
+        self.source.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        writeln!(f)?;
         for (number, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Frame(index) => self.show_frame(f, *index)?,

@@ -9,8 +9,7 @@ use super::setup::POLICIES;
 
 /// Scripts of up to `most` events, for every policy. They shrink event by event.
 pub fn scripts(most: usize) -> impl Strategy<Value = Script> {
-    (uniform8(any::<u8>()), vec(uniform6(any::<u8>()), 0..most))
-        .prop_map(|(head, events)| Script::from_bytes(&[&head[..], &events.concat()].concat()))
+    bytes(most).prop_map(|bytes| Script::from_bytes(&bytes))
 }
 
 /// The same for the policy of this name.
@@ -18,9 +17,16 @@ pub fn scripts(most: usize) -> impl Strategy<Value = Script> {
 /// # Panics
 /// When the design has none of this name.
 pub fn scripts_for(policy: &'static str, most: usize) -> impl Strategy<Value = Script> {
-    assert!(POLICIES.contains(&policy), "the design has no policy '{policy}'");
-    scripts(most).prop_map(move |mut script| {
-        script.setup.policy = policy;
-        script
+    let index = POLICIES.iter().position(|known| *known == policy);
+    let index = index.expect("a policy of the design") as u8;
+    bytes(most).prop_map(move |mut bytes| {
+        bytes[0] = index;
+        Script::from_bytes(&bytes)
     })
+}
+
+/// A head, and up to `most` events.
+fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    (uniform8(any::<u8>()), vec(uniform6(any::<u8>()), 0..most))
+        .prop_map(|(head, events)| [&head[..], &events.concat()].concat())
 }
