@@ -10,7 +10,7 @@ use rxo_lab::{KernelGro, Lab};
 use super::path::Path;
 use super::plan::Plan;
 use super::sample::{HoldTime, Sample};
-use super::through::{Manner, TAP, Through};
+use super::through::{Manner, Through};
 use super::transfer::{Bulk, bulk, request_response};
 
 /// Measures `path` once.
@@ -37,7 +37,7 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     let core = plan.cores.receiver;
     let lab = Lab::through()?;
     let through = Through::start(&lab, manner, core)?;
-    let bulk = bulk(&lab, TAP, plan)?;
+    let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
     let totals = through.finish()?;
     drop(lab);
     // A worker of its own, the same in everything: what single bytes were held is not to be mixed
@@ -52,6 +52,7 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
         segments_per_aggregate: totals.engine.segments_per_aggregate.mean().max(1.0),
         hold_us: hold_time(&totals.engine),
         ring_drops: totals.nic_in.ring_drops + exchange_totals.nic_in.ring_drops,
+        sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
         ..sample(&bulk, &exchange)
     })
 }
@@ -72,7 +73,10 @@ fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
         rr_per_s: exchange.per_s(),
         rr_p50_us: exchange.quantile_us(0.5),
         retransmissions: bulk.retransmissions,
-        ring_drops: bulk.interface_drops,
+        cpu_parts: bulk.cpu_parts,
+        ring_drops: 0,
+        wire_drops: bulk.wire_drops,
+        sink_drops: 0,
         hash_ok: bulk.hash_ok,
     }
 }

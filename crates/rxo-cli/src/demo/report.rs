@@ -57,7 +57,8 @@ impl Report {
         format!(
             "{}\n\nMedians of {rounds} rounds of {bulk_s} s with {connections} connection{plural}, \
              least and most in brackets. deliv/1000: deliveries to\nthe host's stack for 1,000 \
-             packets. held: microseconds to delivery, p50/p99. rr: one byte there and back.\n\
+             packets. held: microseconds from arrival to delivery, p50/p99. rr: one byte there and back.\n\
+             lost: in rxo's ring, at the wire's end, or not taken by the host, in all rounds together.\n\
              {}\n\n{}",
             table.render(),
             self.machine,
@@ -95,7 +96,7 @@ fn cells(row: &Row) -> Vec<String> {
         grouped(row.rr_per_s as u64),
         format!("{:.0}", row.rr_p50_us),
         grouped(row.retransmissions),
-        grouped(row.ring_drops),
+        grouped(row.lost()),
         if row.hash_ok { "right" } else { "WRONG" }.to_owned(),
     ]
 }

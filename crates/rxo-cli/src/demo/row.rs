@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::path::Path;
-use super::sample::Sample;
+use super::sample::{CpuParts, Sample};
 use super::stats::Spread;
 use crate::numbers::rounded;
 
@@ -23,10 +23,15 @@ pub(crate) struct Row {
     pub(crate) rr_p50_us: f64,
     /// Of all rounds together.
     pub(crate) retransmissions: u64,
-    /// Of all rounds together.
+    /// For which rxo's ring had no room, of all rounds together.
     pub(crate) ring_drops: u64,
+    /// Dropped by the kernel before anybody saw them, of all rounds together.
+    pub(crate) wire_drops: u64,
+    /// Not taken from rxo by the host's side, of all rounds together.
+    pub(crate) sink_drops: u64,
     /// Whether every byte of every round arrived as it was sent.
     pub(crate) hash_ok: bool,
+    pub(crate) cpu_parts_s_per_gb: CpuParts,
     pub(crate) rounds: usize,
     pub(crate) spreads: Spreads,
 }
@@ -66,12 +71,34 @@ impl Row {
             hold_p99_us: hold(|sample| sample.hold_us.map(|hold| hold.p99)),
             rr_per_s: spreads.rr_per_s.median,
             rr_p50_us: spreads.rr_p50_us.median,
+            cpu_parts_s_per_gb: cpu_parts(samples),
             retransmissions: samples.iter().map(|sample| sample.retransmissions).sum(),
             ring_drops: samples.iter().map(|sample| sample.ring_drops).sum(),
+            wire_drops: samples.iter().map(|sample| sample.wire_drops).sum(),
+            sink_drops: samples.iter().map(|sample| sample.sink_drops).sum(),
             hash_ok: samples.iter().all(|sample| sample.hash_ok),
             rounds: samples.len(),
             spreads,
         })
+    }
+
+    /// Packets lost between the wire and the host, wherever.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.ring_drops + self.wire_drops + self.sink_drops
+    }
+}
+
+/// The median of each part by itself; together they need not be the median of the whole.
+fn cpu_parts(samples: &[Sample]) -> CpuParts {
+    let median = |part: fn(&CpuParts) -> f64| {
+        let spread = Spread::of(samples.iter().map(|sample| part(&sample.cpu_parts)));
+        spread.map_or(0.0, |spread| tidy(spread).median)
+    };
+    CpuParts {
+        sender: median(|parts| parts.sender),
+        receiver: median(|parts| parts.receiver),
+        rest: median(|parts| parts.rest),
+        ksoftirqd: median(|parts| parts.ksoftirqd),
     }
 }
 
@@ -95,8 +122,11 @@ mod tests {
             hold_us: None,
             rr_per_s: 12_000.0,
             rr_p50_us: 80.0,
+            cpu_parts: CpuParts { sender: gbit_per_s / 10.0, ..CpuParts::default() },
             retransmissions: 2,
             ring_drops: 1,
+            wire_drops: 10,
+            sink_drops: 100,
             hash_ok: true,
         }
     }
@@ -106,7 +136,9 @@ mod tests {
         let row = Row::of(Path::Rxo, 16, &[sample(9.0), sample(12.0), sample(11.0)]).unwrap();
         assert!((row.gbit_per_s - 11.0).abs() < 1e-9);
         assert_eq!(row.spreads.gbit_per_s, Spread { median: 11.0, min: 9.0, max: 12.0 });
-        assert_eq!((row.retransmissions, row.ring_drops, row.rounds), (6, 3, 3));
+        assert_eq!((row.retransmissions, row.rounds), (6, 3));
+        assert_eq!((row.ring_drops, row.wire_drops, row.sink_drops, row.lost()), (3, 30, 300, 333));
+        assert!((row.cpu_parts_s_per_gb.sender - 1.1).abs() < 1e-9);
         assert!(row.hash_ok && row.hold_p50_us.is_none());
     }
 

@@ -1,5 +1,7 @@
 //! One measurement of one path.
 
+use serde::Serialize;
+
 /// The figures of one bulk transfer and one request/response exchange over one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
@@ -14,8 +16,13 @@ pub(crate) struct Sample {
     pub(crate) rr_p50_us: f64,
     /// Segments the peer's kernel sent more than once.
     pub(crate) retransmissions: u64,
-    /// Frames lost between the wire and rxo (the host's interface, for the kernel's paths).
+    pub(crate) cpu_parts: CpuParts,
+    /// Frames for which rxo's ring had no room.
     pub(crate) ring_drops: u64,
+    /// Frames that the kernel dropped at the host's end of the wire, before anybody saw them.
+    pub(crate) wire_drops: u64,
+    /// Packets that the host's side did not take from rxo.
+    pub(crate) sink_drops: u64,
     /// Whether every byte arrived as it was sent.
     pub(crate) hash_ok: bool,
 }
@@ -25,4 +32,15 @@ pub(crate) struct Sample {
 pub(crate) struct HoldTime {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+}
+
+/// Whose threads used the processor, in seconds for 10^9 bytes. What the kernel does for the
+/// other end on the back of a thread is in that thread's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct CpuParts {
+    pub(crate) sender: f64,
+    pub(crate) receiver: f64,
+    /// rxo's worker, where there is one, and what the demo itself does.
+    pub(crate) rest: f64,
+    pub(crate) ksoftirqd: f64,
 }

@@ -55,7 +55,7 @@ fn delay(difference_us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Sample;
+    use super::super::sample::{CpuParts, Sample};
     use super::*;
 
     fn row(path: Path, gbit_per_s: f64, cpu_s_per_gb: f64, rr_p50_us: f64) -> Row {
@@ -68,7 +68,10 @@ mod tests {
             rr_per_s: 1e6 / rr_p50_us,
             rr_p50_us,
             retransmissions: 0,
+            cpu_parts: CpuParts::default(),
             ring_drops: 0,
+            wire_drops: 0,
+            sink_drops: 0,
             hash_ok: true,
         };
         Row::of(path, 1, &[sample]).unwrap()

@@ -3,12 +3,16 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, PingPongReport, ping_pong};
+use rxo_lab::traffic::{
+    BulkConfig, BulkTransfer, PingPongConfig, PingPongReport, Window, ping_pong,
+};
 use rxo_lab::{CpuMeter, Lab};
 
 use super::plan::Plan;
+use super::sample::CpuParts;
 use crate::numbers::ratio;
 
 /// What the bulk transfer came to.
@@ -20,9 +24,10 @@ pub(super) struct Bulk {
     pub(super) packets: u64,
     /// What the host's IP layer was given for them.
     pub(super) deliveries: u64,
+    pub(super) cpu_parts: CpuParts,
     pub(super) retransmissions: u64,
-    /// Frames that the host's interface dropped.
-    pub(super) interface_drops: u64,
+    /// Frames that the kernel dropped at the host's end of the wire.
+    pub(super) wire_drops: u64,
     pub(super) hash_ok: bool,
 }
 
@@ -38,30 +43,47 @@ impl Bulk {
 ///
 /// # Errors
 /// When a connection does not come about, breaks, or stands still.
-pub(super) fn bulk(lab: &Lab, host_interface: &str, plan: &Plan) -> Result<Bulk> {
+pub(super) fn bulk(lab: &Lab, host_end: &str, plan: &Plan) -> Result<Bulk> {
     let config = BulkConfig {
         connections: plan.connections,
         sender_core: plan.cores.sender,
         receiver_core: plan.cores.receiver,
         ..BulkConfig::default()
     };
-    let before = Counts::read(lab, host_interface)?;
+    let before = Counts::read(lab, host_end)?;
     let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
-    let meter = CpuMeter::new();
+    let meter = CpuMeter::new()
+        .threads(SENDER, transfer.sender_threads())
+        .threads(RECEIVER, transfer.receiver_threads());
     transfer.measure(plan.warm_up, &meter)?;
     let window = transfer.measure(plan.bulk, &meter)?;
     let report = transfer.stop()?;
-    let after = Counts::read(lab, host_interface)?;
+    let after = Counts::read(lab, host_end)?;
     Ok(Bulk {
         gbit_per_s: window.gbit_per_s(),
         cpu_s_per_gb: window.cpu_s_per_gb(),
         packets: after.packets - before.packets,
         deliveries: after.deliveries - before.deliveries,
+        cpu_parts: cpu_parts(&window),
         retransmissions: report.retransmitted_segments,
-        interface_drops: after.drops - before.drops,
+        wire_drops: after.drops - before.drops,
         hash_ok: report.is_intact() && report.received_bytes > 0,
     })
 }
+
+fn cpu_parts(window: &Window) -> CpuParts {
+    let per_gb = |time: Duration| ratio(time.as_secs_f64(), window.received_bytes as f64 / 1e9);
+    let part = |name| per_gb(window.cpu.part(name).unwrap_or_default());
+    CpuParts {
+        sender: part(SENDER),
+        receiver: part(RECEIVER),
+        rest: per_gb(window.cpu.rest),
+        ksoftirqd: per_gb(window.cpu.ksoftirqd),
+    }
+}
+
+const SENDER: &str = "sender";
+const RECEIVER: &str = "receiver";
 
 /// One byte there and back, with peer and host on the cores of the bulk transfer.
 ///
@@ -84,14 +106,14 @@ struct Counts {
 }
 
 impl Counts {
-    fn read(lab: &Lab, host_interface: &str) -> Result<Self> {
+    fn read(lab: &Lab, host_end: &str) -> Result<Self> {
         let text = lab.host().run(|| fs::read_to_string(SNMP))?;
         let text = text.with_context(|| format!("cannot read {SNMP} of the host"))?;
         let deliveries = ip_in_receives(&text)
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
             .with_context(|| format!("{SNMP} has no InReceives; this kernel is unknown"))?;
         let packets = lab.peer().interface(Lab::PEER_INTERFACE).counters()?.sent_frames;
-        let drops = lab.host().interface(host_interface).counters()?.receive_drops;
+        let drops = lab.host().interface(host_end).counters()?.receive_drops;
         Ok(Self { packets, deliveries, drops })
     }
 }

@@ -12,13 +12,13 @@ const TOP: usize = 3;
 pub(crate) fn line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let mut line = format!(
-        "{:>7.1} s  in {} pkt {:.2} Gbit/s  out {} ({:.1} pkt/aggregate)  back {} pkt {:.2} Gbit/s  \
+        "{:>7.1} s  in {} pkt {:.2} Gbit/s  out {} ({})  back {} pkt {:.2} Gbit/s  \
          cpu {:.0} %",
         figures.elapsed_s,
         grouped(nic_in.packets),
         nic_in.gbit_per_s,
         grouped(host_out.deliveries),
-        figures.packets_per_aggregate,
+        per_aggregate(figures, "pkt/aggregate"),
         grouped(host_in.packets),
         host_in.gbit_per_s,
         figures.cpu_percent,
@@ -38,7 +38,7 @@ pub(crate) fn line(figures: &Figures) -> String {
 pub(crate) fn totals(figures: &Figures) -> String {
     format!(
         "totals after {:.1} s, cpu {:.0} %\n\
-         nic -> host  {}; {}; {:.1} packets per aggregate\n\
+         nic -> host  {}; {}; {}\n\
          host -> nic  {}; {}\n\
          bypass       {}\n\
          flush        {}",
@@ -46,12 +46,18 @@ pub(crate) fn totals(figures: &Figures) -> String {
         figures.cpu_percent,
         came(&figures.nic_in),
         went(&figures.host_out),
-        figures.packets_per_aggregate,
+        per_aggregate(figures, "packets per aggregate"),
         came(&figures.host_in),
         went(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
     )
+}
+
+/// How many packets an aggregate had, if anything could be coalesced at all.
+fn per_aggregate(figures: &Figures, unit: &str) -> String {
+    let packets = figures.packets_per_aggregate;
+    if packets > 0.0 { format!("{packets:.1} {unit}") } else { "none coalesced".to_owned() }
 }
 
 fn came(from: &Incoming) -> String {
@@ -115,6 +121,11 @@ mod tests {
     }
 
     #[test]
+    fn nothing_coalesced_is_not_a_number() {
+        assert!(line(&Figures::totals(&Reading::default())).contains("out 0 (none coalesced)"));
+    }
+
+    #[test]
     fn a_loss_is_never_left_out() {
         let mut figures = figures();
         figures.nic_in.ring_drops = 1_234;
@@ -127,5 +138,6 @@ mod tests {
         let text = totals(&figures());
         assert!(text.contains("segment_limit 31,000, end_of_poll 884, psh 5, order 1"), "{text}");
         assert!(text.contains("bypass       none"), "{text}");
+        assert!(text.contains("31.7 packets per aggregate"), "{text}");
     }
 }

@@ -25,7 +25,9 @@ fn the_demo_measures_five_paths() {
         {
             assert!(row[figure].as_f64().unwrap() > 0.0, "{figure}: {row}");
         }
-        assert!(row["ring_drops"].is_u64() && row["retransmissions"].is_u64(), "{row}");
+        for count in ["ring_drops", "wire_drops", "sink_drops", "retransmissions"] {
+            assert!(row[count].is_u64(), "{count}: {row}");
+        }
     }
     let per_aggregate = |index: usize| rows[index]["segments_per_aggregate"].as_f64().unwrap();
     assert!(per_aggregate(4) > 2.0 && per_aggregate(3) < 1.01 && per_aggregate(2) < 1.01);

@@ -12,6 +12,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_signal_ends_it_and_puts_the_interfaces_back", a_signal_ends_it),
     ("killed_half_way_it_leaves_no_interface", killed_half_way),
     ("a_device_that_vanishes_ends_it_with_one_line", a_device_that_vanishes),
+    ("a_device_that_is_taken_down_ends_it_too", a_device_that_is_taken_down),
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 100ms";
@@ -93,4 +94,17 @@ fn a_device_that_vanishes() {
         assert!(!lab.host().interface("rxo0").exists());
         drop(transfer);
     }
+}
+
+/// Not gone, but of no use any more.
+fn a_device_that_is_taken_down() {
+    let lab = Lab::through().unwrap();
+    let (rxo, transfer) = busy(&lab);
+    lab.host().interface(Lab::WIRE_INTERFACE).down().unwrap();
+    let (code, lines, said) = rxo.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("wire0 was taken down") && said.lines().count() == 1, "{said}");
+    assert_eq!(lines.last().unwrap()["kind"], "totals");
+    assert!(!lab.host().interface("rxo0").exists());
+    drop(transfer);
 }
