@@ -48,8 +48,12 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Some(Taken { store: self.store, ready })
     }
 
-    /// Takes the original frames of all of them, in order.
-    pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B> {
+    /// Takes the original frames of all of them, in order. An empty buffer is left in the place of
+    /// each, hence the bound.
+    pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B>
+    where
+        B: Default,
+    {
         let Self { store, mut taken } = self;
         let mut chain = FrameChain::EMPTY;
         core::iter::from_fn(move || {

@@ -57,6 +57,20 @@ pub struct Held {
     pub(crate) links: Links,
 }
 
+/// A segment that is to be held alone.
+pub(crate) struct First {
+    pub(crate) key: FlowKey,
+    pub(crate) arrived_at: Instant,
+    pub(crate) seq: SeqNumber,
+    pub(crate) payload_bytes: u32,
+    pub(crate) network: u16,
+    pub(crate) transport: u16,
+    pub(crate) header_bytes: u16,
+    pub(crate) flags: TcpFlags,
+    pub(crate) version: IpVersion,
+    pub(crate) slot: u32,
+}
+
 /// Where this stands in the table: hash bucket and order of use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
@@ -94,25 +108,27 @@ impl Held {
         links: Links::NOWHERE,
     };
 
-    /// What is held once this segment of the full way is, alone.
-    pub(crate) fn of(parsed: &Parsed, tcp: &TcpSegment, first_arrival: Instant, slot: u32) -> Self {
-        let payload_bytes = parsed.payload_bytes();
-        Self {
-            key: parsed.key,
-            first_arrival,
-            next_seq: tcp.seq + payload_bytes,
-            segments: 1,
-            payload_bytes,
-            last_payload_bytes: payload_bytes,
-            gso_size: payload_bytes,
-            network: parsed.network as u16,
-            transport: parsed.transport_at as u16,
-            header_bytes: parsed.payload as u16,
-            flags: tcp.flags,
-            version: parsed.ip.version,
-            chain: FrameChain { head: slot, tail: slot },
-            ..Self::BLANK
-        }
+    /// Holds this one segment and nothing else; where it stands in the table is left as it is.
+    ///
+    /// Field by field on purpose: a whole value would be put together elsewhere, in narrow stores,
+    /// and moved here by wide loads, which have to wait for all of them.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, first: First) {
+        self.key = first.key;
+        self.first_arrival = first.arrived_at;
+        self.next_seq = first.seq + first.payload_bytes;
+        self.segments = 1;
+        self.payload_bytes = first.payload_bytes;
+        self.last_payload_bytes = first.payload_bytes;
+        self.gso_size = first.payload_bytes;
+        self.network = first.network;
+        self.transport = first.transport;
+        self.header_bytes = first.header_bytes;
+        self.flags = first.flags;
+        self.version = first.version;
+        self.id_pattern = IdPattern::Undecided;
+        self.chain.head = first.slot;
+        self.chain.tail = first.slot;
     }
 
     /// Takes note of one more segment, which a verdict allowed; `last` is the one before it.

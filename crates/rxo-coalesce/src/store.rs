@@ -6,7 +6,7 @@
 //! moves together to the front.
 
 use alloc::boxed::Box;
-use alloc::vec::{Drain, Vec};
+use alloc::vec::Vec;
 
 use rxo_frame::Frame;
 
@@ -40,11 +40,10 @@ pub(crate) enum Ready {
 
 #[derive(Debug)]
 pub(crate) struct Store<B> {
-    /// `None` where the sink has taken the frame.
-    pub(crate) frames: Vec<Option<Frame<B>>>,
+    pub(crate) frames: Vec<Frame<B>>,
     /// The next of its chain, by slot; meaningless for a chain's last.
     next: Box<[u32]>,
-    /// Where each frame goes when gaps are closed.
+    /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
     moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
     /// Places of `held` that were used before and are free; beyond `places` all are.
@@ -78,15 +77,20 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// Takes frames in, for which there is room, and says in which slots they are: from the first
     /// to before the second.
-    pub(crate) fn take_in(&mut self, frames: Drain<'_, Frame<B>>) -> (u32, u32) {
+    pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>, count: usize) -> (u32, u32) {
         let from = self.frames.len() as u32;
-        self.frames.extend(frames.map(Some));
+        if count == batch.len() {
+            // The usual case, a single copy.
+            self.frames.append(batch);
+        } else {
+            self.frames.extend(batch.drain(..count));
+        }
         (from, self.frames.len() as u32)
     }
 
     /// The frames in the slots from `from` to before `to`.
     #[inline(always)]
-    pub(crate) fn frames(&self, from: u32, to: u32) -> &[Option<Frame<B>>] {
+    pub(crate) fn frames(&self, from: u32, to: u32) -> &[Frame<B>] {
         self.frames.get(from as usize..to as usize).unwrap_or_default()
     }
 
@@ -109,7 +113,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// The frame in `slot`.
     #[inline(always)]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
-        frame_in(&self.frames, slot)
+        &self.frames[slot as usize]
     }
 
     /// The bytes of the frame in `slot`.
@@ -166,9 +170,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         if self.ready.is_empty() {
             return;
         }
+        self.moved[..self.frames.len()].fill(0);
         for index in 0..self.ready.len() {
             let ready = self.ready[index];
-            self.drop_frames(self.chain_of(ready));
+            self.leave_gaps(self.chain_of(ready));
             if let Ready::Aggregate(place) = ready {
                 self.free_places.push(place);
             }
@@ -177,10 +182,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.close_gaps(table);
     }
 
-    fn drop_frames(&mut self, chain: FrameChain) {
+    fn leave_gaps(&mut self, chain: FrameChain) {
         let mut slot = chain.head;
         loop {
-            self.frames[slot as usize] = None;
+            self.moved[slot as usize] = NONE;
             if slot == chain.tail {
                 return;
             }
@@ -192,13 +197,14 @@ impl<B: AsRef<[u8]>> Store<B> {
     fn close_gaps(&mut self, table: &Table) {
         let mut kept = 0;
         for slot in 0..self.frames.len() {
-            if self.frames[slot].is_some() {
+            if self.moved[slot] != NONE {
                 self.moved[slot] = kept as u32;
                 self.next[kept] = self.next[slot];
                 kept += 1;
             }
         }
-        self.frames.retain(Option::is_some);
+        let mut moved = self.moved.iter();
+        self.frames.retain(|_| moved.next().is_some_and(|slot| *slot != NONE));
         for next in &mut self.next[..kept] {
             *next = self.moved.get(*next as usize).copied().unwrap_or(NONE);
         }
@@ -219,7 +225,10 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Takes the first frame off a chain.
-    pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>> {
+    pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>>
+    where
+        B: Default,
+    {
         take_first(&mut self.frames, &self.next, chain)
     }
 
@@ -229,45 +238,31 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 }
 
-/// The frame in `slot`, which holds one: frames are only taken together with the delivery that
-/// shows them.
 #[inline(always)]
-fn frame_in<B>(frames: &[Option<Frame<B>>], slot: u32) -> &Frame<B> {
-    match &frames[slot as usize] {
-        Some(frame) => frame,
-        None => unreachable!("slot {slot} is in use and empty"),
-    }
-}
-
-#[inline(always)]
-fn merge_of<'a, B>(
-    frames: &'a [Option<Frame<B>>],
-    next: &'a [u32],
-    held: &'a Held,
-) -> Merge<'a, B> {
+fn merge_of<'a, B>(frames: &'a [Frame<B>], next: &'a [u32], held: &'a Held) -> Merge<'a, B> {
     Merge {
         held,
-        first: frame_in(frames, held.chain.head),
-        last: frame_in(frames, held.chain.tail),
+        first: &frames[held.chain.head as usize],
+        last: &frames[held.chain.tail as usize],
         frames: ChainFrames { frames, next, chain: held.chain },
     }
 }
 
-fn take_first<B>(
-    frames: &mut [Option<Frame<B>>],
+fn take_first<B: Default>(
+    frames: &mut [Frame<B>],
     next: &[u32],
     chain: &mut FrameChain,
 ) -> Option<Frame<B>> {
     let slot = chain.head;
-    let frame = frames.get_mut(slot as usize)?.take();
+    let frame = core::mem::take(frames.get_mut(slot as usize)?);
     chain.head = if slot == chain.tail { NONE } else { next[slot as usize] };
-    frame
+    Some(frame)
 }
 
 /// Original frames, in order.
 #[derive(Debug)]
 pub struct ChainFrames<'a, B> {
-    frames: &'a [Option<Frame<B>>],
+    frames: &'a [Frame<B>],
     next: &'a [u32],
     chain: FrameChain,
 }
@@ -284,16 +279,16 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let slot = self.chain.head;
-        let frame = self.frames.get(slot as usize)?.as_ref();
+        let frame = self.frames.get(slot as usize)?;
         self.chain.head = if slot == self.chain.tail { NONE } else { self.next[slot as usize] };
-        frame
+        Some(frame)
     }
 }
 
 /// The same, owned.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
-    frames: &'a mut [Option<Frame<B>>],
+    frames: &'a mut [Frame<B>],
     next: &'a [u32],
     chain: FrameChain,
 }
@@ -304,7 +299,7 @@ impl<'a, B> IntoFrames<'a, B> {
     }
 }
 
-impl<B> Iterator for IntoFrames<'_, B> {
+impl<B: Default> Iterator for IntoFrames<'_, B> {
     type Item = Frame<B>;
 
     fn next(&mut self) -> Option<Frame<B>> {

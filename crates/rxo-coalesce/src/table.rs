@@ -68,9 +68,9 @@ impl Table {
         None
     }
 
-    /// Writes `new` to `place` and adds it as the most recently used. The caller has made room.
+    /// Adds `place` as the most recently used. The caller has made room.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash, new: Held) {
+    pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
         let links = Links {
             bucket: bucket as u16,
@@ -78,7 +78,7 @@ impl Table {
             older: self.newest,
             newer: NOBODY,
         };
-        held[usize::from(place)] = Held { links, ..new };
+        held[usize::from(place)].links = links;
         self.buckets[bucket] = place;
         self.link_newest(held, place);
         self.len += 1;

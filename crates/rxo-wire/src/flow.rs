@@ -153,6 +153,8 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
+    /// What the upper words of IPv4 addresses come to.
+    zeros: u64,
 }
 
 impl FlowHasher {
@@ -171,7 +173,7 @@ impl FlowHasher {
             seeds[index] = mixed ^ (mixed >> 31);
             index += 1;
         }
-        Self { seeds }
+        Self { seeds, zeros: fold(seeds[0], seeds[1]) }
     }
 
     /// The hash of `key`.
@@ -180,7 +182,8 @@ impl FlowHasher {
     pub const fn hash(&self, key: &FlowKey) -> FlowHash {
         let [a, b, c, d, e] = key.words;
         let [s0, s1, s2, s3, s4, s5] = self.seeds;
-        let high = fold(a ^ s0, c ^ s1);
+        // For IPv4 both words are 0, which is known where the key is made.
+        let high = if a | c == 0 { self.zeros } else { fold(a ^ s0, c ^ s1) };
         let low = fold(b ^ s2, d ^ s3);
         // Ports often count up. Multiplied once, by something that differs from seed to seed, an
         // unlucky seed would put many of them into few buckets; so they are stirred before.

@@ -7,7 +7,7 @@ use rxo_wire::{
 
 use super::Engine;
 use crate::expected::{V4, V6};
-use crate::held::Held;
+use crate::held::First;
 use crate::table::Table;
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
@@ -80,11 +80,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 self.deliver_untouched(slot, reason);
                 None
             }
-            Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
-                let arrived_at = self.store.frame(slot).arrived_at;
-                let held = Held { key, ..Held::of(parsed, tcp, arrived_at, slot) };
-                Some(self.start(held, hash, now))
-            }
+            Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => Some(
+                self.start(first_of(parsed, tcp, key, self.store.frame(slot), slot), hash, now),
+            ),
         }
     }
 
@@ -130,18 +128,19 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Holds the first segment of a flow and returns where.
     #[inline(always)]
-    pub(super) fn start(&mut self, held: Held, hash: FlowHash, now: Instant) -> u16 {
+    pub(super) fn start(&mut self, first: First, hash: FlowHash, now: Instant) -> u16 {
         if self.table.is_full()
             && let Some(oldest) = self.table.oldest()
         {
             self.flush_held(oldest, FlushReason::Evicted, now);
         }
         self.oldest_arrival = match self.table.is_empty() {
-            true => held.first_arrival,
-            false => self.oldest_arrival.min(held.first_arrival),
+            true => first.arrived_at,
+            false => self.oldest_arrival.min(first.arrived_at),
         };
         let place = self.store.free_place();
-        self.table.insert(&mut self.store.held, place, hash, held);
+        self.table.insert(&mut self.store.held, place, hash);
+        self.store.held[usize::from(place)].begin(first);
         place
     }
 
@@ -227,6 +226,28 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 self.flush_held(place, FlushReason::Order, now);
             }
         }
+    }
+}
+
+/// What is held once this segment of the full way is, alone.
+fn first_of<B>(
+    parsed: &Parsed,
+    tcp: &TcpSegment,
+    key: FlowKey,
+    frame: &Frame<B>,
+    slot: u32,
+) -> First {
+    First {
+        key,
+        arrived_at: frame.arrived_at,
+        seq: tcp.seq,
+        payload_bytes: parsed.payload_bytes(),
+        network: parsed.network as u16,
+        transport: parsed.transport_at as u16,
+        header_bytes: parsed.payload as u16,
+        flags: tcp.flags,
+        version: parsed.ip.version,
+        slot,
     }
 }
 

@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             let verification = Verification::of(held);
             let summer = self.config.summer;
             count_run(expected, frames, |frame, ahead| {
-                if let Some(Some(ahead)) = ahead.get(PAYLOAD_DISTANCE) {
+                if let Some(ahead) = ahead.get(PAYLOAD_DISTANCE) {
                     arch::prefetch_all(ahead.bytes());
                 }
                 verification.holds(frame, summer)
@@ -130,18 +130,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>>(
     mut expected: Expected<S>,
-    frames: &[Option<Frame<B>>],
-    is_verified: impl Fn(&Frame<B>, &[Option<Frame<B>>]) -> bool,
+    frames: &[Frame<B>],
+    is_verified: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> u32 {
     let mut count = 0;
     for (index, frame) in frames.iter().enumerate() {
-        match frame {
-            Some(frame) if expected.is_met_by(frame) && is_verified(frame, &frames[index..]) => {
-                expected.advance();
-                count += 1;
-            }
-            _ => break,
+        if !expected.is_met_by(frame) || !is_verified(frame, &frames[index..]) {
+            break;
         }
+        expected.advance();
+        count += 1;
     }
     count
 }

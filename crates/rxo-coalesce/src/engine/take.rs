@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Plain, arch, checksum, ethertype,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Plain, TcpFlags, arch, checksum,
+    ethertype,
 };
 
 use super::apply::flow_key;
 use super::{Engine, packet_window};
 use crate::expected::{Shape, V4, V6};
-use crate::held::Held;
-use crate::store::FrameChain;
+use crate::held::First;
 use crate::{BypassReason, Deliveries, FlushReason};
 
 /// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the
@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 self.make_room(now, sink);
                 continue;
             }
-            let (from, to) = self.store.take_in(batch.drain(..room));
+            let (from, to) = self.store.take_in(batch, room);
             self.take_all(from, to, now);
         }
     }
@@ -143,22 +143,19 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.is_trusted(frame) && !self.is_intact::<S>(&plain, network, frame) {
             return None;
         }
-        let held = Held {
+        let first = First {
             key,
-            first_arrival: frame.arrived_at,
-            next_seq: plain.seq + plain.payload_bytes,
-            segments: 1,
+            arrived_at: frame.arrived_at,
+            seq: plain.seq,
             payload_bytes: plain.payload_bytes,
-            last_payload_bytes: plain.payload_bytes,
-            gso_size: plain.payload_bytes,
             network: network as u16,
             transport: (network + S::IP_BYTES) as u16,
             header_bytes: network as u16 + plain.header_bytes as u16,
+            flags: TcpFlags::ACK,
             version: S::VERSION,
-            chain: FrameChain { head: slot, tail: slot },
-            ..Held::BLANK
+            slot,
         };
-        let place = self.start(held, hash, now);
+        let place = self.start(first, hash, now);
         Some(self.run::<S>(place, slot, to, now))
     }
 

@@ -13,7 +13,7 @@ use rxo_testkit::script::{Script, Step};
 use settings::config;
 
 /// A buffer that knows which frame of the script it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Numbered {
     number: usize,
     bytes: Vec<u8>,
