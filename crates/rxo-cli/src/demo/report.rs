@@ -51,21 +51,50 @@ impl Report {
         for row in &self.rows {
             table.row(cells(row));
         }
+        format!(
+            "{}\n\n{}\n{}\n\n{}",
+            table.render(),
+            wrapped(&self.legend()),
+            self.machine,
+            wrapped(&self.sentence)
+        )
+    }
+
+    /// What was measured, and what the columns say.
+    fn legend(&self) -> String {
         let Setup { rounds, bulk_s, .. } = self.setup;
         let connections = self.rows.first().map_or(0, |row| row.connections);
-        let plural = if connections == 1 { "" } else { "s" };
+        let count = |number: usize, what: &str| {
+            format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+        };
         format!(
-            "{}\n\nMedians of {rounds} rounds of {bulk_s} s with {connections} connection{plural}, \
-             least and most in brackets. deliv/1000: deliveries to\nthe host's stack for 1,000 \
-             packets. held: microseconds from arrival to delivery, p50/p99. rr: one byte there and back.\n\
-             lost: in rxo's ring, at the wire's end, or not taken by the host, in all rounds together.\n\
-             {}\n\n{}",
-            table.render(),
-            self.machine,
-            self.sentence
+            "Medians of {} of {bulk_s} s with {}, least and most in brackets. deliv/1000: \
+             deliveries to the host's stack for 1,000 packets. held: microseconds from arrival to \
+             delivery, p50/p99. rr: one byte there and back. resent: by the peer. lost: in rxo's \
+             ring, at the wire's end, or not taken by the host. Both in all rounds together.",
+            count(rounds, "round"),
+            count(connections, "connection"),
         )
     }
 }
+
+/// The text in lines of at most [`WIDTH`] characters, broken between words.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + 1 + word.len() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+const WIDTH: usize = 100;
 
 const HEAD: [&str; 11] = [
     "path",
@@ -104,4 +133,19 @@ fn cells(row: &Row) -> Vec<String> {
 fn ranged(spread: Spread, digits: usize) -> String {
     let Spread { median, min, max } = spread;
     format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = "word ".repeat(50);
+        let lines: Vec<_> = wrapped(&text).lines().map(str::len).collect();
+        assert_eq!(lines, [99, 99, 49]);
+        assert_eq!(wrapped(""), "");
+        let long = "x".repeat(150);
+        assert_eq!(wrapped(&format!("a {long} b")), format!("a\n{long}\nb"));
+    }
 }
