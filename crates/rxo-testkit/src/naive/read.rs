@@ -26,7 +26,7 @@ pub enum Reading {
 pub struct Ends {
     /// Source and destination: 8 or 32 bytes.
     pub addresses: Vec<u8>,
-    /// VLAN identifiers that stand in the bytes, outer first.
+    /// VLAN identifiers that stand in the bytes, outer first; one that is the third counts as 0.
     pub vlans: Vec<u16>,
     /// The VLAN identifier that the device took out.
     pub device_vlan: Option<u16>,
@@ -97,10 +97,15 @@ impl Segment {
 #[must_use]
 pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     let bytes = frame.bytes();
-    let Some((network_at, version, vlans)) = find_network(bytes, link) else {
+    let Some((network_at, version, mut vlans)) = find_network(bytes, link) else {
         return Reading::Nothing;
     };
     let device_vlan = frame.vlan.map(|tag| tag.tci & 0x0fff);
+    if let (Some(_), Some(third)) = (device_vlan, vlans.get_mut(1)) {
+        // Flows are named by two tags, and the device's is the outermost. Segments with another
+        // third one are never merged, since the link headers differ, but they are of one flow.
+        *third = 0;
+    }
     let ends = Ends { vlans, device_vlan, addresses: Vec::new() };
     let reading = match version {
         4 => read_v4(bytes, network_at, ends),
