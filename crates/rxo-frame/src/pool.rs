@@ -66,7 +66,9 @@ impl Pool {
                 "a pool of {buffers} buffers of {bytes_each} bytes: both must be below 2^32 - 1"
             );
         };
-        let stride_lines = (bytes_each as usize).div_ceil(LINE_BYTES);
+        // Odd, so that the buffers' first lines, the headers, do not all fall into a few of the
+        // cache's sets.
+        let stride_lines = (bytes_each as usize).div_ceil(LINE_BYTES) | 1;
         let zero = || UnsafeCell::new(Line { _bytes: [0; LINE_BYTES] });
         let memory = repeat_with(zero).take(stride_lines * buffers).collect();
         let free = IndexStack::full(count);

@@ -172,10 +172,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u16> {
         if !self.table.is_empty() {
             let key = flow_key(parsed.key, self.store.frame(slot));
-            match parsed.transport {
-                Transport::Tcp(_) => self.flush_flow(&key, now),
-                Transport::Fragment => self.flush_addresses(&key, now),
-                Transport::Udp(_) | Transport::Other(_) => {}
+            match (reason, parsed.transport) {
+                // What changed the bytes may have changed the ports.
+                (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _)
+                | (_, Transport::Fragment) => self.flush_addresses(&key, now),
+                (_, Transport::Tcp(_)) => self.flush_flow(&key, now),
+                (_, Transport::Udp(_) | Transport::Other(_)) => {}
             }
         }
         self.deliver_untouched(slot, reason);
@@ -216,8 +218,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// Flushes every flow between these addresses: a fragment may belong to any of them. Walks
-    /// all flows held.
+    /// Flushes every flow between these addresses, for a frame that may belong to any of them.
+    /// Walks all flows held.
     fn flush_addresses(&mut self, key: &FlowKey, now: Instant) {
         let mut next = self.table.oldest();
         while let Some(place) = next {

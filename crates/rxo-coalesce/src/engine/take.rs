@@ -131,7 +131,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let key = flow_key(plain.key, frame);
         if plain.payload_bytes == 0 {
             if !self.table.is_empty() {
-                self.flush_flow(&key, now);
+                // A copy, so that the key itself need not be in memory.
+                let escaping = key;
+                self.flush_flow(&escaping, now);
             }
             self.deliver_untouched(slot, BypassReason::PureAck);
             return Some(slot + 1);

@@ -20,10 +20,30 @@ pub(super) fn is_candidate<B>(
     rules: &Rules,
     trusts: bool,
 ) -> bool {
+    is_well_formed(frame, segment, rules) && is_intact(frame, segment, trusts)
+}
+
+/// Whether a checksum shows that bytes were changed on the way, as far as it is looked at: the
+/// ports may then be another flow's.
+pub(super) fn is_corrupted<B>(
+    frame: &Frame<B>,
+    segment: &Segment,
+    rules: &Rules,
+    trusts: bool,
+) -> bool {
+    let is_looked_at = is_well_formed(frame, segment, rules);
+    !segment.ip_checksum_ok || (is_looked_at && !is_intact(frame, segment, trusts))
+}
+
+fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) -> bool {
+    trusts || frame.checksum.is_trusted() || segment.checksum_ok
+}
+
+/// All that is asked of a candidate but its TCP checksum.
+fn is_well_formed<B>(frame: &Frame<B>, segment: &Segment, rules: &Rules) -> bool {
     let allowed = ACK | PSH | ECE | AE | if rules.appends_fin { FIN } else { 0 };
     let between = if segment.v6 { segment.between.len() > 1 } else { !segment.between.is_empty() };
     let may_have_between = segment.v6 && rules.merges_extensions;
-    let checked = trusts || frame.checksum.is_trusted() || segment.checksum_ok;
     rules.coalesce
         && frame.gso.is_none()
         && segment.ip_checksum_ok
@@ -37,7 +57,6 @@ pub(super) fn is_candidate<B>(
         && options_allowed(&segment.options, rules.options)
         && segment.packet_bytes() <= rules.max_bytes
         && segment.payload.len() <= rules.max_payload
-        && checked
 }
 
 fn options_allowed(options: &[u8], rule: Options) -> bool {

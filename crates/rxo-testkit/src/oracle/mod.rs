@@ -148,6 +148,11 @@ impl<'a> Oracle<'a> {
     fn take_segment(&mut self, index: usize, segment: &Segment) {
         let frame = self.frames[index];
         let trusts = self.script.setup.trusts_checksums;
+        if decide::is_corrupted(frame, segment, &self.rules, trusts) {
+            self.flush_where(|oracle, group| oracle.segment(group[0]).ends == segment.ends);
+            self.out.push(vec![index]);
+            return;
+        }
         let is_candidate = decide::is_candidate(frame, segment, &self.rules, trusts);
         let found = self.held.iter().position(|group| self.is_flow(group, segment));
         let mut group = match found {
