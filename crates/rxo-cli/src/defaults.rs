@@ -2,8 +2,9 @@
 
 use rxo_coalesce::Policy;
 
-/// Most segments in an aggregate of the kernel's profile on a live path. Beyond 16 to 20 the
-/// cost for a byte no longer falls, while latency and the sink's buffers still grow.
+/// Most segments in an aggregate of the kernel's profile on a live path. From 16 on the cost for a
+/// byte hardly falls any more. A Linux sender's burst of 45 segments ends with PSH, so a limit of
+/// 16 or 20 leaves short rests and fewer than 16 on average; with 32 it is 18 to 20.
 pub(crate) const LIVE_MAX_SEGMENTS: u16 = 32;
 
 /// The profile towards a kernel or a guest: its aggregates can be cut into the original packets

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_lab::{CpuMeter, KernelGro, Lab, Result, become_root_in_user_namespace};
+use rxo_lab::{CpuMeter, KernelGro, Lab, LabOptions, Result, become_root_in_user_namespace};
 
 fn main() -> ExitCode {
     match measure() {
@@ -27,7 +27,8 @@ fn measure() -> Result<()> {
         }
     }
     for gro in [KernelGro::Off, KernelGro::On] {
-        let lab = Lab::direct(gro)?;
+        let lab =
+            Lab::direct_with(gro, LabOptions { peer_core: Some(0), ..LabOptions::default() })?;
         let duration = Duration::from_secs(1);
         let config = PingPongConfig { duration, client_core: Some(0), server_core: Some(1) };
         let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config)?;
@@ -38,7 +39,7 @@ fn measure() -> Result<()> {
 }
 
 fn bulk(gro: KernelGro, connections: usize) -> Result<()> {
-    let lab = Lab::direct(gro)?;
+    let lab = Lab::direct_with(gro, LabOptions { peer_core: Some(0), ..LabOptions::default() })?;
     let (sender_core, receiver_core) = (Some(0), Some(1));
     let config = BulkConfig { connections, sender_core, receiver_core, ..BulkConfig::default() };
     let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;

@@ -14,7 +14,7 @@ use rxo::driver::{Tap, TapKind};
 use rxo::live::{self, Device, DeviceOptions, Outcome};
 use rxo::worker::{Pause, WorkerConfig};
 use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_lab::{CpuMeter, KernelGro, Lab, become_root_in_user_namespace, pin_to_core};
+use rxo_lab::{CpuMeter, KernelGro, Lab, LabOptions, become_root_in_user_namespace, pin_to_core};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -101,11 +101,17 @@ fn config(policy: Policy, pause_us: u64) -> WorkerConfig {
 }
 
 fn direct(connections: usize) -> Result<Sample> {
-    traffic(&Lab::direct(KernelGro::On)?, connections)
+    traffic(
+        &Lab::direct_with(
+            KernelGro::On,
+            LabOptions { peer_core: Some(0), ..LabOptions::default() },
+        )?,
+        connections,
+    )
 }
 
 fn through(config: &WorkerConfig, connections: usize) -> Result<Sample> {
-    let lab = Lab::through()?;
+    let lab = Lab::through_with(LabOptions { peer_core: Some(0), ..LabOptions::default() })?;
     let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap))??;
     lab.attach_host(TAP)?;
     let stop = AtomicBool::new(false);

@@ -5,7 +5,7 @@
 use anyhow::Result;
 use rxo_coalesce::Counters;
 use rxo_lab::traffic::PingPongReport;
-use rxo_lab::{KernelGro, Lab};
+use rxo_lab::{KernelGro, Lab, LabOptions};
 
 use super::path::Path;
 use super::plan::Plan;
@@ -26,7 +26,7 @@ pub(super) fn measure(path: Path, plan: &Plan) -> Result<Sample> {
 }
 
 fn through_kernel(gro: KernelGro, plan: &Plan) -> Result<Sample> {
-    let lab = Lab::direct(gro)?;
+    let lab = Lab::direct_with(gro, wire(plan))?;
     let bulk = bulk(&lab, Lab::HOST_INTERFACE, plan)?;
     let exchange = request_response(&lab, plan)?;
     let segments_per_aggregate = bulk.packets as f64 / bulk.deliveries.max(1) as f64;
@@ -35,7 +35,7 @@ fn through_kernel(gro: KernelGro, plan: &Plan) -> Result<Sample> {
 
 fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     let core = plan.cores.receiver;
-    let lab = Lab::through()?;
+    let lab = Lab::through_with(wire(plan))?;
     let through = Through::start(&lab, manner, core)?;
     let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
     let totals = through.finish()?;
@@ -43,7 +43,7 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     // A worker of its own, the same in everything: what single bytes were held is not to be mixed
     // into the bulk transfer's figures. And a network of its own: the new TAP has an address that
     // the first one's peer would have to learn again.
-    let lab = Lab::through()?;
+    let lab = Lab::through_with(wire(plan))?;
     let through = Through::start(&lab, manner, core)?;
     let exchange = request_response(&lab, plan)?;
     let exchange_totals = through.finish()?;
@@ -55,6 +55,11 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
         sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
         ..sample(&bulk, &exchange)
     })
+}
+
+/// The same wire for all paths: the peer handles acknowledgements on the core that it sends from.
+fn wire(plan: &Plan) -> LabOptions {
+    LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }
 
 fn hold_time(engine: &Counters) -> Option<HoldTime> {
