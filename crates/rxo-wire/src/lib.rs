@@ -1,6 +1,6 @@
 //! Bytes to headers and back.
 //!
-//! * [`parse`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
+//! * [`parse()`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
 //!   where IPv4 and IPv6 have met. Nothing above reads a header twice.
 //! * [`plain_v4`] and [`plain_v6`] recognise packets that are nothing special, several times
 //!   faster.

@@ -2,7 +2,7 @@
 //!
 //! Most of what a receiver gets is this: no IP options, no fragment, a right IP checksum, ACK and
 //! no other flag, no option or the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] tell
-//! such a packet and read what a flow table needs; everything else is [`crate::parse`]'s. They are
+//! such a packet and read what a flow table needs; everything else is [`parse`](crate::parse())'s. They are
 //! separate because they repeat, in a form made for speed, a part of what `parse` says; the tests
 //! hold them against it.
 

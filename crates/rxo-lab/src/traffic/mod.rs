@@ -1,7 +1,7 @@
 //! Real Linux TCP between two namespaces, as threads of this process.
 //!
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can; every byte is checked.
-//! * [`ping_pong`]: one byte there and back, one exchange at a time.
+//! * [`ping_pong()`]: one byte there and back, one exchange at a time.
 //! * [`Pattern`]: what bulk connections send, and what must arrive.
 
 mod bulk;
