@@ -5,9 +5,11 @@
 
 mod waiter;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
+use rxo_coalesce::Config;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_driver::{
     DeviceName, PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapSink, TapSource,
@@ -88,7 +90,8 @@ impl Device {
     }
 }
 
-/// Runs a worker between two devices on this thread until `stop` is set or a device fails.
+/// Runs a worker between two devices on this thread until `stop` is set or a device fails. The
+/// flow hash gets a seed of its own, chosen at random.
 ///
 /// # Errors
 /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`Outcome`],
@@ -108,6 +111,12 @@ pub fn run(
     }
 }
 
+/// A seed that nobody outside can know: the standard library's hash maps have theirs from the
+/// system too.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 fn between<NI, NO, HI, HO>(
     nic: Duplex<NI, NO>,
     host: Duplex<HI, HO>,
@@ -121,7 +130,8 @@ where
     HI: FrameSource + AsFd,
     HO: FrameSink + Notices,
 {
-    let mut worker = Worker::new(nic, host, config)?;
+    let engine = Config { seed: random_seed(), ..config.engine };
+    let mut worker = Worker::new(nic, host, WorkerConfig { engine, ..config })?;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
         let Report { reading, nic_sink, host_sink } = report;
         let notices = [nic_sink.notice(), host_sink.notice()];
