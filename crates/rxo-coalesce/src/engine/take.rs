@@ -139,15 +139,24 @@ impl<B: AsRef<[u8]>> Engine<B> {
             return Some(slot + 1);
         }
         let hash = self.hasher.hash(&key);
-        if let Some(place) = self.table.find(&self.store.held, &key, hash) {
+        let found = self.table.find(&self.store.held, &key, hash);
+        let held = found.map(|place| &self.store.held[usize::from(place)]);
+        if let (Some(place), Some(held)) = (found, held)
+            && held.next_seq == plain.seq
+        {
             return self.continue_run::<S>(place, slot, to, now);
         }
         if !self.is_trusted(frame) && !self.is_intact::<S>(&plain, network, frame) {
             return None;
         }
+        let arrived_at = frame.arrived_at;
+        if let Some(place) = found {
+            // Out of sequence: the first rule of all, so no other need be asked.
+            self.flush_held(place, FlushReason::OutOfSequence, now);
+        }
         let first = First {
             key,
-            arrived_at: frame.arrived_at,
+            arrived_at,
             seq: plain.seq,
             payload_bytes: plain.payload_bytes,
             network: network as u16,
