@@ -83,7 +83,9 @@ impl FlowKey {
     pub const fn address_sum(&self) -> Sum {
         let [a, b, c, d, _] = self.words;
         // The mapped prefix, 0xffff, is a zero of one's complement: it may stay in the sum.
-        Self::word_sum(a).plus(Self::word_sum(b)).plus(Self::word_sum(c)).plus(Self::word_sum(d))
+        let lower = Self::word_sum(b).plus(Self::word_sum(d));
+        // Both upper words of IPv4 addresses are 0.
+        if a | c == 0 { lower } else { lower.plus(Self::word_sum(a)).plus(Self::word_sum(c)) }
     }
 
     #[inline]

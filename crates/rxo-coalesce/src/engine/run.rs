@@ -8,12 +8,10 @@ use rxo_wire::arch;
 use rxo_wire::checksum::{Sum, Summer};
 
 use super::Engine;
+use super::take::PAYLOAD_FRAMES;
 use crate::FlushReason;
 use crate::expected::{Expected, Shape, step};
 use crate::held::Held;
-
-/// Payloads are asked for this many frames ahead of the one whose checksum is summed.
-const PAYLOAD_DISTANCE: usize = 2;
 
 /// What is left to check of an expected segment: its TCP checksum.
 #[derive(Clone, Copy)]
@@ -115,7 +113,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             let verification = Verification::of(held);
             let summer = self.config.summer;
             count_run(expected, frames, |frame, ahead| {
-                if let Some(ahead) = ahead.get(PAYLOAD_DISTANCE) {
+                if let Some(ahead) = ahead.get(PAYLOAD_FRAMES as usize) {
                     arch::prefetch_all(ahead.bytes());
                 }
                 verification.holds(frame, summer)
