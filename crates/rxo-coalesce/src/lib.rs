@@ -73,4 +73,4 @@ pub use policy::{
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
 pub use store::{ChainFrames, IntoFrames};
-pub use verdict::{Verdict, verdict};
+pub use verdict::{Last, Verdict, verdict};
