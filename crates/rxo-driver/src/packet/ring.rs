@@ -88,7 +88,7 @@ impl RingMap {
     }
 
     /// Fetches what is read first of the slot some way ahead of `slot`. When the reader is behind,
-    /// and the kernel's writes have left the cache, this takes a third off a frame's cost.
+    /// and the kernel's writes have left the cache, this takes about a quarter off a frame's cost.
     #[inline]
     pub(crate) fn prefetch_ahead_of(&self, slot: u32) {
         let ahead = slot + PREFETCH_DISTANCE;
