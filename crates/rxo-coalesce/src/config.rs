@@ -45,11 +45,17 @@ impl Config {
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let policy = &self.policy;
+        let (hold_count, hold_most) = match policy.hold {
+            Hold::EveryNthPoll(polls) => (polls, u32::MAX),
+            Hold::EveryNPackets(packets) => (packets, u32::MAX),
+            Hold::EndOfPoll | Hold::Within(_) => (1, 1),
+        };
         let ranges = [
             ("flows", u64::from(policy.flows), 1, 4_096),
             ("max_segments", u64::from(policy.max_segments), 1, 65_535),
             ("max_bytes", u64::from(policy.max_bytes), 576, 65_535),
-            ("batch_frames", self.batch_frames as u64, 1, 65_536),
+            ("batch_frames", self.batch_frames as u64, 1, MAX_BATCH_FRAMES),
+            ("hold", u64::from(hold_count), 1, u64::from(hold_most)),
         ];
         for (name, value, from, to) in ranges {
             if !(from..=to).contains(&value) {
@@ -73,6 +79,8 @@ impl Config {
     }
 }
 
+/// Together with [`MAX_HELD_FRAMES`] small enough for every aggregate to have a 16-bit place.
+const MAX_BATCH_FRAMES: u64 = 32_768;
 const MAX_HELD_FRAMES: usize = 65_536;
 
 /// A number in a [`Config`] that cannot be.
@@ -96,3 +104,34 @@ impl fmt::Display for ConfigError {
 }
 
 impl core::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+
+    fn refused(config: Config) -> Option<&'static str> {
+        Engine::<&[u8]>::new(config).err().map(|error| error.name)
+    }
+
+    #[test]
+    fn a_hold_of_no_packets_or_no_polls_is_refused() {
+        for hold in [Hold::EveryNPackets(0), Hold::EveryNthPoll(0)] {
+            let policy = Policy { hold, ..Policy::linux_gro() };
+            assert_eq!(refused(Config::new(policy)), Some("hold"), "{hold:?}");
+        }
+        let policy = Policy { hold: Hold::EveryNPackets(1), ..Policy::linux_gro() };
+        assert_eq!(refused(Config::new(policy)), None);
+    }
+
+    #[test]
+    fn the_largest_engine_has_a_place_for_every_aggregate() {
+        let hold = Hold::EveryNPackets(u32::MAX);
+        let policy = Policy { hold, flows: 4_096, ..Policy::linux_gro() };
+        let largest = Config { batch_frames: MAX_BATCH_FRAMES as usize, ..Config::new(policy) };
+        let places = usize::from(policy.flows) + largest.frame_slots() / 2 + 1;
+        assert!(places < usize::from(u16::MAX), "{places} places have no 16-bit name");
+        let larger = Config { batch_frames: largest.batch_frames + 1, ..largest };
+        assert_eq!(refused(larger), Some("batch_frames"));
+    }
+}

@@ -10,7 +10,8 @@
 //! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
 //! * `store`: the frames held, and the aggregates made of them; nothing is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
-//! * `engine`: applies verdicts, and the shortcut for a segment that only continues the last.
+//! * `expected`: the header that must come next if a segment only continues the last.
+//! * `engine`: applies verdicts, with a short way for plain and for expected segments.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
 //!
 //! # Contract
@@ -48,7 +49,6 @@ mod engine;
 mod expected;
 mod held;
 mod histogram;
-
 mod merge;
 mod policy;
 mod reason;

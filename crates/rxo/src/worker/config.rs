@@ -13,7 +13,7 @@ pub struct WorkerConfig {
     pub engine: Config,
     /// When to let frames gather before the next batch.
     pub pause: Pause,
-    /// Most frames taken from the nic in one batch, 1 to 65,536. An aggregate of a work-conserving
+    /// Most frames taken from the nic in one batch, 1 to 32,768. An aggregate of a work-conserving
     /// policy cannot be larger than a batch, and a larger batch leaves more of it to be shared
     /// among many flows; it must stay well below the ring's slots, which are lent out meanwhile.
     pub budget_frames: usize,

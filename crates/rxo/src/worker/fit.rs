@@ -67,7 +67,7 @@ pub enum Misfit {
         to: &'static str,
     },
     /// A number of the worker's configuration.
-    #[error("{name} is {value}; it must be from 1 to 65536")]
+    #[error("{name} is {value}; it must be from 1 to 32768")]
     Budget {
         /// The field.
         name: &'static str,
@@ -80,7 +80,7 @@ pub enum Misfit {
 }
 
 /// Most frames in a batch.
-const MOST_BUDGET_FRAMES: usize = 65_536;
+const MOST_BUDGET_FRAMES: usize = 32_768;
 
 /// Checks everything, and limits the engine to what the host's sink takes.
 ///
