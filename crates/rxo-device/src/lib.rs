@@ -4,6 +4,7 @@
 //! operating system. Nothing here does input or output of its own.
 
 mod capabilities;
+pub mod capture;
 mod error;
 mod memory;
 mod sink;

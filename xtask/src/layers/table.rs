@@ -61,6 +61,17 @@ pub(crate) const LAYERS: &[Layer] = &[
         MAY_DO_IO,
         &[("rxo-frame", "puts packets into frames, with no help from what is to be tested")],
     ),
+    layer(
+        "rxo-trace",
+        3,
+        MAY_DO_IO,
+        &[
+            ("rxo-coalesce", "the engine, unchanged, over captured packets"),
+            ("rxo-device", "reads and writes captures"),
+            ("rxo-frame", "a captured packet becomes a frame"),
+            ("rxo-wire", "looks at flows whatever the policy"),
+        ],
+    ),
     layer("rxo-lab", 4, MAY_DO_IO, &[]),
     layer(
         "rxo",
@@ -85,6 +96,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
             ("rxo-frame", "the clock's instants"),
             ("rxo-lab", "the demo's private network"),
+            ("rxo-trace", "studies of captures"),
         ],
     ),
     layer(

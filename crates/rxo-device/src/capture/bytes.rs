@@ -1,0 +1,68 @@
+//! Bytes that several hold at once.
+
+use core::fmt;
+use std::rc::Rc;
+
+/// A part of a chunk of memory that it shares with others. Cloning counts, and copies nothing; the
+/// chunk is freed (or filled anew) once the last of its parts is gone.
+#[derive(Clone, Default)]
+pub struct SharedBytes {
+    chunk: Rc<Vec<u8>>,
+    start: u32,
+    len: u32,
+}
+
+impl SharedBytes {
+    /// The part of `chunk` that `range` says; cut where the chunk ends.
+    #[must_use]
+    pub fn new(chunk: &Rc<Vec<u8>>, range: core::ops::Range<usize>) -> Self {
+        let end = range.end.min(chunk.len());
+        let start = range.start.min(end);
+        Self { chunk: Rc::clone(chunk), start: start as u32, len: (end - start) as u32 }
+    }
+
+    /// The same bytes from `at` on; none when there are not so many. Shares the chunk.
+    #[must_use]
+    pub fn from_offset(&self, at: usize) -> Self {
+        let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);
+        Self { chunk: Rc::clone(&self.chunk), start: self.start + skipped, len: self.len - skipped }
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let start = self.start as usize;
+        self.chunk.get(start..start + self.len as usize).unwrap_or_default()
+    }
+}
+
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        let len = bytes.len();
+        Self::new(&Rc::new(bytes), 0..len)
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x?}", self.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_share_their_chunk_and_never_reach_beyond_it() {
+        let chunk = Rc::new((0..10).collect::<Vec<u8>>());
+        let part = SharedBytes::new(&chunk, 2..6);
+        assert_eq!(part.as_ref(), [2, 3, 4, 5]);
+        assert_eq!(part.from_offset(3).as_ref(), [5]);
+        assert!(part.from_offset(5).as_ref().is_empty());
+        assert_eq!(SharedBytes::new(&chunk, 8..99).as_ref(), [8, 9]);
+        assert!(SharedBytes::new(&chunk, 98..99).as_ref().is_empty());
+        assert_eq!(Rc::strong_count(&chunk), 2, "only `part` is left");
+    }
+}

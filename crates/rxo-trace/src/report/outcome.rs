@@ -1,0 +1,63 @@
+//! What one policy does to the traffic.
+
+use serde::Serialize;
+
+/// What one policy, with one rule for polls, does to the traffic.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The profile's name.
+    pub policy: String,
+    /// Every setting of the policy in force, name and value.
+    pub settings: Vec<(String, String)>,
+    /// When a poll ends, as the user would type it.
+    pub poll: String,
+    /// Packets that went in.
+    pub packets: u64,
+    /// Deliveries that came out: what the host's stack would have handled.
+    pub deliveries: u64,
+    /// Aggregates of two segments or more among them.
+    pub aggregates: u64,
+    /// Segments in those.
+    pub aggregated_segments: u64,
+    /// Packets fewer: `packets - deliveries`.
+    pub eliminated: u64,
+    /// The same for every 10,000 packets, as the RSC paper counts (2006, section 4).
+    pub eliminated_per_10_000: f64,
+    /// Segments per aggregate, among aggregates of two or more.
+    pub segments_per_aggregate: Distribution,
+    /// Payload bytes per aggregate, among aggregates of two or more.
+    pub bytes_per_aggregate: Distribution,
+    /// Nanoseconds from a held segment's arrival to its delivery; first segments only.
+    pub hold_ns: Distribution,
+    /// Packets that were not candidates, by reason, most first; reasons that never occurred are
+    /// left out.
+    pub bypassed: Vec<ReasonCount>,
+    /// What ended aggregates (and lone candidates), by reason, most first, likewise.
+    pub flushed: Vec<ReasonCount>,
+}
+
+/// How a value is distributed.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Distribution {
+    /// How many values.
+    pub count: u64,
+    /// Their mean; 0 when there are none.
+    pub mean: f64,
+    /// The median, at most 12 % too high.
+    pub p50: u64,
+    /// What 99 % do not exceed, likewise.
+    pub p99: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// How often one reason occurred.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ReasonCount {
+    /// The engine's stable name for it.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// Its share of all bypasses, or of all flushes.
+    pub share: f64,
+}
