@@ -3,6 +3,10 @@
 //! The engine is the one that runs live, unchanged: what is reported here is what `rxo run` would
 //! do with the same packets at the same times.
 //!
+//! * [`figure`] draws lines, bars and heat maps as SVG.
+//! * [`projection`] says what coalescing would save at other rates, from costs.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
 
+pub mod figure;
+pub mod projection;
 pub mod report;

@@ -9,6 +9,8 @@ mod traffic;
 
 use serde::Serialize;
 
+use crate::projection::Projection;
+
 pub use flow::FlowReport;
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
@@ -26,6 +28,8 @@ pub struct Report {
     pub flows: Vec<FlowReport>,
     /// What other settings would do; `None` when no sweep was asked for.
     pub sweep: Option<Sweep>,
+    /// What it would save at other rates; `None` when no costs were given.
+    pub projection: Option<Projection>,
     /// Why this is not everything (a damaged file, a signal); `None` when it is.
     pub partial: Option<String>,
     /// What the user should know and do, one sentence each.

@@ -1,0 +1,209 @@
+//! The frame of a plot: where values stand, the axes and what is written on them.
+
+use super::axis::{Axis, Scale};
+use super::draw::{EDGE, text_width};
+use super::numbers::{full, percent, short};
+use super::plot::{Figure, Guide};
+use super::series::Mark;
+use super::svg::{Anchor, Area, Point, Svg, at};
+use super::ticks;
+
+/// Where the values of a figure stand.
+pub(super) struct Frame<'a> {
+    area: Area,
+    x: Ruler<'a>,
+    y: Ruler<'a>,
+}
+
+/// One axis with its range decided.
+struct Ruler<'a> {
+    axis: &'a Axis,
+    low: f64,
+    high: f64,
+    ticks: Vec<f64>,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame for a figure in a drawing of this size, below `top`.
+    pub(super) fn fit(figure: &'a Figure, top: f64, (width, height): (f64, f64)) -> Self {
+        let top = top + 22.0;
+        let bottom = height - 46.0;
+        let levels = (((bottom - top) / 52.0) as usize).clamp(2, 8);
+        let y = Ruler::of(&figure.y, figure, |point| point.1, levels);
+        let widest = y.ticks.iter().map(|&tick| text_width(&y.name(tick))).fold(18.0, f64::max);
+        let left = EDGE + widest + 8.0;
+        let area = Area { x: left, y: top, width: width - left - 16.0, height: bottom - top };
+        let x = Ruler::of(&figure.x, figure, |point| point.0, (area.width / 80.0) as usize);
+        Self { area, x, y }
+    }
+
+    /// Where a point stands; `None` when it cannot.
+    pub(super) fn place(&self, x: f64, y: f64) -> Option<Point> {
+        let (along, up) = (self.x.share(x)?, self.y.share(y)?);
+        Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
+    }
+
+    /// Where bars begin.
+    pub(super) fn ground(&self) -> f64 {
+        let zero = self.y.share(0.0).unwrap_or(0.0);
+        self.area.bottom() - zero * self.area.height
+    }
+
+    /// The width that one x value has for its bars.
+    pub(super) fn slot_width(&self) -> f64 {
+        self.area.width / self.x.axis.category_count().max(1) as f64
+    }
+
+    /// What a mark says when pointed at.
+    pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
+        let y = if self.y.axis.is_share { percent(y) } else { full(y) };
+        let x = match &self.x.axis.scale {
+            Scale::Categories(_) => self.x.name(x),
+            Scale::Linear | Scale::Logarithmic => full(x),
+        };
+        format!("{series}, {} {x}: {y}", self.x.axis.label)
+    }
+
+    /// Axes, lines, and what is written on them.
+    pub(super) fn draw(&self, svg: &mut Svg, figure: &Figure) {
+        let left = at(EDGE, self.area.y - 12.0);
+        svg.text("fig-tick", Anchor::Start, left, &self.y.axis.label);
+        self.draw_levels(svg);
+        self.draw_names(svg);
+        let middle = at(self.area.x + self.area.width / 2.0, self.area.bottom() + 38.0);
+        svg.text("fig-tick", Anchor::Middle, middle, &self.x.axis.label);
+        figure.guides.iter().for_each(|guide| self.draw_guide(svg, guide));
+        if figure.series.iter().all(|series| series.points.is_empty()) {
+            let middle = at(middle.x, self.area.y + self.area.height / 2.0);
+            svg.text("fig-tick", Anchor::Middle, middle, "nothing to show");
+        }
+    }
+
+    fn draw_levels(&self, svg: &mut Svg) {
+        for &tick in &self.y.ticks {
+            let Some(share) = self.y.share(tick) else { continue };
+            let y = self.area.bottom() - share * self.area.height;
+            svg.line("fig-grid", at(self.area.x, y), at(self.area.right(), y));
+            svg.text("fig-tick", Anchor::End, at(self.area.x - 8.0, y + 4.0), &self.y.name(tick));
+        }
+        let ground = self.ground();
+        svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
+    }
+
+    /// Names that would touch the one before are left out.
+    fn draw_names(&self, svg: &mut Svg) {
+        let mut taken = f64::NEG_INFINITY;
+        for &tick in &self.x.ticks {
+            let Some(share) = self.x.share(tick) else { continue };
+            let (x, name) = (self.area.x + share * self.area.width, self.x.name(tick));
+            let half = text_width(&name) / 2.0;
+            if x - half < taken + 6.0 {
+                continue;
+            }
+            taken = x + half;
+            let bottom = self.area.bottom();
+            svg.line("fig-axis", at(x, bottom), at(x, bottom + 4.0));
+            svg.text("fig-tick", Anchor::Middle, at(x, bottom + 18.0), &name);
+        }
+    }
+
+    fn draw_guide(&self, svg: &mut Svg, guide: &Guide) {
+        match guide {
+            Guide::X(value, name) => {
+                let Some(share) = self.x.share(*value).filter(|share| is_inside(*share)) else {
+                    return;
+                };
+                let x = self.area.x + share * self.area.width;
+                svg.line("fig-guide", at(x, self.area.y), at(x, self.area.bottom()));
+                let (anchor, gap) = beside(share);
+                svg.text("fig-label", anchor, at(x + gap, self.area.y + 11.0), name);
+            }
+            Guide::Y(value, name) => {
+                let Some(share) = self.y.share(*value).filter(|share| is_inside(*share)) else {
+                    return;
+                };
+                let y = self.area.bottom() - share * self.area.height;
+                svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
+                svg.text("fig-label", Anchor::Start, at(self.area.x + 6.0, y - 6.0), name);
+            }
+        }
+    }
+}
+
+fn is_inside(share: f64) -> bool {
+    (-1e-9..=1.0 + 1e-9).contains(&share)
+}
+
+/// A name stands on the side of its line where there is room.
+fn beside(share: f64) -> (Anchor, f64) {
+    if share > 0.6 { (Anchor::End, -6.0) } else { (Anchor::Start, 6.0) }
+}
+
+impl<'a> Ruler<'a> {
+    fn of(axis: &'a Axis, figure: &Figure, value: fn(&(f64, f64)) -> f64, wanted: usize) -> Self {
+        let is_y = std::ptr::eq(axis, &figure.y);
+        let bars = is_y && figure.series.iter().any(|series| series.mark == Mark::Bar);
+        let points = figure.series.iter().flat_map(|series| series.points.iter().map(value));
+        let (low, high) = axis.range.unwrap_or_else(|| match &axis.scale {
+            Scale::Categories(names) => (-0.5, names.len() as f64 - 0.5),
+            Scale::Logarithmic => extent(points.filter(|&value| value > 0.0), (1.0, 10.0)),
+            Scale::Linear => linear_range(extent(points, (0.0, 1.0)), is_y, bars, wanted),
+        });
+        let (low, high) = if high > low { (low, high) } else { widened(axis, low) };
+        let ticks = axis.ticks.clone().unwrap_or_else(|| match &axis.scale {
+            Scale::Categories(names) => (0..names.len()).map(|place| place as f64).collect(),
+            Scale::Logarithmic => ticks::logarithmic(low, high),
+            Scale::Linear => ticks::linear(low, high, wanted),
+        });
+        Self { axis, low, high, ticks }
+    }
+
+    /// Where a value stands, from 0 to 1; `None` when it has no place.
+    fn share(&self, value: f64) -> Option<f64> {
+        let share = match self.axis.scale {
+            Scale::Logarithmic if value <= 0.0 => return None,
+            Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Linear | Scale::Categories(_) => (value - self.low) / (self.high - self.low),
+        };
+        // Far beyond the frame it would only make the drawing large.
+        share.is_finite().then(|| share.clamp(-0.02, 1.02))
+    }
+
+    fn name(&self, value: f64) -> String {
+        match &self.axis.scale {
+            Scale::Categories(names) => {
+                names.get(value.max(0.0) as usize).cloned().unwrap_or_default()
+            }
+            _ if self.axis.is_share => percent(value),
+            _ => short(value),
+        }
+    }
+}
+
+/// The least and the largest of what is finite.
+fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    if low <= high { (low, high) } else { otherwise }
+}
+
+/// The y axis begins at 0 unless values are below, and ends on a round value.
+fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) -> (f64, f64) {
+    if !is_y {
+        return (low, high);
+    }
+    let low = if bars || low > 0.0 { low.min(0.0) } else { low };
+    let high = high.max(0.0);
+    let low = if low < 0.0 { -ticks::round_end(0.0, -low, wanted) } else { low };
+    if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
+}
+
+/// Room around a single value.
+fn widened(axis: &Axis, value: f64) -> (f64, f64) {
+    match axis.scale {
+        Scale::Logarithmic => (value / 2.0, value * 2.0),
+        Scale::Linear | Scale::Categories(_) => (value - 0.5, value + 0.5),
+    }
+}

@@ -1,0 +1,52 @@
+//! Which series is which: a row of samples above the plot, broken into lines as needed.
+
+use super::draw::{Canvas, EDGE, text_width};
+use super::marks;
+use super::series::{Mark, Series};
+use super::style::series_class;
+use super::svg::{Anchor, Area, Svg, at};
+
+/// One series in the legend.
+pub(super) struct Entry<'a> {
+    pub(super) series: &'a Series,
+    pub(super) colour: usize,
+}
+
+/// Draws the entries in lines of at most `width`, and moves the canvas's top below them.
+pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
+    let mut x = EDGE;
+    for (index, entry) in entries.iter().enumerate() {
+        let needed = SAMPLE + text_width(&entry.series.name) + GAP;
+        if index > 0 && x + needed - GAP > EDGE + width {
+            x = EDGE;
+            canvas.top += LINE;
+        }
+        draw_entry(&mut canvas.svg, entry, x, canvas.top + 8.0);
+        x += needed;
+    }
+    if !entries.is_empty() {
+        canvas.top += LINE + 4.0;
+    }
+}
+
+fn draw_entry(svg: &mut Svg, Entry { series, colour }: &Entry<'_>, x: f64, y: f64) {
+    svg.begin(&series_class(*colour));
+    match series.mark {
+        Mark::Bar => {
+            let area = Area { x: x + 4.0, y: y - 5.0, width: 14.0, height: 10.0 };
+            svg.rectangle(marks::bar_class(series), area, 2.0, "");
+        }
+        Mark::Line => {
+            svg.line(&marks::line_class(series), at(x, y), at(x + 22.0, y));
+            marks::point(svg, series, *colour, at(x + 11.0, y), "");
+        }
+        Mark::Dot => marks::point(svg, series, *colour, at(x + 11.0, y), ""),
+    }
+    svg.end();
+    svg.text("fig-label", Anchor::Start, at(x + SAMPLE, y + 4.0), &series.name);
+}
+
+/// From an entry's left edge to its name.
+const SAMPLE: f64 = 28.0;
+const GAP: f64 = 18.0;
+const LINE: f64 = 20.0;

@@ -1,0 +1,50 @@
+//! Figures: lines, bars, dots and heat maps as SVG.
+//!
+//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]); `to_svg` draws it. Colours come from
+//! style classes, so a figure follows the reader's light or dark scheme; every mark says its value
+//! when pointed at, every figure has a title and a description for who cannot see it, and series
+//! differ by shape as well as by colour. Same data, same bytes.
+//!
+//! Our own writer, because `plotters` writes colours into every element (nothing can follow the
+//! reader's scheme) and knows neither titles nor descriptions.
+//!
+//! # Examples
+//! ```
+//! use rxo_trace::figure::{Axis, Figure, Series};
+//!
+//! let payloads = ["2 KB", "4 KB", "8 KB"];
+//! let figure = Figure::new(
+//!     "Packets eliminated of 10,000",
+//!     Axis::categories("application payload", payloads),
+//!     Axis::linear("packets eliminated"),
+//! )
+//! .with(Series::bars("measured here", [4_800.0, 6_400.0, 7_900.0]).colour(0))
+//! .with(Series::bars("paper", [5_000.0, 6_600.0, 8_000.0]).colour(0).reference());
+//! assert!(figure.to_svg().starts_with("<svg "));
+//! ```
+
+mod axis;
+mod draw;
+mod frame;
+mod heat;
+mod legend;
+mod marks;
+mod numbers;
+mod plot;
+mod ranking;
+mod series;
+mod style;
+mod svg;
+mod ticks;
+
+#[cfg(test)]
+mod tests;
+
+pub use axis::{Axis, Scale};
+pub use draw::Size;
+pub use heat::HeatMap;
+pub use numbers::{full as number, short as short_number};
+pub use plot::{Figure, Guide};
+pub use ranking::{Bar, Ranking};
+pub use series::{Mark, Series};
+pub use style::STYLE;

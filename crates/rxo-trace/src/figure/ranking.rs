@@ -1,0 +1,97 @@
+//! Horizontal bars, one below the other, each with its name: for few values with long names.
+
+use super::draw::{Canvas, EDGE, Naming, Place, Size, document, text_width};
+use super::style::series_class;
+use super::svg::{Anchor, Area, Svg, at};
+
+/// Values by name, in the order given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    /// What it shows, in a few words.
+    pub title: String,
+    /// What there is to see, in a sentence, for readers who cannot.
+    pub description: String,
+    /// The bars from above.
+    pub bars: Vec<Bar>,
+}
+
+/// One value of a ranking.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bar {
+    /// Its name.
+    pub name: String,
+    /// How long the bar is, beside the others; what is not finite or below 0 has none.
+    pub value: f64,
+    /// The value as it is to be read.
+    pub text: String,
+    /// Which of the eight colours.
+    pub colour: usize,
+}
+
+impl Ranking {
+    /// The drawing as a file of its own.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        self.draw(Size::WIDE, Place::Alone)
+    }
+
+    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
+    #[must_use]
+    pub fn to_inline_svg(&self, size: Size) -> String {
+        self.draw(size, Place::InPage)
+    }
+
+    fn draw(&self, size: Size, place: Place) -> String {
+        let naming = Naming { title: &self.title, description: &self.description };
+        let width = f64::from(size.width);
+        let mut canvas = Canvas::begin(naming, place);
+        let columns = Columns::fit(&self.bars, width);
+        for bar in &self.bars {
+            columns.draw(&mut canvas.svg, bar, canvas.top);
+            canvas.top += columns.line;
+        }
+        document(canvas.svg, naming, (width, canvas.top + EDGE), place)
+    }
+}
+
+/// Where names, bars and values stand.
+struct Columns {
+    /// Names stand above their bars where there is no room beside them.
+    above: bool,
+    line: f64,
+    left: f64,
+    most: f64,
+    /// The largest value.
+    scale: f64,
+}
+
+impl Columns {
+    fn fit(bars: &[Bar], width: f64) -> Self {
+        let widest = |text: fn(&Bar) -> &str| {
+            bars.iter().map(|bar| text_width(text(bar))).fold(0.0, f64::max)
+        };
+        let (names, values) = (widest(|bar| &bar.name), widest(|bar| &bar.text));
+        let above = names > width * 0.4 || width < 480.0;
+        let left = if above { EDGE } else { EDGE + names + 12.0 };
+        let most = (width - left - values - 12.0 - EDGE).max(40.0);
+        let line = if above { 42.0 } else { 28.0 };
+        let scale = bars.iter().map(|bar| bar.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
+        Self { above, line, left, most, scale }
+    }
+
+    fn draw(&self, svg: &mut Svg, bar: &Bar, top: f64) {
+        let share = if self.scale > 0.0 { (bar.value / self.scale).clamp(0.0, 1.0) } else { 0.0 };
+        let share = if share.is_nan() { 0.0 } else { share };
+        let y = if self.above { top + 18.0 } else { top + 4.0 };
+        let name = if self.above { at(EDGE, top + 12.0) } else { at(self.left - 12.0, y + 14.0) };
+        let anchor = if self.above { Anchor::Start } else { Anchor::End };
+        svg.text("fig-label", anchor, name, &bar.name);
+        let track = Area { x: self.left, y, width: self.most, height: 18.0 };
+        svg.rectangle("fig-track", track, 3.0, "");
+        svg.begin(&series_class(bar.colour));
+        let filled = Area { width: (share * self.most).max(1.5), ..track };
+        svg.rectangle("fig-solid", filled, 3.0, &format!("{}: {}", bar.name, bar.text));
+        svg.end();
+        svg.text("fig-value", Anchor::Start, at(track.right() + 10.0, y + 14.0), &bar.text);
+    }
+}

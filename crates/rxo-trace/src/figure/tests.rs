@@ -1,0 +1,163 @@
+use super::*;
+
+fn measured_and_published() -> Figure {
+    Figure::new(
+        "Packets eliminated",
+        Axis::categories("payload", ["2 KB", "4 KB"]),
+        Axis::linear("packets of 10,000"),
+    )
+    .with(Series::bars("here", [4_800.0, 6_400.0]).colour(0))
+    .with(Series::bars("paper", [5_000.0, 6_600.0]).colour(0).reference())
+    .describe("Both rise with the payload.")
+}
+
+/// Every element that is opened is closed, in order.
+fn assert_well_formed(svg: &str) {
+    let mut open = Vec::new();
+    let mut rest = svg;
+    while let Some(begin) = rest.find('<') {
+        let end = begin + rest[begin..].find('>').expect("a tag ends");
+        let tag = &rest[begin + 1..end];
+        let name = |tag: &str| tag.split([' ', '>']).next().unwrap_or_default().to_owned();
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name(closed)), "in {svg}");
+        } else if !tag.ends_with('/') {
+            open.push(name(tag));
+        }
+        rest = &rest[end + 1..];
+    }
+    assert!(open.is_empty(), "{open:?} is not closed in {svg}");
+}
+
+#[test]
+fn a_figure_says_what_it_is_and_what_each_mark_is() {
+    let svg = measured_and_published().to_svg();
+    assert_well_formed(&svg);
+    for part in [
+        r#"xmlns="http://www.w3.org/2000/svg""#,
+        r#"role="img""#,
+        "<title>Packets eliminated</title>",
+        "<desc>Both rise with the payload.</desc>",
+        "prefers-color-scheme:dark",
+        "<title>here, payload 4 KB: 6,400</title>",
+        "<title>paper, payload 2 KB: 5,000</title>",
+        "fig-bar-hollow",
+    ] {
+        assert!(svg.contains(part), "{part} is not in {svg}");
+    }
+}
+
+#[test]
+fn in_a_page_there_is_no_second_style_and_no_second_title() {
+    let svg = measured_and_published().to_inline_svg(Size::NARROW);
+    assert_well_formed(&svg);
+    assert!(!svg.contains("<style>") && !svg.contains("fig-title") && !svg.contains("xmlns"));
+}
+
+#[test]
+fn what_comes_from_outside_stays_text() {
+    let evil = "</title><script>alert(1)</script>\"'&\u{1}";
+    let figure = Figure::new(evil, Axis::categories(evil, [evil, "b"]), Axis::linear(evil))
+        .with(Series::line(evil, [(0.0, 1.0), (1.0, 2.0)]))
+        .with(Series::dots(evil, [(0.0, 1.0)]))
+        .guide(Guide::Y(1.5, evil.into()))
+        .describe(evil);
+    let map = HeatMap {
+        title: evil.into(),
+        columns: vec![evil.into()],
+        rows: vec![evil.into()],
+        values: vec![1.0],
+        ..HeatMap::default()
+    };
+    let bar = Bar { name: evil.into(), value: 1.0, text: evil.into(), colour: 0 };
+    let ranking = Ranking { title: evil.into(), bars: vec![bar], ..Ranking::default() };
+    for svg in [figure.to_svg(), map.to_svg(), ranking.to_svg()] {
+        assert!(!svg.contains("<script") && !svg.contains('\u{1}'), "{svg}");
+        assert_well_formed(&svg);
+    }
+}
+
+#[test]
+fn values_that_cannot_stand_anywhere_leave_a_gap() {
+    let points = [(1.0, 1.0), (2.0, 2.0), (3.0, f64::NAN), (4.0, 1.0), (f64::INFINITY, 2.0)];
+    let figure = Figure::new("gaps", Axis::linear("x"), Axis::linear("y"))
+        .with(Series::line("a", points.into_iter().chain([(5.0, 1.0)])));
+    let svg = figure.to_svg();
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert_eq!(svg.matches("<polyline").count(), 1, "one stretch has two points: {svg}");
+}
+
+#[test]
+fn on_a_logarithmic_axis_nothing_stands_at_zero() {
+    let svg = Figure::new("log", Axis::logarithmic("x"), Axis::linear("y"))
+        .with(Series::line("a", [(0.0, 1.0), (1.0, 1.0), (10.0, 2.0), (100.0, 3.0)]))
+        .to_svg();
+    assert_eq!(svg.matches("<path class=\"fig-solid\"").count(), 3, "{svg}");
+}
+
+#[test]
+fn a_figure_of_nothing_says_so() {
+    let axes = [Axis::linear("x"), Axis::logarithmic("x"), Axis::categories("x", [""; 0])];
+    for x in axes {
+        let svg = Figure::new("empty", x, Axis::linear("y")).to_svg();
+        assert!(svg.contains("nothing to show") && !svg.contains("NaN"), "{svg}");
+    }
+    assert_well_formed(&HeatMap::default().to_svg());
+    assert_well_formed(&Ranking::default().to_svg());
+}
+
+#[test]
+fn a_single_value_has_room_around_it() {
+    for x in [Axis::linear("x"), Axis::logarithmic("x")] {
+        let svg =
+            Figure::new("one", x, Axis::linear("y")).with(Series::line("a", [(3.0, 0.0)])).to_svg();
+        assert!(!svg.contains("NaN") && svg.contains("<path"), "{svg}");
+    }
+}
+
+#[test]
+fn a_cell_without_value_stays_empty() {
+    let map = HeatMap {
+        title: "grid".into(),
+        x_label: "flows".into(),
+        columns: vec!["1".into(), "2".into()],
+        y_label: "bytes".into(),
+        rows: vec!["a".into(), "b".into()],
+        values: vec![1.0, f64::NAN, 3.0],
+        ..HeatMap::default()
+    };
+    let svg = map.to_svg();
+    assert_eq!(svg.matches("class=\"fig-cell\"").count(), 2, "{svg}");
+    assert!(svg.contains("<title>bytes b, flows 1: 3</title>"), "{svg}");
+}
+
+/// WCAG 2.2, 1.4.11: what must be seen to understand a figure stands out by 3:1; 1.4.3: text by
+/// 4.5:1.
+#[test]
+fn colours_stand_out_in_both_schemes() {
+    let (light, dark) = STYLE.split_once("@media").unwrap();
+    for (scheme, ground) in [(light, "#ffffff"), (dark, "#14171c")] {
+        let colours: Vec<&str> = scheme.split("{color:").skip(1).map(|text| &text[..7]).collect();
+        assert_eq!(colours.len(), 8, "{scheme}");
+        for colour in colours {
+            assert!(contrast(colour, ground) >= 4.0, "{colour} on {ground}");
+        }
+    }
+    for (text, ground) in [("#59636e", "#ffffff"), ("#a3acb8", "#14171c")] {
+        assert!(contrast(text, ground) >= 4.5 && STYLE.contains(text), "{text} on {ground}");
+    }
+}
+
+fn contrast(one: &str, other: &str) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// Relative luminance of `#rrggbb`.
+fn luminance(colour: &str) -> f64 {
+    let part = |from: usize| {
+        let value = f64::from(u8::from_str_radix(&colour[from..from + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+}

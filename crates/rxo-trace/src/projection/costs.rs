@@ -1,0 +1,127 @@
+//! What receiving costs a host.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Processor time that receiving costs, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// For each packet that the stack handles, whatever its size; an aggregate is one.
+    pub packet_ns: f64,
+    /// For each byte on the wire.
+    pub byte_ns: f64,
+    /// For each packet that coalescing looks at; 0 where a card does it.
+    pub coalesce_ns: f64,
+}
+
+/// Costs that cannot be. The text names the value and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct CostsError(String);
+
+impl Costs {
+    /// The same, if they are times that can be.
+    ///
+    /// # Errors
+    /// When one is negative or not a number, or all of them are 0.
+    pub fn checked(self) -> Result<Self, CostsError> {
+        let all =
+            [("packet", self.packet_ns), ("byte", self.byte_ns), ("coalesce", self.coalesce_ns)];
+        for (name, ns) in all {
+            if !(ns.is_finite() && (0.0..=MOST_NS).contains(&ns)) {
+                let text = format!("{name}={ns}ns: choose 0ns to 1s");
+                return Err(CostsError(text));
+            }
+        }
+        if self.packet_ns + self.byte_ns <= 0.0 {
+            let text = "packet and byte cost nothing: at least one of them must";
+            return Err(CostsError(text.to_owned()));
+        }
+        Ok(self)
+    }
+}
+
+impl FromStr for Costs {
+    type Err = CostsError;
+
+    /// Reads `packet=800ns,byte=0.3ns,coalesce=30ns`; `coalesce` may be left out and is then 0.
+    fn from_str(text: &str) -> Result<Self, CostsError> {
+        let [mut packet, mut byte, mut coalesce] = [None; 3];
+        for part in text.split(',') {
+            let (name, time) = part.split_once('=').ok_or_else(|| unreadable(part))?;
+            let place = match name.trim() {
+                "packet" => &mut packet,
+                "byte" => &mut byte,
+                "coalesce" => &mut coalesce,
+                _ => return Err(unreadable(part)),
+            };
+            let ns = nanoseconds(time.trim()).ok_or_else(|| unreadable(part))?;
+            if place.replace(ns).is_some() {
+                return Err(CostsError(format!("{name} is there twice")));
+            }
+        }
+        let missing = |name| CostsError(format!("{name}=TIME is missing, such as {EXAMPLE}"));
+        Self {
+            packet_ns: packet.ok_or_else(|| missing("packet"))?,
+            byte_ns: byte.ok_or_else(|| missing("byte"))?,
+            coalesce_ns: coalesce.unwrap_or(0.0),
+        }
+        .checked()
+    }
+}
+
+fn unreadable(part: &str) -> CostsError {
+    CostsError(format!("`{part}` is not a cost: write {EXAMPLE}"))
+}
+
+/// A time with its unit, as nanoseconds.
+fn nanoseconds(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 5] =
+        [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let (unit, ns) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number = text.strip_suffix(unit)?.trim_end();
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    number.parse::<f64>().ok().filter(|_| plain).map(|number| number * ns)
+}
+
+const EXAMPLE: &str = "packet=800ns,byte=0.3ns,coalesce=30ns";
+const MOST_NS: f64 = 1e9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_read_with_their_units() {
+        let rows = [
+            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0)),
+            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0)),
+            ("packet=0ns,byte=1ns", (0.0, 1.0, 0.0)),
+        ];
+        for (text, (packet_ns, byte_ns, coalesce_ns)) in rows {
+            assert_eq!(text.parse(), Ok(Costs { packet_ns, byte_ns, coalesce_ns }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let rows = [
+            ("", "`` is not a cost: write packet=800ns,byte=0.3ns,coalesce=30ns"),
+            ("packet=800", "`packet=800` is not a cost"),
+            ("packet=-1ns,byte=1ns", "`packet=-1ns` is not a cost"),
+            ("packet=NaNns,byte=1ns", "`packet=NaNns` is not a cost"),
+            ("packet=1e3ns,byte=1ns", "`packet=1e3ns` is not a cost"),
+            ("speed=1ns", "`speed=1ns` is not a cost"),
+            ("packet=1ns", "byte=TIME is missing"),
+            ("packet=1ns,packet=2ns", "packet is there twice"),
+            ("packet=0ns,byte=0ns", "cost nothing"),
+            ("packet=5s,byte=0ns", "choose 0ns to 1s"),
+        ];
+        for (text, part) in rows {
+            let error = text.parse::<Costs>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

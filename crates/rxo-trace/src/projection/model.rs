@@ -1,0 +1,175 @@
+//! The model `x + y/k`.
+
+use serde::Serialize;
+
+use super::costs::Costs;
+use crate::report::{Outcome, Traffic};
+
+/// What coalescing as studied would save at other rates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Projection {
+    /// Processor time for each packet that the stack handles, in nanoseconds.
+    pub packet_ns: f64,
+    /// Processor time for each byte on the wire, in nanoseconds.
+    pub byte_ns: f64,
+    /// Processor time that coalescing costs for each packet that comes, in nanoseconds.
+    pub coalesce_ns: f64,
+    /// Where these come from, for readers.
+    pub costs_from: String,
+    /// Mean size of a packet on the wire.
+    pub packet_bytes: f64,
+    /// Packets per delivery under the policy studied: the model's `k`.
+    pub packets_per_delivery: f64,
+    /// Processor time of a packet that coalescing cannot change, itself included: `x`.
+    pub fixed_ns: f64,
+    /// Processor time of a packet that `k` divides: `y`.
+    pub divided_ns: f64,
+    /// Processor time of a packet without coalescing: the bytes and `y`.
+    pub without_ns: f64,
+    /// Processor time of a packet with it: `x + y/k`.
+    pub with_ns: f64,
+    /// The share of processor time that it saves; negative when it costs more than it saves.
+    pub saved: f64,
+    /// The rate at which one core is full without coalescing.
+    pub one_core_without_gbit_per_s: f64,
+    /// The rate at which one core is full with it.
+    pub one_core_with_gbit_per_s: f64,
+    /// Cores busy over the rate, from 1 to 400 Gbit/s.
+    pub points: Vec<Point>,
+    /// Processor time of a packet over `k`.
+    pub steps: Vec<Step>,
+}
+
+/// What a rate costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Point {
+    /// Bits on the wire in a second, in units of 10^9.
+    pub rate_gbit_per_s: f64,
+    /// Cores busy without coalescing: 0.5 is half of one, 2 are two of them.
+    pub cores_without: f64,
+    /// Cores busy with it.
+    pub cores_with: f64,
+}
+
+/// What `k` packets per delivery would cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Step {
+    /// Packets per delivery.
+    pub packets_per_delivery: f64,
+    /// Processor time of a packet, in nanoseconds.
+    pub packet_ns: f64,
+}
+
+impl Projection {
+    /// What `costs` mean for this traffic under the policy of `outcome`; `None` when there are no
+    /// packets to speak of. `from` says where the costs come from.
+    #[must_use]
+    pub fn of(costs: &Costs, from: &str, traffic: &Traffic, outcome: &Outcome) -> Option<Self> {
+        let packet_bytes = ratio(traffic.bytes, traffic.packets)?;
+        let k = ratio(outcome.packets, outcome.deliveries)?;
+        let Costs { packet_ns, byte_ns, coalesce_ns } = *costs;
+        let bytes_ns = byte_ns * packet_bytes;
+        let (fixed_ns, divided_ns) = (bytes_ns + coalesce_ns, packet_ns);
+        let (without_ns, with_ns) = (bytes_ns + packet_ns, fixed_ns + divided_ns / k);
+        if without_ns <= 0.0 {
+            return None;
+        }
+        // Bits for each nanosecond are 10^9 bits for each second.
+        let bits = packet_bytes * 8.0;
+        let point = |rate: f64| Point {
+            rate_gbit_per_s: rate,
+            cores_without: rate / bits * without_ns,
+            cores_with: rate / bits * with_ns,
+        };
+        let step = |k: f64| Step { packets_per_delivery: k, packet_ns: fixed_ns + divided_ns / k };
+        Some(Self {
+            packet_ns,
+            byte_ns,
+            coalesce_ns,
+            costs_from: from.to_owned(),
+            packet_bytes,
+            packets_per_delivery: k,
+            fixed_ns,
+            divided_ns,
+            without_ns,
+            with_ns,
+            saved: 1.0 - with_ns / without_ns,
+            one_core_without_gbit_per_s: bits / without_ns,
+            one_core_with_gbit_per_s: bits / with_ns,
+            points: RATES_GBIT_PER_S.map(point).to_vec(),
+            steps: STEPS.map(step).to_vec(),
+        })
+    }
+}
+
+fn ratio(whole: u64, parts: u64) -> Option<f64> {
+    (whole > 0 && parts > 0).then(|| whole as f64 / parts as f64)
+}
+
+/// The rates that Ethernet has.
+const RATES_GBIT_PER_S: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
+
+/// Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
+const STEPS: [f64; 14] =
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 45.0];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: Costs = Costs { packet_ns: 800.0, byte_ns: 0.2, coalesce_ns: 50.0 };
+
+    fn studied(packets: u64, deliveries: u64) -> Option<Projection> {
+        let traffic = Traffic { packets: 1_000, bytes: 1_500_000, ..Traffic::default() };
+        let outcome = Outcome { packets, deliveries, ..Outcome::default() };
+        Projection::of(&COSTS, "a test", &traffic, &outcome)
+    }
+
+    fn near(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-9 * right.abs().max(1.0)
+    }
+
+    #[test]
+    fn bytes_stay_and_packets_are_divided() {
+        let projection = studied(1_000, 100).unwrap();
+        assert!(near(projection.without_ns, 300.0 + 800.0));
+        assert!(near(projection.with_ns, 300.0 + 50.0 + 80.0));
+        assert!(near(projection.fixed_ns + projection.divided_ns / 10.0, projection.with_ns));
+        assert!(near(projection.saved, 1.0 - 430.0 / 1_100.0));
+    }
+
+    #[test]
+    fn one_core_is_full_where_the_curve_crosses_one() {
+        let projection = studied(1_000, 100).unwrap();
+        assert!(near(projection.one_core_without_gbit_per_s, 12_000.0 / 1_100.0));
+        let at_400 = projection.points.last().unwrap();
+        assert!(near(at_400.rate_gbit_per_s, 400.0));
+        assert!(near(at_400.cores_without, 400.0 / projection.one_core_without_gbit_per_s));
+        assert!(near(at_400.cores_with, 400.0 / projection.one_core_with_gbit_per_s));
+    }
+
+    #[test]
+    fn coalescing_that_finds_nothing_is_told_as_a_loss() {
+        let projection = studied(1_000, 1_000).unwrap();
+        assert!(near(projection.with_ns - projection.without_ns, 50.0));
+        assert!(projection.saved < 0.0);
+    }
+
+    #[test]
+    fn the_curve_over_k_falls_and_meets_the_traffic() {
+        let projection = studied(1_000, 125).unwrap();
+        let falls = projection.steps.windows(2).all(|pair| pair[1].packet_ns < pair[0].packet_ns);
+        assert!(falls, "{:?}", projection.steps);
+        let eight = projection.steps.iter().find(|step| near(step.packets_per_delivery, 8.0));
+        assert!(near(eight.unwrap().packet_ns, projection.with_ns));
+    }
+
+    #[test]
+    fn of_no_packets_nothing_is_said() {
+        assert_eq!(studied(0, 0), None);
+        let free = Costs { packet_ns: 0.0, byte_ns: 0.0, coalesce_ns: 1.0 };
+        let traffic = Traffic { packets: 1, bytes: 60, ..Traffic::default() };
+        let outcome = Outcome { packets: 1, deliveries: 1, ..Outcome::default() };
+        assert_eq!(Projection::of(&free, "", &traffic, &outcome), None);
+    }
+}
