@@ -1,5 +1,6 @@
 //! What one policy does to the traffic.
 
+use rxo_coalesce::Histogram;
 use serde::Serialize;
 
 /// What one policy, with one rule for polls, does to the traffic.
@@ -49,6 +50,21 @@ pub struct Distribution {
     pub p99: u64,
     /// The largest.
     pub max: u64,
+    /// What 0 %, 5 %, 10 % and so on to 100 % do not exceed, at most 12 % too high.
+    pub every_5_percent: [u64; 21],
+}
+
+impl From<&Histogram> for Distribution {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(0.5),
+            p99: histogram.quantile(0.99),
+            max: histogram.max(),
+            every_5_percent: std::array::from_fn(|step| histogram.quantile(step as f64 / 20.0)),
+        }
+    }
 }
 
 /// How often one reason occurred.
@@ -60,4 +76,21 @@ pub struct ReasonCount {
     pub count: u64,
     /// Its share of all bypasses, or of all flushes.
     pub share: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_is_what_the_histogram_says() {
+        let mut histogram = Histogram::default();
+        (1..=100).for_each(|value| histogram.record(value));
+        let distribution = Distribution::from(&histogram);
+        assert_eq!((distribution.count, distribution.max), (100, 100));
+        assert_eq!(distribution.every_5_percent[0], 1);
+        assert_eq!(distribution.every_5_percent[10], distribution.p50);
+        assert_eq!(distribution.every_5_percent[20], 100);
+        assert!(distribution.every_5_percent.is_sorted());
+    }
 }
