@@ -7,7 +7,8 @@ use std::rc::Rc;
 /// chunk is freed (or filled anew) once the last of its parts is gone.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    chunk: Rc<Vec<u8>>,
+    /// `None` when there are no bytes, so that empty ones cost nothing to make.
+    chunk: Option<Rc<Vec<u8>>>,
     start: u32,
     len: u32,
 }
@@ -15,17 +16,25 @@ pub struct SharedBytes {
 impl SharedBytes {
     /// The part of `chunk` that `range` says; cut where the chunk ends.
     #[must_use]
+    #[inline]
     pub fn new(chunk: &Rc<Vec<u8>>, range: core::ops::Range<usize>) -> Self {
         let end = range.end.min(chunk.len());
         let start = range.start.min(end);
-        Self { chunk: Rc::clone(chunk), start: start as u32, len: (end - start) as u32 }
+        Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
+    }
+
+    /// The same bytes in a chunk of their own, so that they no longer keep the chunk they share.
+    /// Allocates.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self::from(self.as_ref().to_vec())
     }
 
     /// The same bytes from `at` on; none when there are not so many. Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);
-        Self { chunk: Rc::clone(&self.chunk), start: self.start + skipped, len: self.len - skipped }
+        Self { chunk: self.chunk.clone(), start: self.start + skipped, len: self.len - skipped }
     }
 }
 
@@ -33,7 +42,8 @@ impl AsRef<[u8]> for SharedBytes {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         let start = self.start as usize;
-        self.chunk.get(start..start + self.len as usize).unwrap_or_default()
+        let chunk = self.chunk.as_deref().map(Vec::as_slice).unwrap_or_default();
+        chunk.get(start..start + self.len as usize).unwrap_or_default()
     }
 }
 
@@ -64,5 +74,14 @@ mod tests {
         assert_eq!(SharedBytes::new(&chunk, 8..99).as_ref(), [8, 9]);
         assert!(SharedBytes::new(&chunk, 98..99).as_ref().is_empty());
         assert_eq!(Rc::strong_count(&chunk), 2, "only `part` is left");
+        let own = part.detached();
+        drop(part);
+        assert_eq!((own.as_ref(), Rc::strong_count(&chunk)), (&[2, 3, 4, 5][..], 1));
+    }
+
+    #[test]
+    fn no_bytes_need_no_chunk() {
+        assert!(SharedBytes::default().as_ref().is_empty());
+        assert!(SharedBytes::default().from_offset(1).detached().as_ref().is_empty());
     }
 }

@@ -1,4 +1,10 @@
-//! What a captured packet begins with.
+//! What a captured packet begins with, and where its IP packet is.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{LinkKind, VlanTag};
+
+use super::{Direction, SharedBytes};
 
 /// A link-layer header type, numbered as in capture files (tcpdump.org/linktypes.html).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,4 +27,122 @@ impl LinkType {
     pub const IPV6: Self = Self(229);
     /// Linux cooked v2: 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
+
+    /// [`Self::RAW`] as BSD and OpenBSD number it in memory; some programs write that.
+    const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
+
+    /// What the engine is given for a packet of this type. `None` when it holds no IP packet, or
+    /// this type is not known. Copies nothing.
+    ///
+    /// * Ethernet is given as it is.
+    /// * In cooked frames the protocol field decides. A VLAN tag in front of the packet is taken out
+    ///   into [`Network::vlan`], as a device takes it out, so that VLANs stay apart. Behind a second
+    ///   tag nothing is looked for: two tags taken out cannot be told from one.
+    /// * In loopback frames the address family decides: 2 is IPv4; 10, 24, 28 and 30 are what
+    ///   Linux, NetBSD and OpenBSD, FreeBSD, and macOS call IPv6. [`Self::NULL`] is read in both
+    ///   byte orders.
+    #[must_use]
+    pub fn network(self, packet: &SharedBytes) -> Option<Network> {
+        let bytes = packet.as_ref();
+        let (link, before) = match self {
+            Self::ETHERNET => (LinkKind::Ethernet, Before::NOTHING),
+            _ => (LinkKind::RawIp, self.before_ip(bytes)?),
+        };
+        let header_bytes = before.bytes;
+        let packet = packet.from_offset(header_bytes);
+        Some(Network { link, packet, vlan: before.vlan, header_bytes })
+    }
+
+    /// Whether [`Self::network`] knows this type.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        matches!(
+            self,
+            Self::NULL
+                | Self::ETHERNET
+                | Self::RAW
+                | Self::LOOP
+                | Self::LINUX_SLL
+                | Self::IPV4
+                | Self::IPV6
+                | Self::LINUX_SLL2
+        ) || Self::RAW_IN_MEMORY.contains(&self)
+    }
+
+    fn before_ip(self, bytes: &[u8]) -> Option<Before> {
+        match self {
+            Self::RAW | Self::IPV4 | Self::IPV6 => Some(Before::NOTHING),
+            _ if Self::RAW_IN_MEMORY.contains(&self) => Some(Before::NOTHING),
+            Self::NULL | Self::LOOP => {
+                let family = *bytes.first_chunk()?;
+                is_ip_family(self, family).then_some(Before { bytes: 4, vlan: None })
+            }
+            Self::LINUX_SLL => behind_cooked(bytes, 14, 16),
+            Self::LINUX_SLL2 => behind_cooked(bytes, 0, 20),
+            _ => None,
+        }
+    }
+
+    /// Which way the packet went, when its link header says.
+    pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
+        /// What cooked headers call a packet that the machine sent.
+        const OUTGOING: u8 = 4;
+        let packet_type = match self {
+            Self::LINUX_SLL => *bytes.get(1)?,
+            Self::LINUX_SLL2 => *bytes.get(10)?,
+            _ => return None,
+        };
+        Some(if packet_type == OUTGOING { Direction::Out } else { Direction::In })
+    }
+}
+
+/// What the engine is given for a captured packet.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// What `packet` begins with.
+    pub link: LinkKind,
+    /// The frame or IP packet; shares the record's chunk.
+    pub packet: SharedBytes,
+    /// The VLAN tag that stood in a cooked frame before the packet.
+    pub vlan: Option<VlanTag>,
+    /// How many bytes of the record stand before `packet`. Whoever writes an aggregate as a
+    /// packet of the same link type puts these bytes of the record before it.
+    pub header_bytes: usize,
+}
+
+/// What stands before an IP packet.
+struct Before {
+    bytes: usize,
+    vlan: Option<VlanTag>,
+}
+
+impl Before {
+    const NOTHING: Self = Self { bytes: 0, vlan: None };
+}
+
+fn is_ip_family(link: LinkType, bytes: [u8; 4]) -> bool {
+    const IP_FAMILIES: [u32; 5] = [2, 10, 24, 28, 30];
+    IP_FAMILIES.contains(&u32::from_be_bytes(bytes))
+        || link == LinkType::NULL && IP_FAMILIES.contains(&u32::from_le_bytes(bytes))
+}
+
+/// The protocol stands at `protocol_at`, what it speaks of at `payload_at`.
+fn behind_cooked(bytes: &[u8], protocol_at: usize, payload_at: usize) -> Option<Before> {
+    let protocol = be_u16(bytes, protocol_at)?;
+    if is_ip(protocol) {
+        return (bytes.len() >= payload_at).then_some(Before { bytes: payload_at, vlan: None });
+    }
+    let tpid = NonZeroU16::new(protocol).filter(|tpid| matches!(tpid.get(), 0x8100 | 0x88a8))?;
+    let tci = be_u16(bytes, payload_at)?;
+    let is_single = is_ip(be_u16(bytes, payload_at + 2)?);
+    let vlan = Some(VlanTag { tpid, tci });
+    is_single.then_some(Before { bytes: payload_at + 4, vlan })
+}
+
+fn is_ip(protocol: u16) -> bool {
+    matches!(protocol, 0x0800 | 0x86dd)
+}
+
+fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|pair| u16::from_be_bytes(*pair))
 }

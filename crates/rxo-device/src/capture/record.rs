@@ -2,9 +2,12 @@
 
 use rxo_frame::Instant;
 
-use super::{LinkType, SharedBytes};
+use super::{LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
+///
+/// It shares the chunk that it was read in. Who keeps few records for long should keep a
+/// [`SharedBytes::detached`] copy: one record keeps a whole chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// What the file holds of it, from its first link-layer byte.
@@ -13,8 +16,11 @@ pub struct Record {
     pub original_bytes: u32,
     /// Which of the capture's interfaces saw it: an index into what the reader lists.
     pub interface: u32,
-    /// When, in nanoseconds since 1970 UTC.
+    /// When, in nanoseconds since 1970 UTC. A simple packet block of pcapng has no time: it is given
+    /// that of the record before it.
     pub at: Instant,
+    /// What else the file says of it.
+    pub options: Options,
 }
 
 impl Record {
@@ -23,6 +29,22 @@ impl Record {
     pub fn is_cut(&self) -> bool {
         (self.bytes.as_ref().len() as u64) < u64::from(self.original_bytes)
     }
+
+    /// Whether it came to or left the machine that captured, when the file says: in an option
+    /// of pcapng, or in a cooked header. `link` is its interface's.
+    #[must_use]
+    pub fn direction(&self, link: LinkType) -> Option<Direction> {
+        self.options.direction().or_else(|| link.direction(self.bytes.as_ref()))
+    }
+}
+
+/// Which way a packet went, seen from the machine that captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// To the machine.
+    In,
+    /// From the machine.
+    Out,
 }
 
 /// An interface that packets of a capture were seen on.

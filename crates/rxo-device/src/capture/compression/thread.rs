@@ -1,0 +1,132 @@
+//! Unpacking beside the analysis: a thread, a bounded queue, and a way back for empty buffers.
+//!
+//! Contract: the reader sees every byte, then the error if there was one. At most [`QUEUED`] + 2
+//! buffers exist. The thread ends at its next buffer when the reader is dropped, and nobody waits
+//! for it: a thread that waits for a pipe ends with the pipe.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::Compression;
+
+/// Buffers on their way to the reader.
+const QUEUED: usize = 4;
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// The end of the stream is said, so that a thread that panicked is no end.
+enum Message {
+    Bytes(Vec<u8>),
+    End(io::Result<()>),
+}
+
+/// Runs `decode` on a thread; what it gives to its [`Filler`] is what the returned reader yields.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn run(
+    compression: Compression,
+    decode: impl FnOnce(&mut Filler) -> io::Result<()> + Send + 'static,
+) -> io::Result<Unpacked> {
+    let (messages, received) = sync_channel(QUEUED);
+    let (empties, returned) = sync_channel(QUEUED + 2);
+    let mut filler = Filler { messages, returned };
+    thread::Builder::new().name(format!("un-{compression}")).spawn(move || {
+        let result = decode(&mut filler);
+        // It fails when the reader was dropped, and then nobody wants to know.
+        let _ = filler.messages.send(Message::End(result));
+    })?;
+    Ok(Unpacked { received, empties, current: Vec::new(), at: 0, is_over: false })
+}
+
+/// The thread's side.
+pub(super) struct Filler {
+    messages: SyncSender<Message>,
+    returned: Receiver<Vec<u8>>,
+}
+
+impl Filler {
+    /// Passes on all that `decoded` yields.
+    ///
+    /// # Errors
+    /// What `decoded` reports, after what it yielded before; `BrokenPipe` when the reader is gone.
+    pub(super) fn take_all(&mut self, decoded: &mut impl Read) -> io::Result<()> {
+        loop {
+            let mut buffer = self.returned.try_recv().unwrap_or_default();
+            buffer.resize(BUFFER_BYTES, 0);
+            let (filled, result) = fill(decoded, &mut buffer);
+            buffer.truncate(filled);
+            if filled > 0 {
+                self.messages.send(Message::Bytes(buffer)).map_err(|_| nobody_reads())?;
+            }
+            result?;
+            if filled == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn nobody_reads() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+/// Fills `buffer` until it is full or nothing comes: how much came, and how it ended.
+fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
+    let mut filled = 0;
+    while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
+        match decoded.read(room) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Err(error)),
+        }
+    }
+    (filled, Ok(()))
+}
+
+/// The reader's side.
+pub(super) struct Unpacked {
+    received: Receiver<Message>,
+    empties: SyncSender<Vec<u8>>,
+    current: Vec<u8>,
+    at: usize,
+    is_over: bool,
+}
+
+impl Unpacked {
+    /// Waits for the next buffer; empty at the end.
+    fn next_buffer(&mut self) -> io::Result<()> {
+        let used = std::mem::take(&mut self.current);
+        self.at = 0;
+        if used.capacity() > 0 {
+            // Without room on the way back it is freed.
+            let _ = self.empties.try_send(used);
+        }
+        match self.received.recv() {
+            Ok(Message::Bytes(bytes)) => self.current = bytes,
+            Ok(Message::End(result)) => {
+                self.is_over = true;
+                return result;
+            }
+            Err(_) => {
+                self.is_over = true;
+                return Err(super::damaged("the decoder gave up"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.current.len() && !self.is_over {
+            self.next_buffer()?;
+        }
+        let ready = self.current.get(self.at..).unwrap_or_default();
+        let count = ready.len().min(into.len());
+        into[..count].copy_from_slice(&ready[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}

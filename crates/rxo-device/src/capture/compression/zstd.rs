@@ -1,0 +1,97 @@
+//! Zstandard: frames one after another, some to be skipped.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::super::limits::WINDOW_BYTES;
+use super::damaged;
+use super::thread::Filler;
+
+/// How much is decoded before it is passed on, in bytes.
+const STEP_BYTES: usize = 256 * 1024;
+
+/// Unpacks every frame of `packed`.
+pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
+    let mut packed = Watched { reader: BufReader::with_capacity(128 * 1024, packed), failed: None };
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(WINDOW_BYTES);
+    while !packed.reader.fill_buf()?.is_empty() {
+        match decoder.reset(&mut packed) {
+            Ok(()) => unpack_frame(&mut decoder, &mut packed, output)?,
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length,
+                ..
+            })) => packed.skip(u64::from(length))?,
+            Err(error) => return Err(packed.explain(error)),
+        }
+    }
+    Ok(())
+}
+
+fn unpack_frame<R: Read>(
+    decoder: &mut FrameDecoder,
+    packed: &mut Watched<R>,
+    output: &mut Filler,
+) -> io::Result<()> {
+    while !decoder.is_finished() {
+        let step = BlockDecodingStrategy::UptoBytes(STEP_BYTES);
+        if let Err(error) = decoder.decode_blocks(&mut *packed, step) {
+            let error = packed.explain(error);
+            give_up_window(decoder);
+            output.take_all(decoder)?;
+            return Err(error);
+        }
+        output.take_all(decoder)?;
+    }
+    match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
+        (Some(said), Some(found)) if said != found => Err(damaged("zstd: the checksum is wrong")),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the decoder hand out the window that it kept to decode more: there is no more to come,
+/// and it is worth reporting. What is fed is an empty last block, and a checksum if one is due.
+fn give_up_window(decoder: &mut FrameDecoder) {
+    const EMPTY_LAST_BLOCK_AND_CHECKSUM: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+    // If even this fails, what was handed out is all there is.
+    let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
+}
+
+/// Remembers how its reader failed: the decoder wraps that in a complaint of its own.
+struct Watched<R> {
+    reader: BufReader<R>,
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Watched<R> {
+    fn skip(&mut self, length: u64) -> io::Result<()> {
+        let skipped = io::copy(&mut self.reader.by_ref().take(length), &mut io::sink())?;
+        if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// What went wrong: the input's own failure or end, if that was it, else the decoder's words.
+    fn explain(&mut self, error: FrameDecoderError) -> io::Error {
+        match self.failed.take() {
+            Some(failed) => failed,
+            None => damaged(format_args!("zstd: {error}")),
+        }
+    }
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.reader.read(into) {
+            Ok(0) if !into.is_empty() => {
+                self.failed = Some(io::ErrorKind::UnexpectedEof.into());
+                Ok(0)
+            }
+            Ok(count) => Ok(count),
+            Err(error) => {
+                self.failed = Some(io::Error::new(error.kind(), error.to_string()));
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be wrong with a capture file.
+
+use std::{fmt, io};
+
+use super::Compression;
+
+/// Why a capture cannot be opened or read on. One line that names the file, the place, what is
+/// wrong and what to do.
+///
+/// Whatever stands in front of the place has been delivered.
+#[derive(Debug)]
+pub struct CaptureError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    file: String,
+    offset: u64,
+    compression: Option<Compression>,
+    fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum Fault {
+    /// The file cannot be opened.
+    Open(io::Error),
+    /// The system refused to read on.
+    Read(io::Error),
+    /// It is no capture; what it looks like, and what to do.
+    Foreign(String),
+    /// It ends in the middle of something.
+    Truncated(String),
+    /// It says what cannot be.
+    Damaged(String),
+    /// It is sound, but asks for what is not supported; what to do.
+    Unsupported(String),
+}
+
+impl CaptureError {
+    pub(super) fn new(
+        file: &str,
+        offset: u64,
+        compression: Option<Compression>,
+        fault: Fault,
+    ) -> Self {
+        Self(Box::new(Inner { file: file.to_owned(), offset, compression, fault }))
+    }
+
+    /// The file's name, as it was given.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// Where, in bytes from the beginning of the capture: of what comes out of the decompressor
+    /// when the file is compressed.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.0.offset
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.0.fault
+    }
+
+    /// Whether this was a capture until here, so that what was read of it is worth reporting.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { file, fault, .. } = &*self.0;
+        match fault {
+            Fault::Open(error) => write!(f, "{file} cannot be opened: {error}; check the path"),
+            Fault::Foreign(what) => write!(f, "{file} is no capture: {what}"),
+            Fault::Read(error) => {
+                write!(f, "{file} cannot be read on at {}: {error}; try a copy of it", self.place())
+            }
+            Fault::Truncated(what) => write!(
+                f,
+                "{file} ends too early at {}: {what}; what stands before was read, get the whole \
+                 file for the rest",
+                self.place()
+            ),
+            Fault::Damaged(what) => write!(
+                f,
+                "{file} is damaged at {}: {what}; what stands before was read, get the file again \
+                 for the rest",
+                self.place()
+            ),
+            Fault::Unsupported(what) => {
+                write!(f, "{file} cannot be read at {}: {what}", self.place())
+            }
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.fault {
+            Fault::Open(error) | Fault::Read(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl CaptureError {
+    fn place(&self) -> Place<'_> {
+        Place(&self.0)
+    }
+}
+
+struct Place<'a>(&'a Inner);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}", self.0.offset)?;
+        match self.0.compression {
+            Some(compression) => write!(f, " of what {compression} unpacks"),
+            None => Ok(()),
+        }
+    }
+}

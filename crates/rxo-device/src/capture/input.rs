@@ -1,0 +1,69 @@
+//! From a name to bytes: opened, counted, unpacked.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::compression::{self, Compression};
+use super::{CaptureError, Fault};
+
+/// Where a capture's bytes come from.
+pub(super) struct Input {
+    pub(super) bytes: Box<dyn Read>,
+    pub(super) compression: Option<Compression>,
+    /// How many bytes were read, as they stand in the file.
+    pub(super) file_bytes_read: Arc<AtomicU64>,
+    /// How many the file has; `None` for a pipe.
+    pub(super) file_bytes: Option<u64>,
+}
+
+impl Input {
+    /// The file at `path`.
+    pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
+        let name = path.display().to_string();
+        let failed = |error| CaptureError::new(&name, 0, None, Fault::Open(error));
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let mut input = Self::new(&name, Box::new(file))?;
+        input.file_bytes = metadata.is_file().then_some(metadata.len());
+        Ok(input)
+    }
+
+    /// Whatever `reader` yields; `name` is for messages.
+    pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
+        let file_bytes_read = Arc::new(AtomicU64::new(0));
+        let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
+        let failed = |error| CaptureError::new(name, 0, None, Fault::Read(error));
+        let head = first_bytes(&mut counted).map_err(failed)?;
+        let compression = Compression::of(&head);
+        let whole = Cursor::new(head).chain(counted);
+        let bytes: Box<dyn Read> = match compression {
+            None => Box::new(whole),
+            Some(compression) => Box::new(compression::unpack(compression, whole).map_err(failed)?),
+        };
+        Ok(Self { bytes, compression, file_bytes_read, file_bytes: None })
+    }
+}
+
+/// The first four bytes, or what there is.
+fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    reader.take(4).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Counts what is read, for whoever shows progress.
+struct Counted {
+    reader: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(into)?;
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

@@ -1,0 +1,110 @@
+//! The options that pcapng keeps with a packet: comments, flags, what others invented.
+
+use super::{Direction, SharedBytes};
+
+const END: u16 = 0;
+const COMMENT: u16 = 1;
+const FLAGS: u16 = 2;
+/// Custom options: with text and with bytes, those that may be copied into a new file and those
+/// that may not.
+const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
+
+/// The options of one packet, as they stand in the file; none in a pcap file. Copies nothing and
+/// allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    bytes: SharedBytes,
+    is_big_endian: bool,
+}
+
+impl Options {
+    pub(super) fn new(bytes: SharedBytes, is_big_endian: bool) -> Self {
+        Self { bytes, is_big_endian }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Every option, in the order of the file.
+    #[must_use]
+    pub fn iter(&self) -> OptionIter<'_> {
+        OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
+    }
+
+    /// Every comment, in the order of the file; UTF-8 if the writer kept to the format.
+    pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
+    }
+
+    /// The values of the custom options of the enterprise with this number (IANA's private
+    /// enterprise numbers), in the order of the file.
+    pub fn custom(&self, enterprise: u32) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(|(code, _)| CUSTOM.contains(code)).filter_map(move |(_, value)| {
+            let (number, value) = value.split_first_chunk()?;
+            (self.number(*number) == enterprise).then_some(value)
+        })
+    }
+
+    /// Which way the packet went, when the file says.
+    #[must_use]
+    pub fn direction(&self) -> Option<Direction> {
+        let (_, flags) = self.iter().find(|(code, _)| *code == FLAGS)?;
+        match self.number(*flags.first_chunk()?) & 0b11 {
+            0b01 => Some(Direction::In),
+            0b10 => Some(Direction::Out),
+            _ => None,
+        }
+    }
+
+    fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+}
+
+/// The options of a block, each a code and its value.
+#[derive(Clone, Debug)]
+pub struct OptionIter<'a> {
+    rest: &'a [u8],
+    is_big_endian: bool,
+}
+
+impl<'a> OptionIter<'a> {
+    pub(super) fn new(bytes: &'a [u8], is_big_endian: bool) -> Self {
+        Self { rest: bytes, is_big_endian }
+    }
+
+    /// Goes through the options and says whether the list is sound: every option lies inside it.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut left = self.clone();
+        while left.next().is_some() {}
+        left.is_at_end()
+    }
+
+    /// The list may simply end, or with an option that says so.
+    fn is_at_end(&self) -> bool {
+        self.rest.is_empty() || self.rest.starts_with(&END.to_be_bytes())
+    }
+
+    fn number(&self, bytes: [u8; 2]) -> u16 {
+        if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+}
+
+impl<'a> Iterator for OptionIter<'a> {
+    type Item = (u16, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end() {
+            return None;
+        }
+        let (head, rest) = self.rest.split_first_chunk::<4>()?;
+        let code = self.number([head[0], head[1]]);
+        let len = usize::from(self.number([head[2], head[3]]));
+        let value = rest.get(..len)?;
+        self.rest = rest.get(len.next_multiple_of(4)..)?;
+        Some((code, value))
+    }
+}

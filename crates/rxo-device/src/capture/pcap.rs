@@ -1,0 +1,161 @@
+//! The pcap format: a header of 24 bytes, then records of 16 bytes and a packet
+//! (draft-ietf-opsawg-pcap).
+//!
+//! Read are the usual magic numbers, in both byte orders, with microseconds and nanoseconds, and
+//! that of the patched libpcap ("modified"), whose records have 8 bytes more. Files of libpcap
+//! before 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
+
+use rxo_frame::Instant;
+
+use super::limits::{PACKET_BYTES, RECORD_BYTES};
+use super::stream::Stream;
+use super::{Fault, Interface, LinkType, Options, Record, ticks};
+
+const FILE_HEADER_BYTES: usize = 24;
+const RECORD_HEADER_BYTES: usize = 16;
+const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
+
+/// What a pcap file's header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pcap {
+    shape: Shape,
+    /// Minor version below which lengths are swapped.
+    minor: u16,
+    longest: u32,
+    pub(super) interface: Interface,
+}
+
+/// What the magic number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    is_big_endian: bool,
+    nanos_each: u64,
+    header_bytes: usize,
+}
+
+impl Shape {
+    /// The shape of files that begin with `magic`, if it is one of pcap's.
+    pub(super) fn of(magic: [u8; 4]) -> Option<Self> {
+        let little = u32::from_le_bytes(magic);
+        let big = u32::from_be_bytes(magic);
+        Self::named(little, false).or_else(|| Self::named(big, true))
+    }
+
+    fn named(magic: u32, is_big_endian: bool) -> Option<Self> {
+        let (nanos_each, header_bytes) = match magic {
+            0xa1b2_c3d4 => (1_000, RECORD_HEADER_BYTES),
+            0xa1b2_3c4d => (1, RECORD_HEADER_BYTES),
+            0xa1b2_cd34 => (1_000, MODIFIED_RECORD_HEADER_BYTES),
+            _ => return None,
+        };
+        Some(Self { is_big_endian, nanos_each, header_bytes })
+    }
+
+    fn number(self, bytes: &[u8], at: usize) -> u32 {
+        let bytes =
+            bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    /// Two shorts, the first in the file first.
+    fn shorts(self, bytes: &[u8], at: usize) -> (u16, u16) {
+        let both = self.number(bytes, at);
+        let (high, low) = ((both >> 16) as u16, both as u16);
+        if self.is_big_endian { (high, low) } else { (low, high) }
+    }
+}
+
+impl Pcap {
+    /// Reads the header of a file of this shape.
+    pub(super) fn start(stream: &mut Stream, shape: Shape) -> Result<Self, Fault> {
+        if !stream.has(FILE_HEADER_BYTES).map_err(Fault::Read)? {
+            return Err(Fault::Truncated("a pcap header has 24 bytes".to_owned()));
+        }
+        let header = stream.bytes();
+        let (major, minor) = shape.shorts(header, 4);
+        if major != 2 {
+            return Err(Fault::Unsupported(format!(
+                "it is pcap version {major}.{minor}; convert it to version 2.4 with editcap"
+            )));
+        }
+        let snap_bytes = shape.number(header, 16);
+        // The upper half says whether frames end with a check sequence; the engine trims what is
+        // behind the IP packet anyway.
+        let link = LinkType(shape.number(header, 20) as u16);
+        stream.consume(FILE_HEADER_BYTES);
+        let kept = if (1..PACKET_BYTES).contains(&snap_bytes) { Some(snap_bytes) } else { None };
+        Ok(Self {
+            shape,
+            minor,
+            longest: snap_bytes.clamp(PACKET_BYTES, RECORD_BYTES as u32),
+            interface: Interface { link, snap_bytes: kept, name: None },
+        })
+    }
+
+    /// The next record; `None` at the end.
+    #[inline]
+    pub(super) fn next(&self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
+        let header_bytes = self.shape.header_bytes;
+        if !stream.has(header_bytes).map_err(Fault::Read)? {
+            return end(stream);
+        }
+        let header = self.header(stream.bytes());
+        let whole = header_bytes + header.kept_bytes as usize;
+        if header.kept_bytes > self.longest {
+            return Err(self.too_long(header.kept_bytes));
+        }
+        if !stream.has(whole).map_err(Fault::Read)? {
+            return Err(cut_short(stream, whole));
+        }
+        let record = Record {
+            bytes: stream.share(header_bytes..whole),
+            original_bytes: header.original_bytes,
+            interface: 0,
+            at: header.at,
+            options: Options::default(),
+        };
+        stream.consume(whole);
+        Ok(Some(record))
+    }
+
+    #[inline]
+    fn header(&self, bytes: &[u8]) -> RecordHeader {
+        let number = |at| self.shape.number(bytes, at);
+        let at = ticks::seconds_and(number(4), number(0), self.shape.nanos_each);
+        let (kept_bytes, original_bytes) = self.in_order(number(8), number(12));
+        RecordHeader { at, kept_bytes, original_bytes }
+    }
+
+    /// Old files have the lengths the other way round; version 2.3 was written by both kinds.
+    #[inline]
+    fn in_order(&self, first: u32, second: u32) -> (u32, u32) {
+        let is_swapped = self.minor < 3 || self.minor == 3 && first > second;
+        if is_swapped { (second, first) } else { (first, second) }
+    }
+
+    #[cold]
+    fn too_long(&self, bytes: u32) -> Fault {
+        let longest = self.longest;
+        Fault::Damaged(format!("a record claims {bytes} bytes, at most {longest} are possible"))
+    }
+}
+
+struct RecordHeader {
+    at: Instant,
+    kept_bytes: u32,
+    original_bytes: u32,
+}
+
+#[cold]
+fn end(stream: &Stream) -> Result<Option<Record>, Fault> {
+    match stream.bytes().len() {
+        0 => Ok(None),
+        left => Err(Fault::Truncated(format!("a record begins, but only {left} bytes follow"))),
+    }
+}
+
+#[cold]
+fn cut_short(stream: &Stream, whole: usize) -> Fault {
+    let left = stream.bytes().len();
+    Fault::Truncated(format!("a record of {whole} bytes begins, but only {left} follow"))
+}

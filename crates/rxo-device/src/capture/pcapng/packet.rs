@@ -1,0 +1,116 @@
+//! The three blocks that hold a packet.
+
+use core::ops::Range;
+
+use rxo_frame::Instant;
+
+use super::super::options::OptionIter;
+use super::super::stream::Stream;
+use super::super::{Fault, Options, Record};
+use super::PcapNg;
+use super::block::{BODY_AT, Block};
+
+/// Where the packet begins in the body of an enhanced or obsolete packet block.
+const PACKET_AT: usize = 20;
+
+/// Where it begins in that of a simple packet block.
+const SIMPLE_PACKET_AT: usize = 4;
+
+/// What a block says of its packet; places are in bytes from the block's first.
+struct Found {
+    packet: Range<usize>,
+    options: Range<usize>,
+    original_bytes: u32,
+    interface: u32,
+    at: Instant,
+}
+
+impl PcapNg {
+    #[inline]
+    pub(super) fn enhanced(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
+        let block = Block::read(stream, length, self.is_big_endian)?;
+        let found = self.with_time(&block, |block| block.number(0))?;
+        self.take(stream, length, found)
+    }
+
+    /// As an enhanced one, but the interface has 16 bits, before a count of drops.
+    pub(super) fn obsolete(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
+        let block = Block::read(stream, length, self.is_big_endian)?;
+        let found = self.with_time(&block, |block| u32::from(block.short(0)))?;
+        self.take(stream, length, found)
+    }
+
+    /// Only a packet, of the section's first interface; cut where that cuts.
+    pub(super) fn simple(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
+        let block = Block::read(stream, length, self.is_big_endian)?;
+        block.require(SIMPLE_PACKET_AT, "a simple packet")?;
+        let interface = self.place(0)?;
+        let original_bytes = block.number(0);
+        let snap_bytes = self.interfaces.get(interface as usize).and_then(|found| found.snap_bytes);
+        let kept_bytes = original_bytes.min(snap_bytes.unwrap_or(u32::MAX));
+        let (packet, end) = block.packet(SIMPLE_PACKET_AT, kept_bytes)?;
+        let options = end.end..end.end;
+        let at = self.last_at;
+        self.take(stream, length, Found { packet, options, original_bytes, interface, at })
+    }
+
+    #[inline]
+    fn with_time(
+        &self,
+        block: &Block<'_>,
+        interface: impl Fn(&Block<'_>) -> u32,
+    ) -> Result<Found, Fault> {
+        block.require(PACKET_AT, "a packet block")?;
+        let interface = self.place(interface(block))?;
+        let ticks = u64::from(block.number(4)) << 32 | u64::from(block.number(8));
+        let clock = self.clocks.get(interface as usize).copied().unwrap_or(super::Ticks::MICROS);
+        let (packet, options) = block.packet(PACKET_AT, block.number(12))?;
+        if !options.is_empty() {
+            self.check_options(block, &options)?;
+        }
+        let original_bytes = block.number(16);
+        Ok(Found { packet, options, original_bytes, interface, at: clock.instant(ticks) })
+    }
+
+    fn check_options(&self, block: &Block<'_>, place: &Range<usize>) -> Result<(), Fault> {
+        let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
+        if OptionIter::new(bytes, self.is_big_endian).is_sound() {
+            return Ok(());
+        }
+        Err(Fault::Damaged("an option of a packet leaves its block".to_owned()))
+    }
+
+    /// Which of all interfaces the section's `number`th is.
+    #[inline]
+    fn place(&self, number: u32) -> Result<u32, Fault> {
+        let place = self.first_interface + number as usize;
+        if place < self.interfaces.len() { Ok(place as u32) } else { Err(self.unknown(number)) }
+    }
+
+    #[cold]
+    fn unknown(&self, number: u32) -> Fault {
+        let known = self.interfaces.len() - self.first_interface;
+        Fault::Damaged(format!(
+            "a packet names interface {number}, its section has described {known}"
+        ))
+    }
+
+    #[inline]
+    fn take(&mut self, stream: &mut Stream, length: u32, found: Found) -> Result<Record, Fault> {
+        let options = if found.options.is_empty() {
+            Options::default()
+        } else {
+            Options::new(stream.share(found.options), self.is_big_endian)
+        };
+        let record = Record {
+            bytes: stream.share(found.packet),
+            original_bytes: found.original_bytes,
+            interface: found.interface,
+            at: found.at,
+            options,
+        };
+        self.last_at = found.at;
+        stream.consume(length as usize);
+        Ok(record)
+    }
+}

@@ -1,0 +1,230 @@
+//! A capture, whatever its format and compression.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::input::Input;
+use super::pcap::{Pcap, Shape};
+use super::pcapng::{self, PcapNg};
+use super::stream::Stream;
+use super::{CaptureError, Compression, Fault, Interface, Record, foreign};
+
+/// A capture file being read.
+///
+/// # Examples
+/// ```no_run
+/// # fn main() -> Result<(), rxo_device::capture::CaptureError> {
+/// use rxo_device::capture::Capture;
+///
+/// let mut capture = Capture::open("trace.pcapng.zst".as_ref())?;
+/// let mut records = Vec::new();
+/// while capture.read_batch(&mut records, 64)? > 0 {
+///     for record in records.drain(..) {
+///         println!("{} bytes", record.original_bytes);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Capture {
+    name: String,
+    stream: Stream,
+    file: File,
+    compression: Option<Compression>,
+    file_bytes_read: Arc<AtomicU64>,
+    file_bytes: Option<u64>,
+    /// What was met behind the records of the last batch.
+    failed: Option<CaptureError>,
+    is_over: bool,
+}
+
+enum File {
+    Pcap(Pcap),
+    PcapNg(PcapNg),
+}
+
+impl Capture {
+    /// Opens the file at `path`, whatever its name says of what is in it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or begins like no capture.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        Self::start(path.display().to_string(), Input::open(path)?)
+    }
+
+    /// Reads a capture from anything, for example standard input; `name` is for messages.
+    ///
+    /// # Errors
+    /// When nothing can be read, or what comes is no capture.
+    pub fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
+        Self::start(name.to_owned(), Input::new(name, reader)?)
+    }
+
+    fn start(name: String, input: Input) -> Result<Self, CaptureError> {
+        let mut stream = Stream::new(input.bytes);
+        let compression = input.compression;
+        let file = begin(&mut stream).map_err(|fault| {
+            CaptureError::new(&name, stream.offset(), compression, unpacked(fault, compression))
+        })?;
+        Ok(Self {
+            name,
+            stream,
+            file,
+            compression,
+            file_bytes_read: input.file_bytes_read,
+            file_bytes: input.file_bytes,
+            failed: None,
+            is_over: false,
+        })
+    }
+
+    /// Appends up to `most` of the next records to `into` and says how many: zero only at the end
+    /// (or when `most` is zero). Allocates only where `into` must grow, or a new chunk is needed
+    /// because records of all others are still held.
+    ///
+    /// # Errors
+    /// Where the file is damaged or ends too early; all records before have been delivered by
+    /// earlier calls. Afterwards the capture is at its end.
+    pub fn read_batch(
+        &mut self,
+        into: &mut Vec<Record>,
+        most: usize,
+    ) -> Result<usize, CaptureError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let before = into.len();
+        while !self.is_over && into.len() - before < most {
+            match self.file.next(&mut self.stream) {
+                Ok(Some(record)) => into.push(record),
+                Ok(None) => self.is_over = true,
+                Err(fault) => self.fail(fault),
+            }
+        }
+        match self.failed.take() {
+            Some(error) if into.len() == before => Err(error),
+            later => {
+                self.failed = later;
+                Ok(into.len() - before)
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, fault: Fault) {
+        self.is_over = true;
+        let offset = self.stream.offset();
+        let fault = unpacked(fault, self.compression);
+        self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
+    }
+
+    /// The file's name, as it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The interfaces described so far; records name them by their place here. Grows while a
+    /// pcapng file is read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        match &self.file {
+            File::Pcap(pcap) => std::slice::from_ref(&pcap.interface),
+            File::PcapNg(pcapng) => &pcapng.interfaces,
+        }
+    }
+
+    /// What kind of file it is.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        let is_pcapng = matches!(self.file, File::PcapNg(_));
+        Format { is_pcapng, compression: self.compression }
+    }
+
+    /// How far reading is.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            file_bytes_read: self.file_bytes_read.load(Ordering::Relaxed),
+            file_bytes: self.file_bytes,
+        }
+    }
+}
+
+impl File {
+    #[inline]
+    fn next(&mut self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
+        match self {
+            Self::Pcap(pcap) => pcap.next(stream),
+            Self::PcapNg(pcapng) => pcapng.next(stream),
+        }
+    }
+}
+
+/// Recognises the format and reads what stands before the first packet of a pcap file.
+fn begin(stream: &mut Stream) -> Result<File, Fault> {
+    // What a foreign file is can take more than four bytes to tell.
+    stream.has(16).map_err(Fault::Read)?;
+    let head = stream.bytes();
+    let Some(magic) = head.first_chunk().copied() else {
+        return Err(Fault::Foreign(foreign::name(head)));
+    };
+    match Shape::of(magic) {
+        Some(shape) => Pcap::start(stream, shape).map(File::Pcap),
+        None if magic == pcapng::MAGIC => Ok(File::PcapNg(PcapNg::new())),
+        None => Err(Fault::Foreign(foreign::name(head.get(..16).unwrap_or(head)))),
+    }
+}
+
+/// What a failure to read means when it comes from a decoder: the file is cut or damaged.
+fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
+    match (fault, compression) {
+        (Fault::Read(error), Some(compression)) => match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Fault::Truncated(format!("the {compression} stream is cut off"))
+            }
+            std::io::ErrorKind::InvalidData => Fault::Damaged(error.to_string()),
+            _ => Fault::Read(error),
+        },
+        (fault, _) => fault,
+    }
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture")
+            .field("name", &self.name)
+            .field("format", &self.format())
+            .field("position", &self.position())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What kind of file a capture is: shown as `pcap`, `pcapng`, or for example `pcapng in zstd`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Whether it is pcapng; else pcap.
+    pub is_pcapng: bool,
+    /// What it is packed in.
+    pub compression: Option<Compression>,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_pcapng { "pcapng" } else { "pcap" })?;
+        self.compression.map_or(Ok(()), |compression| write!(f, " in {compression}"))
+    }
+}
+
+/// How far a capture has been read, for a progress bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// How many bytes of the file were read, compressed as they are. Runs ahead of the records by
+    /// what is buffered.
+    pub file_bytes_read: u64,
+    /// How many bytes it has; `None` when nobody knows, as with a pipe.
+    pub file_bytes: Option<u64>,
+}

@@ -1,0 +1,131 @@
+//! Bytes in order, read in chunks that records share.
+//!
+//! Separate from the formats so that neither knows where bytes come from, and nothing is copied
+//! but the piece of a record that a chunk ends in. Contract: bytes that were shared never change.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::SharedBytes;
+use super::limits::CHUNK_BYTES;
+
+/// How many chunks are remembered to be filled anew. More can be in use; they are freed then.
+const MOST_KEPT: usize = 16;
+
+/// The bytes of a capture, from where its reader stands.
+pub(super) struct Stream {
+    source: Box<dyn Read>,
+    chunk: Rc<Vec<u8>>,
+    /// What of `chunk` was read from the source and not yet consumed.
+    unread: Range<usize>,
+    /// Where `unread` begins, in bytes from the beginning of the stream.
+    offset: u64,
+    /// Chunks that records may still hold.
+    lent: Vec<Rc<Vec<u8>>>,
+}
+
+impl Stream {
+    pub(super) fn new(source: Box<dyn Read>) -> Self {
+        let chunk = Rc::new(vec![0; CHUNK_BYTES]);
+        Self { source, chunk, unread: 0..0, offset: 0, lent: Vec::new() }
+    }
+
+    /// Where the next byte stands, from the beginning of the stream.
+    #[inline]
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The bytes at hand.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.chunk.get(self.unread.clone()).unwrap_or_default()
+    }
+
+    /// Whether there are `wanted` bytes; reads until there are, or the stream ends.
+    #[inline]
+    pub(super) fn has(&mut self, wanted: usize) -> io::Result<bool> {
+        if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
+    }
+
+    /// The bytes at hand in `range`, from the next byte on, shared; cut where they end.
+    #[inline]
+    pub(super) fn share(&self, range: Range<usize>) -> SharedBytes {
+        let start = self.unread.start;
+        SharedBytes::new(&self.chunk, start + range.start..start + range.end)
+    }
+
+    /// Goes over `count` of the bytes at hand.
+    #[inline]
+    pub(super) fn consume(&mut self, count: usize) {
+        let count = count.min(self.unread.len());
+        self.unread.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Goes over `count` bytes, at hand or not, and says whether the stream had so many.
+    pub(super) fn skip(&mut self, mut count: u64) -> io::Result<bool> {
+        while count > 0 {
+            if !self.has(1)? {
+                return Ok(false);
+            }
+            let step = self.unread.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+            self.consume(step);
+            count -= step as u64;
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
+        self.make_room(wanted);
+        while self.unread.len() < wanted {
+            // Nobody else holds the chunk: `make_room` saw to it, and nothing was shared since.
+            let room =
+                Rc::get_mut(&mut self.chunk).and_then(|chunk| chunk.get_mut(self.unread.end..));
+            match self.source.read(room.unwrap_or_default()) {
+                Ok(0) => return Ok(false),
+                Ok(count) => self.unread.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the chunk one that is not shared and takes `wanted` bytes, what is unread first.
+    fn make_room(&mut self, wanted: usize) {
+        let unread = self.unread.clone();
+        match Rc::get_mut(&mut self.chunk) {
+            Some(chunk) if chunk.len() >= wanted => chunk.copy_within(unread.clone(), 0),
+            _ => {
+                let mut fresh = self.take_chunk(wanted);
+                if let Some(start) = Rc::get_mut(&mut fresh).and_then(|c| c.get_mut(..unread.len()))
+                {
+                    start.copy_from_slice(self.bytes());
+                }
+                let used = std::mem::replace(&mut self.chunk, fresh);
+                self.keep(used);
+            }
+        }
+        self.unread = 0..unread.len();
+    }
+
+    /// A chunk that nobody else holds: one that came back, or a new one.
+    fn take_chunk(&mut self, wanted: usize) -> Rc<Vec<u8>> {
+        let free = self.lent.iter().position(|chunk| Rc::strong_count(chunk) == 1);
+        match free {
+            Some(place) if wanted <= CHUNK_BYTES => self.lent.swap_remove(place),
+            _ => Rc::new(vec![0; wanted.max(CHUNK_BYTES)]),
+        }
+    }
+
+    /// Remembers a chunk until its records are gone. One of unusual size, or too many, is freed
+    /// with its last record.
+    fn keep(&mut self, chunk: Rc<Vec<u8>>) {
+        if chunk.len() == CHUNK_BYTES && self.lent.len() < MOST_KEPT {
+            self.lent.push(chunk);
+        }
+    }
+}

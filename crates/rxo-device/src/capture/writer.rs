@@ -1,0 +1,238 @@
+//! Writes pcapng: one section, nanoseconds, packets in as many pieces as they come in.
+
+use std::io::{self, BufWriter, Write};
+
+use rxo_frame::Instant;
+use thiserror::Error;
+
+use super::limits::{INTERFACES, RECORD_BYTES};
+use super::{Direction, Interface};
+
+/// A pcapng file being written, in little-endian byte order.
+///
+/// What is written is buffered: [`finish`](Self::finish) writes the rest and reports what went
+/// wrong; a writer that is only dropped cannot.
+#[derive(Debug)]
+pub struct CaptureWriter<W: Write> {
+    output: BufWriter<W>,
+    interfaces: u32,
+    /// The block being made, without the packet. Its memory is kept from packet to packet.
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+/// A packet to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// What [`CaptureWriter::add_interface`] returned.
+    pub interface: u32,
+    /// When it was seen, in nanoseconds since 1970 UTC.
+    pub at: Instant,
+    /// How many bytes it had on the wire.
+    pub original_bytes: u32,
+    /// Its bytes, from the first link-layer byte.
+    pub pieces: &'a [&'a [u8]],
+    /// Which way it went, if that is known.
+    pub direction: Option<Direction>,
+    /// Comments, shown by Wireshark.
+    pub comments: &'a [&'a str],
+    /// What only its writer understands.
+    pub custom: &'a [Custom<'a>],
+}
+
+/// A custom option: bytes under the number of who invented them. They are marked as not to be
+/// copied by tools that change the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Custom<'a> {
+    /// IANA's private enterprise number.
+    pub enterprise: u32,
+    /// The bytes, at most [`Custom::MOST_BYTES`]. What is longer goes into several options; their
+    /// order is kept.
+    pub bytes: &'a [u8],
+}
+
+impl Custom<'_> {
+    /// How many bytes fit into one custom option: its length has 16 bits, and the number is part
+    /// of it.
+    pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
+}
+
+/// Why a capture cannot be written on.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// An option's length has 16 bits; the caller splits what is longer.
+    #[error("an option of {0} bytes does not fit into pcapng, which allows 65535; split it")]
+    OptionTooLong(usize),
+    /// The reader would refuse the block.
+    #[error("a packet block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
+    PacketTooLong(usize),
+    /// A packet names an interface that was not added.
+    #[error("interface {0} was not added to the capture")]
+    UnknownInterface(u32),
+    /// The reader would refuse one more.
+    #[error("a capture has at most {INTERFACES} interfaces")]
+    TooManyInterfaces,
+}
+
+/// What an option's length can say.
+const MOST_OPTION_BYTES: usize = u16::MAX as usize;
+
+mod code {
+    pub(super) const END: u16 = 0;
+    pub(super) const COMMENT: u16 = 1;
+    pub(super) const PACKET_FLAGS: u16 = 2;
+    pub(super) const INTERFACE_NAME: u16 = 2;
+    pub(super) const SECTION_APPLICATION: u16 = 4;
+    pub(super) const INTERFACE_RESOLUTION: u16 = 9;
+    pub(super) const CUSTOM_BYTES_NOT_COPIED: u16 = 19373;
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Begins a file that says `application` wrote it.
+    ///
+    /// # Errors
+    /// When `output` cannot be written, or `application` is longer than an option can be.
+    pub fn new(output: W, application: &str) -> Result<Self, WriteError> {
+        let mut writer = Self {
+            output: BufWriter::with_capacity(64 * 1024, output),
+            interfaces: 0,
+            head: Vec::new(),
+            tail: Vec::new(),
+        };
+        writer.begin();
+        writer.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
+        writer.head.extend([1, 0, 0, 0]);
+        // The section's length is not known while it is written.
+        writer.head.extend((-1_i64).to_le_bytes());
+        writer.option(code::SECTION_APPLICATION, &[application.as_bytes()])?;
+        writer.end_options();
+        writer.write_block(0x0a0d_0d0a, &[])?;
+        Ok(writer)
+    }
+
+    /// Describes an interface; packets name it by the number that this returns. Times are kept in
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// When the output cannot be written, the name is longer than an option can be, or there are
+    /// too many.
+    pub fn add_interface(&mut self, interface: &Interface) -> Result<u32, WriteError> {
+        if self.interfaces as usize == INTERFACES {
+            return Err(WriteError::TooManyInterfaces);
+        }
+        self.begin();
+        self.head.extend(interface.link.0.to_le_bytes());
+        self.head.extend([0, 0]);
+        self.head.extend(interface.snap_bytes.unwrap_or(0).to_le_bytes());
+        if let Some(name) = &interface.name {
+            self.option(code::INTERFACE_NAME, &[name.as_bytes()])?;
+        }
+        self.option(code::INTERFACE_RESOLUTION, &[&[9]])?;
+        self.end_options();
+        self.write_block(1, &[])?;
+        self.interfaces += 1;
+        Ok(self.interfaces - 1)
+    }
+
+    /// Writes one packet; its pieces are not copied together first.
+    ///
+    /// # Errors
+    /// When the output cannot be written, the interface was not added, or a comment or custom
+    /// option, or the whole, is too long. What is refused leaves nothing in the file.
+    pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        if packet.interface >= self.interfaces {
+            return Err(WriteError::UnknownInterface(packet.interface));
+        }
+        let kept_bytes = packet.pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        self.begin();
+        self.packet_options(packet)?;
+        let block_bytes = 32 + kept_bytes.next_multiple_of(4) + self.tail.len();
+        if block_bytes > RECORD_BYTES {
+            return Err(WriteError::PacketTooLong(block_bytes));
+        }
+        let nanos = packet.at.as_nanos();
+        let kept_bytes = kept_bytes as u32;
+        for number in [
+            packet.interface,
+            (nanos >> 32) as u32,
+            nanos as u32,
+            kept_bytes,
+            packet.original_bytes,
+        ] {
+            self.head.extend(number.to_le_bytes());
+        }
+        self.write_block(6, packet.pieces)
+    }
+
+    /// Writes what is buffered and gives the output back.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn finish(self) -> Result<W, WriteError> {
+        let mut output = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
+        output.flush()?;
+        Ok(output)
+    }
+
+    fn begin(&mut self) {
+        self.head.clear();
+        self.tail.clear();
+    }
+
+    fn packet_options(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        for comment in packet.comments {
+            self.option(code::COMMENT, &[comment.as_bytes()])?;
+        }
+        if let Some(direction) = packet.direction {
+            let flags: u32 = match direction {
+                Direction::In => 0b01,
+                Direction::Out => 0b10,
+            };
+            self.option(code::PACKET_FLAGS, &[&flags.to_le_bytes()])?;
+        }
+        for custom in packet.custom {
+            let enterprise = custom.enterprise.to_le_bytes();
+            self.option(code::CUSTOM_BYTES_NOT_COPIED, &[&enterprise, custom.bytes])?;
+        }
+        self.end_options();
+        Ok(())
+    }
+
+    fn option(&mut self, code: u16, pieces: &[&[u8]]) -> Result<(), WriteError> {
+        let bytes = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let len = u16::try_from(bytes).map_err(|_| WriteError::OptionTooLong(bytes))?;
+        self.tail.extend(code.to_le_bytes());
+        self.tail.extend(len.to_le_bytes());
+        pieces.iter().for_each(|piece| self.tail.extend_from_slice(piece));
+        self.tail.resize(self.tail.len().next_multiple_of(4), 0);
+        Ok(())
+    }
+
+    fn end_options(&mut self) {
+        if !self.tail.is_empty() {
+            self.tail.extend(code::END.to_le_bytes());
+            self.tail.extend([0, 0]);
+        }
+    }
+
+    /// Writes a block: what is in `head`, the packet, what is in `tail`.
+    fn write_block(&mut self, kind: u32, packet: &[&[u8]]) -> Result<(), WriteError> {
+        let packet_bytes = packet.iter().map(|piece| piece.len()).sum::<usize>();
+        let padding = packet_bytes.next_multiple_of(4) - packet_bytes;
+        let length = 12 + self.head.len() + packet_bytes + padding + self.tail.len();
+        let length = (length as u32).to_le_bytes();
+        self.output.write_all(&kind.to_le_bytes())?;
+        self.output.write_all(&length)?;
+        self.output.write_all(&self.head)?;
+        for piece in packet {
+            self.output.write_all(piece)?;
+        }
+        self.output.write_all(&[0; 3][..padding])?;
+        self.output.write_all(&self.tail)?;
+        self.output.write_all(&length)?;
+        Ok(())
+    }
+}
