@@ -10,7 +10,8 @@
 //!   process, however that ends, so nothing is ever left behind.
 //! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches what they do
 //!   for the stack.
-//! * [`Lab`] is the network that the demo and the live tests use, in one call.
+//! * [`Lab`] is the network that the demo and the live tests use, in one call; [`SharedLink`] the
+//!   one of many senders and one slower link.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] says what that cost.
 //!
 //! ```no_run
@@ -33,6 +34,7 @@ mod error;
 mod link;
 mod namespace;
 mod netlink;
+mod shared_link;
 mod stack;
 mod sys;
 mod topology;
@@ -42,8 +44,9 @@ mod worker;
 
 pub use cpu::{CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
-pub use link::{Interface, InterfaceCounters, Mac, Offload, create_veth};
+pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
 pub use namespace::Namespace;
+pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::StackCounters;
 pub use topology::{KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};

@@ -134,6 +134,16 @@ impl Namespace {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
     }
 
+    /// Binds what the namespace receives to one core (0 to 31): receive packet steering, for
+    /// interfaces yet to be made. Without effect on kernels that cannot (before 6.3).
+    pub(crate) fn receive_on(&self, core: usize) -> Result<()> {
+        const STEERING: &str = "net.core.rps_default_mask";
+        if self.sysctl(STEERING).is_err() {
+            return Ok(());
+        }
+        self.set_sysctl(STEERING, &format!("{:x}", 1_u32 << core.min(31)))
+    }
+
     pub(crate) fn netlink(&self) -> &Netlink {
         &self.netlink
     }

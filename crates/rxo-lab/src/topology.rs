@@ -12,7 +12,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::Result;
-use crate::link::{Interface, Offload, create_veth};
+use crate::link::{Interface, Offload, RateLimit, create_veth};
 use crate::namespace::Namespace;
 
 /// Two hosts in private networks. Removed when dropped.
@@ -159,7 +159,7 @@ impl Lab {
         let near = lab.peer.interface(Self::PEER_INTERFACE);
         let far = lab.host.interface(host_end);
         if let Some(core) = options.peer_core {
-            lab.receive_on(core)?;
+            lab.peer.receive_on(core)?;
         }
         create_veth(&near, &far)?;
         far.set_mtu(options.mtu)?;
@@ -171,22 +171,10 @@ impl Lab {
             end.set_offload(Offload::TransmitChecksum, options.partial_checksums)?;
         }
         if let Some(bytes_per_s) = options.limit_bytes_per_s {
-            near.limit_rate(bytes_per_s)?;
+            near.limit_rate(RateLimit::new(bytes_per_s))?;
         }
         address(&near, Self::PEER_ADDRESSES)?;
         Ok(lab)
-    }
-}
-
-impl Lab {
-    /// Binds what the peer receives to one core: receive packet steering, for interfaces yet to be
-    /// made.
-    fn receive_on(&self, core: usize) -> Result<()> {
-        const STEERING: &str = "net.core.rps_default_mask";
-        if self.peer.sysctl(STEERING).is_err() {
-            return Ok(());
-        }
-        self.peer.set_sysctl(STEERING, &format!("{:x}", 1_u32 << core.min(31)))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::namespace::Namespace;
 
 pub use inspect::InterfaceCounters;
 pub use offload::Offload;
+pub use rate::RateLimit;
 
 /// A MAC address.
 pub type Mac = [u8; 6];
@@ -191,13 +192,13 @@ impl<'n> Interface<'n> {
         offload::get(self, which)
     }
 
-    /// Limits what the interface sends, with a token bucket of 256 KiB.
+    /// Limits what the interface sends, with the kernel's token bucket.
     ///
     /// # Errors
     /// `Unsupported` when the kernel has no token buckets; senders can then be limited one by one
     /// (see `BulkConfig::limit_bytes_per_s`).
-    pub fn limit_rate(&self, bytes_per_s: u64) -> Result<()> {
-        rate::limit_rate(self, bytes_per_s)
+    pub fn limit_rate(&self, limit: RateLimit) -> Result<()> {
+        rate::limit_rate(self, limit)
     }
 
     pub(crate) fn change(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {

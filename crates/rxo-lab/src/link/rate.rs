@@ -9,16 +9,48 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use super::Interface;
 use crate::error::{Context, LabError, Result, usage};
 
+/// How a token bucket limits an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Bytes a second, link-layer headers included.
+    pub bytes_per_s: u64,
+    /// What may leave at once after a pause. Must exceed the largest packet that crosses, and
+    /// what the rate sends while a timer of the kernel is late (some 50 to 100 µs).
+    pub burst_bytes: u32,
+    /// What waits beyond that before frames are dropped.
+    pub queue_bytes: u32,
+}
+
+impl RateLimit {
+    /// 256 KiB at once, above the largest packet that crosses without segmentation, so that none
+    /// is ever stuck; 2 MiB wait.
+    #[must_use]
+    pub const fn new(bytes_per_s: u64) -> Self {
+        Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
+    }
+
+    /// As even as a wire: no more at once than two full frames, or what the rate sends in 100 µs
+    /// if that is more. For interfaces that large sends do not cross whole.
+    #[must_use]
+    pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
+        let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
+        Self { bytes_per_s, burst_bytes: late.max(TWO_FRAMES_BYTES), queue_bytes }
+    }
+}
+
+/// Two Ethernet frames with 1,500 bytes of IP, and a little.
+const TWO_FRAMES_BYTES: u32 = 3_100;
+
 /// Limits what the interface sends.
-pub(crate) fn limit_rate(interface: &Interface<'_>, bytes_per_s: u64) -> Result<()> {
-    if bytes_per_s == 0 {
+pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<()> {
+    if limit.bytes_per_s == 0 {
         return Err(usage("a rate limit must be above 0 bytes a second"));
     }
     let mut message = TcMessage::default();
     message.header.index = interface.index()?.cast_signed();
     message.header.parent = TcHandle::ROOT;
     message.attributes =
-        vec![TcAttribute::Kind("tbf".into()), TcAttribute::Options(options(bytes_per_s))];
+        vec![TcAttribute::Kind("tbf".into()), TcAttribute::Options(options(limit))];
     let request = RouteNetlinkMessage::NewQueueDiscipline(message);
     match interface.change(request, NLM_F_CREATE | NLM_F_REPLACE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(LabError::Unsupported(
@@ -30,23 +62,23 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, bytes_per_s: u64) -> Result<
 
 /// The attributes of `tbf` (linux/pkt_sched.h). The kernel works out everything that the
 /// parameter block leaves at zero from the 64-bit rate and the burst.
-fn options(bytes_per_s: u64) -> Vec<TcOption> {
+fn options(limit: RateLimit) -> Vec<TcOption> {
     let option = |kind, value: Vec<u8>| TcOption::Other(DefaultNla::new(kind, value));
     vec![
-        option(TCA_TBF_PARMS, parameters(bytes_per_s)),
-        option(TCA_TBF_RATE64, bytes_per_s.to_ne_bytes().to_vec()),
-        option(TCA_TBF_BURST, BURST_BYTES.to_ne_bytes().to_vec()),
+        option(TCA_TBF_PARMS, parameters(limit)),
+        option(TCA_TBF_RATE64, limit.bytes_per_s.to_ne_bytes().to_vec()),
+        option(TCA_TBF_BURST, limit.burst_bytes.to_ne_bytes().to_vec()),
     ]
 }
 
 /// `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and mtu.
-fn parameters(bytes_per_s: u64) -> Vec<u8> {
-    let rate = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
+fn parameters(limit: RateLimit) -> Vec<u8> {
+    let rate = u32::try_from(limit.bytes_per_s).unwrap_or(u32::MAX);
     let mut block = vec![0; 12 + 12 + 12];
     // Byte 1 is the link layer, without which the kernel wants a rate table: Ethernet.
     block[1] = TC_LINKLAYER_ETHERNET;
     block[8..12].copy_from_slice(&rate.to_ne_bytes());
-    block[24..28].copy_from_slice(&QUEUE_BYTES.to_ne_bytes());
+    block[24..28].copy_from_slice(&limit.queue_bytes.to_ne_bytes());
     block
 }
 
@@ -54,7 +86,3 @@ const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
-/// Above the largest packet that crosses without segmentation, so that none is ever stuck.
-const BURST_BYTES: u32 = 256 * 1024;
-/// What waits beyond the bucket before frames are dropped.
-const QUEUE_BYTES: u32 = 2 * 1024 * 1024;

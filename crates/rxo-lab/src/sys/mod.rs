@@ -15,6 +15,7 @@ pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_offload, set_offload};
 pub(crate) use socket::{
     retransmitted_segments, set_buffer_bytes, set_congestion_control, set_max_pacing_rate,
+    unacknowledged_bytes,
 };
 
 /// What to leave behind: see unshare(2).

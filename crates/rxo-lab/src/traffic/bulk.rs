@@ -11,6 +11,7 @@ use super::pattern::Pattern;
 use super::receiver::{ReceivingEnd, receive_all};
 use super::report::{BulkReport, Window};
 use super::sender::{SendingEnd, send_all};
+use super::stop_and_wait::send_one_at_a_time;
 use crate::cpu::CpuMeter;
 use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
@@ -25,6 +26,12 @@ pub struct BulkConfig {
     pub threads_per_side: usize,
     /// Where each connection ends by itself; `None` sends until stopped.
     pub bytes_per_connection: Option<u64>,
+    /// What the application writes at once, 1 byte to 128 KiB.
+    pub write_bytes: usize,
+    /// Whether the next write waits until the one before has been acknowledged. Each then leaves
+    /// by itself as one large send, whose last segment carries PSH. Otherwise what waits to be
+    /// sent is joined by the kernel, and PSH stands where it stops.
+    pub one_write_at_a_time: bool,
     /// A fixed send buffer; `None` leaves it to the kernel.
     pub send_buffer_bytes: Option<usize>,
     /// A fixed receive buffer; `None` leaves it to the kernel.
@@ -47,6 +54,8 @@ impl Default for BulkConfig {
             connections: 1,
             threads_per_side: 1,
             bytes_per_connection: None,
+            write_bytes: Pattern::LONGEST,
+            one_write_at_a_time: false,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             limit_bytes_per_s: None,
@@ -82,6 +91,20 @@ impl BulkTransfer {
         address: IpAddr,
         config: &BulkConfig,
     ) -> Result<Self> {
+        Self::start_from_all(&[from], to, address, config)
+    }
+
+    /// The same from several namespaces, which get as many connections each; when they do not
+    /// divide, the first get one more.
+    ///
+    /// # Errors
+    /// As [`BulkTransfer::start`].
+    pub fn start_from_all(
+        from: &[&Namespace],
+        to: &Namespace,
+        address: IpAddr,
+        config: &BulkConfig,
+    ) -> Result<Self> {
         config.check()?;
         let listener = connect::listen(to, address)?;
         if let Some(bytes) = config.receive_buffer_bytes {
@@ -105,7 +128,8 @@ impl BulkTransfer {
             Self { senders, receivers, received_bytes, stop, started, ends_by_itself };
         for share in deal(sending, config.threads_per_side) {
             let stop = Arc::clone(&transfer.stop);
-            let work = move || send_all(share, &stop);
+            let send = if config.one_write_at_a_time { send_one_at_a_time } else { send_all };
+            let work = move || send(share, &stop);
             transfer.senders.push(Worker::start("lab-send", config.sender_core, work)?);
         }
         Ok(transfer)
@@ -201,7 +225,18 @@ impl BulkConfig {
         if self.threads_per_side == 0 {
             return Err(usage("0 threads per side: choose at least 1"));
         }
+        let (asked, most) = (self.write_bytes, Pattern::LONGEST);
+        if !(1..=most).contains(&asked) {
+            return Err(usage(format!("writes of {asked} bytes: choose 1 to {most}")));
+        }
         Ok(())
+    }
+
+    /// The send buffer to fix: what is written one at a time must be taken at once, or a part of
+    /// it leaves with a PSH of its own.
+    pub(crate) fn send_buffer(&self) -> Option<usize> {
+        let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
+        self.send_buffer_bytes.or(whole)
     }
 }
 
@@ -218,6 +253,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
             pattern,
             sent_bytes: 0,
             limit_bytes: config.bytes_per_connection,
+            write_bytes: config.write_bytes,
             wrong_byte_at: config.wrong_byte_at.filter(|_| index == 0),
         });
         let (received_bytes, mismatch) = (0, None);

@@ -22,21 +22,29 @@ pub(crate) fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListen
         .context(|| format!("cannot listen on {address} in namespace \"{}\"", namespace.label()))
 }
 
-/// Opens one connection after the other from `namespace` to the listener.
+/// Opens one connection after the other from the namespaces to the listener; the first get one
+/// more when they do not divide.
 ///
 /// Waiting for each to be accepted keeps the handshakes of 400 from overrunning a small ring.
 pub(crate) fn open(
-    namespace: &Namespace,
+    from: &[&Namespace],
     listener: &TcpListener,
     connections: usize,
 ) -> Result<Vec<Ends>> {
     let target = listener.local_addr().context(|| "the listener is gone".into())?;
-    namespace.run(|| (0..connections).map(|_| open_one(target, listener)).collect())?
+    let (hosts, mut ends) = (from.len().max(1), Vec::with_capacity(connections));
+    for (index, namespace) in from.iter().enumerate() {
+        let share = connections / hosts + usize::from(index < connections % hosts);
+        let opened: Result<Vec<Ends>> =
+            namespace.run(|| (0..share).map(|_| open_one(target, listener)).collect())?;
+        ends.extend(opened?);
+    }
+    Ok(ends)
 }
 
 /// Applies what the transfer asks of its sockets.
 pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
-    if let Some(bytes) = config.send_buffer_bytes {
+    if let Some(bytes) = config.send_buffer() {
         sys::set_buffer_bytes(&ends.client, Interest::Write, bytes)
             .context(|| format!("cannot set a send buffer of {bytes} bytes"))?;
     }

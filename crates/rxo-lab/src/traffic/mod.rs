@@ -11,6 +11,7 @@ mod ping_pong;
 mod receiver;
 mod report;
 mod sender;
+mod stop_and_wait;
 
 pub use bulk::{BulkConfig, BulkTransfer};
 pub use pattern::{Mismatch, Pattern};

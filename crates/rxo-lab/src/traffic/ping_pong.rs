@@ -58,7 +58,7 @@ pub fn ping_pong(
     config: PingPongConfig,
 ) -> Result<PingPongReport> {
     let listener = connect::listen(to, address)?;
-    let mut ends = connect::open(from, &listener, 1)?;
+    let mut ends = connect::open(&[from], &listener, 1)?;
     let Some(Ends { client, server }) = ends.pop() else {
         return Err(LabError::Transfer("no connection was opened".into()));
     };

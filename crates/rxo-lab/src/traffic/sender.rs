@@ -18,6 +18,8 @@ pub(crate) struct SendingEnd {
     pub(crate) sent_bytes: u64,
     /// Where to stop; `None` until told to.
     pub(crate) limit_bytes: Option<u64>,
+    /// What is written at once.
+    pub(crate) write_bytes: usize,
     /// Send this byte wrong, to see that it is found.
     pub(crate) wrong_byte_at: Option<u64>,
 }
@@ -56,8 +58,8 @@ pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<V
 }
 
 impl SendingEnd {
-    /// Writes what one call takes. Returns how much that was.
-    fn send_some(&mut self) -> Result<usize> {
+    /// Writes what one call takes of what is left of the write begun. Returns how much that was.
+    pub(crate) fn send_some(&mut self) -> Result<usize> {
         let bytes = self.pattern.bytes(self.sent_bytes, self.next_length());
         let written = match self.wrong_byte_at {
             None => self.socket.write(bytes),
@@ -78,14 +80,19 @@ impl SendingEnd {
 
     fn next_length(&self) -> usize {
         let left = self.limit_bytes.map_or(u64::MAX, |limit| limit - self.sent_bytes);
-        usize::try_from(left).unwrap_or(usize::MAX).min(Pattern::LONGEST)
+        usize::try_from(left).unwrap_or(usize::MAX).min(self.write_bytes - self.begun_bytes())
     }
 
-    fn is_at_limit(&self) -> bool {
+    /// What has been taken of a write that was not taken whole.
+    pub(crate) fn begun_bytes(&self) -> usize {
+        (self.sent_bytes % self.write_bytes as u64) as usize
+    }
+
+    pub(crate) fn is_at_limit(&self) -> bool {
         self.limit_bytes == Some(self.sent_bytes)
     }
 
-    fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         self.socket.shutdown(Shutdown::Write).map_err(|error| {
             LabError::Transfer(format!("a connection broke before its end was sent: {error}"))
         })
@@ -101,7 +108,7 @@ fn with_wrong_byte(bytes: &[u8], at: u64, offset: u64) -> Vec<u8> {
     copy
 }
 
-fn stalled(ends: &[SendingEnd]) -> LabError {
+pub(super) fn stalled(ends: &[SendingEnd]) -> LabError {
     let sent: u64 = ends.iter().map(|end| end.sent_bytes).sum();
     LabError::Transfer(format!(
         "nothing could be sent for {} s, after {sent} bytes on {} connections",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rxo_lab::{
     Interface, InterfaceCounters, KernelGro, Lab, LabError, LabOptions, Namespace, Offload,
-    create_veth,
+    RateLimit, create_veth,
 };
 
 use crate::Test;
@@ -171,7 +171,7 @@ fn refusals_are_one_line_with_the_name() {
         (create_veth(&veth, &left.interface("v2")).unwrap_err(), "v0"),
         (left.interface("a-name-too-long-for-linux").create_bridge().unwrap_err(), "a-name"),
         (lo.add_address(address("127.0.0.1"), 8).unwrap_err(), "127.0.0.1/8"),
-        (lo.limit_rate(0).unwrap_err(), "0 bytes"),
+        (lo.limit_rate(RateLimit::new(0)).unwrap_err(), "0 bytes"),
     ];
     for (error, name) in refusals {
         let text = error.to_string();

@@ -123,6 +123,7 @@ fn what_cannot_be_is_refused_by_name() {
         (BulkConfig { connections: 0, ..good.clone() }, "0 connections: choose 1 to 400"),
         (BulkConfig { connections: 401, ..good.clone() }, "401 connections"),
         (BulkConfig { threads_per_side: 0, ..good.clone() }, "0 threads per side"),
+        (BulkConfig { write_bytes: 0, ..good.clone() }, "writes of 0 bytes: choose 1 to 131072"),
         (BulkConfig { bytes_per_connection: None, ..good.clone() }, "bytes_per_connection"),
         (BulkConfig { congestion_control: none(), ..good.clone() }, "congestion control no-such"),
         (BulkConfig { sender_core: Some(1023), ..good.clone() }, "lab-send on core 1023"),

@@ -1,0 +1,47 @@
+//! A thread whose connections write one payload at a time, each when the one before is
+//! acknowledged.
+//!
+//! The kernel tells nobody that all is acknowledged, so the thread asks its sockets in turn, with
+//! a short pause after each round. Several that became ready meanwhile write one after the other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+use super::sender::{SendingEnd, stalled};
+use crate::error::{Context, Result};
+use crate::sys;
+
+/// Sends on all connections until each is at its limit or `stop` is set, then ends the streams.
+pub(crate) fn send_one_at_a_time(
+    mut ends: Vec<SendingEnd>,
+    stop: &AtomicBool,
+) -> Result<Vec<SendingEnd>> {
+    let mut last_progress = Instant::now();
+    while !stop.load(Ordering::Relaxed) && !ends.iter().all(SendingEnd::is_at_limit) {
+        for end in ends.iter_mut().filter(|end| !end.is_at_limit()) {
+            if end.may_write()? && end.send_some()? > 0 {
+                last_progress = Instant::now();
+            }
+        }
+        if last_progress.elapsed() > PATIENCE {
+            return Err(stalled(&ends));
+        }
+        thread::sleep(PAUSE);
+    }
+    ends.iter().try_for_each(SendingEnd::finish)?;
+    Ok(ends)
+}
+
+impl SendingEnd {
+    /// Whether a write was begun and must be ended, or everything is acknowledged.
+    fn may_write(&self) -> Result<bool> {
+        let waiting = sys::unacknowledged_bytes(&self.socket)
+            .context(|| "cannot ask a connection what is not acknowledged yet".into())?;
+        Ok(waiting == 0 || self.begun_bytes() > 0)
+    }
+}
+
+/// Short beside the time that a payload takes on the link.
+const PAUSE: Duration = Duration::from_micros(50);
