@@ -3,10 +3,17 @@
 //! The engine is the one that runs live, unchanged: what is reported here is what `rxo run` would
 //! do with the same packets at the same times.
 //!
+//! * [`advice`] chooses the smallest settings that come close to the best, and says what they mean
+//!   for a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
+//! * [`study`] runs engines over the records of captures and fills a report.
+//! * [`sweep`] says which other settings are tried in the same pass.
 
+pub mod advice;
 pub mod figure;
 pub mod projection;
 pub mod report;
+pub mod study;
+pub mod sweep;

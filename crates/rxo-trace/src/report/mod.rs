@@ -3,6 +3,8 @@
 //! Everything that shows results (text, JSON, HTML, Parquet) reads these and nothing else, so no
 //! two of them can disagree. Durations are in nanoseconds, sizes in bytes, shares from 0 to 1.
 
+mod advice;
+pub mod explain;
 mod flow;
 mod outcome;
 mod traffic;
@@ -10,7 +12,9 @@ mod traffic;
 use serde::Serialize;
 
 use crate::projection::Projection;
+use crate::sweep::SweepAxis;
 
+pub use advice::{Advice, Choice, LinuxAdvice, Tried};
 pub use flow::FlowReport;
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
@@ -20,6 +24,8 @@ pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 pub struct Report {
     /// The captures read, in order.
     pub sources: Vec<Source>,
+    /// Which packets were looked at, as the user typed it; `None` for all.
+    pub filter: Option<String>,
     /// What the traffic is, whatever the policy.
     pub traffic: Traffic,
     /// What the chosen policy does to it.
@@ -28,6 +34,8 @@ pub struct Report {
     pub flows: Vec<FlowReport>,
     /// What other settings would do; `None` when no sweep was asked for.
     pub sweep: Option<Sweep>,
+    /// The smallest settings that come close to the best; `None` when none were tried.
+    pub advice: Option<Advice>,
     /// What it would save at other rates; `None` when no costs were given.
     pub projection: Option<Projection>,
     /// Why this is not everything (a damaged file, a signal); `None` when it is.
@@ -52,4 +60,10 @@ pub struct Axis {
     pub key: String,
     /// Its values in the order given.
     pub values: Vec<String>,
+}
+
+impl From<&SweepAxis> for Axis {
+    fn from(axis: &SweepAxis) -> Self {
+        Self { key: axis.key.clone(), values: axis.values.clone() }
+    }
 }

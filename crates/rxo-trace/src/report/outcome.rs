@@ -35,6 +35,12 @@ pub struct Outcome {
     pub bypassed: Vec<ReasonCount>,
     /// What ended aggregates (and lone candidates), by reason, most first, likewise.
     pub flushed: Vec<ReasonCount>,
+    /// Packets in each poll.
+    pub packets_per_poll: Distribution,
+    /// Nanoseconds from the end of a poll to the next packet.
+    pub pause_ns: Distribution,
+    /// Polls that came early because a receive ring of 4,096 packets would have been full.
+    pub ring_overruns: u64,
 }
 
 /// How a value is distributed.
@@ -76,6 +82,10 @@ pub struct ReasonCount {
     pub count: u64,
     /// Its share of all bypasses, or of all flushes.
     pub share: f64,
+    /// What it means, a sentence for people.
+    pub meaning: String,
+    /// What would change it, where something can.
+    pub remedy: Option<String>,
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Traffic {
     pub duration_ns: u64,
     /// When the first packet was captured, nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// TCP flows, each direction for itself.
+    /// TCP flows, each direction for itself; more when `untracked_packets` is not 0.
     pub flows: u64,
     /// TCP packets.
     pub tcp_packets: u64,
@@ -39,6 +39,19 @@ pub struct Traffic {
     pub aggregatable_pure_acks: u64,
     /// Packets that the capture holds only the beginning of.
     pub cut_packets: u64,
+    /// IP packets larger than any link's, 9,216 bytes: the capture was taken where segments were
+    /// already (or still) together.
+    pub super_packets: u64,
+    /// Packets whose link type is not known; they are in no flow and no engine sees them.
+    pub unknown_link_packets: u64,
+    /// Packets of interfaces beyond those there is memory for; no engine sees them.
+    pub unserved_packets: u64,
+    /// TCP packets of flows beyond those with figures of their own; not in `flows`.
+    pub untracked_packets: u64,
+    /// Packets read that the filter left out; in no other number here.
+    pub filtered_packets: u64,
+    /// How often a packet's time was before that of the one before it in the file.
+    pub steps_back: u64,
     /// What is known of their TCP checksums.
     pub checksums: Checksums,
 }

@@ -1,0 +1,154 @@
+//! What is known of the TCP checksums of a capture.
+//!
+//! A capture taken on the sending machine shows packets before the card has filled the checksum in.
+//! They look corrupted and are not; told apart by what the sender's system leaves in the field.
+//! It is separate from the engine because it is looked at once for all engines of a study.
+
+use core::fmt;
+use core::str::FromStr;
+
+use rxo_frame::ChecksumStatus;
+use rxo_wire::checksum::{Summer, pseudo_header};
+
+use super::seen::Segment;
+
+const PROTOCOL_TCP: u8 = 6;
+/// Where the checksum stands in the TCP header, in bytes.
+const FIELD_AT: u16 = 16;
+
+/// What to make of TCP checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChecksumMode {
+    /// Check them; nothing with a wrong one is coalesced.
+    #[default]
+    Verify,
+    /// Check them, but take one that the sender's card was to fill in as what it is.
+    Partial,
+    /// Take all as right, also of packets that the capture holds only the beginning of.
+    Trust,
+}
+
+impl ChecksumMode {
+    /// As the user types it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Partial => "partial",
+            Self::Trust => "trust",
+        }
+    }
+}
+
+impl fmt::Display for ChecksumMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ChecksumMode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let all = [Self::Verify, Self::Partial, Self::Trust];
+        all.into_iter().find(|mode| mode.name() == text).ok_or(())
+    }
+}
+
+/// What a segment's checksum turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    Right,
+    Wrong,
+    /// Only the pseudo-header's sum.
+    Unfinished,
+}
+
+/// Looks at the checksum of the segment in `bytes`. Reads its payload.
+#[inline]
+pub(super) fn look(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
+    let range = segment.transport_at as usize..segment.end as usize;
+    let sum = summer.sum(bytes.get(range).unwrap_or_default());
+    let pseudo = pseudo_header(&segment.key, PROTOCOL_TCP, segment.segment_bytes());
+    if (sum + pseudo).is_valid() { Finding::Right } else { unfinished(segment, bytes) }
+}
+
+/// A system leaves the folded sum of the pseudo-header; for what the card is to cut into segments
+/// some (NDIS) count the length as 0, because each segment has its own.
+#[cold]
+fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
+    let field = segment.checksum(bytes);
+    let seed = |length| pseudo_header(&segment.key, PROTOCOL_TCP, length).fold();
+    if field == seed(segment.segment_bytes()) || field == seed(0) {
+        Finding::Unfinished
+    } else {
+        Finding::Wrong
+    }
+}
+
+/// What the engine is told.
+#[inline]
+pub(super) const fn status(
+    mode: ChecksumMode,
+    finding: Finding,
+    segment: &Segment,
+) -> ChecksumStatus {
+    match (finding, mode) {
+        (Finding::Right, _) => ChecksumStatus::Verified,
+        (Finding::Unfinished, ChecksumMode::Partial) => {
+            ChecksumStatus::Partial { start: segment.transport_at as u16, offset: FIELD_AT }
+        }
+        // The engine looks for itself and counts it.
+        (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::LinkKind;
+    use rxo_testkit::{Packet, seg};
+
+    use super::super::seen::Seen;
+    use super::*;
+
+    fn finding(bytes: &[u8]) -> (Finding, Segment) {
+        let Seen::Tcp(segment) = Seen::read(LinkKind::Ethernet, bytes) else { panic!("no TCP") };
+        (look(&segment, bytes, Summer::detect()), segment)
+    }
+
+    fn with_field(packet: &Packet, length: impl Fn(&Segment) -> u32) -> Vec<u8> {
+        let mut bytes = packet.bytes();
+        let (_, segment) = finding(&bytes);
+        let seed = pseudo_header(&segment.key, PROTOCOL_TCP, length(&segment)).fold();
+        let at = segment.transport_at as usize + 16;
+        bytes[at..at + 2].copy_from_slice(&seed.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn right_wrong_and_unfinished_are_told_apart() {
+        for packet in [seg().len(1000), seg().v6().ts(1, 2), seg().vlan(3)] {
+            assert_eq!(finding(&packet.bytes()).0, Finding::Right, "{packet:?}");
+            assert_eq!(finding(&packet.clone().bad_checksum().bytes()).0, Finding::Wrong);
+            for bytes in [with_field(&packet, Segment::segment_bytes), with_field(&packet, |_| 0)] {
+                assert_eq!(finding(&bytes).0, Finding::Unfinished, "{packet:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_right_one_is_verified_and_a_seed_only_on_request() {
+        let (_, segment) = finding(&seg().bytes());
+        let partial = ChecksumStatus::Partial { start: 34, offset: 16 };
+        let rows = [
+            (ChecksumMode::Verify, Finding::Right, ChecksumStatus::Verified),
+            (ChecksumMode::Verify, Finding::Unfinished, ChecksumStatus::Unknown),
+            (ChecksumMode::Verify, Finding::Wrong, ChecksumStatus::Unknown),
+            (ChecksumMode::Partial, Finding::Unfinished, partial),
+            (ChecksumMode::Partial, Finding::Wrong, ChecksumStatus::Unknown),
+        ];
+        for (mode, finding, expected) in rows {
+            assert_eq!(status(mode, finding, &segment), expected, "{mode} {finding:?}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The totals of the traffic.
+
+use rxo_device::capture::LinkType;
+use rxo_frame::Instant;
+
+use super::checksum::Finding;
+use super::intake::Taken;
+use super::seen::Segment;
+
+/// More payload than any link's packet has, in bytes.
+const SUPER_BYTES: u32 = 9_216;
+
+/// What was counted so far. Names as in the report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// On the capture's clock; `None` before the first packet.
+    pub(super) first: Option<Instant>,
+    pub(super) last: Instant,
+    /// What the first packet's record said.
+    pub(super) started_at: Instant,
+    pub(super) tcp_packets: u64,
+    pub(super) data_segments: u64,
+    pub(super) pure_acks: u64,
+    pub(super) aggregatable_pure_acks: u64,
+    pub(super) cut_packets: u64,
+    pub(super) super_packets: u64,
+    pub(super) unserved_packets: u64,
+    pub(super) untracked_packets: u64,
+    pub(super) filtered_packets: u64,
+    pub(super) unknown_link_packets: u64,
+    pub(super) not_ip_packets: u64,
+    pub(super) right: u64,
+    pub(super) wrong: u64,
+    pub(super) unfinished: u64,
+    pub(super) cut_segments: u64,
+}
+
+impl Count {
+    /// A packet that the filter lets through.
+    #[inline]
+    pub(super) fn packet(&mut self, taken: &Taken, at: Instant, now: Instant) {
+        if self.first.is_none() {
+            self.first = Some(now);
+            self.started_at = at;
+        }
+        self.last = now;
+        self.packets += 1;
+        self.bytes += taken.wire_bytes;
+        self.cut_packets += u64::from(taken.is_cut);
+    }
+
+    /// It is a TCP segment; `finding` is what its checksum is, if that was looked at.
+    #[inline]
+    pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
+        self.tcp_packets += 1;
+        self.data_segments += u64::from(segment.payload_bytes > 0);
+        self.pure_acks += u64::from(segment.is_pure_ack);
+        self.super_packets += u64::from(segment.payload_bytes > SUPER_BYTES);
+        self.cut_segments += u64::from(!taken.is_whole);
+        match finding {
+            Some(Finding::Right) => self.right += 1,
+            Some(Finding::Wrong) => self.wrong += 1,
+            Some(Finding::Unfinished) => self.unfinished += 1,
+            None => {}
+        }
+    }
+
+    /// It has no IP packet for an engine, or is of a type nobody here knows.
+    #[cold]
+    pub(super) fn without_network(&mut self, link: LinkType) {
+        if link.is_known() {
+            self.not_ip_packets += 1;
+        } else {
+            self.unknown_link_packets += 1;
+        }
+    }
+
+    /// From the first packet to the last, in nanoseconds.
+    pub(super) fn duration_ns(&self) -> u64 {
+        self.first.map_or(0, |first| self.last.nanos_since(first))
+    }
+
+    /// The first packet's time, in nanoseconds on the capture's clock.
+    pub(super) fn first_ns(&self) -> u64 {
+        self.first.unwrap_or_default().as_nanos()
+    }
+}

@@ -1,0 +1,356 @@
+//! The flows of a capture, each with its figures.
+//!
+//! Made for a million flows in little memory: records of fixed size in slabs that never move, and an
+//! index of eight bytes a place. Nothing doubles but the index. Beyond [`MAX_FLOWS`] no flow is
+//! added; its packets are counted in the totals and as untracked.
+
+use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
+
+use super::seen::Segment;
+use crate::report::FlowReport;
+
+/// The most flows with figures of their own: about 220 MB.
+pub const MAX_FLOWS: usize = 1_500_000;
+/// Of a packet that belongs to no flow with figures.
+pub(super) const NO_FLOW: u32 = u32::MAX;
+
+const SLAB: usize = 4_096;
+const FIRST_PLACES: usize = 8_192;
+const NO_VLAN: u16 = u16::MAX;
+
+/// One flow's figures.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) key: FlowKey,
+    pub(super) packets: u64,
+    bytes: u64,
+    payload_bytes: u64,
+    data_segments: u64,
+    pure_acks: u64,
+    /// Deliveries fewer than packets.
+    eliminated: u64,
+    aggregates: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// Of its last packet.
+    ack: u32,
+    window: u16,
+    vlan: u16,
+    /// Packets whose checksum the sender's card was to fill in. It saturates.
+    unfinished: u32,
+    /// Whether its last packet was a pure ACK that can be told from the next by number and window
+    /// alone.
+    after_plain_ack: bool,
+}
+
+impl Flow {
+    fn new(segment: &Segment, at_ns: u64) -> Self {
+        Self {
+            key: segment.key,
+            packets: 0,
+            bytes: 0,
+            payload_bytes: 0,
+            data_segments: 0,
+            pure_acks: 0,
+            eliminated: 0,
+            aggregates: 0,
+            first_ns: at_ns,
+            last_ns: at_ns,
+            ack: 0,
+            window: 0,
+            vlan: segment.vlan.unwrap_or(NO_VLAN),
+            unfinished: 0,
+            after_plain_ack: false,
+        }
+    }
+
+    /// Counts one of its packets, of which `wire_bytes` were on the wire. Returns whether it is a
+    /// pure ACK that could be aggregated with the one before.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        segment: &Segment,
+        bytes: &[u8],
+        wire_bytes: u64,
+        at_ns: u64,
+    ) -> bool {
+        self.packets += 1;
+        self.bytes += wire_bytes;
+        self.payload_bytes += u64::from(segment.payload_bytes);
+        self.data_segments += u64::from(segment.payload_bytes > 0);
+        self.last_ns = at_ns;
+        let follows = segment.is_pure_ack && self.count_ack(segment, bytes);
+        self.after_plain_ack = segment.is_pure_ack && segment.is_bare;
+        follows
+    }
+
+    fn count_ack(&mut self, segment: &Segment, bytes: &[u8]) -> bool {
+        self.pure_acks += 1;
+        let (ack, window) = (segment.ack(bytes), segment.window(bytes));
+        let advances = ack != self.ack && SeqNumber(ack).is_at_or_after(SeqNumber(self.ack));
+        let updates_window = ack == self.ack && window != self.window;
+        (self.ack, self.window) = (ack, window);
+        self.after_plain_ack && segment.is_bare && (advances || updates_window)
+    }
+
+    pub(super) const fn count_unfinished(&mut self) {
+        self.unfinished = self.unfinished.saturating_add(1);
+    }
+
+    /// Takes note of an aggregate of so many of its segments.
+    #[inline]
+    pub(super) const fn coalesced(&mut self, segments: u64) {
+        self.aggregates += 1;
+        self.eliminated += segments - 1;
+    }
+
+    pub(super) fn unfinished(&self) -> u64 {
+        self.unfinished.into()
+    }
+
+    /// Its figures for a report that begins at `start_ns`.
+    pub(super) fn report(&self, start_ns: u64) -> FlowReport {
+        let side = |address: core::net::IpAddr, port| {
+            core::net::SocketAddr::new(address, port).to_string()
+        };
+        FlowReport {
+            source: side(self.key.source(), self.key.source_port()),
+            destination: side(self.key.destination(), self.key.destination_port()),
+            vlan: (self.vlan != NO_VLAN).then_some(self.vlan),
+            packets: self.packets,
+            bytes: self.bytes,
+            payload_bytes: self.payload_bytes,
+            data_segments: self.data_segments,
+            pure_acks: self.pure_acks,
+            deliveries: self.packets - self.eliminated,
+            aggregates: self.aggregates,
+            // Every aggregate is one delivery that was not eliminated.
+            aggregated_segments: self.eliminated + self.aggregates,
+            first_ns: self.first_ns - start_ns,
+            last_ns: self.last_ns - start_ns,
+        }
+    }
+}
+
+/// All flows, found by key.
+#[derive(Debug)]
+pub(super) struct Flows {
+    hasher: FlowHasher,
+    slabs: Vec<Vec<Flow>>,
+    len: usize,
+    limit: usize,
+    /// Half of a flow's hash above its number; [`EMPTY`] where there is none. A power of two long,
+    /// at most half full.
+    places: Vec<u64>,
+    /// The flow of the last packet: the next one's, more often than not.
+    last: u32,
+}
+
+const EMPTY: u64 = u64::MAX;
+
+impl Flows {
+    /// No flows yet, room for `limit`; `seed` keeps captures from aiming at one place.
+    pub(super) fn new(limit: usize, seed: u64) -> Self {
+        Self {
+            hasher: FlowHasher::new(seed),
+            slabs: Vec::new(),
+            len: 0,
+            limit,
+            places: vec![EMPTY; FIRST_PLACES],
+            last: NO_FLOW,
+        }
+    }
+
+    /// The number of the segment's flow, which is added if it is new; [`NO_FLOW`] when there is no
+    /// room for it.
+    #[inline]
+    pub(super) fn find_or_add(&mut self, segment: &Segment, at_ns: u64) -> u32 {
+        if self.get(self.last).is_some_and(|flow| flow.key == segment.key) {
+            return self.last;
+        }
+        let number = self.look_up(segment, at_ns);
+        self.last = number;
+        number
+    }
+
+    fn look_up(&mut self, segment: &Segment, at_ns: u64) -> u32 {
+        let tag = self.hasher.hash(&segment.key).0 >> 32;
+        let mask = self.places.len() - 1;
+        let mut place = tag as usize & mask;
+        loop {
+            let found = self.places[place];
+            if found == EMPTY {
+                return self.add(segment, at_ns, tag, place);
+            }
+            let number = found as u32;
+            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.key == segment.key) {
+                return number;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, segment: &Segment, at_ns: u64, tag: u64, place: usize) -> u32 {
+        if self.len >= self.limit {
+            return NO_FLOW;
+        }
+        let number = self.len as u32;
+        if self.len.is_multiple_of(SLAB) {
+            self.slabs.push(Vec::with_capacity(SLAB));
+        }
+        if let Some(slab) = self.slabs.last_mut() {
+            slab.push(Flow::new(segment, at_ns));
+        }
+        self.places[place] = tag << 32 | u64::from(number);
+        self.len += 1;
+        if self.len * 2 > self.places.len() {
+            self.grow();
+        }
+        number
+    }
+
+    /// Doubles the index. The tags are enough to put it up anew.
+    fn grow(&mut self) {
+        let places = self.places.len() * 2;
+        let old = core::mem::replace(&mut self.places, vec![EMPTY; places]);
+        for entry in old.into_iter().filter(|entry| *entry != EMPTY) {
+            let mut place = (entry >> 32) as usize & (places - 1);
+            while self.places[place] != EMPTY {
+                place = (place + 1) & (places - 1);
+            }
+            self.places[place] = entry;
+        }
+    }
+
+    #[inline]
+    fn get(&self, number: u32) -> Option<&Flow> {
+        let number = number as usize;
+        self.slabs.get(number / SLAB)?.get(number % SLAB)
+    }
+
+    /// The flow of that number; `None` for [`NO_FLOW`].
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
+        let number = number as usize;
+        self.slabs.get_mut(number / SLAB)?.get_mut(number % SLAB)
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All, in the order in which they were first seen.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.slabs.iter().flatten()
+    }
+
+    /// The `most` flows with most packets, most first; of equals the one seen first.
+    pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
+        let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
+        for (number, flow) in self.iter().enumerate() {
+            heap.push(core::cmp::Reverse((flow.packets, core::cmp::Reverse(number))));
+            if heap.len() > most {
+                heap.pop();
+            }
+        }
+        let numbers = heap.into_sorted_vec().into_iter();
+        numbers.filter_map(|entry| self.get(entry.0.1.0 as u32)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::LinkKind;
+    use rxo_testkit::{Packet, seg};
+
+    use super::super::seen::Seen;
+    use super::*;
+
+    fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
+        let bytes = packet.bytes();
+        match Seen::read(LinkKind::Ethernet, &bytes) {
+            Seen::Tcp(segment) => (segment, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Counts the packets of one flow and says which were pure ACKs that could be aggregated.
+    fn counted(packets: &[Packet]) -> Vec<bool> {
+        let mut flows = Flows::new(10, 1);
+        let mut count = |packet| {
+            let (segment, bytes) = segment(packet);
+            let number = flows.find_or_add(&segment, 0);
+            flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0)
+        };
+        packets.iter().map(&mut count).collect()
+    }
+
+    #[test]
+    fn a_record_stays_small() {
+        assert!(size_of::<Flow>() <= 128, "{} bytes", size_of::<Flow>());
+    }
+
+    #[test]
+    fn each_flow_is_found_again_among_many() {
+        let mut flows = Flows::new(100_000, 3);
+        let packet = |flow: u32| segment(&seg().flow(flow)).0;
+        for flow in (0..30_000).chain(0..30_000) {
+            assert_eq!(flows.find_or_add(&packet(flow), 5), flow);
+        }
+        assert_eq!((flows.len(), flows.iter().count()), (30_000, 30_000));
+    }
+
+    #[test]
+    fn beyond_the_limit_no_flow_is_added_and_those_there_stay() {
+        let mut flows = Flows::new(2, 1);
+        let packet = |flow: u32| segment(&seg().flow(flow)).0;
+        let numbers: Vec<u32> =
+            [0, 1, 2, 1, 3, 0].iter().map(|flow| flows.find_or_add(&packet(*flow), 0)).collect();
+        assert_eq!(numbers, [0, 1, NO_FLOW, 1, NO_FLOW, 0]);
+        assert!(flows.get_mut(NO_FLOW).is_none());
+    }
+
+    #[test]
+    fn the_top_is_by_packets_then_by_age() {
+        let mut flows = Flows::new(10, 1);
+        for flow in [0, 1, 2, 2, 3, 3] {
+            let (segment, bytes) = segment(&seg().flow(flow));
+            let number = flows.find_or_add(&segment, 0);
+            flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0);
+        }
+        let top: Vec<FlowKey> = flows.top(3).iter().map(|flow| flow.key).collect();
+        let expected: Vec<FlowKey> =
+            [2, 3, 0].iter().map(|flow| segment(&seg().flow(*flow)).0.key).collect();
+        assert_eq!(top, expected);
+        assert!(flows.top(0).is_empty());
+        assert_eq!(flows.top(99).len(), 4);
+    }
+
+    #[test]
+    fn pure_acks_that_advance_or_move_the_window_could_be_aggregated() {
+        let ack = |number: u32| seg().pure_ack().ack(number);
+        assert_eq!(counted(&[ack(1), ack(2), ack(3)]), [false, true, true]);
+        assert_eq!(counted(&[ack(1), ack(1)]), [false, false], "a duplicate says something");
+        assert_eq!(counted(&[ack(1), ack(1).window(5)]), [false, true]);
+        assert_eq!(counted(&[ack(2), ack(1)]), [false, false], "it went back");
+        assert_eq!(counted(&[ack(1), seg().ack(2), ack(3)]), [false; 3], "data stands between");
+        assert_eq!(counted(&[ack(1), ack(2).sack(&[(5, 6)]), ack(3)]), [false; 3]);
+    }
+
+    #[test]
+    fn what_was_coalesced_adds_up() {
+        let mut flows = Flows::new(10, 1);
+        let (segment, bytes) = segment(&seg());
+        let number = flows.find_or_add(&segment, 7);
+        let flow = flows.get_mut(number).unwrap();
+        (0..10).for_each(|_| _ = flow.count(&segment, &bytes, 100, 9));
+        flow.coalesced(4);
+        flow.coalesced(3);
+        let report = flow.report(5);
+        assert_eq!((report.packets, report.deliveries, report.aggregates), (10, 5, 2));
+        assert_eq!((report.aggregated_segments, report.first_ns, report.last_ns), (7, 2, 4));
+        assert_eq!(report.bytes, 1_000);
+    }
+}

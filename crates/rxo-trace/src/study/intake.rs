@@ -1,0 +1,130 @@
+//! What is made of a record before it is counted: the packet that the engines get, and its
+//! headers.
+//!
+//! A record that the capture cut is read as if it were whole, zeros in place of what is missing, so
+//! that its flow and sizes are counted as they were. The engines get it as it is, and pass it;
+//! only when checksums are trusted, and the payload matters to nobody, they get it whole.
+
+use rxo_device::capture::{LinkType, Network, Record, SharedBytes};
+
+use super::checksum::ChecksumMode;
+use super::seen::Seen;
+
+/// The longest packet that is made whole, in bytes: one IP packet and what stands before it.
+const LONGEST: u32 = 65_535 + 64;
+
+/// A record, read.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// What the engines get; `None` when it is not IP, or its link type not known.
+    pub(super) network: Option<Network>,
+    pub(super) seen: Seen,
+    /// How long it was, in bytes, link-layer header included.
+    pub(super) wire_bytes: u64,
+    /// Whether the capture holds only its beginning.
+    pub(super) is_cut: bool,
+    /// Whether its whole IP packet is there, and its checksum can be known.
+    pub(super) is_whole: bool,
+}
+
+/// Reads a record whose interface is of type `link`.
+#[inline]
+pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
+    let taken = read(&record.bytes, link);
+    let held_bytes = record.bytes.as_ref().len() as u64;
+    let wire_bytes = held_bytes.max(record.original_bytes.into());
+    let taken = Taken { wire_bytes, ..taken };
+    if wire_bytes > held_bytes { cut(taken, record, link, mode) } else { taken }
+}
+
+#[inline]
+fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
+    let network = link.network(bytes);
+    let seen = match &network {
+        Some(network) => Seen::read(network.link, network.packet.as_ref()).on_vlan(network.vlan),
+        None => Seen::Other,
+    };
+    Taken { network, seen, wire_bytes: 0, is_cut: false, is_whole: true }
+}
+
+#[cold]
+fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
+    // The end that is missing may be none of the packet's.
+    if matches!(taken.seen, Seen::Tcp(_)) || record.original_bytes > LONGEST {
+        return Taken { is_cut: true, ..taken };
+    }
+    let mut bytes = Vec::with_capacity(record.original_bytes as usize);
+    bytes.extend_from_slice(record.bytes.as_ref());
+    bytes.resize(record.original_bytes as usize, 0);
+    let whole = read(&bytes.into(), link);
+    let is_given_whole = mode == ChecksumMode::Trust;
+    let network = if is_given_whole { whole.network } else { taken.network };
+    let wire_bytes = taken.wire_bytes;
+    Taken { network, seen: whole.seen, wire_bytes, is_cut: true, is_whole: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::Instant;
+    use rxo_testkit::seg;
+
+    use super::*;
+
+    fn record(bytes: &[u8], original_bytes: usize) -> Record {
+        Record {
+            bytes: bytes.to_vec().into(),
+            original_bytes: original_bytes as u32,
+            at: Instant::ZERO,
+            ..Record::default()
+        }
+    }
+
+    fn payload_bytes(taken: &Taken) -> u32 {
+        match taken.seen {
+            Seen::Tcp(segment) => segment.payload_bytes,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_whole_record_is_given_as_it_is() {
+        let bytes = seg().len(500).bytes();
+        let taken = take(&record(&bytes, bytes.len()), LinkType::ETHERNET, ChecksumMode::Verify);
+        assert!(taken.is_whole && !taken.is_cut);
+        assert_eq!(taken.network.unwrap().packet.as_ref(), bytes);
+        assert_eq!(taken.wire_bytes, bytes.len() as u64);
+    }
+
+    #[test]
+    fn a_cut_record_is_counted_whole_and_given_whole_only_when_trusted() {
+        let bytes = seg().ts(1, 2).len(1000).bytes();
+        for (mode, given) in [(ChecksumMode::Verify, 96), (ChecksumMode::Trust, bytes.len())] {
+            let taken = take(&record(&bytes[..96], bytes.len()), LinkType::ETHERNET, mode);
+            assert!(!taken.is_whole && taken.is_cut);
+            assert_eq!(payload_bytes(&taken), 1000);
+            assert_eq!(taken.wire_bytes, bytes.len() as u64);
+            assert_eq!(taken.network.unwrap().packet.as_ref().len(), given, "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_its_padding_is_whole() {
+        let bytes = seg().pure_ack().padded().bytes();
+        let taken =
+            take(&record(&bytes[..54], bytes.len()), LinkType::ETHERNET, ChecksumMode::Verify);
+        assert!(taken.is_whole && taken.is_cut);
+    }
+
+    #[test]
+    fn a_length_that_no_packet_has_is_not_believed() {
+        let bytes = seg().len(1000).bytes();
+        let taken = take(&record(&bytes[..60], 1 << 30), LinkType::ETHERNET, ChecksumMode::Trust);
+        assert_eq!(taken.network.unwrap().packet.as_ref().len(), 60);
+    }
+
+    #[test]
+    fn an_unknown_link_gives_nothing() {
+        let taken = take(&record(&[1; 60], 60), LinkType(147), ChecksumMode::Verify);
+        assert!(taken.network.is_none() && taken.seen == Seen::Other);
+    }
+}

@@ -1,0 +1,185 @@
+//! One capture interface: its rules for polls, and behind each the engines that share it.
+//!
+//! A frame is put once into the queue of every rule; when a poll ends, each engine of the rule gets
+//! the same batch. Frames share the bytes that were read, so an engine more costs no copy of them.
+
+use rxo_coalesce::{ConfigError, Histogram};
+use rxo_frame::{Frame, Instant, LinkKind};
+
+use super::flows::Flows;
+use super::point::{FlowBytes, Point, Runner};
+use super::poll::{Poll, Polls};
+
+/// How a rule for polls turned out on the traffic.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PollFigures {
+    /// Packets of each poll.
+    pub(super) packets: Histogram,
+    /// Nanoseconds from the end of a poll to the next packet.
+    pub(super) pause_ns: Histogram,
+    pub(super) overruns: u64,
+}
+
+impl PollFigures {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.packets.add(&other.packets);
+        self.pause_ns.add(&other.pause_ns);
+        self.overruns += other.overruns;
+    }
+}
+
+/// The engines that share a rule for polls.
+#[derive(Debug)]
+pub(super) struct Group {
+    polls: Polls,
+    /// What waits for the next poll.
+    waiting: Vec<Frame<FlowBytes>>,
+    batch: Vec<Frame<FlowBytes>>,
+    ended: Option<Instant>,
+    figures: PollFigures,
+    pub(super) runners: Vec<Runner>,
+    /// How many of those waiting, the oldest, have memory of their own.
+    owned: usize,
+    /// How many waited when [`Group::settle`] was last called.
+    settled: usize,
+}
+
+/// One interface.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) groups: Vec<Group>,
+}
+
+impl Lane {
+    /// Engines for all `points` on an interface whose packets begin with `link`.
+    pub(super) fn new(
+        points: &[Point],
+        link: LinkKind,
+        trust_checksums: bool,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let mut groups: Vec<(Point, Group)> = Vec::new();
+        for (number, point) in points.iter().enumerate() {
+            let runner = Runner::new(number, point.config(link, trust_checksums, seed))?;
+            match groups.iter_mut().find(|(first, _)| first.poll == point.poll) {
+                Some((_, group)) => group.runners.push(runner),
+                None => groups.push((*point, Group::new(point, runner))),
+            }
+        }
+        Ok(Self { groups: groups.into_iter().map(|(_, group)| group).collect() })
+    }
+
+    /// A packet came.
+    #[inline]
+    pub(super) fn push(&mut self, frame: Frame<FlowBytes>, flows: &mut Flows) {
+        let Some((last, others)) = self.groups.split_last_mut() else { return };
+        for group in others {
+            group.push(frame.clone(), flows);
+        }
+        last.push(frame, flows);
+    }
+
+    /// It is `now`: polls and deadlines that are over take place.
+    pub(super) fn advance(&mut self, now: Instant, flows: &mut Flows) {
+        for group in &mut self.groups {
+            group.advance(now, flows);
+            group.settle();
+        }
+    }
+
+    /// Nothing more comes.
+    pub(super) fn finish(&mut self, now: Instant, flows: &mut Flows) {
+        for group in &mut self.groups {
+            group.finish(now, flows);
+        }
+    }
+}
+
+impl Group {
+    fn new(point: &Point, first: Runner) -> Self {
+        Self {
+            polls: Polls::new(point.poll),
+            waiting: Vec::new(),
+            batch: Vec::new(),
+            ended: None,
+            figures: PollFigures::default(),
+            runners: vec![first],
+            owned: 0,
+            settled: 0,
+        }
+    }
+
+    pub(super) fn figures(&self) -> PollFigures {
+        PollFigures { overruns: self.polls.overruns(), ..self.figures.clone() }
+    }
+
+    #[inline]
+    fn push(&mut self, frame: Frame<FlowBytes>, flows: &mut Flows) {
+        let at = frame.arrived_at;
+        self.run_due(at, flows);
+        if self.polls.waiting() == 0
+            && let Some(ended) = self.ended
+        {
+            self.figures.pause_ns.record(at.nanos_since(ended));
+        }
+        self.waiting.push(frame);
+        if let Some(poll) = self.polls.after(at) {
+            self.run(poll, flows);
+        }
+    }
+
+    #[inline]
+    fn run_due(&mut self, at: Instant, flows: &mut Flows) {
+        while let Some(poll) = self.polls.before(at) {
+            self.run(poll, flows);
+        }
+    }
+
+    /// The engines see one poll.
+    fn run(&mut self, poll: Poll, flows: &mut Flows) {
+        let count = self.waiting.len().min(poll.packets as usize);
+        self.figures.packets.record(count as u64);
+        self.ended = Some(poll.at);
+        self.owned = self.owned.saturating_sub(count);
+        self.settled = self.settled.saturating_sub(count);
+        let Some((last, others)) = self.runners.split_last_mut() else { return };
+        for runner in others {
+            self.batch.extend_from_slice(&self.waiting[..count]);
+            runner.poll(&mut self.batch, poll.at, flows);
+        }
+        if count == self.waiting.len() {
+            last.poll(&mut self.waiting, poll.at, flows);
+        } else {
+            self.batch.extend(self.waiting.drain(..count));
+            last.poll(&mut self.batch, poll.at, flows);
+        }
+    }
+
+    fn advance(&mut self, now: Instant, flows: &mut Flows) {
+        self.run_due(now, flows);
+        // What waits will be polled later than now, whatever the rule.
+        self.runners.iter_mut().for_each(|runner| runner.catch_up(now, flows));
+    }
+
+    fn finish(&mut self, now: Instant, flows: &mut Flows) {
+        let mut end = now;
+        while let Some(poll) = self.polls.rest() {
+            self.run(poll, flows);
+            end = end.max(poll.at);
+        }
+        for runner in &mut self.runners {
+            runner.catch_up(end, flows);
+            runner.finish(end, flows);
+        }
+    }
+
+    /// Gives frames that have waited since the last call memory of their own, once, so that a quiet
+    /// interface does not keep what was read around its packets.
+    fn settle(&mut self) {
+        for frame in self.waiting.iter_mut().take(self.settled).skip(self.owned) {
+            frame.bytes.bytes = frame.bytes.bytes.detached();
+        }
+        self.owned = self.settled;
+        self.settled = self.waiting.len();
+    }
+}

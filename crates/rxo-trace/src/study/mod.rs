@@ -1,0 +1,255 @@
+//! A study: what a policy, and any number of others beside it, would do to captured packets.
+//!
+//! Records go in, in batches, from one capture after the other; a [`Report`] comes out. The path of
+//! a record, in the order of the modules:
+//!
+//! * `clock`: its time, made to run forward only.
+//! * `intake`: what the engines are given of it; cut packets made whole where that is asked for.
+//! * `seen`: what the accounting must know of it, read once.
+//! * [`Filter`]: whether it is looked at.
+//! * `checksum`: whether its TCP checksum is right, looked at once for all engines.
+//! * `count`, `flows`: the traffic's totals, and the figures of its flows.
+//! * `lane`: the engines of its interface, in groups that share a rule for polls ([`Polls`]).
+//! * `point`: one engine, and what is counted of its deliveries.
+//! * `outcome`, `notes`: the report.
+//!
+//! # Contract
+//! The same records give the same report. Memory is bounded: by the flows ([`MAX_FLOWS`]), by the
+//! engines (a budget), and by what their policies hold. No record, whatever its bytes or times,
+//! makes it panic or end.
+
+mod checksum;
+mod clock;
+mod count;
+mod filter;
+mod flows;
+mod intake;
+mod lane;
+mod lanes;
+mod notes;
+mod outcome;
+mod point;
+mod points;
+mod poll;
+mod seen;
+mod time;
+
+use core::fmt;
+
+use rxo_coalesce::ConfigError;
+use rxo_device::capture::{Interface, LinkType, Network, Record};
+use rxo_frame::{ChecksumStatus, Frame, Instant};
+use rxo_wire::checksum::Summer;
+
+pub use checksum::ChecksumMode;
+pub use filter::{Filter, FilterError};
+pub use flows::MAX_FLOWS;
+pub use point::Point;
+pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
+
+use self::checksum::Finding;
+use self::clock::Clock;
+use self::count::Count;
+use self::flows::{Flows, NO_FLOW};
+use self::intake::Taken;
+use self::lanes::Lanes;
+use self::point::FlowBytes;
+use self::points::Points;
+use self::seen::{Seen, Segment};
+use crate::report::{Report, Source};
+use crate::sweep::Grid;
+
+/// What is to be studied.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The policy and the rule for polls whose outcome is wanted, with the figures of each flow.
+    pub chosen: Point,
+    /// Others to try in the same pass.
+    pub sweep: Option<Grid>,
+    /// Whether to try the important settings, one at a time, to advise on them; a sweep takes
+    /// their place.
+    pub advise: bool,
+    /// What to make of TCP checksums.
+    pub checksums: ChecksumMode,
+    /// Which packets are looked at; `None` for all.
+    pub filter: Option<Filter>,
+    /// How many flows the report names.
+    pub top: usize,
+    /// Seeds the hashes, so that no capture can aim at them; the report does not depend on it.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Only `chosen` and advice, checksums verified, all packets, ten flows.
+    #[must_use]
+    pub const fn new(chosen: Point) -> Self {
+        Self {
+            chosen,
+            sweep: None,
+            advise: true,
+            checksums: ChecksumMode::Verify,
+            filter: None,
+            top: 10,
+            seed: 0,
+        }
+    }
+}
+
+/// Why a study cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StudyError {
+    /// A number of a policy is out of range.
+    Config(ConfigError),
+    /// The engines would need too much memory.
+    Memory {
+        /// How much, in bytes.
+        needed_bytes: usize,
+        /// How much there may be.
+        most_bytes: usize,
+    },
+}
+
+impl fmt::Display for StudyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Memory { needed_bytes, most_bytes } => write!(
+                f,
+                "the engines of this sweep need {} MB; at most {} MB: sweep fewer values, or \
+                 smaller flows, hold and poll",
+                needed_bytes.div_ceil(1_000_000),
+                most_bytes / 1_000_000
+            ),
+        }
+    }
+}
+
+impl core::error::Error for StudyError {}
+
+/// A study under way. See the module's documentation.
+#[derive(Debug)]
+pub struct Study {
+    settings: Settings,
+    summer: Summer,
+    points: Points,
+    clock: Clock,
+    count: Count,
+    flows: Flows,
+    lanes: Lanes,
+    sources: Vec<Source>,
+}
+
+impl Study {
+    /// A study of nothing yet.
+    ///
+    /// # Errors
+    /// [`StudyError`] when a policy cannot be, or all engines together are too large.
+    pub fn new(settings: Settings) -> Result<Self, StudyError> {
+        let points = Points::of(&settings);
+        Ok(Self {
+            summer: Summer::detect(),
+            clock: Clock::default(),
+            count: Count::default(),
+            flows: Flows::new(MAX_FLOWS, settings.seed),
+            lanes: Lanes::new(&points.all, &settings)?,
+            sources: Vec::new(),
+            points,
+            settings,
+        })
+    }
+
+    /// A capture begins; `name` is what the user calls it.
+    pub fn begin_source(&mut self, name: &str) {
+        self.lanes.forget_interfaces();
+        self.sources.push(Source { name: name.to_owned(), ..Source::default() });
+    }
+
+    /// The capture that was begun last ends; `damage` says why not all of it was read.
+    pub fn end_source(&mut self, format: &str, damage: Option<String>) {
+        if let Some(source) = self.sources.last_mut() {
+            format.clone_into(&mut source.format);
+            source.damage = damage;
+        }
+    }
+
+    /// Takes all `records` of the capture that was begun last. `interfaces` are the capture's, as
+    /// far as known.
+    pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
+        if let Some(source) = self.sources.last_mut() {
+            source.packets += records.len() as u64;
+        }
+        for record in records.drain(..) {
+            self.take_one(interfaces, record);
+        }
+        self.lanes.advance(self.clock.now(), &mut self.flows);
+    }
+
+    /// Packets so far, those that a filter left out among them.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.count.packets + self.count.filtered_packets
+    }
+
+    #[inline]
+    fn take_one(&mut self, interfaces: &[Interface], record: Record) {
+        let now = self.clock.advance(record.at);
+        let interface = interfaces.get(record.interface as usize);
+        let link = interface.map_or(UNKNOWN_LINK, |interface| interface.link);
+        let taken = intake::take(&record, link, self.settings.checksums);
+        if let Some(filter) = &self.settings.filter
+            && !filter.matches(taken.seen.key())
+        {
+            self.count.filtered_packets += 1;
+            return;
+        }
+        self.count.packet(&taken, record.at, now);
+        let (flow, checksum) = match taken.seen {
+            Seen::Tcp(segment) => self.segment(&segment, &taken, now),
+            Seen::Ip(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
+        };
+        let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
+            self.count.without_network(link);
+            return;
+        };
+        let bytes = FlowBytes { bytes: packet, flow };
+        let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
+        if !self.lanes.push((record.interface, interface), kind, frame, &mut self.flows) {
+            self.count.unserved_packets += 1;
+        }
+    }
+
+    /// Counts a segment, and says of which flow it is and what is known of its checksum.
+    #[inline]
+    fn segment(&mut self, segment: &Segment, taken: &Taken, now: Instant) -> (u32, ChecksumStatus) {
+        let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
+        let bytes = bytes.unwrap_or_default();
+        let number = self.flows.find_or_add(segment, now.as_nanos());
+        let flow = self.flows.get_mut(number);
+        let mode = self.settings.checksums;
+        let finding = (taken.is_whole && mode != ChecksumMode::Trust)
+            .then(|| checksum::look(segment, bytes, self.summer));
+        self.count.segment(segment, finding, taken);
+        if let Some(flow) = flow {
+            let can_join = flow.count(segment, bytes, taken.wire_bytes, now.as_nanos());
+            self.count.aggregatable_pure_acks += u64::from(can_join);
+            if finding == Some(Finding::Unfinished) {
+                flow.count_unfinished();
+            }
+        } else {
+            self.count.untracked_packets += 1;
+        }
+        let status = finding
+            .map_or(ChecksumStatus::Unknown, |finding| checksum::status(mode, finding, segment));
+        (number, status)
+    }
+
+    /// The report. `partial` says why not everything was read, for another reason than damage.
+    #[must_use]
+    pub fn finish(mut self, partial: Option<String>) -> Report {
+        self.lanes.finish(self.clock.now(), &mut self.flows);
+        outcome::report(self, partial)
+    }
+}
+
+/// Of a packet whose interface the capture does not describe: a number that is nobody's.
+const UNKNOWN_LINK: LinkType = LinkType(u16::MAX);

@@ -1,0 +1,238 @@
+//! What the accounting must know of a packet, read once.
+//!
+//! It is separate from the engine's own reading because it asks for other things, and because it
+//! happens once for all engines of a study.
+
+use rxo_frame::{LinkKind, VlanTag};
+use rxo_wire::tcp::OptionLayout;
+use rxo_wire::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Parsed, Plain, TcpFlags,
+    TcpSegment, Transport, ethertype, parse, parse_ip, plain_v4, plain_v6,
+};
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// Another IP packet (ports 0 where it shows none), or one of which only the addresses can be
+    /// read.
+    Ip(FlowKey),
+    /// Not IP, or nothing that can be read.
+    Other,
+}
+
+/// What the accounting knows of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) key: FlowKey,
+    /// The innermost VLAN identifier that stands in the bytes.
+    pub(super) vlan: Option<u16>,
+    pub(super) payload_bytes: u32,
+    /// Where the TCP header begins, in bytes from the frame's first.
+    pub(super) transport_at: u32,
+    /// Where the packet ends by its own length.
+    pub(super) end: u32,
+    /// No payload, and no flag but ACK.
+    pub(super) is_pure_ack: bool,
+    /// No TCP option, or only the timestamp.
+    pub(super) is_bare: bool,
+}
+
+impl Seen {
+    /// Reads a frame.
+    #[inline]
+    pub(super) fn read(link: LinkKind, bytes: &[u8]) -> Self {
+        match plain(link, bytes) {
+            Some(segment) => Self::Tcp(segment),
+            None => Self::read_any(link, bytes),
+        }
+    }
+
+    /// The flow, or the addresses of which it is part.
+    pub(super) const fn key(&self) -> Option<&FlowKey> {
+        match self {
+            Self::Tcp(segment) => Some(&segment.key),
+            Self::Ip(key) => Some(key),
+            Self::Other => None,
+        }
+    }
+
+    /// The same packet, whose VLAN tag a cooked frame held before it.
+    #[inline]
+    pub(super) fn on_vlan(mut self, tag: Option<VlanTag>) -> Self {
+        if let Some(tag) = tag {
+            let id = tag.tci & 0x0fff;
+            match &mut self {
+                Self::Tcp(segment) => {
+                    segment.key = segment.key.on_device_vlan(id);
+                    segment.vlan = segment.vlan.or(Some(id));
+                }
+                Self::Ip(key) => *key = key.on_device_vlan(id),
+                Self::Other => {}
+            }
+        }
+        self
+    }
+
+    #[inline(never)]
+    fn read_any(link: LinkKind, bytes: &[u8]) -> Self {
+        let parsed = match link {
+            LinkKind::Ethernet => parse(bytes),
+            LinkKind::RawIp => parse_ip(bytes),
+        };
+        match parsed {
+            Ok(parsed) => match parsed.transport {
+                Transport::Tcp(tcp) => Self::Tcp(segment(&parsed, &tcp)),
+                Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => {
+                    Self::Ip(parsed.key)
+                }
+            },
+            Err(unparsed) => unparsed.addresses.map_or(Self::Other, Self::Ip),
+        }
+    }
+}
+
+#[inline]
+fn plain(link: LinkKind, bytes: &[u8]) -> Option<Segment> {
+    let (network, is_v4) = match link {
+        LinkKind::Ethernet => match ethertype(bytes)? {
+            ETHERTYPE_IPV4 => (ETHERNET_HEADER_BYTES, true),
+            ETHERTYPE_IPV6 => (ETHERNET_HEADER_BYTES, false),
+            _ => return None,
+        },
+        LinkKind::RawIp => (0, bytes.first()? >> 4 == 4),
+    };
+    let packet = bytes.get(network..)?;
+    let (plain, ip_bytes) =
+        if is_v4 { (plain_v4(packet, 0)?, 20) } else { (plain_v6(packet, 0)?, 40) };
+    let Plain { key, header_bytes, payload_bytes, .. } = plain;
+    Some(Segment {
+        key,
+        vlan: None,
+        payload_bytes,
+        transport_at: network as u32 + ip_bytes,
+        end: network as u32 + header_bytes + payload_bytes,
+        is_pure_ack: payload_bytes == 0,
+        is_bare: true,
+    })
+}
+
+fn segment(parsed: &Parsed, tcp: &TcpSegment) -> Segment {
+    let payload_bytes = parsed.payload_bytes();
+    Segment {
+        key: parsed.key,
+        vlan: parsed.vlans.tags().last().map(|tag| tag & 0x0fff),
+        payload_bytes,
+        transport_at: parsed.transport_at,
+        end: parsed.end,
+        is_pure_ack: payload_bytes == 0 && tcp.flags == TcpFlags::ACK,
+        is_bare: matches!(
+            tcp.options,
+            OptionLayout::None | OptionLayout::AlignedTimestamp | OptionLayout::Timestamp
+        ),
+    }
+}
+
+impl Segment {
+    /// The 16-bit field so many bytes into the TCP header.
+    #[inline]
+    fn word(&self, bytes: &[u8], at: usize) -> u16 {
+        let field = bytes.get(self.transport_at as usize + at..);
+        field.and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
+    }
+
+    /// SEG.ACK.
+    #[inline]
+    pub(super) fn ack(&self, bytes: &[u8]) -> u32 {
+        u32::from(self.word(bytes, 8)) << 16 | u32::from(self.word(bytes, 10))
+    }
+
+    /// SEG.WND, unscaled.
+    #[inline]
+    pub(super) fn window(&self, bytes: &[u8]) -> u16 {
+        self.word(bytes, 14)
+    }
+
+    /// The checksum as it stands in the header.
+    #[inline]
+    pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
+        self.word(bytes, 16)
+    }
+
+    /// TCP header and payload together, in bytes.
+    #[inline]
+    pub(super) const fn segment_bytes(&self) -> u32 {
+        self.end - self.transport_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_testkit::{Packet, arp, seg, udp};
+
+    use super::*;
+
+    fn tcp(packet: Packet) -> (Segment, Vec<u8>) {
+        let bytes = packet.bytes();
+        match Seen::read(LinkKind::Ethernet, &bytes) {
+            Seen::Tcp(segment) => (segment, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_short_and_the_full_reading_agree() {
+        for packet in [
+            seg(),
+            seg().ts(1, 2),
+            seg().pure_ack(),
+            seg().v6(),
+            seg().v6().ts(3, 4).len(1000),
+            seg().pure_ack().padded(),
+        ] {
+            let bytes = packet.bytes();
+            let short = plain(LinkKind::Ethernet, &bytes).map(Seen::Tcp);
+            assert_eq!(short, Some(Seen::read_any(LinkKind::Ethernet, &bytes)), "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_those_of_the_header() {
+        let (segment, bytes) = tcp(seg().vlan(7).ack(0x1234_5678).window(99).len(5).psh());
+        assert_eq!((segment.ack(&bytes), segment.window(&bytes)), (0x1234_5678, 99));
+        assert_eq!(
+            (segment.vlan, segment.payload_bytes, segment.segment_bytes()),
+            (Some(7), 5, 25)
+        );
+    }
+
+    #[test]
+    fn only_a_bare_acknowledgement_is_a_pure_ack() {
+        let rows = [
+            (seg().pure_ack(), true, true),
+            (seg().pure_ack().ts(1, 2), true, true),
+            (seg().pure_ack().sack(&[(1, 2)]), true, false),
+            (seg().pure_ack().fin(), false, true),
+            (seg().pure_ack().psh(), false, true),
+            (seg().len(1), false, true),
+        ];
+        for (packet, is_pure_ack, is_bare) in rows {
+            let (segment, _) = tcp(packet.clone());
+            assert_eq!(
+                (segment.is_pure_ack, segment.is_bare),
+                (is_pure_ack, is_bare),
+                "{packet:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_tcp_is_told_apart() {
+        let read = |packet: Packet| Seen::read(LinkKind::Ethernet, &packet.bytes());
+        assert!(matches!(read(udp()), Seen::Ip(key) if key.source_port() != 0));
+        assert!(matches!(read(seg().fragment(0, true)), Seen::Ip(key) if key.source_port() == 0));
+        assert_eq!(read(arp()), Seen::Other);
+        assert_eq!(Seen::read(LinkKind::RawIp, &[]), Seen::Other);
+    }
+}

@@ -1,0 +1,81 @@
+//! One setting and the values it is to take.
+
+use core::str::FromStr;
+
+use super::{SweepError, values};
+use crate::study::{BadPollRule, Point};
+
+/// The name under which the rule for polls is swept.
+pub(crate) const POLL: &str = "poll";
+
+/// One setting and the values it is to take, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SweepAxis {
+    /// A field of the policy, or `poll`.
+    pub key: String,
+    /// Its values, as the user would type them.
+    pub values: Vec<String>,
+}
+
+impl SweepAxis {
+    /// `point` with this setting at `value`.
+    ///
+    /// # Errors
+    /// When there is no such setting, or it cannot have that value.
+    pub fn at(&self, point: &Point, value: &str) -> Result<Point, SweepError> {
+        let mut point = *point;
+        let error = |accepted: &str| SweepError::Value {
+            key: self.key.clone(),
+            value: value.to_owned(),
+            accepted: accepted.to_owned(),
+        };
+        if self.key == POLL {
+            point.poll = value.parse().map_err(|_| error(BadPollRule::ACCEPTED))?;
+        } else {
+            point.policy.set(&self.key, value).map_err(|refused| error(refused.accepted))?;
+        }
+        Ok(point)
+    }
+}
+
+impl FromStr for SweepAxis {
+    type Err = SweepError;
+
+    /// Reads `key=v1,v2,…`; each may be a range, `a..b` by ones, `a..b+S` by steps, `a..b*F` by
+    /// factors, with what stands around the number in both ends (`packets:4..64*2`, `10us..80us*2`).
+    fn from_str(text: &str) -> Result<Self, SweepError> {
+        let (key, list) = text
+            .split_once('=')
+            .filter(|(key, list)| !key.is_empty() && !list.is_empty())
+            .ok_or_else(|| SweepError::Form { text: text.to_owned() })?;
+        let mut values = Vec::new();
+        for item in list.split(',') {
+            values.extend(values::expand(item).map_err(|accepted| SweepError::Value {
+                key: key.to_owned(),
+                value: item.to_owned(),
+                accepted: accepted.to_owned(),
+            })?);
+        }
+        Ok(Self { key: key.to_owned(), values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_the_order_in_which_they_were_typed() {
+        let axis: SweepAxis = "max_segments=64,2..4,16".parse().unwrap();
+        assert_eq!(
+            (axis.key.as_str(), axis.values.join(" ")),
+            ("max_segments", "64 2 3 4 16".into())
+        );
+    }
+
+    #[test]
+    fn words_are_values_too() {
+        let axis: SweepAxis = "psh=keep,close".parse().unwrap();
+        assert_eq!(axis.values, ["keep", "close"]);
+    }
+}

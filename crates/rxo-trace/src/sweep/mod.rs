@@ -1,0 +1,168 @@
+//! Sweeps: which other settings are to be tried in the same pass.
+//!
+//! * `axis`: one setting and its values, as the user types them: `flows=1..8`, `poll=time:10us,50us`.
+//! * [`Grid`]: one axis or two, every combination a [`Point`].
+//!
+//! It is separate from the study because it only says which points there are.
+
+mod axis;
+mod values;
+
+use core::fmt;
+
+pub use axis::SweepAxis;
+pub(crate) use values::size_of;
+
+use crate::study::Point;
+
+/// The most combinations of one sweep.
+pub const MAX_POINTS: usize = 64;
+
+/// One or two axes, every combination of their values, the last axis varying fastest.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// The axes.
+    pub axes: Vec<SweepAxis>,
+    /// The combinations.
+    pub points: Vec<Point>,
+}
+
+impl Grid {
+    /// All combinations of `axes`, the rest as in `chosen`.
+    ///
+    /// # Errors
+    /// [`SweepError`] when there are too many axes or combinations, or a value cannot be.
+    pub fn new(chosen: &Point, axes: Vec<SweepAxis>) -> Result<Self, SweepError> {
+        if axes.len() > 2 {
+            return Err(SweepError::Axes { count: axes.len() });
+        }
+        if let [first, second] = axes.as_slice()
+            && first.key == second.key
+        {
+            return Err(SweepError::Twice { key: first.key.clone() });
+        }
+        let count = axes.iter().map(|axis| axis.values.len()).product();
+        if count > MAX_POINTS {
+            return Err(SweepError::Points { count });
+        }
+        let mut points = vec![*chosen];
+        for axis in &axes {
+            let mut varied = Vec::with_capacity(points.len() * axis.values.len());
+            for point in &points {
+                for value in &axis.values {
+                    varied.push(axis.at(point, value)?);
+                }
+            }
+            points = varied;
+        }
+        Ok(Self { axes, points })
+    }
+}
+
+/// Why a sweep cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SweepError {
+    /// It is not `key=values`.
+    Form {
+        /// As typed.
+        text: String,
+    },
+    /// A value, or range of values, cannot be read.
+    Value {
+        /// The setting.
+        key: String,
+        /// As typed.
+        value: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+    /// More than two axes.
+    Axes {
+        /// How many.
+        count: usize,
+    },
+    /// Two axes over one setting.
+    Twice {
+        /// The setting.
+        key: String,
+    },
+    /// More combinations than [`MAX_POINTS`].
+    Points {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl fmt::Display for SweepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form { text } => {
+                write!(f, "{text}: write key=value,value or key=from..to, such as flows=1..8")
+            }
+            Self::Value { key, value, accepted } => {
+                write!(f, "{key}={value} cannot be: {accepted}")
+            }
+            Self::Axes { count } => write!(f, "{count} settings at once: at most two make a grid"),
+            Self::Twice { key } => {
+                write!(f, "{key} twice: give all its values in one --sweep, or another setting")
+            }
+            Self::Points { count } => {
+                write!(f, "{count} combinations: at most {MAX_POINTS}; give fewer values")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SweepError {}
+
+#[cfg(test)]
+mod tests {
+    use rxo_coalesce::Policy;
+
+    use super::*;
+
+    fn grid(texts: &[&str]) -> Result<Grid, SweepError> {
+        let chosen =
+            Point { policy: Policy::linux_gro(), poll: "packets:64".parse().expect("a rule") };
+        let axes = texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
+        Grid::new(&chosen, axes)
+    }
+
+    #[test]
+    fn two_axes_make_a_grid_the_last_varying_fastest() {
+        let grid = grid(&["flows=1,2", "poll=packets:4,time:50us,packets:16"]).unwrap();
+        let seen: Vec<String> = grid
+            .points
+            .iter()
+            .map(|point| format!("{} {}", point.policy.flows, point.poll))
+            .collect();
+        let expected = [
+            "1 packets:4",
+            "1 time:50us",
+            "1 packets:16",
+            "2 packets:4",
+            "2 time:50us",
+            "2 packets:16",
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let rows: [(&[&str], &str); 8] = [
+            (&["flows"], "flows: write key=value,value"),
+            (&["flows=0,1"], "flows=0 cannot be: a number from 1 to 4096"),
+            (&["speed=1"], "speed=1 cannot be: the settings are coalesce"),
+            (&["poll=often"], "poll=often cannot be: packets:N (1 to 32768)"),
+            (&["flows=1..100"], "100 combinations: at most 64"),
+            (&["flows=1,2", "flows=3"], "flows twice"),
+            (&["flows=1", "psh=keep", "fin=close"], "3 settings at once: at most two"),
+            (&["flows=8..1"], "flows=8..1 cannot be: a range goes up"),
+        ];
+        for (texts, message) in rows {
+            let error = grid(texts).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{texts:?}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}
