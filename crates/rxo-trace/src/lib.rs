@@ -8,12 +8,16 @@
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
+//! * [`rewrite`] writes captures as the host's stack would see them, and gives the originals back.
 //! * [`study`] runs engines over the records of captures and fills a report.
 //! * [`sweep`] says which other settings are tried in the same pass.
+//! * [`verify`] says whether two captures say the same, flow by flow.
 
 pub mod advice;
 pub mod figure;
 pub mod projection;
 pub mod report;
+pub mod rewrite;
 pub mod study;
 pub mod sweep;
+pub mod verify;

@@ -5,6 +5,8 @@ use super::{Direction, SharedBytes};
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
+/// Options that are one number: flags, drops before it, the packet's identifier, its queue.
+const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
 /// Custom options: with text and with bytes, those that may be copied into a new file and those
 /// that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
@@ -32,6 +34,23 @@ impl Options {
     #[must_use]
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
+    }
+
+    /// Shows every option with its value as it would stand in a little-endian file, to be written
+    /// into one: numbers of the known options are turned, everything else is bytes to us.
+    pub fn each_little_endian(&self, mut show: impl FnMut(u16, Vec<u8>)) {
+        for (code, value) in self.iter() {
+            let mut value = value.to_vec();
+            if self.is_big_endian {
+                let number = if CUSTOM.contains(&code) { value.get_mut(..4) } else { None };
+                match number {
+                    Some(enterprise) => enterprise.reverse(),
+                    None if NUMBERS.contains(&code) => value.reverse(),
+                    None => {}
+                }
+            }
+            show(code, value);
+        }
     }
 
     /// Every comment, in the order of the file; UTF-8 if the writer kept to the format.

@@ -11,7 +11,7 @@ use super::limits::{PACKET_BYTES, RECORD_BYTES};
 use super::stream::Stream;
 use super::{Fault, Interface, LinkType, Options, Record, ticks};
 
-const FILE_HEADER_BYTES: usize = 24;
+pub(super) const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 
@@ -23,6 +23,8 @@ pub(super) struct Pcap {
     minor: u16,
     longest: u32,
     pub(super) interface: Interface,
+    /// The file's header as it stands.
+    pub(super) header: [u8; FILE_HEADER_BYTES],
 }
 
 /// What the magic number says.
@@ -82,6 +84,7 @@ impl Pcap {
         // The upper half says whether frames end with a check sequence; the engine trims what is
         // behind the IP packet anyway.
         let link = LinkType(shape.number(header, 20) as u16);
+        let whole = header.first_chunk().copied().unwrap_or_default();
         stream.consume(FILE_HEADER_BYTES);
         let kept = if (1..PACKET_BYTES).contains(&snap_bytes) { Some(snap_bytes) } else { None };
         Ok(Self {
@@ -89,6 +92,7 @@ impl Pcap {
             minor,
             longest: snap_bytes.clamp(PACKET_BYTES, RECORD_BYTES as u32),
             interface: Interface { link, snap_bytes: kept, name: None },
+            header: whole,
         })
     }
 

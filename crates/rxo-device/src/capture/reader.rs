@@ -10,7 +10,7 @@ use super::input::Input;
 use super::pcap::{Pcap, Shape};
 use super::pcapng::{self, PcapNg};
 use super::stream::Stream;
-use super::{CaptureError, Compression, Fault, Interface, Record, foreign};
+use super::{CaptureError, Compression, Fault, Interface, Options, Record, foreign};
 
 /// A capture file being read.
 ///
@@ -142,6 +142,25 @@ impl Capture {
     pub fn format(&self) -> Format {
         let is_pcapng = matches!(self.file, File::PcapNg(_));
         Format { is_pcapng, compression: self.compression }
+    }
+
+    /// The header of a pcap file as it stands in the file; `None` of pcapng.
+    #[must_use]
+    pub fn pcap_header(&self) -> Option<[u8; 24]> {
+        match &self.file {
+            File::Pcap(pcap) => Some(pcap.header),
+            File::PcapNg(_) => None,
+        }
+    }
+
+    /// What a pcapng file says of itself: the options of its first section header, known once the
+    /// first batch was read. `None` of pcap.
+    #[must_use]
+    pub fn section(&self) -> Option<&Options> {
+        match &self.file {
+            File::Pcap(_) => None,
+            File::PcapNg(pcapng) => Some(&pcapng.section),
+        }
     }
 
     /// How far reading is.

@@ -96,6 +96,20 @@ impl<W: Write> CaptureWriter<W> {
     /// # Errors
     /// When `output` cannot be written, or `application` is longer than an option can be.
     pub fn new(output: W, application: &str) -> Result<Self, WriteError> {
+        Self::with_section(output, application, &[], &[])
+    }
+
+    /// Begins a file that says more of itself: in comments, and in what only its writer
+    /// understands.
+    ///
+    /// # Errors
+    /// When `output` cannot be written, or something is longer than an option can be.
+    pub fn with_section(
+        output: W,
+        application: &str,
+        comments: &[&str],
+        custom: &[Custom<'_>],
+    ) -> Result<Self, WriteError> {
         let mut writer = Self {
             output: BufWriter::with_capacity(64 * 1024, output),
             interfaces: 0,
@@ -107,7 +121,9 @@ impl<W: Write> CaptureWriter<W> {
         writer.head.extend([1, 0, 0, 0]);
         // The section's length is not known while it is written.
         writer.head.extend((-1_i64).to_le_bytes());
+        writer.comments(comments)?;
         writer.option(code::SECTION_APPLICATION, &[application.as_bytes()])?;
+        writer.customs(custom)?;
         writer.end_options();
         writer.write_block(0x0a0d_0d0a, &[])?;
         Ok(writer)
@@ -143,11 +159,28 @@ impl<W: Write> CaptureWriter<W> {
     /// When the output cannot be written, the interface was not added, or a comment or custom
     /// option, or the whole, is too long. What is refused leaves nothing in the file.
     pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        self.write_with(packet, &[])
+    }
+
+    /// Writes one packet and, before those that it has itself, options whose codes and values are
+    /// taken as they are, as [`Options::each_little_endian`](super::Options::each_little_endian)
+    /// gives them.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with(
+        &mut self,
+        packet: &Packet<'_>,
+        options: &[(u16, Vec<u8>)],
+    ) -> Result<(), WriteError> {
         if packet.interface >= self.interfaces {
             return Err(WriteError::UnknownInterface(packet.interface));
         }
         let kept_bytes = packet.pieces.iter().map(|piece| piece.len()).sum::<usize>();
         self.begin();
+        for (code, value) in options {
+            self.option(*code, &[value])?;
+        }
         self.packet_options(packet)?;
         let block_bytes = 32 + kept_bytes.next_multiple_of(4) + self.tail.len();
         if block_bytes > RECORD_BYTES {
@@ -183,9 +216,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     fn packet_options(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
-        for comment in packet.comments {
-            self.option(code::COMMENT, &[comment.as_bytes()])?;
-        }
+        self.comments(packet.comments)?;
         if let Some(direction) = packet.direction {
             let flags: u32 = match direction {
                 Direction::In => 0b01,
@@ -193,12 +224,20 @@ impl<W: Write> CaptureWriter<W> {
             };
             self.option(code::PACKET_FLAGS, &[&flags.to_le_bytes()])?;
         }
-        for custom in packet.custom {
-            let enterprise = custom.enterprise.to_le_bytes();
-            self.option(code::CUSTOM_BYTES_NOT_COPIED, &[&enterprise, custom.bytes])?;
-        }
+        self.customs(packet.custom)?;
         self.end_options();
         Ok(())
+    }
+
+    fn comments(&mut self, comments: &[&str]) -> Result<(), WriteError> {
+        comments.iter().try_for_each(|text| self.option(code::COMMENT, &[text.as_bytes()]))
+    }
+
+    fn customs(&mut self, customs: &[Custom<'_>]) -> Result<(), WriteError> {
+        customs.iter().try_for_each(|custom| {
+            let enterprise = custom.enterprise.to_le_bytes();
+            self.option(code::CUSTOM_BYTES_NOT_COPIED, &[&enterprise, custom.bytes])
+        })
     }
 
     fn option(&mut self, code: u16, pieces: &[&[u8]]) -> Result<(), WriteError> {

@@ -13,12 +13,14 @@ use rxo_frame::Instant;
 use self::block::Block;
 use super::stream::Stream;
 use super::ticks::Ticks;
-use super::{Fault, Interface, Record};
+use super::{Fault, Interface, Options, Record};
 
 /// What every pcapng file begins with: a section header, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION: u32 = 0x0a0d_0d0a;
+/// Where the options of a section header begin, in bytes from its first.
+const SECTION_OPTIONS_AT: usize = 24;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
@@ -37,6 +39,8 @@ pub(super) struct PcapNg {
     clocks: Vec<Ticks>,
     /// When the last packet was seen.
     last_at: Instant,
+    /// What the first section says of itself.
+    pub(super) section: Options,
 }
 
 impl PcapNg {
@@ -47,6 +51,7 @@ impl PcapNg {
             interfaces: Vec::new(),
             clocks: Vec::new(),
             last_at: Instant::ZERO,
+            section: Options::default(),
         }
     }
 
@@ -86,6 +91,10 @@ impl PcapNg {
             return Err(Fault::Unsupported(format!(
                 "a section is pcapng version {major}.{minor}; convert the file to version 1.0"
             )));
+        }
+        if self.section.is_empty() && self.interfaces.is_empty() {
+            let options = stream.share(SECTION_OPTIONS_AT..length as usize - 4);
+            self.section = Options::new(options.detached(), self.is_big_endian);
         }
         self.first_interface = self.interfaces.len();
         stream.consume(length as usize);

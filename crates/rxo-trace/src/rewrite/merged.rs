@@ -1,0 +1,45 @@
+//! An aggregate as one packet of a capture: contiguous, with a complete checksum.
+//!
+//! The checksum is summed over the payload instead of combined from the segments' own: under
+//! `--checksum trust` these may be wrong, and a capture must not show a bad checksum that was not
+//! there.
+
+use rxo_coalesce::Aggregate;
+use rxo_wire::checksum::{Summer, pseudo_header};
+
+use super::note::Layout;
+
+const PROTOCOL_TCP: u8 = 6;
+const CHECKSUM_AT: usize = 16;
+
+/// Replaces `packet` by the bytes of `aggregate` behind `link`, a link header that the engine was
+/// not shown (empty where it was shown all), and says where the headers begin.
+pub(crate) fn write<B: AsRef<[u8]>>(
+    aggregate: &Aggregate<'_, B>,
+    link: &[u8],
+    summer: Summer,
+    packet: &mut Vec<u8>,
+) -> Layout {
+    packet.clear();
+    packet.extend_from_slice(link);
+    packet.extend_from_slice(aggregate.header());
+    let layout = Layout {
+        network: link.len() + aggregate.network_at(),
+        transport: link.len() + aggregate.transport_at(),
+        payload: packet.len(),
+    };
+    aggregate.payloads().for_each(|payload| packet.extend_from_slice(payload));
+    put_checksum(packet, layout.transport, [0; 2]);
+    let segment = packet.get(layout.transport..).unwrap_or_default();
+    let pseudo = pseudo_header(&aggregate.flow_key(), PROTOCOL_TCP, segment.len() as u32);
+    let checksum = (pseudo + summer.sum(segment)).checksum();
+    put_checksum(packet, layout.transport, checksum.to_be_bytes());
+    layout
+}
+
+fn put_checksum(packet: &mut [u8], transport: usize, checksum: [u8; 2]) {
+    let field = packet.get_mut(transport + CHECKSUM_AT..).and_then(|rest| rest.first_chunk_mut());
+    if let Some(field) = field {
+        *field = checksum;
+    }
+}

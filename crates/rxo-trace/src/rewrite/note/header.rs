@@ -1,0 +1,174 @@
+//! What a segment's IP and TCP header are predicted to be.
+//!
+//! A [`Headers`] is the bytes from the first of the IP header to the last TCP option, with both
+//! checksums 0: those are computed from the rest. Offsets that a damaged note gives are refused
+//! once, in [`Plan::new`]; what is read or written out of reach afterwards is left out, never a
+//! panic.
+
+use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
+
+use super::{BadNote, Layout, MAX_HEADER_BYTES, Shape};
+
+const MIN_IPV4_BYTES: usize = 20;
+const IPV6_BYTES: usize = 40;
+const MIN_TCP_BYTES: usize = 20;
+const PROTOCOL_TCP: u16 = 6;
+const ENDING_FLAGS: u8 = 0x09;
+
+/// What is known of all segments before any is looked at.
+pub(super) struct Plan<'a> {
+    merged: &'a [u8],
+    layout: Layout,
+    shape: Shape,
+    summer: Summer,
+}
+
+impl<'a> Plan<'a> {
+    /// Of the merged packet's bytes.
+    pub(super) fn new(merged: &'a [u8], layout: Layout, shape: Shape) -> Result<Self, BadNote> {
+        let version = merged.get(layout.network).map(|first| first >> 4);
+        let ip_bytes = match version {
+            Some(4) => MIN_IPV4_BYTES,
+            Some(6) => IPV6_BYTES,
+            _ => return Err(BadNote("belongs to an IP packet, which this is not")),
+        };
+        let fits = layout.network <= MAX_HEADER_BYTES
+            && layout.network + ip_bytes <= layout.transport
+            && layout.transport + MIN_TCP_BYTES <= layout.payload
+            && layout.payload - layout.network <= MAX_HEADER_BYTES
+            && layout.payload <= merged.len();
+        if !fits {
+            return Err(BadNote("puts headers where they cannot be"));
+        }
+        Ok(Self { merged, layout, shape, summer: Summer::detect() })
+    }
+
+    /// The merged packet's link header.
+    pub(super) fn link(&self) -> &'a [u8] {
+        self.merged.get(..self.layout.network).unwrap_or_default()
+    }
+
+    /// All payloads.
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.merged.get(self.layout.payload..).unwrap_or_default()
+    }
+
+    /// Bytes of IP and TCP header together.
+    pub(super) fn header_bytes(&self) -> usize {
+        self.layout.payload - self.layout.network
+    }
+
+    fn tcp_at(&self) -> usize {
+        self.layout.transport - self.layout.network
+    }
+
+    fn is_v4(&self) -> bool {
+        self.merged.get(self.layout.network).is_some_and(|first| first >> 4 == 4)
+    }
+
+    /// The header of `segment`, predicted from that of the one after it; of the last from the
+    /// merged one.
+    pub(super) fn predict(&self, after: Option<Headers>, segment: Position) -> Headers {
+        let merged = self.merged.get(self.layout.network..self.layout.payload);
+        let mut header = after.unwrap_or_else(|| Headers(merged.unwrap_or_default().to_vec()));
+        let first_seq = merged.map_or(0, |merged| long(merged, self.tcp_at() + 4));
+        let first_id = merged.map_or(0, |merged| half(merged, 4));
+        let total = self.header_bytes() + segment.payload_bytes;
+        if self.is_v4() {
+            let step = u16::from(self.shape.has(Shape::COUNTING_ID));
+            header.put(2, (total as u16).to_be_bytes());
+            header.put(4, first_id.wrapping_add(step * segment.number as u16).to_be_bytes());
+        } else {
+            header.put(4, (total.saturating_sub(IPV6_BYTES) as u16).to_be_bytes());
+        }
+        let seq = first_seq.wrapping_add(segment.payload_at as u32);
+        header.put(self.tcp_at() + 4, seq.to_be_bytes());
+        if segment.from_end == 1 {
+            // What ended the aggregate stands in the last segment only.
+            let flags = header.0.get(self.tcp_at() + 13).copied().unwrap_or(0);
+            header.put(self.tcp_at() + 13, [flags & !ENDING_FLAGS]);
+        }
+        self.clear_checksums(&mut header);
+        header
+    }
+
+    /// Takes both checksums out of `header`; the IPv4 one, then TCP's.
+    pub(super) fn clear_checksums(&self, header: &mut Headers) {
+        if self.is_v4() {
+            header.put(10, [0; 2]);
+        }
+        header.put(self.tcp_at() + 16, [0; 2]);
+    }
+
+    /// Where the IPv4 header checksum stands; `None` for IPv6.
+    pub(super) fn ip_checksum_at(&self) -> Option<usize> {
+        self.is_v4().then_some(10)
+    }
+
+    /// Where the TCP checksum stands.
+    pub(super) fn tcp_checksum_at(&self) -> usize {
+        self.tcp_at() + 16
+    }
+
+    /// The checksum that the IPv4 header should have.
+    pub(super) fn ip_checksum(&self, header: &Headers) -> [u8; 2] {
+        let ip = header.0.get(..self.tcp_at()).unwrap_or_default();
+        ipv4_header_checksum(ip).to_be_bytes()
+    }
+
+    /// The checksum that the segment with this header (its own field 0) and payload should have.
+    pub(super) fn tcp_checksum(&self, header: &Headers, payload: &[u8]) -> [u8; 2] {
+        let addresses = if self.is_v4() { 12..20 } else { 8..40 };
+        let addresses = header.0.get(addresses).map_or(Sum::ZERO, Sum::of);
+        let tcp = header.0.get(self.tcp_at()..).unwrap_or_default();
+        let bytes = tcp.len() + payload.len();
+        // TCP headers are whole words, so the payload begins at an even place.
+        let sum = addresses
+            + Sum::word(PROTOCOL_TCP)
+            + Sum::long(bytes as u32)
+            + Sum::of(tcp)
+            + self.summer.sum(payload);
+        sum.checksum().to_be_bytes()
+    }
+}
+
+/// Which segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    /// Its number, from 0.
+    pub(super) number: usize,
+    /// How many come after it.
+    pub(super) from_end: usize,
+    /// Where its payload begins among all payloads, in bytes.
+    pub(super) payload_at: usize,
+    /// How long its payload is.
+    pub(super) payload_bytes: usize,
+}
+
+/// The bytes of an IP and a TCP header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Headers(pub(super) Vec<u8>);
+
+impl Headers {
+    /// Writes a field.
+    pub(super) fn put<const N: usize>(&mut self, at: usize, field: [u8; N]) {
+        if let Some(place) = self.0.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
+            *place = field;
+        }
+    }
+
+    /// Reads a field of two bytes.
+    pub(super) fn pair(&self, at: usize) -> [u8; 2] {
+        half(&self.0, at).to_be_bytes()
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    let field = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    field.map_or(0, |field| u16::from_be_bytes(*field))
+}
+
+fn long(bytes: &[u8], at: usize) -> u32 {
+    let field = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    field.map_or(0, |field| u32::from_be_bytes(*field))
+}

@@ -1,0 +1,80 @@
+//! Where two headers of one length differ.
+//!
+//! A patch is the number of hunks, then for each the bytes to skip, their number, and the bytes.
+
+use super::{BadNote, Reader, put_number};
+
+/// Equal bytes up to this many are written along: two numbers between hunks cost as much.
+const GAP_BYTES: usize = 2;
+
+/// Appends what makes `to` out of `from`. Nothing is appended when they are equal; returns whether
+/// they were not. Both have the same length.
+pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
+    let hunks = hunks(from, to);
+    if hunks.is_empty() {
+        return false;
+    }
+    put_number(note, hunks.len() as u64);
+    let mut after = 0;
+    for (start, end) in hunks {
+        put_number(note, (start - after) as u64);
+        put_number(note, (end - start) as u64);
+        note.extend_from_slice(to.get(start..end).unwrap_or_default());
+        after = end;
+    }
+    true
+}
+
+/// Ranges in which the two differ.
+fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
+    let mut hunks: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in from.iter().zip(to).enumerate().filter(|(_, (a, b))| a != b) {
+        match hunks.last_mut() {
+            Some((_, end)) if at <= *end + GAP_BYTES => *end = at + 1,
+            _ => hunks.push((at, at + 1)),
+        }
+    }
+    hunks
+}
+
+/// Applies a patch to `header`.
+pub(super) fn apply(header: &mut [u8], note: &mut Reader<'_>) -> Result<(), BadNote> {
+    let mut at = 0;
+    for _ in 0..note.size(header.len())? {
+        at += note.size(header.len())?;
+        let count = note.size(header.len())?;
+        let place = header.get_mut(at..at + count).ok_or(BadNote("changes bytes out of reach"))?;
+        place.copy_from_slice(note.bytes(count)?);
+        at += count;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_patch_makes_one_out_of_the_other(pairs: Vec<(u8, u8)>) {
+            let (from, to): (Vec<u8>, Vec<u8>) = pairs.into_iter().unzip();
+            let mut note = Vec::new();
+            let differ = write(&from, &to, &mut note);
+            prop_assert_eq!(differ, from != to);
+            let mut patched = from;
+            let mut reader = Reader::new(&note);
+            if differ {
+                apply(&mut patched, &mut reader).unwrap();
+            }
+            prop_assert!(reader.is_at_end());
+            prop_assert_eq!(patched, to);
+        }
+
+        #[test]
+        fn any_bytes_are_applied_or_refused(mut header: Vec<u8>, note: Vec<u8>) {
+            _ = apply(&mut header, &mut Reader::new(&note));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From a merged packet and its note to the records that it was made of.
+
+use super::header::{Headers, Plan, Position};
+use super::{
+    BadNote, CHECK_BYTES, Differs, Layout, MAX_HEADER_BYTES, Merged, Original, Reader, Shape,
+    check, patch,
+};
+
+/// A record as a note gives it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its captured bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes it had on the wire.
+    pub original_bytes: u32,
+    /// When it was captured, in nanoseconds since 1970 UTC.
+    pub at_ns: u64,
+    /// Its place in the file, from 0.
+    pub place: u64,
+}
+
+/// The records that `merged` was made of, in the order of their payloads.
+///
+/// # Errors
+/// The note is damaged, or not this packet's.
+pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
+    let body_bytes = note.len().saturating_sub(CHECK_BYTES);
+    let (body, expected) = note.split_at(body_bytes);
+    let mut note = Reader::new(body);
+    let outline = Outline::read(merged, &mut note)?;
+    let plan = Plan::new(merged.bytes, outline.layout, outline.shape)?;
+    let sizes = sizes(&outline, plan.payload().len(), &mut note)?;
+    let mut records = segments(&plan, merged.at_ns, &outline, &sizes, &mut note)?;
+    if !note.is_at_end() {
+        return Err(BadNote("says more than the packet has segments"));
+    }
+    records.reverse();
+    if check(records.iter().map(Restored::as_original)).to_le_bytes() != *expected {
+        return Err(BadNote("does not fit the packet: one of them was changed"));
+    }
+    Ok(records)
+}
+
+impl Restored {
+    fn as_original(&self) -> Original<'_> {
+        let Self { bytes, original_bytes, at_ns, place } = self;
+        Original {
+            bytes,
+            network: 0,
+            original_bytes: *original_bytes,
+            at_ns: *at_ns,
+            place: *place,
+        }
+    }
+}
+
+/// What stands before the segments.
+struct Outline {
+    last_place: u64,
+    segments: usize,
+    layout: Layout,
+    shape: Shape,
+}
+
+impl Outline {
+    fn read(merged: Merged<'_>, note: &mut Reader<'_>) -> Result<Self, BadNote> {
+        let last_place = merged.expected_place.wrapping_add(note.signed()? as u64);
+        // Every segment has payload.
+        let segments = note.size(merged.bytes.len())?;
+        let network = note.size(MAX_HEADER_BYTES)?;
+        let transport = network + note.size(MAX_HEADER_BYTES)?;
+        let payload = transport + note.size(MAX_HEADER_BYTES)?;
+        let shape = Shape(note.byte()?);
+        if !shape.is_known() || segments == 0 {
+            return Err(BadNote("is of a kind that this version does not know"));
+        }
+        let layout = Layout { network, transport, payload };
+        Ok(Self { last_place, segments, layout, shape })
+    }
+}
+
+/// Every payload's size; together they are all there is.
+fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Vec<usize>, BadNote> {
+    let all_but_last = outline.segments - 1;
+    let mut sizes = Vec::with_capacity(outline.segments);
+    for number in 0..all_but_last {
+        let size = match sizes.last() {
+            Some(first) if outline.shape.has(Shape::REGULAR) => *first,
+            _ => note.size(rest)?,
+        };
+        rest = rest.checked_sub(size).ok_or(BadNote("speaks of more payload than there is"))?;
+        if size == 0 || rest < all_but_last - number {
+            return Err(BadNote("speaks of segments without payload"));
+        }
+        sizes.push(size);
+    }
+    sizes.push(rest);
+    Ok(sizes)
+}
+
+/// The records, from the last to the first.
+fn segments(
+    plan: &Plan<'_>,
+    at_ns: u64,
+    outline: &Outline,
+    sizes: &[usize],
+    note: &mut Reader<'_>,
+) -> Result<Vec<Restored>, BadNote> {
+    let mut link = plan.link().to_vec();
+    let mut reader = SegmentReader { plan, shape: outline.shape, header_after: None };
+    let (mut at_ns, mut place) = (at_ns, outline.last_place.wrapping_add(1));
+    let mut payload_at = plan.payload().len();
+    let mut records = Vec::with_capacity(sizes.len());
+    for (number, &payload_bytes) in sizes.iter().enumerate().rev() {
+        payload_at -= payload_bytes;
+        let from_end = sizes.len() - 1 - number;
+        let position = Position { number, from_end, payload_at, payload_bytes };
+        let differs = Differs(note.byte()?);
+        at_ns = at_ns.wrapping_sub(reader.time(differs, note)? as u64);
+        let between = if differs.has(Differs::PLACE) { note.signed()? } else { 0 };
+        place = place.wrapping_sub(1).wrapping_sub(between as u64);
+        if differs.has(Differs::LINK) {
+            let bytes = note.size(MAX_HEADER_BYTES)?;
+            link = note.bytes(bytes)?.to_vec();
+        }
+        let bytes = reader.bytes(&link, differs, position, note)?;
+        let original_bytes = original_bytes(bytes.len(), differs, note)?;
+        records.push(Restored { bytes, original_bytes, at_ns, place });
+    }
+    Ok(records)
+}
+
+fn original_bytes(
+    captured: usize,
+    differs: Differs,
+    note: &mut Reader<'_>,
+) -> Result<u32, BadNote> {
+    let more = if differs.has(Differs::ORIGINAL_BYTES) { note.signed()? } else { 0 };
+    let bytes = (captured as i64).checked_add(more).map(u32::try_from);
+    bytes.and_then(Result::ok).ok_or(BadNote("speaks of a packet of impossible length"))
+}
+
+/// Reads one segment after the other, from the last to the first.
+struct SegmentReader<'a> {
+    plan: &'a Plan<'a>,
+    shape: Shape,
+    header_after: Option<Headers>,
+}
+
+impl SegmentReader<'_> {
+    /// From this segment to the one after it, in nanoseconds.
+    fn time(&self, differs: Differs, note: &mut Reader<'_>) -> Result<i64, BadNote> {
+        if !differs.has(Differs::TIME) {
+            return Ok(0);
+        }
+        Ok(note.signed()?.wrapping_mul(self.shape.unit_ns()))
+    }
+
+    /// The captured bytes.
+    fn bytes(
+        &mut self,
+        link: &[u8],
+        differs: Differs,
+        position: Position,
+        note: &mut Reader<'_>,
+    ) -> Result<Vec<u8>, BadNote> {
+        let end = position.payload_at + position.payload_bytes;
+        let payload = self.plan.payload().get(position.payload_at..end).unwrap_or_default();
+        let mut bytes = link.to_vec();
+        bytes.extend_from_slice(&self.header(differs, position, payload, note)?.0);
+        bytes.extend_from_slice(payload);
+        if differs.has(Differs::PADDING) {
+            let count = note.size(usize::MAX)?;
+            bytes.extend_from_slice(note.bytes(count)?);
+        }
+        Ok(bytes)
+    }
+
+    /// The header with its checksums.
+    fn header(
+        &mut self,
+        differs: Differs,
+        position: Position,
+        payload: &[u8],
+        note: &mut Reader<'_>,
+    ) -> Result<Headers, BadNote> {
+        let plan = self.plan;
+        let mut header = plan.predict(self.header_after.take(), position);
+        if differs.has(Differs::HEADER) {
+            patch::apply(&mut header.0, note)?;
+        }
+        self.header_after = Some(header.clone());
+        let ip_checksum = match differs.has(Differs::IP_CHECKSUM) {
+            true => note.pair()?,
+            false => plan.ip_checksum(&header),
+        };
+        let tcp_checksum = match differs.has(Differs::TCP_CHECKSUM) {
+            true => note.pair()?,
+            false => plan.tcp_checksum(&header, payload),
+        };
+        if let Some(at) = plan.ip_checksum_at() {
+            header.put(at, ip_checksum);
+        }
+        header.put(plan.tcp_checksum_at(), tcp_checksum);
+        Ok(header)
+    }
+}

@@ -1,0 +1,196 @@
+//! From an aggregate's records to its note.
+
+use core::ops::Range;
+
+use super::header::{Headers, Plan, Position};
+use super::{
+    BadNote, Differs, Layout, Merged, Original, Shape, check, patch, put_number, put_signed,
+};
+
+/// Appends the note of the aggregate `merged`, made of `records`, to `note`.
+///
+/// # Errors
+/// The records are not those of the packet: their payloads together are not its payload.
+pub fn write(
+    merged: Merged<'_>,
+    layout: Layout,
+    records: &[Original<'_>],
+    note: &mut Vec<u8>,
+) -> Result<(), BadNote> {
+    let last = records.last().ok_or(BadNote("belongs to no record"))?;
+    let sizes = payload_sizes(layout, records)?;
+    let shape = shape(merged.at_ns, records, &sizes);
+    let plan = Plan::new(merged.bytes, layout, shape)?;
+    if sizes.iter().sum::<usize>() != plan.payload().len() {
+        return Err(NOT_ITS_RECORDS);
+    }
+    put_signed(note, last.place.wrapping_sub(merged.expected_place) as i64);
+    put_number(note, records.len() as u64);
+    put_number(note, layout.network as u64);
+    put_number(note, (layout.transport - layout.network) as u64);
+    put_number(note, (layout.payload - layout.transport) as u64);
+    note.push(shape.0);
+    put_sizes(shape, &sizes, note);
+    put_segments(&plan, merged.at_ns, shape, records, &sizes, note)?;
+    note.extend_from_slice(&check(records.iter().copied()).to_le_bytes());
+    Ok(())
+}
+
+const NOT_ITS_RECORDS: BadNote = BadNote("belongs to other records");
+
+/// Each record's payload, in bytes, as its IP header says it.
+fn payload_sizes(layout: Layout, records: &[Original<'_>]) -> Result<Vec<usize>, BadNote> {
+    let headers = layout.payload.checked_sub(layout.network).ok_or(NOT_ITS_RECORDS)?;
+    let size = |record: &Original<'_>| {
+        let ip = record.bytes.get(record.network..)?;
+        let field =
+            |at: usize| Some(usize::from(u16::from_be_bytes([*ip.get(at)?, *ip.get(at + 1)?])));
+        let packet = if ip.first()? >> 4 == 4 { field(2)? } else { field(4)? + 40 };
+        (packet <= ip.len()).then(|| packet.checked_sub(headers))?
+    };
+    records.iter().map(|record| size(record).ok_or(NOT_ITS_RECORDS)).collect()
+}
+
+fn shape(at_ns: u64, records: &[Original<'_>], sizes: &[usize]) -> Shape {
+    let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
+    let ids_differ = match records {
+        [first, second, ..] => ipv4_id(first) != ipv4_id(second),
+        _ => false,
+    };
+    let after = records.iter().skip(1).map(|record| record.at_ns).chain([at_ns]);
+    let mut gaps = records.iter().zip(after).map(|(record, after)| nanos(record.at_ns, after));
+    Shape::default()
+        .with(Shape::REGULAR, all_but_last.windows(2).all(|pair| pair[0] == pair[1]))
+        .with(Shape::COUNTING_ID, ids_differ)
+        .with(Shape::MICROS, gaps.all(|gap| gap % 1_000 == 0))
+}
+
+fn ipv4_id<'a>(record: &Original<'a>) -> Option<&'a [u8]> {
+    record.bytes.get(record.network + 4..record.network + 6)
+}
+
+/// From one time to another. A capture's clock may go back.
+const fn nanos(from: u64, to: u64) -> i64 {
+    to.wrapping_sub(from) as i64
+}
+
+/// The sizes but the last, which is what remains.
+fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
+    let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
+    let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
+    all_but_last.iter().take(written).for_each(|size| put_number(note, *size as u64));
+}
+
+fn put_segments(
+    plan: &Plan<'_>,
+    at_ns: u64,
+    shape: Shape,
+    records: &[Original<'_>],
+    sizes: &[usize],
+    note: &mut Vec<u8>,
+) -> Result<(), BadNote> {
+    let mut writer = SegmentWriter { plan, shape, at_ns, header_after: None, after: None, note };
+    let mut payload_at: usize = sizes.iter().sum();
+    for (number, (record, &payload_bytes)) in records.iter().zip(sizes).enumerate().rev() {
+        payload_at -= payload_bytes;
+        let from_end = records.len() - 1 - number;
+        writer.put(record, Position { number, from_end, payload_at, payload_bytes })?;
+    }
+    Ok(())
+}
+
+/// Writes one segment after the other, from the last to the first.
+struct SegmentWriter<'a, 'n> {
+    plan: &'a Plan<'a>,
+    shape: Shape,
+    /// The time written beside the merged packet.
+    at_ns: u64,
+    /// The header of the segment written before, which comes after in the file.
+    header_after: Option<Headers>,
+    after: Option<Original<'a>>,
+    note: &'n mut Vec<u8>,
+}
+
+impl<'a> SegmentWriter<'a, '_> {
+    fn put(&mut self, record: &Original<'a>, position: Position) -> Result<(), BadNote> {
+        let (start, payload) = (record.network, record.network + self.plan.header_bytes());
+        let end = payload + position.payload_bytes;
+        let part = |range: Range<usize>| record.bytes.get(range).ok_or(NOT_ITS_RECORDS);
+        let (link, header, payload) = (part(0..start)?, part(start..payload)?, part(payload..end)?);
+        let padding = part(end..record.bytes.len())?;
+        let flags_at = self.note.len();
+        self.note.push(0);
+        let differs = self.put_arrival(record)
+            | self.put_link(link)
+            | self.put_header(header, payload, position)
+            | self.put_bytes(padding, !padding.is_empty(), Differs::PADDING)
+            | self.put_original_bytes(record);
+        if let Some(flags) = self.note.get_mut(flags_at) {
+            *flags = differs.0;
+        }
+        self.after = Some(*record);
+        Ok(())
+    }
+
+    /// Time and place, from the segment after it; the last has those of the merged packet.
+    fn put_arrival(&mut self, record: &Original<'_>) -> Differs {
+        let after_ns = self.after.map_or(self.at_ns, |after| after.at_ns);
+        let time = nanos(record.at_ns, after_ns) / self.shape.unit_ns();
+        let between = self
+            .after
+            .map_or(0, |after| after.place.wrapping_sub(record.place).wrapping_sub(1) as i64);
+        self.put_distance(time, Differs::TIME) | self.put_distance(between, Differs::PLACE)
+    }
+
+    fn put_distance(&mut self, distance: i64, bit: Differs) -> Differs {
+        if distance == 0 {
+            return Differs::default();
+        }
+        put_signed(self.note, distance);
+        bit
+    }
+
+    fn put_link(&mut self, link: &[u8]) -> Differs {
+        let after = self.after.map(|after| after.bytes.get(..after.network).unwrap_or_default());
+        let differs = link != after.unwrap_or(self.plan.link());
+        self.put_bytes(link, differs, Differs::LINK)
+    }
+
+    /// The header and its checksums; then it is what the one before is predicted from.
+    fn put_header(&mut self, header: &[u8], payload: &[u8], position: Position) -> Differs {
+        let plan = self.plan;
+        let predicted = plan.predict(self.header_after.take(), position);
+        let mut header = Headers(header.to_vec());
+        let tcp_checksum = header.pair(plan.tcp_checksum_at());
+        let ip_checksum = plan.ip_checksum_at().map(|at| header.pair(at));
+        plan.clear_checksums(&mut header);
+        let mut differs = Differs::default();
+        if patch::write(&predicted.0, &header.0, self.note) {
+            differs = differs | Differs::HEADER;
+        }
+        if let Some(checksum) = ip_checksum.filter(|field| *field != plan.ip_checksum(&header)) {
+            self.note.extend_from_slice(&checksum);
+            differs = differs | Differs::IP_CHECKSUM;
+        }
+        if tcp_checksum != plan.tcp_checksum(&header, payload) {
+            self.note.extend_from_slice(&tcp_checksum);
+            differs = differs | Differs::TCP_CHECKSUM;
+        }
+        self.header_after = Some(header);
+        differs
+    }
+
+    fn put_bytes(&mut self, bytes: &[u8], differ: bool, bit: Differs) -> Differs {
+        if !differ {
+            return Differs::default();
+        }
+        put_number(self.note, bytes.len() as u64);
+        self.note.extend_from_slice(bytes);
+        bit
+    }
+
+    fn put_original_bytes(&mut self, record: &Original<'_>) -> Differs {
+        let more = i64::from(record.original_bytes) - record.bytes.len() as i64;
+        self.put_distance(more, Differs::ORIGINAL_BYTES)
+    }
+}

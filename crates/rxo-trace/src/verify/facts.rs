@@ -1,0 +1,174 @@
+//! What is compared of a packet.
+
+use core::ops::Range;
+
+use rxo_device::capture::{LinkType, Record, SharedBytes};
+use rxo_frame::LinkKind;
+use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse, parse_ip};
+
+/// Which flow a packet belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    pub(super) key: FlowKey,
+    pub(super) class: Class,
+    pub(super) interface: u32,
+}
+
+/// What kind of flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Class {
+    Tcp,
+    Udp,
+    /// Other packets and fragments of the same addresses.
+    Ip,
+    /// What has no addresses that could be read.
+    Link,
+}
+
+/// What is known of a packet beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Facts {
+    /// A TCP segment; its bytes are its payload.
+    Tcp(Segment),
+    /// Anything else, compared as a whole.
+    Whole(Whole),
+}
+
+/// A packet that is no TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) traffic_class: u8,
+    pub(super) original_bytes: u32,
+}
+
+/// What a segment's header says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) seq: u32,
+    pub(super) steady: Steady,
+    pub(super) last: Last,
+    /// PSH and FIN.
+    pub(super) ending: TcpFlags,
+}
+
+/// What must be the same for every byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steady {
+    pub(super) traffic_class: u8,
+    pub(super) flags: TcpFlags,
+    pub(super) urgent: u16,
+}
+
+/// What a header says for the end of its segment: of an aggregate, what its last segment said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Last {
+    pub(super) ack: u32,
+    pub(super) window: u16,
+    options: [u8; MAX_OPTION_BYTES],
+    option_bytes: u8,
+}
+
+const MAX_OPTION_BYTES: usize = 40;
+const TCP_HEADER_BYTES: usize = 20;
+
+/// The flags that an aggregate collects from its segments.
+pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
+
+/// The flags that tell of congestion.
+pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
+
+/// A packet as the comparison sees it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) name: Name,
+    pub(super) facts: Facts,
+    packet: SharedBytes,
+    compared: Range<usize>,
+}
+
+impl Seen {
+    /// Reads a record; `link` is its interface's.
+    pub(super) fn read(record: &Record, link: LinkType) -> Self {
+        let Some(network) = link.network(&record.bytes) else { return Self::unread(record, None) };
+        let parsed = match network.link {
+            LinkKind::Ethernet => parse(network.packet.as_ref()),
+            LinkKind::RawIp => parse_ip(network.packet.as_ref()),
+        };
+        let vlan = network.vlan.map(|tag| tag.tci & 0x0fff);
+        let on_vlan = |key: FlowKey| vlan.map_or(key, |vlan| key.on_device_vlan(vlan));
+        match parsed {
+            Ok(parsed) => {
+                let parsed = Parsed { key: on_vlan(parsed.key), ..parsed };
+                Self::parsed(record.interface, network.packet, &parsed)
+            }
+            Err(Unparsed { addresses, .. }) => Self::unread(record, addresses.map(on_vlan)),
+        }
+    }
+
+    /// The bytes that are compared.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.packet.as_ref().get(self.compared.clone()).unwrap_or_default()
+    }
+
+    fn parsed(interface: u32, packet: SharedBytes, parsed: &Parsed) -> Self {
+        let (payload, end) = (parsed.payload as usize, parsed.end as usize);
+        let traffic_class = parsed.ip.traffic_class;
+        let whole = |from: usize| {
+            Facts::Whole(Whole { traffic_class, original_bytes: (end - from) as u32 })
+        };
+        let (class, from, facts) = match &parsed.transport {
+            Transport::Tcp(tcp) => {
+                let options = parsed.transport_at as usize + TCP_HEADER_BYTES..payload;
+                let options = packet.as_ref().get(options).unwrap_or_default();
+                let facts = Facts::Tcp(Segment::new(tcp, traffic_class, options));
+                (Class::Tcp, payload, facts)
+            }
+            Transport::Udp(_) => (Class::Udp, payload, whole(payload)),
+            Transport::Fragment | Transport::Other(_) => {
+                let from = parsed.network as usize;
+                (Class::Ip, from, whole(from))
+            }
+        };
+        let name = Name { key: parsed.key, class, interface };
+        Self { name, facts, packet, compared: from..end }
+    }
+
+    /// What cannot be read, a packet that the capture cut among them: all its bytes.
+    fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
+        let class = if addresses.is_some() { Class::Ip } else { Class::Link };
+        let key = addresses.unwrap_or(FlowKey::NOBODY);
+        let whole = Whole { traffic_class: 0, original_bytes: record.original_bytes };
+        Self {
+            name: Name { key, class, interface: record.interface },
+            facts: Facts::Whole(whole),
+            packet: record.bytes.clone(),
+            compared: 0..record.bytes.as_ref().len(),
+        }
+    }
+}
+
+impl Segment {
+    fn new(tcp: &TcpSegment, traffic_class: u8, option_bytes: &[u8]) -> Self {
+        let mut options = [0; MAX_OPTION_BYTES];
+        options.iter_mut().zip(option_bytes).for_each(|(to, byte)| *to = *byte);
+        let last = Last {
+            ack: tcp.ack.0,
+            window: tcp.window,
+            options,
+            option_bytes: option_bytes.len() as u8,
+        };
+        Self {
+            seq: tcp.seq.0,
+            steady: Steady { traffic_class, flags: tcp.flags.without(ENDING), urgent: tcp.urgent },
+            last,
+            ending: TcpFlags::from_bits(tcp.flags.bits() & ENDING.bits()),
+        }
+    }
+}
+
+impl Last {
+    /// The options as they stand in the header.
+    pub(super) fn options(&self) -> &[u8] {
+        self.options.get(..usize::from(self.option_bytes)).unwrap_or_default()
+    }
+}
