@@ -35,7 +35,8 @@ impl Input {
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
-        let failed = |error| CaptureError::new(name, 0, None, Fault::Read(error));
+        // A directory opens, and cannot be read.
+        let failed = |error| CaptureError::new(name, 0, None, Fault::Open(error));
         let head = first_bytes(&mut counted).map_err(failed)?;
         let compression = Compression::of(&head);
         let whole = Cursor::new(head).chain(counted);

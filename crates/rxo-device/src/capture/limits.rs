@@ -4,7 +4,7 @@
 //! file makes the reader hold much more than what it was given.
 
 /// How much is read at once, in bytes, and shared by the records that lie in it.
-pub const CHUNK_BYTES: usize = 256 * 1024;
+pub const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The longest record or block that is kept, in bytes. Blocks that are skipped may be longer.
 pub const RECORD_BYTES: usize = 16 * 1024 * 1024;

@@ -43,6 +43,3 @@ pub use options::{OptionIter, Options};
 pub use reader::{Capture, Format, Position};
 pub use record::{Direction, Interface, Record};
 pub use writer::{CaptureWriter, Custom, Packet, WriteError};
-
-#[cfg(test)]
-mod tests;

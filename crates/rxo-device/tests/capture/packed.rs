@@ -1,0 +1,224 @@
+//! Captures in gzip and zstd.
+
+use std::io::{Cursor, Read, Write};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use rxo_device::capture::{Capture, Fault};
+
+use crate::files::{MICROS, Order, PcapFile};
+use crate::read::{Dribble, read, read_from};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+type Packer = (&'static str, fn(&[u8]) -> Vec<u8>);
+
+const PACKERS: [Packer; 2] = [("gzip", gzip), ("zstd", zstd)];
+
+/// Packets that no packer makes small.
+fn file(packets: u32) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    let mut file = PcapFile::new(Order::Little, MICROS);
+    for number in 0..packets {
+        let packet: Vec<u8> = (0..number % 1500).map(|_| noise()).collect();
+        file = file.record([number, 0], &packet);
+    }
+    file.bytes
+}
+
+#[test]
+fn packed_files_hold_what_plain_ones_do() {
+    let plain = file(2_000);
+    let records = read(&plain).sound();
+    assert_eq!(records.len(), 2_000);
+    for (name, pack) in PACKERS {
+        let outcome = read(&pack(&plain));
+        assert_eq!(outcome.format, format!("pcap in {name}"));
+        for (packed, plain) in outcome.sound().iter().zip(&records) {
+            assert_eq!((packed.bytes.as_ref(), packed.at), (plain.bytes.as_ref(), plain.at));
+        }
+    }
+}
+
+#[test]
+fn a_file_may_be_packed_in_parts() {
+    let plain = file(300);
+    for (_, pack) in PACKERS {
+        let parts: Vec<u8> = plain.chunks(1_000).flat_map(pack).collect();
+        assert_eq!(read(&parts).sound().len(), 300);
+        let slowly = Dribble(Cursor::new([parts, pack(b"")].concat()), 3);
+        assert_eq!(read_from(Box::new(slowly), 1).sound().len(), 300);
+    }
+}
+
+#[test]
+fn zstd_frames_to_be_skipped_are_skipped() {
+    let skippable = [&[0x5a, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"notes"].concat();
+    let whole = [&skippable[..], &zstd(&file(3)), &skippable].concat();
+    assert_eq!(read(&whole).sound().len(), 3);
+    let outcome = read(&whole[..whole.len() - 1]);
+    assert_eq!(outcome.records.len(), 3);
+    assert!(outcome.message().contains("of what zstd unpacks: the zstd stream is cut off"));
+}
+
+#[test]
+fn zeros_behind_gzip_are_padding_and_anything_else_is_damage() {
+    let packed = gzip(&file(3));
+    assert_eq!(read(&[&packed[..], &[0; 512]].concat()).sound().len(), 3);
+    let outcome = read(&[&packed[..], b"more"].concat());
+    assert_eq!(outcome.records.len(), 3);
+    assert!(outcome.message().contains("something other than gzip follows the last member"));
+}
+
+#[test]
+fn a_packed_file_cut_anywhere_gives_what_can_be_unpacked() {
+    let plain = file(200);
+    for (name, pack) in PACKERS {
+        let parts: Vec<u8> = plain.chunks(2_000).flat_map(pack).collect();
+        let mut delivered = 0;
+        for cut in (0..parts.len()).step_by(7) {
+            let outcome = read(&parts[..cut]);
+            assert!(outcome.records.len() >= delivered, "{name} cut at {cut}");
+            delivered = outcome.records.len();
+            if let Some(error) = &outcome.error {
+                let is_cut = matches!(error.fault(), Fault::Truncated(_) | Fault::Foreign(_));
+                assert!(is_cut, "{name} cut at {cut}: {error}");
+            }
+        }
+        assert!(delivered >= 185, "{name}: only {delivered}");
+    }
+}
+
+#[test]
+fn a_window_that_was_unpacked_is_given_before_the_error() {
+    let plain = file(1_000);
+    for (name, pack) in PACKERS {
+        let packed = pack(&plain);
+        let outcome = read(&packed[..packed.len() - 9]);
+        assert!(outcome.records.len() > 700, "{name}: only {} records", outcome.records.len());
+        let line = outcome.message();
+        assert!(line.contains(&format!(" of what {name} unpacks: ")), "{line}");
+    }
+}
+
+#[test]
+fn any_byte_of_a_packed_file_may_be_anything() {
+    let plain = file(40);
+    let whole = read(&plain).sound();
+    for (_, pack) in PACKERS {
+        let packed = pack(&plain);
+        for place in
+            (0..packed.len()).step_by(97).chain(0..30).chain(packed.len() - 12..packed.len())
+        {
+            for value in [0, 1, 0x80, 0xff] {
+                let mut damaged = packed.clone();
+                damaged[place] = value;
+                let outcome = read(&damaged);
+                assert!(outcome.records.len() <= whole.len() || outcome.error.is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_is_damage() {
+    for (name, pack) in PACKERS {
+        let mut packed = pack(&file(3));
+        let last = packed.len() - if name == "gzip" { 6 } else { 1 };
+        packed[last] ^= 1;
+        let outcome = read(&packed);
+        assert_eq!(outcome.records.len(), 3, "{name}");
+        assert!(matches!(outcome.error.unwrap().fault(), Fault::Damaged(_)), "{name}");
+    }
+}
+
+#[test]
+fn what_is_in_the_archive_may_be_foreign() {
+    for (_, pack) in PACKERS {
+        assert!(read(&pack(b"some text")).message().contains("it looks like text"));
+        assert!(read(&pack(b"")).message().contains("it is empty"));
+        let twice = read(&pack(&pack(&file(1))));
+        assert!(twice.message().contains("inside what was unpacked already; unpack it first"));
+    }
+}
+
+#[test]
+fn a_zstd_window_beyond_the_limit_is_refused() {
+    // Magic, no flags, a window of 1 TiB, an empty last block.
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xf0, 1, 0, 0];
+    assert!(read(&frame).message().contains("zstd: "));
+}
+
+/// Says when it is dropped.
+struct Watched<R>(R, mpsc::Sender<()>);
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl<R> Drop for Watched<R> {
+    fn drop(&mut self) {
+        let _ = self.1.send(());
+    }
+}
+
+#[test]
+fn a_reader_dropped_half_way_ends_its_thread() {
+    for (_, pack) in PACKERS {
+        let (sender, dropped) = mpsc::channel();
+        let packed = Cursor::new(pack(&file(4_000)));
+        let mut capture = Capture::from_reader("test", Box::new(Watched(packed, sender))).unwrap();
+        assert_eq!(capture.read_batch(&mut Vec::new(), 1).unwrap(), 1);
+        assert!(dropped.try_recv().is_err(), "the file was small enough to be read at once");
+        drop(capture);
+        dropped.recv_timeout(Duration::from_secs(60)).expect("the thread ends");
+    }
+}
+
+#[test]
+fn an_endless_archive_is_read_in_bounded_memory_until_somebody_stops() {
+    let member = gzip(&file(1_000));
+    let endless = std::io::Cursor::new(member.clone())
+        .chain(Repeat { bytes: gzip(&vec![0; 1 << 20]), at: 0 });
+    let mut capture = Capture::from_reader("test", Box::new(endless)).unwrap();
+    let mut records = Vec::new();
+    for _ in 0..20_000 {
+        records.clear();
+        assert!(capture.read_batch(&mut records, 64).unwrap() > 0);
+    }
+    assert_eq!(capture.position().file_bytes, None);
+    assert!(capture.position().file_bytes_read >= member.len() as u64);
+}
+
+/// The same bytes for ever.
+struct Repeat {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Repeat {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.bytes.len() {
+            self.at = 0;
+        }
+        let count = (&self.bytes[self.at..]).read(into)?;
+        self.at += count;
+        Ok(count)
+    }
+}
