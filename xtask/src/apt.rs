@@ -47,6 +47,13 @@ pub(crate) const DPDK: Package = Package {
     why: "the rival beside which the engine is measured",
 };
 
+/// Shows the HTML report as a reader's browser would.
+pub(crate) const CHROMIUM: Package = Package {
+    name: "chromium",
+    probe: Probe::Program("chromium"),
+    why: "looks at the HTML report",
+};
+
 impl Package {
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {

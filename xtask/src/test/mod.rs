@@ -10,6 +10,7 @@ mod options;
 mod report;
 mod steps;
 mod tally;
+mod tools;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,8 @@ use anyhow::Result;
 use super::live::is_live;
 use super::report::Report;
 use super::tally::Tally;
-use super::{fuzz, live, no_std};
+use super::tools::needs_tool;
+use super::{fuzz, live, no_std, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 use crate::{apt, bench, deny, layers, quotes};
@@ -37,6 +38,7 @@ pub(super) const STEPS: &[Step] = &[
     step("no-std", "the pure crates without the standard library", no_std::run),
     step("test-debug", "unit, integration and documentation tests, debug", test_debug),
     step("test-release", "unit and integration tests, release", test_release),
+    step("tools", "what others read of ours: the HTML report in a browser", tools::run),
     step("live", "real traffic in private namespaces, release", live::run),
     step("bench-once", "every benchmark once, as a test", bench_once),
     step("fuzz", "every fuzz target for 20 s from the kept corpus", fuzz::run),
@@ -79,8 +81,8 @@ impl Scene {
         live.into_iter().collect()
     }
 
-    /// Cargo's arguments for everything but live and documentation tests of all packages except
-    /// `left_out`: cargo can choose test targets by name, not leave some out.
+    /// Cargo's arguments for everything but live and documentation tests, and those that need a
+    /// program, of all packages except `left_out`: cargo can choose test targets by name, not leave some out.
     fn chosen_targets(&self, left_out: Option<&str>) -> String {
         let packages = self.workspace.packages.iter();
         let tests = packages.filter(|package| Some(package.name.as_str()) != left_out);
@@ -88,7 +90,8 @@ impl Scene {
         if let Some(name) = left_out {
             arguments += &format!(" --exclude {name}");
         }
-        for name in tests.flat_map(|package| &package.tests).filter(|name| !is_live(name)) {
+        let apart = |name: &str| is_live(name) || needs_tool(name);
+        for name in tests.flat_map(|package| &package.tests).filter(|name| !apart(name)) {
             arguments += &format!(" --test {name}");
         }
         arguments
@@ -175,8 +178,10 @@ mod tests {
 
     #[test]
     fn live_tests_are_kept_apart() {
-        let packages =
-            vec![package("a", &["live_bulk", "promises"]), package("b", &["speed", "live"])];
+        let packages = vec![
+            package("a", &["live_bulk", "promises"]),
+            package("b", &["speed", "live", "browser"]),
+        ];
         let (root, target) = (PathBuf::new(), PathBuf::new());
         let scene = Scene { workspace: Workspace { root, target, packages } };
         assert_eq!(scene.live_targets(), ["live", "live_bulk"]);

@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
         let widest = y.ticks.iter().map(|&tick| text_width(&y.name(tick))).fold(18.0, f64::max);
         let left = EDGE + widest + 8.0;
         let area = Area { x: left, y: top, width: width - left - 16.0, height: bottom - top };
-        let x = Ruler::of(&figure.x, figure, |point| point.0, (area.width / 80.0) as usize);
+        let x = Ruler::of(&figure.x, figure, |point| point.0, (area.width / 64.0) as usize);
         Self { area, x, y }
     }
 
@@ -124,7 +124,9 @@ impl<'a> Frame<'a> {
                 };
                 let y = self.area.bottom() - share * self.area.height;
                 svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
-                svg.text("fig-label", Anchor::Start, at(self.area.x + 6.0, y - 6.0), name);
+                // At the right and below: curves that rise or level off are above it there.
+                let below = if share < 0.1 { -6.0 } else { 14.0 };
+                svg.text("fig-label", Anchor::End, at(self.area.right() - 6.0, y + below), name);
             }
         }
     }

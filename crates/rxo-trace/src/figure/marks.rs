@@ -106,5 +106,5 @@ fn circle(Point { x, y }: Point, radius: f64) -> String {
     )
 }
 
-const MOST_POINTS: usize = 40;
+const MOST_POINTS: usize = 20;
 const WIDEST_BAR: f64 = 56.0;

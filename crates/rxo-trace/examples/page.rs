@@ -1,0 +1,19 @@
+//! Writes the HTML page of a report made by hand, to be looked at:
+//! `cargo run -p rxo-trace --example page -- FILE [grid|line|hostile|empty]`.
+
+use std::path::Path;
+
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "report.html".to_owned());
+    let report = match arguments.next().as_deref() {
+        Some("line") => fixture::one_axis(),
+        Some("hostile") => fixture::hostile(),
+        Some("empty") => rxo_trace::report::Report::default(),
+        _ => fixture::report(),
+    };
+    rxo_trace::html::write(&report, Path::new(&path))
+}

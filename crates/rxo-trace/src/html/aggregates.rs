@@ -1,0 +1,122 @@
+//! How much was put together, and how long that took.
+
+use super::table::{Cell, Drawing, Section, Table};
+use super::text::{count, duration, percent, plural};
+use crate::figure::{Axis, Figure, Guide, Series, number};
+use crate::report::{Distribution, Outcome};
+
+/// Segments and bytes of an aggregate.
+pub(super) fn section(outcome: &Outcome) -> Section {
+    let (segments, bytes) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
+    Section {
+        id: "aggregates",
+        title: "Segments per aggregate",
+        text: vec![sentence(outcome)],
+        drawings: drawings(&[
+            Shown {
+                what: segments,
+                title: "Aggregates with at most so many segments",
+                whose: "of all aggregates",
+                unit: "segments",
+                one: 1.0,
+            },
+            Shown {
+                what: bytes,
+                title: "Aggregates with at most so much payload",
+                whose: "of all aggregates",
+                unit: "kB of payload",
+                one: 1_000.0,
+            },
+        ]),
+        tables: vec![table(&[("segments", segments), ("payload bytes", bytes)], number)],
+    }
+}
+
+/// How long segments were held.
+pub(super) fn hold_section(outcome: &Outcome) -> Section {
+    let hold = &outcome.hold_ns;
+    let text = if hold.count == 0 {
+        "Nothing was held, so nothing came later than without coalescing.".to_owned()
+    } else {
+        format!(
+            "Coalescing delays a segment until its aggregate is delivered. Half of the first \
+             segments waited at most {}, 99 % at most {}, none longer than {}.",
+            duration(hold.p50 as f64),
+            duration(hold.p99 as f64),
+            duration(hold.max as f64)
+        )
+    };
+    Section {
+        id: "hold",
+        title: "Hold time",
+        text: vec![text],
+        drawings: drawings(&[Shown {
+            what: hold,
+            title: "First segments that waited at most so long",
+            whose: "of all first segments",
+            unit: "µs",
+            one: 1_000.0,
+        }]),
+        tables: vec![table(&[("hold time", hold)], duration)],
+    }
+}
+
+fn sentence(outcome: &Outcome) -> String {
+    if outcome.aggregates == 0 {
+        return "No two segments could be put together.".to_owned();
+    }
+    format!(
+        "{} carry {}, {} of all packets.",
+        plural(outcome.aggregates, "aggregate"),
+        plural(outcome.aggregated_segments, "segment"),
+        percent(outcome.aggregated_segments as f64 / outcome.packets.max(1) as f64)
+    )
+}
+
+/// A distribution, and how it is called.
+struct Shown<'a> {
+    what: &'a Distribution,
+    title: &'static str,
+    /// Of what the shares are.
+    whose: &'static str,
+    unit: &'static str,
+    /// What one unit of the axis is.
+    one: f64,
+}
+
+fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
+    let some = all.iter().filter(|shown| shown.what.count > 0);
+    some.map(|shown| Drawing::of(&figure(shown))).collect()
+}
+
+/// Which share does not exceed which value.
+fn figure(&Shown { what, title, whose, unit, one }: &Shown<'_>) -> Figure {
+    let steps = what.every_5_percent.iter().enumerate();
+    let points = steps.map(|(step, &value)| (value as f64 / one, step as f64 / 20.0));
+    let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);
+    Figure::new(title, Axis::linear(unit).between(0.0, most), Axis::share(whose).between(0.0, 1.0))
+        .with(Series::line(title, points))
+        .guide(Guide::X(median, format!("median {}", number(median))))
+        .describe(format!(
+            "Half have at most {} {unit}, 99 % at most {}, the largest has {}.",
+            number(median),
+            number(what.p99 as f64 / one),
+            number(most)
+        ))
+}
+
+fn table(all: &[(&str, &Distribution)], value: fn(f64) -> String) -> super::table::Part {
+    let rows = all.iter().map(|(name, distribution)| {
+        let cell = |number: f64| Cell::number(value(number), number);
+        vec![
+            Cell::text(*name),
+            Cell::number(count(distribution.count), distribution.count as f64),
+            cell(distribution.mean),
+            cell(distribution.p50 as f64),
+            cell(distribution.p99 as f64),
+            cell(distribution.max as f64),
+        ]
+    });
+    let heads = ["", "#counted", "#mean", "#median", "#99 %", "#largest"];
+    Table::new(&heads, rows.collect()).behind("Mean, median, 99 % and largest as a table")
+}

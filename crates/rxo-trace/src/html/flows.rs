@@ -1,0 +1,70 @@
+//! The flows with most packets.
+
+use super::table::{Cell, Section, Table};
+use super::text::{bytes, count, duration, plural};
+use crate::figure::number;
+use crate::report::{FlowReport, Report};
+
+/// A table to be sorted; nothing when there are no TCP flows.
+pub(super) fn section(report: &Report) -> Option<Section> {
+    if report.flows.is_empty() {
+        return None;
+    }
+    let (shown, all) = (report.flows.len() as u64, report.traffic.flows);
+    let text = if shown < all {
+        format!(
+            "The {} with most packets of {}, each one direction.",
+            plural(shown, "flow"),
+            count(all)
+        )
+    } else {
+        format!("{}, each one direction of a connection.", plural(shown, "flow"))
+    };
+    let rows = report.flows.iter().map(row).collect();
+    Some(Section {
+        id: "flows",
+        title: "Flows",
+        text: vec![text],
+        drawings: Vec::new(),
+        tables: vec![Table::new(&HEADS, rows).sortable(PACKETS).shown("")],
+    })
+}
+
+fn row(flow: &FlowReport) -> Vec<Cell> {
+    let counted = |value: u64| Cell::number(count(value), value as f64);
+    let lasted = flow.last_ns.saturating_sub(flow.first_ns) as f64;
+    let per_delivery = flow.packets as f64 / flow.deliveries.max(1) as f64;
+    vec![
+        Cell::text(&flow.source),
+        Cell::text(&flow.destination),
+        counted(flow.packets),
+        counted(flow.deliveries),
+        Cell::number(number(per_delivery), per_delivery),
+        Cell::number(bytes(flow.bytes), flow.bytes as f64),
+        counted(flow.data_segments),
+        counted(flow.pure_acks),
+        counted(flow.aggregates),
+        counted(flow.aggregated_segments),
+        Cell::number(duration(lasted), lasted),
+        flow.vlan.map_or_else(
+            || Cell::text("-"),
+            |vlan| Cell::number(vlan.to_string(), f64::from(vlan)),
+        ),
+    ]
+}
+
+const PACKETS: usize = 2;
+const HEADS: [&str; 12] = [
+    "source",
+    "destination",
+    "#packets",
+    "#deliveries",
+    "#packets per delivery",
+    "#bytes",
+    "#data segments",
+    "#pure ACKs",
+    "#aggregates",
+    "#segments in them",
+    "#duration",
+    "#VLAN",
+];

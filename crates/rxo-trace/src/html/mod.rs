@@ -1,0 +1,19 @@
+//! A report as one HTML file that needs nothing else: no network, and no script to be read.
+//!
+//! [`page`] makes it. What is said is decided in `sections` (one module each), how it looks in
+//! `templates/report.{html,css,js}`. All numbers are the report's own; here they are only written
+//! out. Whatever comes from file names or captures is escaped by the template or by
+//! [`figure`](crate::figure), and the page's content security policy forbids any script but its
+//! own and any request.
+
+mod aggregates;
+mod flows;
+mod page;
+mod projection;
+mod reasons;
+mod sweep;
+mod table;
+mod text;
+mod traffic;
+
+pub use page::{HtmlError, page, write};

@@ -1,0 +1,71 @@
+//! Why not more: reasons of bypasses and flushes, with what they mean.
+
+use super::table::{Cell, Drawing, Part, Section, Table};
+use super::text::{count, percent};
+use crate::figure::{Bar, Ranking};
+use crate::reasons::meaning;
+use crate::report::{Outcome, ReasonCount};
+
+/// What kept packets out, and what ended aggregates.
+pub(super) fn section(outcome: &Outcome) -> Section {
+    let mut section = Section {
+        id: "reasons",
+        title: "What stopped coalescing",
+        text: vec![
+            "A packet that may never be coalesced bypasses the engine; everything else is held, \
+             alone or with others, until something flushes it. A flush at the end of a poll or at \
+             a limit is what the settings asked for; the other reasons are in the traffic."
+                .to_owned(),
+        ],
+        drawings: Vec::new(),
+        tables: Vec::new(),
+    };
+    let parts = [
+        ("What ended aggregates and lone candidates", &outcome.flushed, 0),
+        ("What was no candidate", &outcome.bypassed, 1),
+    ];
+    for (title, reasons, colour) in parts {
+        if reasons.is_empty() {
+            section.text.push(format!("{title}: nothing."));
+            continue;
+        }
+        section.drawings.push(Drawing::of_ranking(&ranking(title, reasons, colour)));
+        section.tables.push(table(title, reasons));
+    }
+    section
+}
+
+/// The first reasons as bars; the table has the rest.
+fn ranking(title: &str, reasons: &[ReasonCount], colour: usize) -> Ranking {
+    let bars = reasons.iter().take(MOST_BARS).map(|reason| Bar {
+        name: reason.reason.replace('_', " "),
+        value: reason.count as f64,
+        text: percent(reason.share),
+        colour,
+    });
+    let first = &reasons[0];
+    Ranking {
+        title: title.to_owned(),
+        description: format!(
+            "The most frequent reason is {} with {}.",
+            first.reason.replace('_', " "),
+            percent(first.share)
+        ),
+        bars: bars.collect(),
+    }
+}
+
+fn table(title: &str, reasons: &[ReasonCount]) -> Part {
+    let rows = reasons.iter().map(|reason| {
+        vec![
+            Cell::text(&reason.reason),
+            Cell::number(count(reason.count), reason.count as f64),
+            Cell::number(percent(reason.share), reason.share),
+            Cell::text(meaning(&reason.reason)),
+        ]
+    });
+    Table::new(&["reason", "#times", "#share", "what it means"], rows.collect())
+        .behind(format!("{title} as a table, with what each reason means"))
+}
+
+const MOST_BARS: usize = 10;

@@ -1,0 +1,121 @@
+//! Tables, figures and sections as the template shows them.
+
+use crate::figure::{Figure, HeatMap, Ranking, Size};
+
+/// A part of the page.
+pub(super) struct Section {
+    /// Its name in links; ours, not to be escaped.
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// What there is to see, a sentence or two each.
+    pub(super) text: Vec<String>,
+    pub(super) drawings: Vec<Drawing>,
+    pub(super) tables: Vec<Part>,
+}
+
+/// A figure in both its sizes; the page shows the one that fits.
+pub(super) struct Drawing {
+    pub(super) caption: String,
+    pub(super) wide: String,
+    pub(super) narrow: String,
+}
+
+/// A table with its caption.
+pub(super) struct Part {
+    pub(super) caption: String,
+    /// Folded away, because a figure says the same.
+    pub(super) behind_figure: bool,
+    pub(super) table: Table,
+}
+
+/// Rows under heads.
+pub(super) struct Table {
+    pub(super) head: Vec<Head>,
+    pub(super) rows: Vec<Row>,
+    pub(super) sortable: bool,
+}
+
+/// A column's head.
+pub(super) struct Head {
+    pub(super) name: &'static str,
+    pub(super) is_number: bool,
+    /// The rows come in falling order of this column.
+    pub(super) descending: bool,
+}
+
+pub(super) struct Row {
+    pub(super) cells: Vec<Cell>,
+}
+
+pub(super) struct Cell {
+    pub(super) text: String,
+    /// What it is sorted by; not a number for texts.
+    pub(super) sort: f64,
+}
+
+impl Cell {
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), sort: f64::NAN }
+    }
+
+    pub(super) fn number(text: impl Into<String>, sort: f64) -> Self {
+        Self { text: text.into(), sort }
+    }
+
+    pub(super) fn is_number(&self) -> bool {
+        !self.sort.is_nan()
+    }
+}
+
+impl Table {
+    /// A table with these heads; those that begin with `#` are of numbers.
+    pub(super) fn new(heads: &[&'static str], rows: Vec<Vec<Cell>>) -> Self {
+        let head = heads.iter().map(|name| Head {
+            name: name.trim_start_matches('#'),
+            is_number: name.starts_with('#'),
+            descending: false,
+        });
+        let rows = rows.into_iter().map(|cells| Row { cells }).collect();
+        Self { head: head.collect(), rows, sortable: false }
+    }
+
+    /// The same, to be sorted by the reader; it stands in falling order of `column`.
+    pub(super) fn sortable(mut self, column: usize) -> Self {
+        self.sortable = true;
+        if let Some(head) = self.head.get_mut(column) {
+            head.descending = true;
+        }
+        self
+    }
+
+    /// In the open.
+    pub(super) fn shown(self, caption: impl Into<String>) -> Part {
+        Part { caption: caption.into(), behind_figure: false, table: self }
+    }
+
+    /// Behind a figure.
+    pub(super) fn behind(self, caption: impl Into<String>) -> Part {
+        Part { caption: caption.into(), behind_figure: true, table: self }
+    }
+}
+
+impl Drawing {
+    pub(super) fn of(figure: &Figure) -> Self {
+        Self::sized(&figure.title, |size| figure.to_inline_svg(size))
+    }
+
+    pub(super) fn of_ranking(ranking: &Ranking) -> Self {
+        Self::sized(&ranking.title, |size| ranking.to_inline_svg(size))
+    }
+
+    pub(super) fn of_map(map: &HeatMap) -> Self {
+        Self::sized(&map.title, |size| map.to_inline_svg(size))
+    }
+
+    fn sized(caption: &str, draw: impl Fn(Size) -> String) -> Self {
+        Self { caption: caption.to_owned(), wide: draw(WIDE), narrow: draw(Size::NARROW) }
+    }
+}
+
+/// As wide as the page's column.
+const WIDE: Size = Size { width: 900, height: 380 };

@@ -1,0 +1,114 @@
+//! Numbers, times and sizes in words.
+
+use crate::figure::number;
+
+/// A whole number with groups.
+pub(super) fn count(value: u64) -> String {
+    number(value as f64)
+}
+
+/// A share from 0 to 1 as a percentage. What is there never reads as nothing, nor what is missing
+/// as all.
+pub(super) fn percent(share: f64) -> String {
+    let tenths = (share * 1_000.0).round() / 10.0;
+    match share {
+        s if s > 0.0 && tenths == 0.0 => "< 0.1 %".to_owned(),
+        s if s < 1.0 && tenths >= 100.0 => "> 99.9 %".to_owned(),
+        _ => format!("{tenths} %"),
+    }
+}
+
+/// A duration in the unit that suits it.
+pub(super) fn duration(ns: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+    let unit = UNITS.iter().find(|(unit, _)| ns >= *unit);
+    unit.map_or_else(
+        || format!("{} ns", number(ns)),
+        |(unit, name)| format!("{} {name}", number(ns / unit)),
+    )
+}
+
+/// A size in the unit that suits it, decimal as networks count.
+pub(super) fn bytes(value: u64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = UNITS.iter().find(|(unit, _)| value as f64 >= *unit);
+    unit.map_or_else(
+        || format!("{value} bytes"),
+        |(unit, name)| format!("{} {name}", number(value as f64 / unit)),
+    )
+}
+
+/// "1 flow", "2 flows".
+pub(super) fn plural(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// Nanoseconds since 1970 as a date and a time, UTC.
+pub(super) fn utc(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(day);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar:
+/// whole cycles of 400 years first, years beginning in March so that the leap day is the last.
+fn date(day: u64) -> (u64, u64, u64) {
+    let shifted = day + 719_468;
+    let (cycle, of_cycle) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_cycle - of_cycle / 1_460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
+    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (cycle * 400 + year + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let rows = [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_795_253_385, "2026-11-21 09:29:45 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ];
+        for (seconds, text) in rows {
+            assert_eq!(utc(seconds * 1_000_000_000), text);
+        }
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_all_or_nothing() {
+        let rows = [
+            (0.0, "0 %"),
+            (0.000_01, "< 0.1 %"),
+            (0.034, "3.4 %"),
+            (0.5, "50 %"),
+            (0.997, "99.7 %"),
+            (0.999_99, "> 99.9 %"),
+            (1.0, "100 %"),
+            (-0.25, "-25 %"),
+        ];
+        for (share, text) in rows {
+            assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn units_suit_the_size() {
+        assert_eq!(duration(950.0), "950 ns");
+        assert_eq!(duration(33_170.0), "33.2 µs");
+        assert_eq!(duration(2.5e9), "2.5 s");
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(1_500_000), "1.5 MB");
+        assert_eq!(
+            (plural(1, "flow"), plural(1_200, "flow")),
+            ("1 flow".into(), "1,200 flows".into())
+        );
+    }
+}

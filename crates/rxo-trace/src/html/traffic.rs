@@ -1,0 +1,81 @@
+//! What was read, what it is, and under which settings it was studied.
+
+use super::table::{Cell, Part, Section, Table};
+use super::text::{bytes, count, duration, percent};
+use crate::report::{Outcome, Report, Source, Traffic};
+
+/// Traffic, files and settings.
+pub(super) fn section(report: &Report) -> Section {
+    let mut tables = vec![facts(&report.traffic).shown("")];
+    tables.push(sources(&report.sources));
+    if !report.traffic.checksums.sender_offload.is_empty() {
+        tables.push(offload(report));
+    }
+    tables.push(settings(&report.outcome));
+    Section {
+        id: "traffic",
+        title: "Traffic, files and settings",
+        text: Vec::new(),
+        drawings: Vec::new(),
+        tables,
+    }
+}
+
+fn facts(traffic: &Traffic) -> Table {
+    let share = |part: u64, whole: u64| {
+        format!("{} ({})", count(part), percent(part as f64 / whole.max(1) as f64))
+    };
+    let Traffic { packets, tcp_packets, checksums, .. } = traffic;
+    let of_all = |part: u64| share(part, *packets);
+    let of_tcp = |part: u64| share(part, *tcp_packets);
+    let rows = [
+        ("packets", count(*packets)),
+        ("bytes on the wire", format!("{} ({})", count(traffic.bytes), bytes(traffic.bytes))),
+        ("duration", duration(traffic.duration_ns as f64)),
+        ("TCP flows, each direction", count(traffic.flows)),
+        ("TCP packets", of_all(*tcp_packets)),
+        ("with data", of_tcp(traffic.data_segments)),
+        ("pure ACKs", of_tcp(traffic.pure_acks)),
+        ("pure ACKs that could be aggregated", of_tcp(traffic.aggregatable_pure_acks)),
+        ("cut by the capture", of_all(traffic.cut_packets)),
+        ("TCP checksums right", of_tcp(checksums.right)),
+        ("wrong", of_tcp(checksums.wrong)),
+        ("left to the sender's card", of_tcp(checksums.unfinished)),
+        ("not to be known", of_tcp(checksums.cut)),
+        ("checksum mode", checksums.mode.clone()),
+    ];
+    let rows = rows.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]);
+    Table::new(&["traffic", ""], rows.collect())
+}
+
+fn sources(sources: &[Source]) -> Part {
+    let rows = sources.iter().map(|source| {
+        vec![
+            Cell::text(&source.name),
+            Cell::text(&source.format),
+            Cell::number(count(source.packets), source.packets as f64),
+            Cell::text(source.damage.as_deref().unwrap_or("read to its end")),
+        ]
+    });
+    Table::new(&["file", "format", "#packets", "state"], rows.collect()).shown("Files")
+}
+
+fn offload(report: &Report) -> Part {
+    let senders = report.traffic.checksums.sender_offload.iter().map(|sender| {
+        vec![
+            Cell::text(&sender.address),
+            Cell::number(count(sender.unfinished), sender.unfinished as f64),
+            Cell::number(count(sender.packets), sender.packets as f64),
+        ]
+    });
+    Table::new(&["sender", "#unfinished", "#TCP packets"], senders.collect())
+        .shown("Senders whose cards were to fill checksums in")
+}
+
+fn settings(outcome: &Outcome) -> Part {
+    let first = [("policy", outcome.policy.as_str()), ("poll", outcome.poll.as_str())];
+    let all = outcome.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let rows =
+        first.into_iter().chain(all).map(|(key, value)| vec![Cell::text(key), Cell::text(value)]);
+    Table::new(&["setting", "value"], rows.collect()).shown("Settings in force")
+}

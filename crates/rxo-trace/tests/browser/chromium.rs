@@ -1,0 +1,225 @@
+//! A headless Chromium, spoken to over a pipe (its DevTools protocol, messages ended by NUL).
+//!
+//! Started with a profile of its own in an empty folder. Dropping it ends all of its processes,
+//! however far it got, and removes the folder: nothing is left behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// The program, by the name that Debian gives it.
+pub(crate) const PROGRAM: &str = "chromium";
+
+/// A browser with one page.
+pub(crate) struct Browser {
+    process: Child,
+    to: Option<ChildStdin>,
+    from: Receiver<Value>,
+    folder: PathBuf,
+    session: Option<String>,
+    last_id: u64,
+    /// What the page did since it was opened, in order.
+    pub(crate) events: Vec<Value>,
+}
+
+/// Whether the program is in `PATH`.
+pub(crate) fn is_installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file())
+}
+
+impl Browser {
+    /// Starts it and opens an empty page.
+    pub(crate) fn start() -> Self {
+        let folder = own_folder();
+        fs::create_dir_all(&folder).unwrap();
+        // The protocol is on the descriptors 3 and 4, which only a shell can set up without unsafe
+        // code. `exec`, so that the process we know is the browser.
+        let script = format!("exec {PROGRAM} \"$@\" 3<&0 4>&1 </dev/null >/dev/null");
+        let mut process = Command::new("sh")
+            .args(["-c", &script, PROGRAM])
+            .args(FLAGS)
+            .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+            .env("HOME", &folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(folder.join("stderr")).unwrap())
+            .spawn()
+            .unwrap();
+        let (send, from) = mpsc::channel();
+        let messages = BufReader::new(process.stdout.take().unwrap()).split(0);
+        thread::spawn(move || {
+            for message in messages.map_while(Result::ok) {
+                let value = serde_json::from_slice(&message).unwrap();
+                if send.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+        let to = process.stdin.take();
+        let mut browser =
+            Self { process, to, from, folder, session: None, last_id: 0, events: Vec::new() };
+        browser.open_page();
+        browser
+    }
+
+    /// Shows `path` in a window of this width and colour scheme (`light` or `dark`), and waits
+    /// until it is loaded. What happened on the page before is forgotten.
+    pub(crate) fn show(&mut self, path: &Path, width: u32, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [feature] }));
+        let metrics = json!({
+            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false
+        });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
+        let url = format!("file://{}", path.display());
+        let answer = self.load("Page.navigate", &json!({ "url": url }));
+        assert!(answer["errorText"].is_null(), "{answer}");
+    }
+
+    /// A call that loads a page, and the wait until that is done. What happened before is
+    /// forgotten.
+    pub(crate) fn load(&mut self, method: &str, arguments: &Value) -> Value {
+        self.events.clear();
+        let answer = self.call(method, arguments);
+        self.wait_for("Page.loadEventFired");
+        answer
+    }
+
+    /// The value of a JavaScript expression on the page.
+    pub(crate) fn value(&mut self, expression: &str) -> Value {
+        let arguments = json!({ "expression": expression, "returnByValue": true });
+        let answer = self.call("Runtime.evaluate", &arguments);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Presses and releases the mouse in the middle of what the CSS selector finds.
+    pub(crate) fn click(&mut self, selector: &str) {
+        let middle = self.value(&format!(
+            "(() => {{ const e = document.querySelector({selector:?}); \
+             e.scrollIntoView({{ block: 'center', inline: 'center', behavior: 'instant' }}); \
+             const r = e.getBoundingClientRect(); \
+             return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        ));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({
+                "type": kind, "x": middle[0], "y": middle[1], "button": "left", "clickCount": 1
+            });
+            self.call("Input.dispatchMouseEvent", &event);
+        }
+    }
+
+    /// One call of the protocol, to the page once there is one.
+    pub(crate) fn call(&mut self, method: &str, arguments: &Value) -> Value {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut message = json!({ "id": id, "method": method, "params": arguments });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        let to = self.to.as_mut().unwrap();
+        to.write_all(format!("{message}\0").as_bytes()).unwrap();
+        to.flush().unwrap();
+        let answer = self.until(method, |message| message["id"] == id);
+        assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+        answer["result"].clone()
+    }
+
+    fn open_page(&mut self) {
+        let target = self.call("Target.createTarget", &json!({ "url": "about:blank" }));
+        let attached = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = self.call("Target.attachToTarget", &attached);
+        self.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            self.call(&format!("{domain}.enable"), &json!({}));
+        }
+    }
+
+    fn wait_for(&mut self, event: &str) {
+        if !self.events.iter().any(|message| message["method"] == event) {
+            let message = self.until(event, |message| message["method"] == event);
+            self.events.push(message);
+        }
+    }
+
+    /// The next message that is `wanted`; the others are kept as events.
+    fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(message) = self.from.recv_timeout(left) else {
+                let said = fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
+                panic!("{PROGRAM} did not answer {what} within {PATIENCE:?}; it said: {said}");
+            };
+            if wanted(&message) {
+                return message;
+            }
+            self.events.push(message);
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The end of the pipe tells it to go; how long it takes decides nothing here.
+        self.to = None;
+        let deadline = Instant::now() + FAREWELL;
+        while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        _ = self.process.kill();
+        _ = self.process.wait();
+        // Its helpers end with it; one that hangs is known by our folder in its command line.
+        while Instant::now() < deadline + FAREWELL && !helpers(&self.folder).is_empty() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        for helper in helpers(&self.folder) {
+            _ = Command::new("kill").args(["-KILL", &helper]).status();
+        }
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The processes that have `folder` in their command line, as numbers.
+pub(crate) fn helpers(folder: &Path) -> Vec<String> {
+    let folder = folder.as_os_str().as_encoded_bytes();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ours = processes.filter(|process| {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        line.windows(folder.len()).any(|part| part == folder)
+    });
+    ours.filter_map(|process| process.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .collect()
+}
+
+/// The folder of this process's browser.
+pub(crate) fn own_folder() -> PathBuf {
+    std::env::temp_dir().join(format!("rxo-browser-{}", std::process::id()))
+}
+
+/// A page of our own needs no sandbox, and as root there is none.
+const FLAGS: [&str; 11] = [
+    "--headless",
+    "--remote-debugging-pipe",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+];
+
+/// For each answer. A busy machine may take long to start a browser.
+const PATIENCE: Duration = Duration::from_secs(60);
+const FAREWELL: Duration = Duration::from_secs(5);
