@@ -8,7 +8,6 @@
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`html`] makes a page of a report that can be read anywhere.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
-//! * [`reasons`] says what the engine's reasons mean.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
 //! * [`rewrite`] writes captures as the host's stack would see them, and gives the originals back.
 //! * [`study`] runs engines over the records of captures and fills a report.
@@ -20,7 +19,6 @@ pub mod figure;
 mod files;
 pub mod html;
 pub mod projection;
-pub mod reasons;
 pub mod report;
 pub mod rewrite;
 pub mod study;

@@ -12,6 +12,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
         id: "aggregates",
         title: "Segments per aggregate",
         text: vec![sentence(outcome)],
+        code: Vec::new(),
         drawings: drawings(&[
             Shown {
                 what: segments,
@@ -50,6 +51,7 @@ pub(super) fn hold_section(outcome: &Outcome) -> Section {
         id: "hold",
         title: "Hold time",
         text: vec![text],
+        code: Vec::new(),
         drawings: drawings(&[Shown {
             what: hold,
             title: "First segments that waited at most so long",

@@ -25,6 +25,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
         id: "flows",
         title: "Flows",
         text: vec![text],
+        code: Vec::new(),
         drawings: Vec::new(),
         tables: vec![Table::new(&HEADS, rows).sortable(PACKETS).shown("")],
     })

@@ -6,6 +6,7 @@
 //! [`figure`](crate::figure), and the page's content security policy forbids any script but its
 //! own and any request.
 
+mod advice;
 mod aggregates;
 mod flows;
 mod page;

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::table::Section;
 use super::text::{count, duration, percent, plural, utc};
-use super::{aggregates, flows, projection, reasons, sweep, traffic};
+use super::{advice, aggregates, flows, projection, reasons, sweep, traffic};
 use crate::figure::{STYLE, number};
 use crate::files;
 use crate::report::{Outcome, Report};
@@ -93,6 +93,7 @@ fn sections(report: &Report) -> Vec<Section> {
         Some(aggregates::section(outcome)),
         Some(reasons::section(outcome)),
         Some(aggregates::hold_section(outcome)),
+        advice::section(report.advice.as_ref()),
         sweep::section(report.sweep.as_ref()),
         projection::section(report.projection.as_ref()),
         flows::section(report),

@@ -12,6 +12,7 @@ pub(super) fn section(projection: Option<&Projection>) -> Option<Section> {
         id: "projection",
         title: "At other rates",
         text: vec![gain(projection), costs(projection)],
+        code: Vec::new(),
         drawings: vec![Drawing::of(&over_rate(projection)), Drawing::of(&over_k(projection))],
         tables: vec![rates(projection), steps(projection)],
     })

@@ -3,7 +3,6 @@
 use super::table::{Cell, Drawing, Part, Section, Table};
 use super::text::{count, percent};
 use crate::figure::{Bar, Ranking};
-use crate::reasons::meaning;
 use crate::report::{Outcome, ReasonCount};
 
 /// What kept packets out, and what ended aggregates.
@@ -17,6 +16,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
              a limit is what the settings asked for; the other reasons are in the traffic."
                 .to_owned(),
         ],
+        code: Vec::new(),
         drawings: Vec::new(),
         tables: Vec::new(),
     };
@@ -61,11 +61,15 @@ fn table(title: &str, reasons: &[ReasonCount]) -> Part {
             Cell::text(&reason.reason),
             Cell::number(count(reason.count), reason.count as f64),
             Cell::number(percent(reason.share), reason.share),
-            Cell::text(meaning(&reason.reason)),
+            Cell::text(&reason.meaning),
+            Cell::text(reason.remedy.as_deref().unwrap_or("-")),
         ]
     });
-    Table::new(&["reason", "#times", "#share", "what it means"], rows.collect())
-        .behind(format!("{title} as a table, with what each reason means"))
+    Table::new(
+        &["reason", "#times", "#share", "what it means", "what would change it"],
+        rows.collect(),
+    )
+    .behind(format!("{title} as a table, with what each reason means and what would change it"))
 }
 
 const MOST_BARS: usize = 10;

@@ -12,6 +12,7 @@ pub(super) fn section(sweep: Option<&Sweep>) -> Option<Section> {
         id: "sweep",
         title: "Other settings",
         text: vec![sentence(sweep)],
+        code: Vec::new(),
         drawings: drawings(sweep),
         tables: vec![table(sweep)],
     })

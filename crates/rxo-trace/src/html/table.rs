@@ -9,6 +9,8 @@ pub(super) struct Section {
     pub(super) title: &'static str,
     /// What there is to see, a sentence or two each.
     pub(super) text: Vec<String>,
+    /// Commands to type, one a line.
+    pub(super) code: Vec<String>,
     pub(super) drawings: Vec<Drawing>,
     pub(super) tables: Vec<Part>,
 }

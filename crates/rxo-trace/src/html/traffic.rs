@@ -2,7 +2,7 @@
 
 use super::table::{Cell, Part, Section, Table};
 use super::text::{bytes, count, duration, percent};
-use crate::report::{Outcome, Report, Source, Traffic};
+use crate::report::{Report, Source, Traffic};
 
 /// Traffic, files and settings.
 pub(super) fn section(report: &Report) -> Section {
@@ -11,11 +11,12 @@ pub(super) fn section(report: &Report) -> Section {
     if !report.traffic.checksums.sender_offload.is_empty() {
         tables.push(offload(report));
     }
-    tables.push(settings(&report.outcome));
+    tables.push(settings(report));
     Section {
         id: "traffic",
         title: "Traffic, files and settings",
         text: Vec::new(),
+        code: Vec::new(),
         drawings: Vec::new(),
         tables,
     }
@@ -44,9 +45,24 @@ fn facts(traffic: &Traffic) -> Table {
         ("not to be known", of_tcp(checksums.cut)),
         ("checksum mode", checksums.mode.clone()),
     ];
-    let rows = rows.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]);
+    let odd = ODD.iter().filter(|(_, value)| value(traffic) > 0);
+    let odd = odd.map(|(name, value)| (*name, of_all(value(traffic))));
+    let rows = rows.into_iter().chain(odd);
+    let rows = rows.map(|(name, value)| vec![Cell::text(name), Cell::text(value)]);
     Table::new(&["traffic", ""], rows.collect())
 }
+
+type Count = fn(&Traffic) -> u64;
+
+/// What is worth a row only where it occurs.
+const ODD: [(&str, Count); 6] = [
+    ("larger than any link's packets", |traffic| traffic.super_packets),
+    ("of an unknown link type", |traffic| traffic.unknown_link_packets),
+    ("of interfaces without an engine", |traffic| traffic.unserved_packets),
+    ("of flows without figures of their own", |traffic| traffic.untracked_packets),
+    ("left out by the filter", |traffic| traffic.filtered_packets),
+    ("earlier than the packet before them", |traffic| traffic.steps_back),
+];
 
 fn sources(sources: &[Source]) -> Part {
     let rows = sources.iter().map(|source| {
@@ -72,8 +88,11 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-fn settings(outcome: &Outcome) -> Part {
-    let first = [("policy", outcome.policy.as_str()), ("poll", outcome.poll.as_str())];
+fn settings(report: &Report) -> Part {
+    let outcome = &report.outcome;
+    let filter = report.filter.as_deref().unwrap_or("all packets");
+    let first =
+        [("policy", outcome.policy.as_str()), ("poll", outcome.poll.as_str()), ("filter", filter)];
     let all = outcome.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let rows =
         first.into_iter().chain(all).map(|(key, value)| vec![Cell::text(key), Cell::text(value)]);

@@ -203,7 +203,7 @@ fn without_script_it_is_a_table() {
 }
 
 fn every_figure_is_there() {
-    let reports = [(fixture::report(), 8), (fixture::one_axis(), 9)];
+    let reports = [(fixture::report(), 10), (fixture::one_axis(), 11)];
     for (report, figures) in reports {
         for width in [1280, 1000, 700, 400, 320] {
             with_page(&report, width, "light", |browser| {
