@@ -1,5 +1,5 @@
-//! How the process ends: 0, 2 for what the user should have typed differently, 1 for what went
-//! wrong otherwise. An error is one line on standard error, never a backtrace.
+//! How the process ends: 0, 2 for what the user should have typed differently, 3 for a result of
+//! which a part is missing, 1 for what went wrong otherwise. An error is one line on standard error, never a backtrace.
 
 use std::io;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use crate::output;
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
+const PARTIAL: u8 = 3;
 
 /// What the user typed cannot be. The text names it and says what would be accepted.
 #[derive(Debug, Error)]
@@ -25,6 +26,16 @@ pub(crate) fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
 
+/// The result was given, but is not everything. The text says why.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct PartialError(pub(crate) String);
+
+/// The error after a result that is not everything: a damaged file, a signal.
+pub(crate) fn partial(why: impl Into<String>) -> Error {
+    PartialError(why.into()).into()
+}
+
 /// Ends the process after a command.
 pub(crate) fn of_result(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
@@ -33,7 +44,7 @@ pub(crate) fn of_result(result: Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     output::note(&one_line(&error));
-    ExitCode::from(if is_usage(&error) { USAGE } else { FAILURE })
+    ExitCode::from(code(&error))
 }
 
 /// Ends the process when the flags were not understood, or asked for help or the version.
@@ -46,7 +57,7 @@ pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::note(
-                "a command is missing: rxo run, rxo demo or rxo policies; `rxo --help` explains",
+                "a command is missing, such as rxo run, rxo demo or rxo analyze; `rxo --help` explains",
             );
             ExitCode::from(USAGE)
         }
@@ -54,6 +65,16 @@ pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
             output::note(&flags_line(&error.to_string()));
             ExitCode::from(USAGE)
         }
+    }
+}
+
+fn code(error: &Error) -> u8 {
+    if error.is::<PartialError>() {
+        PARTIAL
+    } else if is_usage(error) {
+        USAGE
+    } else {
+        FAILURE
     }
 }
 
@@ -105,6 +126,13 @@ mod tests {
         assert!(is_usage(&Error::from(device).context("--nic packet:eth9")));
         assert!(is_usage(&LabError::Usage("500 connections".into()).into()));
         assert!(!is_usage(&Error::from(refused).context("--nic packet:eth9")));
+    }
+
+    #[test]
+    fn each_kind_of_end_has_its_code() {
+        assert_eq!(code(&usage("--poll x")), USAGE);
+        assert_eq!(code(&partial("interrupted").context("analyze")), PARTIAL);
+        assert_eq!(code(&Error::from(io::Error::other("x"))), FAILURE);
     }
 
     #[test]

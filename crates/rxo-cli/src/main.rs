@@ -2,9 +2,10 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list. [`exit`] turns an error into the one
+//! [`demo`] in a private network, [`policies`] as a list, [`analyze`] over captures. [`exit`] turns an error into the one
 //! line and the exit code that the user gets; nothing else ends the process.
 
+mod analyze;
 mod defaults;
 mod demo;
 mod exit;
@@ -13,7 +14,9 @@ mod machine;
 mod numbers;
 mod output;
 mod policies;
+mod rules;
 mod run;
+mod stop;
 mod table;
 
 use std::process::ExitCode;
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         Err(error) => return exit::of_flags(&error),
     };
     exit::of_result(match &cli.command {
+        Command::Analyze(flags) => analyze::command(flags),
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
         Command::Policies(flags) => policies::command(flags),

@@ -4,12 +4,14 @@
 //! and each command makes its plan from them, where a value that cannot be is refused with what
 //! would be accepted.
 
+mod analyze;
 mod demo;
 mod policies;
 mod run;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use analyze::AnalyzeFlags;
 pub(crate) use demo::DemoFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use run::{ChecksumFlag, RunFlags};
@@ -28,6 +30,8 @@ pub(crate) enum Command {
     Run(RunFlags),
     /// Show in a private network what coalescing gains on this machine.
     Demo(DemoFlags),
+    /// Say what coalescing would do to the traffic in captures, with which settings, and why not more.
+    Analyze(AnalyzeFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
 }

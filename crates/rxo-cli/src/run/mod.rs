@@ -9,9 +9,7 @@ mod configuration;
 mod figures;
 mod kernel_gro;
 mod plan;
-mod rules;
 mod show;
-mod stop;
 mod survey;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +25,7 @@ use self::plan::Plan;
 use self::survey::Survey;
 use crate::exit::usage;
 use crate::flags::RunFlags;
-use crate::output;
+use crate::{output, stop};
 
 /// Runs until a signal, and prints the totals; or only checks, on a dry run.
 ///

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
 use rxo_driver::DeviceName;
 
-use super::rules;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, RunFlags};
 use crate::numbers::parse_time;
+use crate::rules;
 
 /// What is to run.
 #[derive(Clone, Debug)]

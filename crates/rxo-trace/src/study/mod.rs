@@ -11,7 +11,7 @@
 //! * `count`, `flows`: the traffic's totals, and the figures of its flows.
 //! * `lane`: the engines of its interface, in groups that share a rule for polls ([`Polls`]).
 //! * `point`: one engine, and what is counted of its deliveries.
-//! * `outcome`, `notes`: the report.
+//! * `outcome`, `notes`: the report. `read` does all that for a capture file.
 //!
 //! # Contract
 //! The same records give the same report. Memory is bounded: by the flows ([`MAX_FLOWS`]), by the
@@ -31,6 +31,7 @@ mod outcome;
 mod point;
 mod points;
 mod poll;
+mod read;
 mod seen;
 mod time;
 
@@ -46,6 +47,7 @@ pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
 pub use point::Point;
 pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
+pub use read::Ended;
 
 use self::checksum::Finding;
 use self::clock::Clock;

@@ -8,11 +8,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// A flag that is set when the user wants an end. Asked a second time, the process ends at once:
-/// the kernel then takes the devices back.
+/// the kernel then takes devices back.
 ///
 /// # Errors
 /// When the system does not let us know.
-pub(super) fn on_request() -> Result<Arc<AtomicBool>> {
+pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the first time finds the flag not set yet.

@@ -1,0 +1,77 @@
+//! `rxo analyze`: what coalescing would do to the traffic in captures.
+//!
+//! The flags become a [`plan`]; [`input`] opens what it names; the study of `rxo-trace` reads it, with
+//! a bar by [`progress`]; [`show`] makes text of the report. A capture that is damaged, or a signal,
+//! ends the reading and not the command: what is known so far is printed, marked partial.
+
+mod input;
+mod plan;
+mod progress;
+mod show;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Error, Result};
+use rxo_device::capture::CaptureError;
+use rxo_trace::report::Report;
+use rxo_trace::study::{Ended, Study};
+
+use self::input::Input;
+use self::plan::Plan;
+use self::progress::Progress;
+use crate::exit::{partial, usage};
+use crate::flags::AnalyzeFlags;
+use crate::{output, stop};
+
+/// Reads the captures and prints the report.
+///
+/// # Errors
+/// When the plan cannot be, nothing can be read, or not everything could.
+pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
+    let plan = Plan::from_flags(flags)?;
+    let study = Study::new(plan.settings.clone())
+        .map_err(|error| usage(format!("--set, --sweep: {error}")))?;
+    let stop = stop::on_request()?;
+    let report = read(study, &plan.inputs, &stop)?;
+    if plan.json {
+        output::json_document(&report)?;
+    } else {
+        output::text(&show::text(&report))?;
+    }
+    report.partial.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+/// Reads all captures, until a signal.
+fn read(mut study: Study, inputs: &[Input], stop: &std::sync::Arc<AtomicBool>) -> Result<Report> {
+    let progress = Progress::over(inputs);
+    let mut failed: Option<CaptureError> = None;
+    let mut opened = 0;
+    for input in inputs {
+        progress.begin(input);
+        match input.open(stop) {
+            Ok(mut capture) => {
+                opened += 1;
+                let is_wanted = |position| {
+                    progress.at(position);
+                    !stop.load(Ordering::Relaxed)
+                };
+                if study.read(&mut capture, is_wanted) == Ended::Stopped {
+                    break;
+                }
+            }
+            Err(error) => {
+                study.refuse_source(input.name(), &error.to_string());
+                failed = failed.or(Some(error));
+            }
+        }
+        progress.end(input);
+    }
+    progress.finish();
+    if let (0, Some(error)) = (opened, failed) {
+        return Err(Error::from(error));
+    }
+    let interrupted = stop
+        .load(Ordering::Relaxed)
+        .then(|| format!("interrupted after {} packets", crate::numbers::grouped(study.packets())));
+    Ok(study.finish(interrupted))
+}

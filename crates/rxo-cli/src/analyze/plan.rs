@@ -1,0 +1,131 @@
+//! What the flags of `rxo analyze` mean.
+
+use std::hash::{BuildHasher, RandomState};
+
+use anyhow::Result;
+use rxo_trace::study::Point;
+use rxo_trace::study::{BadPollRule, ChecksumMode, Filter, PollRule, Settings};
+use rxo_trace::sweep::{Grid, SweepAxis};
+
+use super::input::Input;
+use crate::exit::usage;
+use crate::flags::AnalyzeFlags;
+use crate::rules;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) inputs: Vec<Input>,
+    pub(super) settings: Settings,
+    pub(super) json: bool,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a value cannot be; the message says what would be accepted.
+    pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
+        let policy = rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?;
+        let chosen = Point { policy, poll: poll(&flags.poll)? };
+        let settings = Settings {
+            sweep: sweep(&chosen, &flags.sweep)?,
+            advise: !flags.no_advice,
+            checksums: checksums(&flags.checksum)?,
+            filter: flags.flow.as_deref().map(filter).transpose()?,
+            top: flags.top,
+            seed: RandomState::new().hash_one(0),
+            ..Settings::new(chosen)
+        };
+        Ok(Self { inputs: inputs(&flags.files)?, settings, json: flags.json })
+    }
+}
+
+fn inputs(files: &[String]) -> Result<Vec<Input>> {
+    if files.is_empty() {
+        return Err(usage(
+            "no capture: give files before the options (rxo analyze FILE… --set KEY=VALUE), or -",
+        ));
+    }
+    let inputs: Vec<Input> = files.iter().map(|name| Input::new(name)).collect();
+    if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
+        return Err(usage("- twice: standard input can be read once"));
+    }
+    Ok(inputs)
+}
+
+fn poll(text: &str) -> Result<PollRule> {
+    text.parse()
+        .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))
+}
+
+fn checksums(text: &str) -> Result<ChecksumMode> {
+    text.parse()
+        .map_err(|()| usage(format!("--checksum {text} cannot be: verify, partial or trust")))
+}
+
+fn filter(text: &str) -> Result<Filter> {
+    text.parse().map_err(|error| usage(format!("--flow \"{text}\": {error}")))
+}
+
+fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let axes: Result<Vec<SweepAxis>, _> = texts.iter().map(|text| text.parse()).collect();
+    axes.and_then(|axes| Grid::new(chosen, axes))
+        .map(Some)
+        .map_err(|error| usage(format!("--sweep {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::flags::{Cli, Command};
+
+    fn plan(line: &str) -> Result<Plan> {
+        match Cli::try_parse_from(line.split_whitespace())?.command {
+            Command::Analyze(flags) => Plan::from_flags(&flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        let plan = plan("rxo analyze a.pcap").unwrap();
+        let settings = plan.settings;
+        assert_eq!(settings.chosen.policy.name, "linux-gro");
+        assert_eq!(settings.chosen.poll, PollRule::Packets(64));
+        assert!(settings.sweep.is_none() && settings.advise && settings.filter.is_none());
+        assert_eq!((settings.checksums, settings.top), (ChecksumMode::Verify, 10));
+    }
+
+    #[test]
+    fn two_sweeps_make_a_grid() {
+        let plan = plan("rxo analyze a b --sweep flows=1..8 --sweep hold=packets:4..64*2").unwrap();
+        assert_eq!(plan.inputs.len(), 2);
+        assert_eq!(plan.settings.sweep.unwrap().points.len(), 40);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let rows = [
+            ("", "no capture: give files before the options"),
+            ("--set flows=8 a.pcap", "--set a.pcap: write key=value"),
+            ("- -", "- twice"),
+            ("a --poll often", "--poll often cannot be: packets:N (1 to 32768), time:T"),
+            ("a --checksum maybe", "--checksum maybe cannot be: verify, partial or trust"),
+            ("a --flow port", "--flow \"port\": ends too early: expected a port"),
+            ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),
+            ("a --hold 1h", "--hold 1h cannot be: end-of-poll"),
+            ("a --policy lro", "--policy lro: there is no policy 'lro'"),
+        ];
+        for (flags, message) in rows {
+            let error = plan(&format!("rxo analyze {flags}")).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{flags}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

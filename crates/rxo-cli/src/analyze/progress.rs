@@ -1,0 +1,65 @@
+//! How far the reading is: a bar on a terminal, nothing otherwise.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rxo_device::capture::Position;
+
+use super::input::Input;
+
+/// A bar over the bytes of all captures, compressed as they are.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    /// Bytes of the captures that are done.
+    before: Cell<u64>,
+}
+
+const KNOWN: &str = "{msg} {bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} ({eta} left)";
+const UNKNOWN: &str = "{msg} {spinner} {bytes} {binary_bytes_per_sec}";
+
+impl Progress {
+    /// For these captures.
+    pub(crate) fn over(inputs: &[Input]) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let total: Option<u64> = inputs.iter().map(Input::bytes).sum();
+            let (bar, template) = match total {
+                Some(bytes) => (ProgressBar::new(bytes), KNOWN),
+                None => (ProgressBar::new_spinner(), UNKNOWN),
+            };
+            // The templates are constants; were one wrong, the plain bar would do.
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { bar, before: Cell::new(0) }
+    }
+
+    /// A capture begins.
+    pub(crate) fn begin(&self, input: &Input) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(input.name().to_owned());
+        }
+    }
+
+    /// It has been read so far.
+    pub(crate) fn at(&self, position: Position) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.before.get() + position.file_bytes_read);
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self, input: &Input) {
+        self.before.set(self.before.get() + input.bytes().unwrap_or_default());
+    }
+
+    /// All are.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

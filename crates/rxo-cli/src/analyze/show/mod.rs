@@ -1,0 +1,31 @@
+//! The report as text. Every number is the report's; here it only gets its place and unit.
+
+mod advice;
+mod flows;
+mod reasons;
+mod summary;
+mod sweep;
+mod units;
+
+use rxo_trace::report::Report;
+
+/// The whole report.
+pub(super) fn text(report: &Report) -> String {
+    let mut parts = vec![summary::text(report)];
+    parts.extend(reasons::text(&report.outcome));
+    parts.extend(flows::text(report));
+    parts.extend(report.sweep.as_ref().map(sweep::text));
+    parts.extend(report.advice.as_ref().and_then(advice::text));
+    parts.extend(notes(report));
+    parts.join("\n\n")
+}
+
+fn notes(report: &Report) -> Option<String> {
+    let partial = report.partial.iter().map(|why| format!("PARTIAL: {why}"));
+    let lines: Vec<String> =
+        partial.chain(report.notes.iter().cloned()).map(|note| format!("* {note}")).collect();
+    (!lines.is_empty()).then(|| format!("Notes\n\n{}", lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests;

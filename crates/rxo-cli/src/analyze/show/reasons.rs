@@ -1,0 +1,42 @@
+//! What stopped coalescing, by reason.
+
+use rxo_trace::report::{Outcome, ReasonCount};
+
+use crate::numbers::grouped;
+use crate::table::Table;
+
+/// Reasons below this share are listed without what they mean: the table stays readable.
+const MAIN_SHARE: f64 = 0.01;
+
+pub(super) fn text(outcome: &Outcome) -> Vec<String> {
+    [
+        ("What ended what was held (deliveries)", &outcome.flushed),
+        ("What was not a candidate (packets)", &outcome.bypassed),
+    ]
+    .into_iter()
+    .filter(|(_, reasons)| !reasons.is_empty())
+    .map(|(title, reasons)| format!("{title}\n\n{}", table(reasons)))
+    .collect()
+}
+
+fn table(reasons: &[ReasonCount]) -> String {
+    let mut table =
+        Table::new(&["reason", "count", "share", "what it means; what would change it"]);
+    for reason in reasons {
+        let told = if reason.share < MAIN_SHARE { String::new() } else { told(reason) };
+        table.row([
+            reason.reason.clone(),
+            grouped(reason.count),
+            format!("{:.1} %", 100.0 * reason.share),
+            told,
+        ]);
+    }
+    table.render()
+}
+
+fn told(reason: &ReasonCount) -> String {
+    match &reason.remedy {
+        Some(remedy) => format!("{}; {remedy}", reason.meaning),
+        None => reason.meaning.clone(),
+    }
+}

@@ -1,0 +1,133 @@
+//! What the traffic is, and what the policy does to it, one line each.
+
+use std::time::Duration;
+
+use rxo_trace::report::{Checksums, Outcome, Report, Source, Traffic};
+
+use super::units::{bytes, percent, time};
+use crate::numbers::{gbit_per_s, grouped, ratio};
+
+pub(super) fn text(report: &Report) -> String {
+    let Report { traffic, outcome, .. } = report;
+    let mut lines: Vec<(&str, String)> =
+        report.sources.iter().map(|source| ("capture", capture(source))).collect();
+    if let Some(filter) = &report.filter {
+        let left_out = grouped(traffic.filtered_packets);
+        lines.push(("filter", format!("{filter}; {left_out} packets left out")));
+    }
+    lines.extend([
+        ("traffic", packets(traffic)),
+        ("segments", segments(traffic)),
+        ("checksums", checksums(&traffic.checksums)),
+        ("policy", policy(outcome)),
+        ("eliminated", eliminated(outcome)),
+        ("aggregates", aggregates(outcome)),
+        ("hold time", hold(outcome)),
+    ]);
+    let lines: Vec<String> =
+        lines.into_iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
+    lines.join("\n")
+}
+
+fn capture(source: &Source) -> String {
+    let Source { name, format, packets, damage } = source;
+    let packets = grouped(*packets);
+    let cut = if damage.is_some() { "; NOT READ TO ITS END" } else { "" };
+    format!("{name} ({format}): {packets} packets{cut}")
+}
+
+fn packets(traffic: &Traffic) -> String {
+    let Traffic { packets, flows, duration_ns, .. } = *traffic;
+    let duration = Duration::from_nanos(duration_ns);
+    format!(
+        "{} packets, {}, {} TCP flows, {} ({:.3} Gbit/s, {} packets/s)",
+        grouped(packets),
+        bytes(traffic.bytes),
+        grouped(flows),
+        time(duration_ns),
+        gbit_per_s(traffic.bytes, duration),
+        grouped(ratio(packets as f64, duration.as_secs_f64()) as u64)
+    )
+}
+
+fn segments(traffic: &Traffic) -> String {
+    let Traffic { packets, tcp_packets, data_segments, pure_acks, .. } = *traffic;
+    format!(
+        "{} TCP: {} with data, {} pure ACKs ({} of all packets; {} of them, {}, could be aggregated \
+         with the one before)",
+        grouped(tcp_packets),
+        grouped(data_segments),
+        grouped(pure_acks),
+        percent(pure_acks, packets),
+        grouped(traffic.aggregatable_pure_acks),
+        percent(traffic.aggregatable_pure_acks, pure_acks)
+    )
+}
+
+fn checksums(checksums: &Checksums) -> String {
+    let Checksums { mode, right, wrong, unfinished, cut, .. } = checksums;
+    if mode == "trust" {
+        return "trusted, not looked at".to_owned();
+    }
+    let mut text = format!("{} right, {} wrong", grouped(*right), grouped(*wrong));
+    if *unfinished > 0 {
+        text += &format!(", {} left to the sender's card", grouped(*unfinished));
+    }
+    if *cut > 0 {
+        text += &format!(", {} not to be known because the packet is cut", grouped(*cut));
+    }
+    text
+}
+
+fn policy(outcome: &Outcome) -> String {
+    let setting = |wanted: &str| {
+        let found = outcome.settings.iter().find(|(name, _)| name == wanted);
+        found.map_or("", |(_, value)| value.as_str())
+    };
+    format!(
+        "{}, {} segments, {} flows, hold {}; poll {} (mean {:.1} packets)",
+        outcome.policy,
+        setting("max_segments"),
+        setting("flows"),
+        setting("hold"),
+        outcome.poll,
+        outcome.packets_per_poll.mean
+    )
+}
+
+fn eliminated(outcome: &Outcome) -> String {
+    let Outcome { eliminated, packets, deliveries, eliminated_per_10_000, .. } = *outcome;
+    format!(
+        "{} of {} packets, {eliminated_per_10_000:.0} of 10,000; {} deliveries are left, {:.2} \
+         packets each",
+        grouped(eliminated),
+        grouped(packets),
+        grouped(deliveries),
+        ratio(packets as f64, deliveries as f64)
+    )
+}
+
+fn aggregates(outcome: &Outcome) -> String {
+    if outcome.aggregates == 0 {
+        return "none".to_owned();
+    }
+    let (segments, payload) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
+    format!(
+        "{} of two packets or more: {:.1} packets (p50 {}, p99 {}), {} of payload (p50 {}, p99 {})",
+        grouped(outcome.aggregates),
+        segments.mean,
+        segments.p50,
+        segments.p99,
+        bytes(payload.mean as u64),
+        bytes(payload.p50),
+        bytes(payload.p99)
+    )
+}
+
+fn hold(outcome: &Outcome) -> String {
+    let hold = &outcome.hold_ns;
+    if hold.count == 0 {
+        return "nothing was held".to_owned();
+    }
+    format!("p50 {}, p99 {}, most {}", time(hold.p50), time(hold.p99), time(hold.max))
+}
