@@ -7,6 +7,7 @@
 //!   for a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`html`] makes a page of a report that can be read anywhere.
+//! * [`parquet`] makes tables of a report, to compute on.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
 //! * [`rewrite`] writes captures as the host's stack would see them, and gives the originals back.
@@ -18,6 +19,7 @@ pub mod advice;
 pub mod figure;
 mod files;
 pub mod html;
+pub mod parquet;
 pub mod projection;
 pub mod report;
 pub mod rewrite;

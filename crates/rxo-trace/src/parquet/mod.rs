@@ -1,0 +1,44 @@
+//! A report as Parquet tables, for whoever goes on computing: Spark, DuckDB, pandas, Polars.
+//!
+//! Three files in a folder, each written under another name first and whole when it has its own:
+//!
+//! * `flows.parquet`: a row for each flow of the report.
+//! * `settings.parquet`: a row for the chosen policy and one for each point of a sweep.
+//! * `reasons.parquet`: a row for each reason of each of those, by the row's number.
+//!
+//! Columns have their unit in their names (`_bytes`, `_ns`); what has none counts packets, or what
+//! the name says. Times are in UTC. The files carry Arrow's schema, so types come back as they were.
+
+mod flows;
+mod reasons;
+mod settings;
+mod table;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::report::Report;
+
+/// Writes the tables into `folder`, which is made if need be. Files of the same names are
+/// replaced, one after the other.
+///
+/// # Errors
+/// When the folder cannot be made or a file cannot be written; the message names the file.
+pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+    let tables = [
+        ("flows.parquet", flows::table(report)),
+        ("settings.parquet", settings::table(report)),
+        ("reasons.parquet", reasons::table(report)),
+    ];
+    for (name, table) in tables {
+        let path = folder.join(name);
+        table.write(report, &path).map_err(|error| named(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,7 @@
+//! What is made of a report, read back as its reader would.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+mod page;
+mod parquet;

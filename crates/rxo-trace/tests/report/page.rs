@@ -1,0 +1,51 @@
+//! The HTML page as text; `tests/browser` looks at it as a browser shows it.
+
+use rxo_trace::html;
+use rxo_trace::report::Report;
+
+use crate::fixture::{self, HOSTILE};
+
+#[test]
+fn everything_of_the_report_is_on_the_page() {
+    let page = html::page(&fixture::report()).unwrap();
+    for part in [
+        "81.2 % fewer packets",
+        "187,655",
+        "monday.pcapng",
+        "2026-11-21 09:29:45 UTC",
+        "ethtool -C IF rx-usecs 50",
+        "end_of_poll",
+        "given on the command line",
+        "10.0.0.5",
+    ] {
+        assert!(page.contains(part), "{part} is not on the page");
+    }
+}
+
+#[test]
+fn nothing_on_the_page_is_fetched() {
+    let page = html::page(&fixture::hostile()).unwrap();
+    for part in ["<link rel=\"stylesheet", "src=\"", "@import", "url(", "<iframe", "<object"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn names_cannot_leave_their_place() {
+    let page = html::page(&fixture::hostile()).unwrap();
+    assert!(!page.contains(HOSTILE) && !page.contains("<img"));
+    assert_eq!(page.matches("<script").count(), 1);
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page() {
+    let page = html::page(&Report::default()).unwrap();
+    assert!(page.contains("There were no packets") && !page.contains("NaN"));
+}
+
+#[test]
+fn what_is_partial_says_so() {
+    let report = Report { partial: Some("damage at byte 42".into()), ..fixture::report() };
+    assert!(html::page(&report).unwrap().contains("damage at byte 42"));
+}
