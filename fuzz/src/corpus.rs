@@ -3,6 +3,8 @@
 //! Made, not collected, so that it can be made anew when the meaning of the bytes changes. Each
 //! file visits something that random bytes reach late.
 
+mod captures;
+
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, seg, udp};
 
@@ -29,6 +31,9 @@ pub fn seeds() -> Vec<Seed> {
     for target in ["engine", "oracle", "resegment"] {
         add(target, scripts());
     }
+    add("pcap", captures::pcap());
+    add("pcapng", captures::pcapng());
+    add("packed", captures::packed());
     seeds
 }
 

@@ -4,23 +4,30 @@
 //! compiles them without C++ and the kept corpus is replayed as an ordinary test. Contract: a
 //! body returns when every promise held for the bytes and panics when one did not.
 
+mod captures;
 pub mod checksum;
 pub mod corpus;
 pub mod engine;
 #[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
 mod harness;
 pub mod oracle;
+pub mod packed;
 pub mod parse;
+pub mod pcap;
+pub mod pcapng;
 pub mod resegment;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 8] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
     ("oracle", oracle::run),
     ("resegment", resegment::run),
+    ("pcap", pcap::run),
+    ("pcapng", pcapng::run),
+    ("packed", packed::run),
 ];

@@ -119,6 +119,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "under test"),
             ("rxo-frame", "under test"),
             ("rxo-coalesce", "under test"),
+            ("rxo-device", "under test: capture files"),
         ],
     ),
     layer("xtask", 5, MAY_DO_IO, &[]),

@@ -7,8 +7,7 @@ use super::Compression;
 /// Why a capture cannot be opened or read on. One line that names the file, the place, what is
 /// wrong and what to do.
 ///
-/// Whatever stands in front of the place has been delivered, but for the last 32 KiB before damage
-/// to the gzip stream itself.
+/// Whatever stands in front of the place has been delivered.
 #[derive(Debug)]
 pub struct CaptureError(Box<Inner>);
 

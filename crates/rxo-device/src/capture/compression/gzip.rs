@@ -1,8 +1,12 @@
 //! gzip: members one after another.
+//!
+//! The members' headers are read by `flate2`'s decoder, their bodies by the inflater below it: the
+//! decoder keeps what it unpacked in the step that met damage to itself, and that is worth reporting.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::GzDecoder;
+use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::damaged;
 use super::thread::Filler;
@@ -10,30 +14,46 @@ use super::thread::Filler;
 /// What a member begins with.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// How much is unpacked at once, in bytes. Where the stream is damaged, the decoder keeps what it
-/// unpacked in the same step to itself, so that at most this much is lost in front of the damage.
-const STEP_BYTES: usize = 32 * 1024;
-
 /// Unpacks every member of `packed`. Zeros behind the last are padding, as on tapes; anything else
 /// is damage.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = BufReader::with_capacity(128 * 1024, packed);
+    let mut inflater = Decompress::new(false);
     loop {
-        output.take_all(&mut InSteps(GzDecoder::new(&mut packed))).map_err(explain)?;
+        skip_header(&mut packed)?;
+        inflater.reset(false);
+        let mut member = Member::new(&mut packed, &mut inflater);
+        output.take_all(&mut member)?;
+        let (checksum, bytes) = (member.crc.sum(), member.crc.amount());
+        check_trailer(&mut packed, checksum, bytes)?;
         if !is_next_member(&mut packed)? {
             return Ok(());
         }
     }
 }
 
-/// Reads a step at a time.
-struct InSteps<R>(R);
-
-impl<R: Read> Read for InSteps<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let step = into.len().min(STEP_BYTES);
-        self.0.read(&mut into[..step])
+/// Goes over the header of a member.
+fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
+    let mut decoder = GzDecoder::new(packed);
+    if decoder.header().is_some() {
+        return Ok(());
     }
+    // Without a header, all that reading gives is the reason.
+    match decoder.read(&mut [0]) {
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
+        _ => Err(damaged("gzip: a member has no valid header")),
+    }
+}
+
+/// Compares the checksum and length that stand behind a member with what was found.
+fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Result<()> {
+    let mut trailer = [0; 8];
+    packed.read_exact(&mut trailer)?;
+    let said = u64::from_le_bytes(trailer);
+    if said == u64::from(bytes) << 32 | u64::from(checksum) {
+        return Ok(());
+    }
+    Err(damaged("gzip: the checksum or the length of a member is wrong"))
 }
 
 /// Whether another member follows; goes over padding.
@@ -52,12 +72,59 @@ fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// The decoder's own complaints, in words that a reader of the message can use.
-fn explain(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-            damaged(format_args!("gzip: {error}"))
+/// The body of a member, unpacked while it is read.
+struct Member<'a, R> {
+    packed: &'a mut R,
+    inflater: &'a mut Decompress,
+    crc: Crc,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Going,
+    AtEnd,
+    Damaged,
+}
+
+impl<'a, R: BufRead> Member<'a, R> {
+    fn new(packed: &'a mut R, inflater: &'a mut Decompress) -> Self {
+        Self { packed, inflater, crc: Crc::new(), state: State::Going }
+    }
+
+    /// Unpacks some of what is at hand: how many bytes that gave.
+    fn step(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let ready = self.packed.fill_buf()?;
+        let is_cut = ready.is_empty();
+        let (read, written) = (self.inflater.total_in(), self.inflater.total_out());
+        let status = self.inflater.decompress(ready, into, FlushDecompress::None);
+        let read = (self.inflater.total_in() - read) as usize;
+        let written = (self.inflater.total_out() - written) as usize;
+        self.packed.consume(read);
+        self.crc.update(into.get(..written).unwrap_or_default());
+        match status {
+            Ok(Status::StreamEnd) => self.state = State::AtEnd,
+            Err(_) => self.state = State::Damaged,
+            Ok(_) if read + written > 0 => {}
+            Ok(_) if is_cut => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // Neither takes nor gives, with room for both.
+            Ok(_) => self.state = State::Damaged,
         }
-        _ => error,
+        Ok(written)
+    }
+}
+
+impl<R: BufRead> Read for Member<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while matches!(self.state, State::Going) && !into.is_empty() {
+            let written = self.step(into)?;
+            if written > 0 {
+                return Ok(written);
+            }
+        }
+        match self.state {
+            State::Damaged => Err(damaged("gzip: a member cannot be unpacked on")),
+            State::Going | State::AtEnd => Ok(0),
+        }
     }
 }

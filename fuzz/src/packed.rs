@@ -1,0 +1,13 @@
+//! Target `packed`: any bytes behind the magic of gzip or zstd are unpacked, or end in one line.
+
+use crate::captures;
+
+/// Reads `data` as a capture file.
+///
+/// # Panics
+/// When a decoder does, or when what is unpacked depends on how the file was read.
+pub fn run(data: &[u8]) {
+    let outcome = captures::read(data, usize::MAX, 64);
+    captures::check(&outcome);
+    captures::check_again(data, &outcome);
+}

@@ -1,0 +1,21 @@
+//! Target `pcapng`: any bytes behind a section header are blocks, or end in one line that says
+//! where.
+
+use crate::captures;
+
+/// Reads `data` as a capture file.
+///
+/// # Panics
+/// When a record leaves the file, depends on how the file was read, or does not survive being
+/// written.
+pub fn run(data: &[u8]) {
+    let outcome = captures::read(data, usize::MAX, 64);
+    captures::check(&outcome);
+    captures::check_again(data, &outcome);
+    captures::check_written(&outcome);
+    let bytes = outcome.records.iter().map(|record| record.bytes.as_ref().len()).sum::<usize>();
+    assert!(bytes <= data.len(), "{bytes} bytes of packets in a file of {}", data.len());
+    if let Some(error) = &outcome.error {
+        assert!(error.offset() <= data.len() as u64, "{error}");
+    }
+}
