@@ -54,6 +54,13 @@ pub(crate) const CHROMIUM: Package = Package {
     why: "looks at the HTML report",
 };
 
+/// The second opinion on capture files.
+pub(crate) const TSHARK: Package = Package {
+    name: "tshark",
+    probe: Probe::Program("tshark"),
+    why: "reads captures beside us, and those that we write",
+};
+
 impl Package {
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {

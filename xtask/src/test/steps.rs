@@ -38,7 +38,11 @@ pub(super) const STEPS: &[Step] = &[
     step("no-std", "the pure crates without the standard library", no_std::run),
     step("test-debug", "unit, integration and documentation tests, debug", test_debug),
     step("test-release", "unit and integration tests, release", test_release),
-    step("tools", "what others read of ours: the HTML report in a browser", tools::run),
+    step(
+        "tools",
+        "what others read of ours: the HTML report in a browser, captures in tshark",
+        tools::run,
+    ),
     step("live", "real traffic in private namespaces, release", live::run),
     step("bench-once", "every benchmark once, as a test", bench_once),
     step("fuzz", "every fuzz target for 20 s from the kept corpus", fuzz::run),

@@ -11,7 +11,7 @@ use crate::apt::{self, Package};
 use crate::sh;
 
 /// The test targets that need a package, by name.
-const TOOLS: &[(&str, Package)] = &[("browser", apt::CHROMIUM)];
+const TOOLS: &[(&str, Package)] = &[("browser", apt::CHROMIUM), ("tshark", apt::TSHARK)];
 
 /// True when the test target of that name needs a package.
 pub(super) fn needs_tool(target: &str) -> bool {
