@@ -7,10 +7,11 @@
 use core::fmt;
 use core::str::FromStr;
 
+use rxo_device::capture::Network;
 use rxo_frame::ChecksumStatus;
 use rxo_wire::checksum::{Summer, pseudo_header};
 
-use super::seen::Segment;
+use super::seen::{Seen, Segment};
 
 const PROTOCOL_TCP: u8 = 6;
 /// Where the checksum stands in the TCP header, in bytes.
@@ -103,12 +104,27 @@ pub(super) const fn status(
     }
 }
 
+/// What the engine is told of the checksum of a captured packet, of whichever kind it is.
+pub(crate) fn checksum_status(
+    network: &Network,
+    mode: ChecksumMode,
+    summer: Summer,
+) -> ChecksumStatus {
+    if mode == ChecksumMode::Trust {
+        return ChecksumStatus::Unknown;
+    }
+    let bytes = network.packet.as_ref();
+    match Seen::read(network.link, bytes) {
+        Seen::Tcp(segment) => status(mode, look(&segment, bytes, summer), &segment),
+        Seen::Ip(_) | Seen::Other => ChecksumStatus::Unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rxo_frame::LinkKind;
     use rxo_testkit::{Packet, seg};
 
-    use super::super::seen::Seen;
     use super::*;
 
     fn finding(bytes: &[u8]) -> (Finding, Segment) {

@@ -16,7 +16,7 @@ const LATE_NS: u64 = 1_000_000_000;
 /// starts anew from here: what follows keeps its distances, so polls and holds go on as they
 /// would.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// What is added to a record's time since the last step back.
     shift_ns: u64,
     now_ns: u64,
@@ -26,7 +26,7 @@ pub(super) struct Clock {
 impl Clock {
     /// The time of a record that says it was seen at `at`.
     #[inline]
-    pub(super) fn advance(&mut self, at: Instant) -> Instant {
+    pub(crate) fn advance(&mut self, at: Instant) -> Instant {
         let ns = at.as_nanos().saturating_add(self.shift_ns);
         if ns >= self.now_ns {
             self.now_ns = ns;
@@ -46,7 +46,7 @@ impl Clock {
     }
 
     /// The time of the last record.
-    pub(super) const fn now(&self) -> Instant {
+    pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)
     }
 

@@ -43,6 +43,8 @@ use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_wire::checksum::Summer;
 
 pub use checksum::ChecksumMode;
+pub(crate) use checksum::checksum_status;
+pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
 pub use point::Point;
@@ -50,7 +52,6 @@ pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub use read::Ended;
 
 use self::checksum::Finding;
-use self::clock::Clock;
 use self::count::Count;
 use self::flows::{Flows, NO_FLOW};
 use self::intake::Taken;

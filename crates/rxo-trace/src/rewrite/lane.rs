@@ -1,0 +1,103 @@
+//! One interface: its engine, and the polls that it is fed by. The rules are those of
+//! [`study`](crate::study); here every delivery is looked at, packet by packet.
+
+use rxo_coalesce::{ConfigError, Deliveries, Engine};
+use rxo_device::capture::{Record, SharedBytes};
+use rxo_frame::{Frame, Instant, LinkKind};
+
+use super::Settings;
+use crate::study::{ChecksumMode, Poll, Polls};
+
+/// What the engine is given of a record, and the record.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// What the engine sees of its bytes.
+    pub(super) packet: SharedBytes,
+    /// How many bytes stand before that.
+    pub(super) link_bytes: usize,
+    pub(super) record: Record,
+    pub(super) place: u64,
+}
+
+impl AsRef<[u8]> for Carried {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.packet.as_ref()
+    }
+}
+
+/// An interface.
+#[derive(Debug)]
+pub(super) struct Lane {
+    engine: Engine<Carried>,
+    polls: Polls,
+    /// What waits for the next poll.
+    waiting: Vec<Frame<Carried>>,
+}
+
+impl Lane {
+    /// An engine for packets that begin with `link`.
+    pub(super) fn new(settings: &Settings, link: LinkKind) -> Result<Self, ConfigError> {
+        let trust = settings.checksums == ChecksumMode::Trust;
+        let config = settings.point.config(link, trust, settings.seed);
+        let polls = Polls::new(settings.point.poll);
+        Ok(Self { engine: Engine::new(config)?, polls, waiting: Vec::new() })
+    }
+
+    /// A packet comes.
+    pub(super) fn push(
+        &mut self,
+        frame: Frame<Carried>,
+        sink: &mut impl FnMut(Deliveries<'_, Carried>),
+    ) {
+        let at = frame.arrived_at;
+        self.run_due(at, sink);
+        self.waiting.push(frame);
+        if let Some(poll) = self.polls.after(at) {
+            self.run(poll, sink);
+        }
+    }
+
+    /// It is `now`: polls and deadlines that are over take place.
+    pub(super) fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+        self.run_due(now, sink);
+        if self.polls.waiting() == 0 {
+            self.catch_up(now, sink);
+        }
+    }
+
+    /// Delivers everything, as if nothing more came.
+    pub(super) fn empty(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+        let mut end = now;
+        while let Some(poll) = self.polls.rest() {
+            self.run(poll, sink);
+            end = end.max(poll.at);
+        }
+        self.catch_up(end, sink);
+        self.engine.flush(end, sink);
+    }
+
+    fn run_due(&mut self, at: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+        while let Some(poll) = self.polls.before(at) {
+            self.run(poll, sink);
+        }
+    }
+
+    fn run(&mut self, poll: Poll, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+        self.catch_up(poll.at, sink);
+        let rest = self.waiting.split_off(self.waiting.len().min(poll.packets as usize));
+        let mut batch = core::mem::replace(&mut self.waiting, rest);
+        self.engine.poll(&mut batch, poll.at, sink);
+    }
+
+    /// Delivers what has been held as long as the policy allows, at every deadline up to `until`.
+    fn catch_up(&mut self, until: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+        while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
+            self.engine.on_timeout(deadline, &mut *sink);
+            if self.engine.poll_at().is_some_and(|next| next <= deadline) {
+                // At the end of time deadlines no longer move; what is left goes with the rest.
+                return;
+            }
+        }
+    }
+}
