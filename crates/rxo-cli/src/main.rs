@@ -2,13 +2,16 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list, [`analyze`] over captures. [`exit`] turns an error into the one
-//! line and the exit code that the user gets; nothing else ends the process.
+//! [`demo`] in a private network, [`policies`] as a list; over captures [`analyze`], [`coalesce`], [`expand`] and [`verify`],
+//! which share [`captures`]. [`exit`] turns an error into the one line and the exit code that the user gets; nothing else ends the process.
 
 mod analyze;
+mod captures;
+mod coalesce;
 mod defaults;
 mod demo;
 mod exit;
+mod expand;
 mod flags;
 mod machine;
 mod numbers;
@@ -18,6 +21,7 @@ mod rules;
 mod run;
 mod stop;
 mod table;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,9 @@ fn main() -> ExitCode {
     };
     exit::of_result(match &cli.command {
         Command::Analyze(flags) => analyze::command(flags),
+        Command::Coalesce(flags) => coalesce::command(flags),
+        Command::Expand(flags) => expand::command(flags),
+        Command::Verify(flags) => verify::command(flags),
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
         Command::Policies(flags) => policies::command(flags),

@@ -1,7 +1,9 @@
-//! The policy that was asked for: a profile by name, then its fields one by one.
+//! The policy that was asked for: a profile by name, then its fields one by one; and what goes
+//! with it.
 
 use anyhow::Result;
 use rxo_coalesce::Policy;
+use rxo_trace::study::{BadPollRule, ChecksumMode, PollRule};
 
 use crate::defaults;
 use crate::exit::usage;
@@ -26,6 +28,24 @@ pub(crate) fn policy(name: &str, settings: &[String], hold: Option<&str>) -> Res
             .map_err(|error| usage(format!("--hold {hold} cannot be: {}", error.accepted)))?;
     }
     Ok(policy)
+}
+
+/// When a poll ends, as typed after `--poll`.
+///
+/// # Errors
+/// When it cannot be.
+pub(crate) fn poll(text: &str) -> Result<PollRule> {
+    text.parse()
+        .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))
+}
+
+/// What to make of checksums, as typed after `--checksum`.
+///
+/// # Errors
+/// When there is no such way.
+pub(crate) fn checksums(text: &str) -> Result<ChecksumMode> {
+    text.parse()
+        .map_err(|()| usage(format!("--checksum {text} cannot be: verify, partial or trust")))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! `rxo analyze`: what coalescing would do to the traffic in captures.
 //!
-//! The flags become a [`plan`]; [`input`] opens what it names; the study of `rxo-trace` reads it, with
-//! a bar by [`progress`]; [`show`] makes text of the report. A capture that is damaged, or a signal,
+//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names; [`show`] makes text of
+//! the report. A capture that is damaged, or a signal,
 //! ends the reading and not the command: what is known so far is printed, marked partial.
 
-mod input;
 mod plan;
-mod progress;
 mod show;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +14,8 @@ use rxo_device::capture::CaptureError;
 use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, Study};
 
-use self::input::Input;
 use self::plan::Plan;
-use self::progress::Progress;
+use crate::captures::{Input, Progress};
 use crate::exit::{partial, usage};
 use crate::flags::AnalyzeFlags;
 use crate::{output, stop};

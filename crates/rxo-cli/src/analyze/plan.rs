@@ -4,10 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 
 use anyhow::Result;
 use rxo_trace::study::Point;
-use rxo_trace::study::{BadPollRule, ChecksumMode, Filter, PollRule, Settings};
+use rxo_trace::study::{Filter, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
-use super::input::Input;
+use crate::captures::Input;
 use crate::exit::usage;
 use crate::flags::AnalyzeFlags;
 use crate::rules;
@@ -27,11 +27,11 @@ impl Plan {
     /// When a value cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
         let policy = rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?;
-        let chosen = Point { policy, poll: poll(&flags.poll)? };
+        let chosen = Point { policy, poll: rules::poll(&flags.poll)? };
         let settings = Settings {
             sweep: sweep(&chosen, &flags.sweep)?,
             advise: !flags.no_advice,
-            checksums: checksums(&flags.checksum)?,
+            checksums: rules::checksums(&flags.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
             top: flags.top,
             seed: RandomState::new().hash_one(0),
@@ -54,16 +54,6 @@ fn inputs(files: &[String]) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-fn poll(text: &str) -> Result<PollRule> {
-    text.parse()
-        .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))
-}
-
-fn checksums(text: &str) -> Result<ChecksumMode> {
-    text.parse()
-        .map_err(|()| usage(format!("--checksum {text} cannot be: verify, partial or trust")))
-}
-
 fn filter(text: &str) -> Result<Filter> {
     text.parse().map_err(|error| usage(format!("--flow \"{text}\": {error}")))
 }
@@ -81,6 +71,8 @@ fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+
+    use rxo_trace::study::{ChecksumMode, PollRule};
 
     use super::*;
     use crate::flags::{Cli, Command};

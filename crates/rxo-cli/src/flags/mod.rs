@@ -5,16 +5,22 @@
 //! would be accepted.
 
 mod analyze;
+mod coalesce;
 mod demo;
+mod expand;
 mod policies;
 mod run;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use analyze::AnalyzeFlags;
+pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
+pub(crate) use expand::ExpandFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use run::{ChecksumFlag, RunFlags};
+pub(crate) use verify::VerifyFlags;
 
 /// Receive offload in user space: many frames for the price of one.
 #[derive(Debug, Parser)]
@@ -32,6 +38,12 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     /// Say what coalescing would do to the traffic in captures, with which settings, and why not more.
     Analyze(AnalyzeFlags),
+    /// Write a capture as the host's stack would see it, with aggregates; nothing of it is lost.
+    Coalesce(CoalesceFlags),
+    /// Give back the capture that `rxo coalesce` was given, byte for byte.
+    Expand(ExpandFlags),
+    /// Compare two captures flow by flow, however their streams are cut into packets.
+    Verify(VerifyFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
 }

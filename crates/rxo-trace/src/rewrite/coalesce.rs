@@ -147,6 +147,7 @@ impl<W: Write> Coalescer<W> {
         let interface = self.sink.interfaces.get(record.interface as usize);
         let link = interface.map_or(LinkType(u16::MAX), |interface| interface.link);
         let network = link.network(&record.bytes);
+        let is_ip = network.is_some();
         let sink = &mut self.sink;
         let served = network.and_then(|network| {
             let lane =
@@ -161,7 +162,10 @@ impl<W: Write> Coalescer<W> {
                 let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
                 lane.push(frame, &mut |deliveries| sink.take(deliveries));
             }
-            None => sink.single(&record, place),
+            None => {
+                sink.figures.unserved_packets += u64::from(is_ip);
+                sink.single(&record, place);
+            }
         }
         if self.sink.span.is_full() {
             self.sink.figures.early_flushes += 1;

@@ -74,3 +74,23 @@ pub enum Kind {
     /// One capture has something that the other has not.
     Missing,
 }
+
+impl Kind {
+    /// As people read it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Payload => "payload",
+            Self::Sequence => "sequence number",
+            Self::Order => "order",
+            Self::Acknowledgement => "acknowledgement",
+            Self::Window => "window",
+            Self::Options => "TCP options",
+            Self::Ecn => "ECN",
+            Self::TrafficClass => "traffic class",
+            Self::Flags => "flags",
+            Self::Packet => "packet",
+            Self::Missing => "missing packet",
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What the flags of `rxo coalesce` mean.
+
+use std::hash::{BuildHasher, RandomState};
+
+use anyhow::Result;
+use rxo_trace::rewrite::Settings;
+use rxo_trace::study::Point;
+
+use crate::captures::Input;
+use crate::flags::CoalesceFlags;
+use crate::rules;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) input: Input,
+    pub(super) output: String,
+    pub(super) settings: Settings,
+    pub(super) json: bool,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a value cannot be; the message says what would be accepted.
+    pub(super) fn from_flags(flags: &CoalesceFlags) -> Result<Self> {
+        let policy = rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?;
+        let point = Point { policy, poll: rules::poll(&flags.poll)? };
+        let checksums = rules::checksums(&flags.checksum)?;
+        let seed = RandomState::new().hash_one(0);
+        Ok(Self {
+            input: Input::new(&flags.input),
+            output: flags.output.clone(),
+            settings: Settings { point, checksums, seed },
+            json: flags.json,
+        })
+    }
+}

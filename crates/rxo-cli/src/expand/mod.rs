@@ -1,0 +1,102 @@
+//! `rxo expand`: the capture that `rxo coalesce` was given, byte for byte.
+
+use std::path::Path;
+
+use anyhow::{Error, Result, bail};
+use rxo_device::capture::WriteError;
+use rxo_trace::rewrite::{Expanded, Expander, FileFormat, RewriteError};
+use serde::Serialize;
+
+use crate::captures::{Input, OutputFile, Progress, Reading, Step};
+use crate::exit::partial;
+use crate::flags::ExpandFlags;
+use crate::numbers::grouped;
+use crate::{output, stop};
+
+/// What was done, for a program.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    input: &'a str,
+    output: &'a str,
+    #[serde(flatten)]
+    figures: Expanded,
+    /// Why not all of the coalesced capture was read.
+    partial: Option<String>,
+}
+
+/// Gives a capture back.
+///
+/// # Errors
+/// When the input cannot be read, is not what `rxo coalesce` wrote or was changed since, the file
+/// cannot be written, or not all of the input could be read.
+pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
+    let input = Input::new(&flags.input);
+    let stop = stop::on_request()?;
+    let (mut reading, mut step) = Reading::open(&input, &stop)?;
+    if let (Step::Partial(why), true) = (&step, reading.records.is_empty()) {
+        bail!("{why}");
+    }
+    let (target, file) = OutputFile::create(&flags.output, &[&input])?;
+    let told = |error| told(error, flags);
+    let progress = Progress::over(std::slice::from_ref(&input));
+    progress.begin(&input);
+    let format = format(&flags.output);
+    let mut expander = Expander::new(&reading.capture, file, format).map_err(told)?;
+    while step == Step::More {
+        expander.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+        progress.at(reading.capture.position());
+        step = reading.next();
+    }
+    expander.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+    let finished = match step {
+        Step::Partial(_) => expander.finish_partial(),
+        Step::More | Step::Over => expander.finish(reading.capture.interfaces()),
+    };
+    let (file, figures) = finished.map_err(told)?;
+    target.complete(&file)?;
+    progress.finish();
+    let missing = if let Step::Partial(why) = step { Some(why) } else { None };
+    print(flags, figures, missing.clone())?;
+    missing.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+fn print(flags: &ExpandFlags, figures: Expanded, partial: Option<String>) -> Result<()> {
+    if flags.json {
+        let (input, output) = (flags.input.as_str(), flags.output.as_str());
+        return output::json_document(&Done { input, output, figures, partial });
+    }
+    let mut text = format!(
+        "{}: {} packets, given back from {} with {} aggregates.",
+        flags.output,
+        grouped(figures.originals),
+        grouped(figures.packets),
+        grouped(figures.aggregates)
+    );
+    if figures.original_was_partial {
+        text += "\nThe capture that was coalesced had itself not been read to its end.";
+    }
+    output::text(&text)
+}
+
+/// The format that the name asks for; `None` when it does not say.
+fn format(name: &str) -> Option<FileFormat> {
+    let extension = Path::new(name).extension()?.to_str()?.to_ascii_lowercase();
+    match extension.as_str() {
+        "pcap" | "cap" => Some(FileFormat::Pcap),
+        "pcapng" => Some(FileFormat::PcapNg),
+        _ => None,
+    }
+}
+
+/// The error, with the name of what it is about.
+fn told(error: RewriteError, flags: &ExpandFlags) -> Error {
+    match error {
+        RewriteError::Write(WriteError::Io(error)) => {
+            Error::from(error).context(format!("{} cannot be written", flags.output))
+        }
+        RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
+            Error::from(error).context(flags.output.clone())
+        }
+        _ => Error::from(error).context(flags.input.clone()),
+    }
+}

@@ -1,0 +1,92 @@
+//! `rxo verify`: whether two captures say the same, flow by flow.
+
+mod show;
+
+use anyhow::{Result, bail};
+use rxo_device::capture::{LinkType, Position};
+use rxo_trace::verify::{Comparison, Limits, Side, Verdict};
+use serde::Serialize;
+
+use crate::captures::{Input, Progress, Reading, Step};
+use crate::exit::{partial, usage};
+use crate::flags::VerifyFlags;
+use crate::{output, stop};
+
+/// What was found, for a program.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    a: &'a str,
+    b: &'a str,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    /// Why not everything was compared.
+    partial: Option<&'a str>,
+}
+
+/// Compares two captures.
+///
+/// # Errors
+/// When one cannot be read, they differ, or not all of both could be read.
+pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
+    let limits = limits(flags)?;
+    let inputs = [Input::new(&flags.a), Input::new(&flags.b)];
+    if inputs == [Input::Standard, Input::Standard] {
+        return Err(usage("- twice: standard input can be read once"));
+    }
+    let stop = stop::on_request()?;
+    let (a, b) = (Reading::open(&inputs[0], &stop)?, Reading::open(&inputs[1], &stop)?);
+    let progress = Progress::over(&inputs);
+    let (verdict, missing) = compare(limits, [a, b], &progress);
+    progress.finish();
+    if flags.json {
+        let (a, b, partial) = (flags.a.as_str(), flags.b.as_str(), missing.as_deref());
+        output::json_document(&Found { a, b, verdict: &verdict, partial })?;
+    } else {
+        output::text(&show::text(flags, &verdict))?;
+    }
+    if !verdict.equal {
+        bail!("{} and {} differ in {} of the flows", flags.a, flags.b, verdict.differences.len());
+    }
+    missing.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+fn limits(flags: &VerifyFlags) -> Result<Limits> {
+    const MOST_MB: usize = 1 << 20;
+    if !(1..=MOST_MB).contains(&flags.window) {
+        return Err(usage(format!("--window {}: give 1 to {MOST_MB} megabytes", flags.window)));
+    }
+    Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
+}
+
+/// Reads both side by side. Says what was found, and why not everything was compared.
+fn compare(
+    limits: Limits,
+    mut sides: [(Reading, Step); 2],
+    progress: &Progress,
+) -> (Verdict, Option<String>) {
+    let mut comparison = Comparison::new(limits);
+    while let Some(side) = comparison.next_side() {
+        let (reading, step) = &mut sides[usize::from(side == Side::B)];
+        take(&mut comparison, side, reading);
+        match step {
+            Step::More => *step = reading.next(),
+            Step::Over => comparison.end(side),
+            Step::Partial(why) => {
+                let why = std::mem::take(why);
+                return (comparison.finish(), Some(why));
+            }
+        }
+        let read = sides.iter().map(|(reading, _)| reading.capture.position().file_bytes_read);
+        progress.at(Position { file_bytes_read: read.sum(), file_bytes: None });
+    }
+    (comparison.finish(), None)
+}
+
+fn take(comparison: &mut Comparison, side: Side, reading: &mut Reading) {
+    let interfaces = reading.capture.interfaces();
+    for record in reading.records.drain(..) {
+        let interface = interfaces.get(record.interface as usize);
+        let link = interface.map_or(LinkType(u16::MAX), |interface| interface.link);
+        comparison.push(side, &record, link);
+    }
+}

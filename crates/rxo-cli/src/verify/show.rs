@@ -1,0 +1,49 @@
+//! What was found, as text.
+
+use rxo_trace::verify::{Difference, Verdict};
+
+use crate::flags::VerifyFlags;
+use crate::numbers::grouped;
+
+/// The whole verdict.
+pub(super) fn text(flags: &VerifyFlags, verdict: &Verdict) -> String {
+    let mut lines: Vec<String> = verdict.differences.iter().map(difference).collect();
+    let says = if verdict.equal { "say the same" } else { "differ" };
+    lines.push(format!(
+        "{} ({} packets) and {} ({} packets) {says}: {} flows, {} bytes of payload found equal.",
+        flags.a,
+        grouped(verdict.packets_a),
+        flags.b,
+        grouped(verdict.packets_b),
+        grouped(verdict.flows),
+        grouped(verdict.equal_payload_bytes),
+    ));
+    if verdict.stopped {
+        lines.push("Enough flows differ: the rest was not compared.".to_owned());
+    }
+    if verdict.forgotten_flows > 0 {
+        lines.push(format!(
+            "There are too many flows to remember: {} were forgotten while equal, and offsets of \
+             theirs count from there.",
+            grouped(verdict.forgotten_flows)
+        ));
+    }
+    lines.join("\n")
+}
+
+fn difference(found: &Difference) -> String {
+    let Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b } = found;
+    let interface =
+        if *interface == 0 { String::new() } else { format!(" on interface {interface}") };
+    format!(
+        "{flow}{interface}: {} at byte {} of the stream: a {}: {a}; b {}: {b}",
+        kind.name(),
+        grouped(*stream_offset),
+        packet(*packet_a),
+        packet(*packet_b),
+    )
+}
+
+fn packet(number: Option<u64>) -> String {
+    number.map_or("has no such packet".to_owned(), |number| format!("packet {number}"))
+}
