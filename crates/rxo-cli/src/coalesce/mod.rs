@@ -47,7 +47,8 @@ pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
         step = reading.next();
     }
     coalescer.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
-    let (file, figures) = coalescer.finish(step != Step::Over).map_err(told)?;
+    let finished = coalescer.finish(&reading.capture, step != Step::Over);
+    let (file, figures) = finished.map_err(told)?;
     target.complete(&file)?;
     progress.finish();
     let missing = if let Step::Partial(why) = step { Some(why) } else { None };

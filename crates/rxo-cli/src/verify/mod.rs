@@ -42,7 +42,7 @@ pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
         let (a, b, partial) = (flags.a.as_str(), flags.b.as_str(), missing.as_deref());
         output::json_document(&Found { a, b, verdict: &verdict, partial })?;
     } else {
-        output::text(&show::text(flags, &verdict))?;
+        output::text(&show::text(flags, &verdict, missing.is_some()))?;
     }
     if !verdict.equal {
         bail!("{} and {} differ in {} of the flows", flags.a, flags.b, verdict.differences.len());
@@ -65,6 +65,7 @@ fn compare(
     progress: &Progress,
 ) -> (Verdict, Option<String>) {
     let mut comparison = Comparison::new(limits);
+    let mut missing: Option<String> = None;
     while let Some(side) = comparison.next_side() {
         let (reading, step) = &mut sides[usize::from(side == Side::B)];
         take(&mut comparison, side, reading);
@@ -72,14 +73,14 @@ fn compare(
             Step::More => *step = reading.next(),
             Step::Over => comparison.end(side),
             Step::Partial(why) => {
-                let why = std::mem::take(why);
-                return (comparison.finish(), Some(why));
+                comparison.cut(side);
+                missing.get_or_insert(std::mem::take(why));
             }
         }
         let read = sides.iter().map(|(reading, _)| reading.capture.position().file_bytes_read);
         progress.at(Position { file_bytes_read: read.sum(), file_bytes: None });
     }
-    (comparison.finish(), None)
+    (comparison.finish(), missing)
 }
 
 fn take(comparison: &mut Comparison, side: Side, reading: &mut Reading) {

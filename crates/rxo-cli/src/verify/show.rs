@@ -6,7 +6,7 @@ use crate::flags::VerifyFlags;
 use crate::numbers::grouped;
 
 /// The whole verdict.
-pub(super) fn text(flags: &VerifyFlags, verdict: &Verdict) -> String {
+pub(super) fn text(flags: &VerifyFlags, verdict: &Verdict, is_partial: bool) -> String {
     let mut lines: Vec<String> = verdict.differences.iter().map(difference).collect();
     let says = if verdict.equal { "say the same" } else { "differ" };
     lines.push(format!(
@@ -18,6 +18,9 @@ pub(super) fn text(flags: &VerifyFlags, verdict: &Verdict) -> String {
         grouped(verdict.flows),
         grouped(verdict.equal_payload_bytes),
     ));
+    if is_partial {
+        lines.push("Not all of both could be read: this holds as far as they were.".to_owned());
+    }
     if verdict.stopped {
         lines.push("Enough flows differ: the rest was not compared.".to_owned());
     }

@@ -39,6 +39,7 @@ pub struct Capture {
     /// What was met behind the records of the last batch.
     failed: Option<CaptureError>,
     is_over: bool,
+    cut_record: Vec<u8>,
 }
 
 enum File {
@@ -78,6 +79,7 @@ impl Capture {
             file_bytes: input.file_bytes,
             failed: None,
             is_over: false,
+            cut_record: Vec::new(),
         })
     }
 
@@ -116,6 +118,9 @@ impl Capture {
     #[cold]
     fn fail(&mut self, fault: Fault) {
         self.is_over = true;
+        if let (File::Pcap(_), Fault::Truncated(_)) = (&self.file, &fault) {
+            self.cut_record.extend_from_slice(self.stream.bytes());
+        }
         let offset = self.stream.offset();
         let fault = unpacked(fault, self.compression);
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
@@ -151,6 +156,13 @@ impl Capture {
             File::Pcap(pcap) => Some(pcap.header),
             File::PcapNg(_) => None,
         }
+    }
+
+    /// Of a pcap file that ends within a record: what there is of that record, so that the file can
+    /// be written again as it was. Known at the end; empty otherwise.
+    #[must_use]
+    pub fn cut_record(&self) -> &[u8] {
+        &self.cut_record
     }
 
     /// What a pcapng file says of itself: the options of its first section header, known once the

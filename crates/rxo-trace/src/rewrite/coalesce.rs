@@ -123,16 +123,25 @@ impl<W: Write> Coalescer<W> {
         &self.sink.figures
     }
 
-    /// Writes the rest and gives the output back; `is_partial` when the capture could not be read
-    /// to its end.
+    /// Writes the rest and gives the output back. `is_partial` says that not all of `capture` could
+    /// be read.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn finish(mut self, is_partial: bool) -> Result<(W, Coalesced), RewriteError> {
+    pub fn finish(
+        mut self,
+        capture: &Capture,
+        is_partial: bool,
+    ) -> Result<(W, Coalesced), RewriteError> {
         self.empty();
         self.sink.check()?;
         let Sink { output, interfaces, digest, mut figures, .. } = self.sink;
-        let end = End { records: digest.records, digest: digest.sum(), is_partial };
+        let end = End {
+            records: digest.records,
+            digest: digest.sum(),
+            is_partial,
+            cut_record: capture.cut_record().to_vec(),
+        };
         let (output, remembered_bytes) = output.finish(&interfaces, end)?;
         figures.remembered_bytes = remembered_bytes;
         Ok((output, figures))

@@ -31,7 +31,6 @@ pub struct Expanded {
 #[derive(Debug)]
 pub struct Expander<W: Write> {
     file: Original<W>,
-    is_empty: bool,
     /// Of every interface, as far as told.
     snaps: Vec<Option<u32>>,
     interfaces: usize,
@@ -57,13 +56,12 @@ impl<W: Write> Expander<W> {
         let origin = Origin::read(capture)?;
         Ok(Self {
             file: Original::begin(output, &origin, format)?,
-            is_empty: origin.is_empty,
             snaps: origin.snaps,
             interfaces: 0,
             order: Order::default(),
             digest: Digest::default(),
             expected_place: 0,
-            end: None,
+            end: origin.end,
             figures: Expanded::default(),
         })
     }
@@ -101,9 +99,7 @@ impl<W: Write> Expander<W> {
     /// Something is missing or was changed, or the output cannot be written.
     pub fn finish(mut self, interfaces: &[Interface]) -> Result<(W, Expanded), RewriteError> {
         self.add_interfaces(interfaces)?;
-        let nothing = End { records: 0, digest: Digest::default().sum(), is_partial: false };
-        let end = self.end.or(self.is_empty.then_some(nothing));
-        let end = end.ok_or(RewriteError::Changed("its last packets are missing"))?;
+        let end = self.end.take().ok_or(RewriteError::Changed("its last packets are missing"))?;
         if !self.order.is_empty() || end.records != self.digest.records {
             return Err(RewriteError::Changed("packets are missing"));
         }
@@ -111,6 +107,7 @@ impl<W: Write> Expander<W> {
             return Err(RewriteError::Changed("packets differ from those that were written"));
         }
         self.figures.original_was_partial = end.is_partial;
+        self.file.put_cut_record(&end.cut_record)?;
         Ok((self.file.finish()?, self.figures))
     }
 
@@ -128,7 +125,7 @@ impl<W: Write> Expander<W> {
 
     /// Restores what one packet was made of.
     fn put(&mut self, record: &Record) -> Result<(), BadNote> {
-        if self.end.is_some() || self.is_empty {
+        if self.end.is_some() {
             return Err(BadNote("came after the last"));
         }
         let (options, ours) = if record.options.is_empty() {

@@ -3,7 +3,7 @@
 use rxo_device::capture::{Capture, Options};
 
 use super::note::{BadNote, Reader};
-use super::remark::{apart, put_snaps, snaps};
+use super::remark::{End, apart, put_snaps, snaps};
 use super::{MAGIC, RewriteError};
 
 /// The file that was coalesced.
@@ -11,8 +11,8 @@ use super::{MAGIC, RewriteError};
 pub(super) struct Origin {
     /// The header of a pcap file; `None` of pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// Whether it holds no record at all: then no packet can say how many there were.
-    pub(super) is_empty: bool,
+    /// Of a file without any record: what its last packet would say.
+    pub(super) end: Option<End>,
     /// Snap lengths of the interfaces described before the first packet.
     pub(super) snaps: Vec<Option<u32>>,
 }
@@ -55,7 +55,10 @@ impl Origin {
                 to.extend_from_slice(header);
             }
         }
-        to.push(self.is_empty.into());
+        to.push(self.end.is_some().into());
+        if let Some(end) = &self.end {
+            end.put(&mut to);
+        }
         put_snaps(&mut to, &self.snaps);
         to
     }
@@ -68,9 +71,9 @@ impl Origin {
             PCAP => reader.bytes(24)?.first_chunk().copied(),
             _ => return Err(unknown),
         };
-        let is_empty = reader.byte()? != 0;
+        let end = if reader.byte()? != 0 { Some(End::read(&mut reader)?) } else { None };
         let snaps = snaps(&mut reader)?;
-        if reader.is_at_end() { Ok(Self { pcap_header, is_empty, snaps }) } else { Err(unknown) }
+        if reader.is_at_end() { Ok(Self { pcap_header, end, snaps }) } else { Err(unknown) }
     }
 }
 
@@ -86,9 +89,10 @@ mod tests {
     #[test]
     fn every_origin_comes_back_and_no_part_of_one() {
         for pcap_header in [None, Some([7; 24])] {
-            for is_empty in [false, true] {
+            let end = End { records: 0, digest: 1, is_partial: true, cut_record: vec![1, 2] };
+            for end in [None, Some(end)] {
                 let snaps = vec![None, Some(0), Some(u32::MAX)];
-                let origin = Origin { pcap_header, is_empty, snaps };
+                let origin = Origin { pcap_header, end, snaps };
                 let bytes = origin.bytes();
                 assert_eq!(Origin::from_bytes(&bytes), Ok(origin));
                 for length in 0..bytes.len() {

@@ -65,6 +65,14 @@ impl<W: Write> Original<W> {
         }
     }
 
+    /// Writes what the file had of a record that it ended within.
+    pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
+        match self {
+            Self::Pcap(file) if file.header.is_some() => file.put(bytes),
+            Self::Pcap(_) | Self::PcapNg(_) => Ok(()),
+        }
+    }
+
     /// Writes the rest, and gives the output back.
     pub(super) fn finish(self) -> Result<W, RewriteError> {
         match self {

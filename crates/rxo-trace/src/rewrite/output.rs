@@ -62,7 +62,7 @@ impl<W: Write> Output<W> {
     ) -> Result<(), RewriteError> {
         let known = self.interfaces;
         let is_first = matches!(self.file, File::NotBegun(_));
-        self.add_interfaces(interfaces, false)?;
+        self.add_interfaces(interfaces, None)?;
         if !is_first && interfaces.len() > known {
             packet.remark.snaps = snaps(interfaces.get(known..).unwrap_or_default());
         }
@@ -77,7 +77,8 @@ impl<W: Write> Output<W> {
         end: End,
     ) -> Result<(W, u64), RewriteError> {
         let known = self.interfaces;
-        self.add_interfaces(interfaces, self.last.is_none())?;
+        let of_no_packet = self.last.is_none().then(|| end.clone());
+        self.add_interfaces(interfaces, of_no_packet)?;
         if let Some(mut last) = self.last.take() {
             last.remark.snaps.extend(snaps(interfaces.get(known..).unwrap_or_default()));
             last.remark.end = Some(end);
@@ -94,12 +95,12 @@ impl<W: Write> Output<W> {
     fn add_interfaces(
         &mut self,
         interfaces: &[Interface],
-        is_empty: bool,
+        of_no_packet: Option<End>,
     ) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
         {
-            self.origin.is_empty = is_empty;
+            self.origin.end = of_no_packet;
             self.origin.snaps = snaps(interfaces);
             let ours = self.origin.bytes();
             let comments = [self.comment.as_str()];

@@ -26,12 +26,37 @@ pub(super) struct Remark {
 }
 
 /// What all records were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) records: u64,
     pub(super) digest: u32,
     /// Whether the capture could not be read to its end.
     pub(super) is_partial: bool,
+    /// What there is of a last record that a pcap file ends within.
+    pub(super) cut_record: Vec<u8>,
+}
+
+impl End {
+    /// Appends it.
+    pub(super) fn put(&self, to: &mut Vec<u8>) {
+        put_number(to, self.records);
+        to.extend_from_slice(&self.digest.to_le_bytes());
+        to.push(self.is_partial.into());
+        put_number(to, self.cut_record.len() as u64);
+        to.extend_from_slice(&self.cut_record);
+    }
+
+    /// Reads what was appended.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
+        let records = reader.number()?;
+        let [a, b] = reader.pair()?;
+        let [c, d] = reader.pair()?;
+        let digest = u32::from_le_bytes([a, b, c, d]);
+        let is_partial = reader.byte()? != 0;
+        let length = reader.size(usize::MAX)?;
+        let cut_record = reader.bytes(length)?.to_vec();
+        Ok(Self { records, digest, is_partial, cut_record })
+    }
 }
 
 const SNAPS: u8 = 1;
@@ -74,9 +99,7 @@ impl Remark {
         }
         if let Some(end) = &self.end {
             to.push(END);
-            put_number(&mut to, end.records);
-            to.extend_from_slice(&end.digest.to_le_bytes());
-            to.push(end.is_partial.into());
+            end.put(&mut to);
         }
         to
     }
@@ -99,20 +122,12 @@ impl Remark {
                         remark.options.push((segment, options(&mut reader)?));
                     }
                 }
-                END => remark.end = Some(end(&mut reader)?),
+                END => remark.end = Some(End::read(&mut reader)?),
                 _ => return Err(BadNote("is of a kind that this version does not know")),
             }
         }
         Ok(remark)
     }
-}
-
-fn end(reader: &mut Reader<'_>) -> Result<End, BadNote> {
-    let records = reader.number()?;
-    let [a, b] = reader.pair()?;
-    let [c, d] = reader.pair()?;
-    let digest = u32::from_le_bytes([a, b, c, d]);
-    Ok(End { records, digest, is_partial: reader.byte()? != 0 })
 }
 
 fn options(reader: &mut Reader<'_>) -> Result<PacketOptions, BadNote> {
@@ -180,9 +195,11 @@ mod tests {
             displaced: i64,
             note: Option<Vec<u8>>,
             options in prop::collection::vec((0..MOST_SEGMENTS, all_options()), 0..4),
-            end: Option<(u64, u32, bool)>,
+            end: Option<(u64, u32, bool, Vec<u8>)>,
         ) {
-            let end = end.map(|(records, digest, is_partial)| End { records, digest, is_partial });
+            let end = end.map(|(records, digest, is_partial, cut_record)| {
+                End { records, digest, is_partial, cut_record }
+            });
             let remark = Remark { snaps, displaced, note, options, end };
             prop_assert_eq!(Remark::read(&remark.bytes()), Ok(remark));
         }

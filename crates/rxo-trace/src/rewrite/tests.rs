@@ -55,7 +55,7 @@ fn coalesce(file: &[u8], settings: Settings) -> Result<(Vec<u8>, Coalesced), Rew
         more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
     }
     coalescer.take(capture.interfaces(), &mut batch)?;
-    coalescer.finish(false)
+    coalescer.finish(&capture, false)
 }
 
 fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded), RewriteError> {
@@ -301,6 +301,19 @@ fn a_pcap_file_comes_back_byte_for_byte() {
         assert_eq!(expand(&coalesced, Some(FileFormat::Pcap)).unwrap().0, file);
         let (other, _) = expand(&coalesced, Some(FileFormat::PcapNg)).unwrap();
         assert!(!read(&file).0.iter().map(plain).ne(read(&other).0.iter().map(plain)));
+    }
+}
+
+#[test]
+fn a_pcap_file_that_is_cut_comes_back_cut() {
+    let records: Vec<_> = bulk(2, 40)
+        .iter()
+        .map(|packet| (7, 1, packet.bytes().len() as u32, packet.bytes()))
+        .collect();
+    let file = pcap(MAGICS[0], 65_535, 1, &records);
+    for length in [24, 25, 40, 1_000, file.len() / 2, file.len() - 1] {
+        let (coalesced, _) = coalesce(&file[..length], remember()).unwrap();
+        assert_eq!(expand(&coalesced, None).unwrap().0, &file[..length], "{length} bytes");
     }
 }
 

@@ -173,6 +173,13 @@ impl Flow {
         Some(found.seen_from(self.ahead.other()))
     }
 
+    /// Forgets what waits, if it is of `side`.
+    pub(super) fn clear_of(&mut self, side: Side, waiting: &mut [usize; 2]) {
+        if self.ahead == side {
+            self.clear(waiting);
+        }
+    }
+
     /// Forgets what waits.
     pub(super) fn clear(&mut self, waiting: &mut [usize; 2]) {
         let bytes: usize = self.waiting.iter().map(Unit::cost).sum();

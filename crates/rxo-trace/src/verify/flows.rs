@@ -30,8 +30,8 @@ impl Flows {
         self.verdict.differences.len() >= self.limits.differences
     }
 
-    /// Takes a packet of `side` in.
-    pub(super) fn push(&mut self, side: Side, packet: u64, seen: &Seen) {
+    /// Takes a packet in: of which side, and whether it may wait for its counterpart.
+    pub(super) fn push(&mut self, (side, may_wait): (Side, bool), packet: u64, seen: &Seen) {
         let name = seen.name;
         self.make_room();
         let flow = self.flows.entry(name).or_insert_with(|| {
@@ -39,10 +39,11 @@ impl Flows {
             Some(Flow::new())
         });
         let Some(flow) = flow else { return };
-        if let Err(found) =
-            flow.push(side, Unit::new(packet, seen.facts, seen.bytes()), &mut self.waiting)
-        {
+        let unit = Unit::new(packet, seen.facts, seen.bytes());
+        if let Err(found) = flow.push(side, unit, &mut self.waiting) {
             self.differ(name, found);
+        } else if !may_wait {
+            flow.clear_of(side, &mut self.waiting);
         }
         while self.waiting.iter().sum::<usize>() > self.limits.waiting_bytes {
             self.give_up_oldest();
@@ -99,11 +100,16 @@ impl Flows {
         self.verdict.differences.push(difference);
     }
 
-    /// What was found; `is_whole` when both captures were read to their ends.
-    pub(super) fn finish(mut self, packets_a: u64, packets_b: u64, is_whole: bool) -> Verdict {
-        if is_whole {
-            self.miss_the_rest();
+    /// Forgets what waits of one capture: nobody knows whether the other has it.
+    pub(super) fn forget_waiting(&mut self, side: Side) {
+        for flow in self.flows.values_mut().flatten() {
+            flow.clear_of(side, &mut self.waiting);
         }
+    }
+
+    /// What was found. Whatever still waits is missing in the other capture.
+    pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
+        self.miss_the_rest();
         let offsets = self.flows.values().flatten().map(Flow::offset);
         self.verdict.equal_payload_bytes += offsets.sum::<u64>();
         Verdict {

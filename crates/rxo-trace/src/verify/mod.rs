@@ -82,14 +82,23 @@ impl Default for Limits {
 pub struct Comparison {
     flows: Flows,
     packets: [u64; 2],
-    ended: [bool; 2],
+    ended: [Option<End>; 2],
+}
+
+/// How a capture ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// There is nothing more.
+    Whole,
+    /// There may be more that could not be read.
+    Cut,
 }
 
 impl Comparison {
     /// Nothing read yet.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { flows: Flows::new(limits), packets: [0; 2], ended: [false; 2] }
+        Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }
     }
 
     /// The capture to read on next: the one that is behind. `None` when both are at their ends, or
@@ -99,15 +108,12 @@ impl Comparison {
         if self.flows.has_enough() {
             return None;
         }
+        let is_a_ahead = self.flows.waiting_bytes(Side::A) > self.flows.waiting_bytes(Side::B);
         match self.ended {
-            [false, false]
-                if self.flows.waiting_bytes(Side::A) > self.flows.waiting_bytes(Side::B) =>
-            {
-                Some(Side::B)
-            }
-            [false, _] => Some(Side::A),
-            [true, false] => Some(Side::B),
-            [true, true] => None,
+            [None, None] if is_a_ahead => Some(Side::B),
+            [None, _] => Some(Side::A),
+            [_, None] => Some(Side::B),
+            [Some(_), Some(_)] => None,
         }
     }
 
@@ -115,19 +121,32 @@ impl Comparison {
     pub fn push(&mut self, side: Side, record: &Record, link: LinkType) {
         let number = &mut self.packets[side.index()];
         *number += 1;
-        self.flows.push(side, *number, &Seen::read(record, link));
+        // What a cut capture does not show cannot be waited for.
+        let may_wait = self.ended[side.other().index()] != Some(End::Cut);
+        self.flows.push((side, may_wait), *number, &Seen::read(record, link));
     }
 
     /// One capture has nothing more.
     pub fn end(&mut self, side: Side) {
-        self.ended[side.index()] = true;
+        self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// What was found. Whatever still waits is missing in the other capture.
+    /// One capture cannot be read on. What it may have had is not missed; what it had is.
+    pub fn cut(&mut self, side: Side) {
+        self.ended[side.index()] = Some(End::Cut);
+        self.flows.forget_waiting(side.other());
+    }
+
+    /// What was found. Whatever still waits is missing in the other capture, if that was read to its
+    /// end.
     #[must_use]
-    pub fn finish(self) -> Verdict {
+    pub fn finish(mut self) -> Verdict {
+        for side in [Side::A, Side::B] {
+            if self.ended[side.other().index()] != Some(End::Whole) {
+                self.flows.forget_waiting(side);
+            }
+        }
         let [packets_a, packets_b] = self.packets;
-        let is_whole = self.ended == [true; 2];
-        self.flows.finish(packets_a, packets_b, is_whole)
+        self.flows.finish(packets_a, packets_b)
     }
 }

@@ -213,6 +213,29 @@ fn what_waits_longer_than_the_limit_allows_is_missing() {
 }
 
 #[test]
+fn what_a_cut_capture_may_have_had_is_not_missed_but_what_it_had_is() {
+    let whole = stream();
+    for first in [Side::A, Side::B] {
+        let compare = |cut: &[Packet]| {
+            let mut comparison = Comparison::new(Limits::default());
+            for packet in cut {
+                comparison.push(first, &record(packet), LinkType::ETHERNET);
+            }
+            comparison.cut(first);
+            for packet in &whole {
+                comparison.push(first.other(), &record(packet), LinkType::ETHERNET);
+            }
+            comparison.end(first.other());
+            assert_eq!(comparison.next_side(), None);
+            comparison.finish()
+        };
+        let verdict = compare(&recut(&[250, 250]));
+        assert!(verdict.equal && verdict.equal_payload_bytes == 500, "{verdict:?}");
+        assert!(!compare(&recut(&[250, 250, 700])).equal);
+    }
+}
+
+#[test]
 fn flows_beyond_the_limit_are_forgotten_while_equal() {
     let limits = Limits { flows: 10, ..Limits::default() };
     let many: Vec<Packet> = (0..100).map(|n| seg().flow(n).len(500)).collect();
