@@ -63,15 +63,41 @@ impl Counters {
 
     #[inline]
     pub(crate) fn flush(&mut self, reason: FlushReason, segments: u32, held_ns: u64) {
-        self.flushed[reason as usize] += 1;
-        self.deliveries += 1;
-        if segments == 1 {
-            self.singles += 1;
-        } else {
-            self.aggregates += 1;
-            self.aggregated_segments += u64::from(segments);
-        }
-        self.segments_per_aggregate.record(u64::from(segments));
-        self.hold_ns.record(held_ns);
+        let mut tally = Tally::default();
+        self.flush_one(&mut tally, segments, held_ns);
+        self.add(reason, tally);
     }
+
+    /// Counts one of several flushes for one reason; [`Counters::add`] counts the rest of them.
+    #[inline(always)]
+    pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
+        self.hold_ns.record(held_ns);
+        tally.flushes += 1;
+        if segments == 1 {
+            tally.singles += 1;
+        } else {
+            tally.segments += u64::from(segments);
+            self.segments_per_aggregate.record(u64::from(segments));
+        }
+    }
+
+    /// Counts what several flushes for one reason have in common.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, reason: FlushReason, tally: Tally) {
+        self.flushed[reason as usize] += tally.flushes;
+        self.deliveries += tally.flushes;
+        self.singles += tally.singles;
+        self.aggregates += tally.flushes - tally.singles;
+        self.aggregated_segments += tally.segments;
+        self.segments_per_aggregate.record_many(1, tally.singles);
+    }
+}
+
+/// Flushes counted in registers.
+#[derive(Default)]
+pub(crate) struct Tally {
+    flushes: u64,
+    singles: u64,
+    /// In aggregates of two or more.
+    segments: u64,
 }

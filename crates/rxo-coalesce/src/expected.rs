@@ -6,7 +6,7 @@
 //! eight to ten words, without a branch between them. Where this says no, the full rules decide.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
-use rxo_wire::{IpVersion, Plain, plain_v4, plain_v6};
+use rxo_wire::{IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v6};
 
 use crate::held::{Held, IdPattern};
 
@@ -26,6 +26,9 @@ pub(crate) trait Shape {
     /// Reads a plain packet.
     fn plain(packet: &[u8]) -> Option<Plain>;
 
+    /// Whether the IP header's checksum is right, if it has one.
+    fn is_checksum_right(packet: &[u8]) -> bool;
+
     /// Reads the words from the first byte of the IP header.
     fn read(packet: &[u8]) -> Option<Self::Words>;
 
@@ -34,6 +37,11 @@ pub(crate) trait Shape {
 
     /// Moves to the segment after, `payload_bytes` further, the ID `step` more.
     fn advance(words: &mut Self::Words, payload_bytes: u32, step: u16);
+
+    /// How much the IPv4 ID counts from `last` to `next`, two packets whose lengths and addresses are
+    /// known to be alike; `None` when it does neither stay nor count by one as `pattern` wants, or
+    /// when the headers differ in more than ID and checksum.
+    fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16>;
 
     /// How many times `advance` stays exact: until ID or IP checksum would wrap.
     fn steps_to_wrap(words: &Self::Words, step: u16) -> u32;
@@ -82,6 +90,11 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
+    fn is_checksum_right(packet: &[u8]) -> bool {
+        plain_v4_checksum(packet)
+    }
+
+    #[inline(always)]
     fn read(packet: &[u8]) -> Option<[u64; 7]> {
         let headers: &[u8; V4_BYTES] = packet.first_chunk()?;
         let word = |at: usize| word(headers, at);
@@ -106,6 +119,15 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
+    fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
+        let (last, next): (&[u8; 20], &[u8; 20]) = (last.first_chunk()?, next.first_chunk()?);
+        let step = id_step(pattern, number(last, 0), number(next, 0))?;
+        let id = number(last, 0).wrapping_add(u64::from(step) << 16) ^ number(next, 0);
+        let checksum = number(last, 8).wrapping_sub(u64::from(step) << 32) ^ number(next, 8);
+        (id | checksum == 0).then_some(step)
+    }
+
+    #[inline(always)]
     fn steps_to_wrap(words: &[u64; 7], step: u16) -> u32 {
         let (id, checksum) = ((words[0] >> 16) as u16, (words[1] >> 32) as u16);
         if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) }
@@ -126,6 +148,11 @@ impl Shape for V6 {
     #[inline(always)]
     fn plain(packet: &[u8]) -> Option<Plain> {
         plain_v6(packet, 0)
+    }
+
+    #[inline(always)]
+    fn is_checksum_right(_packet: &[u8]) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -160,6 +187,12 @@ impl Shape for V6 {
     }
 
     #[inline(always)]
+    fn step(_pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
+        let (last, next): (&[u8; 8], &[u8; 8]) = (last.first_chunk()?, next.first_chunk()?);
+        (last == next).then_some(0)
+    }
+
+    #[inline(always)]
     fn steps_to_wrap(_words: &[u64; 9], _step: u16) -> u32 {
         u32::MAX
     }
@@ -172,8 +205,15 @@ fn further(ports_and_seq: u64, payload_bytes: u32) -> u64 {
     ports_and_seq & !u64::from(u32::MAX) | u64::from(seq)
 }
 
+/// Eight bytes, the first the most significant.
 #[inline(always)]
-fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
+pub(crate) fn number<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
+    u64::from_be(word(bytes, at))
+}
+
+/// Eight bytes as they lie.
+#[inline(always)]
+pub(crate) fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
     match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         Some(word) => u64::from_ne_bytes(*word),
         None => 0,
@@ -205,7 +245,11 @@ impl<S: Shape> Expected<S> {
         let network = usize::from(held.network);
         let packet = bytes.get(network..)?;
         let step = match S::VERSION {
-            IpVersion::V4 => id_step(held, packet, next.get(network..)?)?,
+            IpVersion::V4 => {
+                let (last, next) =
+                    (packet.first_chunk::<8>()?, next.get(network..)?.first_chunk()?);
+                id_step(held.id_pattern, number(last, 0), number::<8>(next, 0))?
+            }
             IpVersion::V6 => 0,
         };
         let mut expected = Self {
@@ -267,24 +311,11 @@ impl<S: Shape> Expected<S> {
     }
 }
 
-/// Whether `frame` only continues `last`, the last segment of `held`: then how much the IPv4 ID
-/// counts from one to the other. The same as an expectation that is met at once, without making it.
+/// Whether the IPv4 ID counts from one segment to the next, both given as the first word of their
+/// headers: 0 or 1, `None` when it does neither.
 #[inline(always)]
-pub(crate) fn step<S: Shape, B: AsRef<[u8]>>(
-    held: &Held,
-    last: &Frame<B>,
-    frame: &Frame<B>,
-) -> Option<u16> {
-    let expected = Expected::<S>::after(held, last, frame.bytes())?;
-    (expected.steps() > 0 && expected.is_met_by(frame)).then_some(expected.step)
-}
-
-/// Whether the IPv4 ID counts from one segment to the next: 0 or 1, `None` when it does neither.
-#[inline(always)]
-fn id_step(held: &Held, last: &[u8], next: &[u8]) -> Option<u16> {
-    let last = u64::from_be_bytes(*last.first_chunk()?);
-    let next = u64::from_be_bytes(*next.first_chunk()?);
-    let step = match held.id_pattern {
+fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
+    let step = match pattern {
         IdPattern::Fixed => 0,
         IdPattern::Incrementing => 1,
         IdPattern::Undecided => ((next >> 16) as u16).wrapping_sub((last >> 16) as u16),

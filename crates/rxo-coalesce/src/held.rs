@@ -54,7 +54,7 @@ pub struct Held {
     /// Why it was flushed; meaningful once it is.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
-    pub(crate) links: Links,
+    pub(crate) link: BucketLink,
 }
 
 /// A segment that is to be held alone.
@@ -71,18 +71,16 @@ pub(crate) struct First {
     pub(crate) slot: u32,
 }
 
-/// Where this stands in the table: hash bucket and order of use.
+/// Where this stands in the table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Links {
+pub(crate) struct BucketLink {
     pub(crate) bucket: u16,
-    pub(crate) next_in_bucket: u16,
-    pub(crate) older: u16,
-    pub(crate) newer: u16,
+    /// The next place in the same bucket.
+    pub(crate) next: u16,
 }
 
-impl Links {
-    pub(crate) const NOWHERE: Self =
-        Self { bucket: 0, next_in_bucket: u16::MAX, older: u16::MAX, newer: u16::MAX };
+impl BucketLink {
+    pub(crate) const NOWHERE: Self = Self { bucket: 0, next: u16::MAX };
 }
 
 const PROTOCOL_TCP: u8 = 6;
@@ -105,7 +103,7 @@ impl Held {
         id_pattern: IdPattern::Undecided,
         reason: FlushReason::EndOfPoll,
         chain: FrameChain::EMPTY,
-        links: Links::NOWHERE,
+        link: BucketLink::NOWHERE,
     };
 
     /// Holds this one segment and nothing else; where it stands in the table is left as it is.

@@ -1,9 +1,9 @@
 //! The frames in hand and the aggregates made of them.
 //!
-//! All memory is here, allocated once. Frames stand in order of arrival and are chained by index;
-//! an aggregate is a chain and what [`Held`] says of it. What is ready for the sink is a queue of
-//! both. Once the sink has seen it, everything is forgotten at once; what a policy holds longer
-//! moves together to the front.
+//! All memory is here, allocated once. Frames stand in order of arrival and are chained by
+//! [`Links`]; an aggregate is a chain and what [`Held`] says of it. What is ready for the sink is a
+//! queue of both. Once the sink has seen it, everything is forgotten at once; what a policy holds
+//! longer moves together to the front.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use rxo_frame::Frame;
 
 use crate::held::Held;
+use crate::links::Links;
 use crate::merge::{Merge, MergedHeader};
-use crate::table::Table;
 use crate::{ChecksumForm, FlushReason};
 
 /// No frame.
@@ -40,9 +40,8 @@ pub(crate) enum Ready {
 
 #[derive(Debug)]
 pub(crate) struct Store<B> {
-    pub(crate) frames: Vec<Frame<B>>,
-    /// The next of its chain, by slot; meaningless for a chain's last.
-    next: Box<[u32]>,
+    frames: Vec<Frame<B>>,
+    pub(crate) links: Links,
     /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
     moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
@@ -60,7 +59,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         let places = flows + frames / 2 + 1;
         Self {
             frames: Vec::with_capacity(frames),
-            next: core::iter::repeat_n(NONE, frames).collect(),
+            links: Links::new(frames),
             moved: core::iter::repeat_n(NONE, frames).collect(),
             held: core::iter::repeat_n(Held::BLANK, places).collect(),
             free_places: Vec::with_capacity(places),
@@ -72,54 +71,38 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// How many more frames can be taken in.
     pub(crate) fn room(&self) -> usize {
-        self.next.len() - self.frames.len()
+        self.links.capacity() - self.frames.len()
     }
 
-    /// Takes frames in, for which there is room, and says in which slots they are: from the first
-    /// to before the second.
-    pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>, count: usize) -> (u32, u32) {
-        let from = self.frames.len() as u32;
+    /// Takes frames in, for which there is room, and says in which slot the first of them is.
+    pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>, count: usize) -> u32 {
+        let from = self.frames.len();
         if count == batch.len() {
             // The usual case, a single copy.
             self.frames.append(batch);
         } else {
             self.frames.extend(batch.drain(..count));
         }
-        (from, self.frames.len() as u32)
+        self.links.take_in(from, self.frames.len());
+        from as u32
     }
 
-    /// The frames in the slots from `from` to before `to`.
-    #[inline(always)]
-    pub(crate) fn frames(&self, from: u32, to: u32) -> &[Frame<B>] {
-        self.frames.get(from as usize..to as usize).unwrap_or_default()
+    /// Lends all frames out, for as long as nothing is to be merged or shown, so that they can be
+    /// read while everything else is written. [`Store::take_back`] ends that.
+    #[inline]
+    pub(crate) const fn lend_frames(&mut self) -> Vec<Frame<B>> {
+        core::mem::replace(&mut self.frames, Vec::new())
     }
 
-    /// Chains `count` frames, which stand in the slots from `slot` on, behind the one in `tail`.
-    #[inline(always)]
-    pub(crate) fn chain_run(&mut self, tail: u32, slot: u32, count: u32) {
-        let mut before = tail;
-        for slot in slot..slot + count {
-            self.next[before as usize] = slot;
-            before = slot;
-        }
-    }
-
-    /// Chains the frame in `slot` behind the one in `tail`.
-    #[inline(always)]
-    pub(crate) fn chain_after(&mut self, tail: u32, slot: u32) {
-        self.next[tail as usize] = slot;
+    #[inline]
+    pub(crate) fn take_back(&mut self, frames: Vec<Frame<B>>) {
+        self.frames = frames;
     }
 
     /// The frame in `slot`.
     #[inline(always)]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
         &self.frames[slot as usize]
-    }
-
-    /// The bytes of the frame in `slot`.
-    #[inline(always)]
-    pub(crate) fn bytes(&self, slot: u32) -> &[u8] {
-        self.frame(slot).bytes()
     }
 
     /// A place for an aggregate in the making.
@@ -139,34 +122,70 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// Queues what is held at `place` for the sink: an aggregate, or its only frame as it came.
     #[inline(always)]
-    pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason, form: ChecksumForm) {
+    pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason) {
         let held = &mut self.held[usize::from(place)];
         if held.segments == 1 {
             self.ready.push(Ready::Frame(held.chain.head));
             self.free_places.push(place);
-            return;
+        } else {
+            held.reason = reason;
+            self.ready.push(Ready::Aggregate(place));
         }
-        held.reason = reason;
-        let merge = merge_of(&self.frames, &self.next, held);
-        self.headers[usize::from(place)].write(&merge, form);
-        self.ready.push(Ready::Aggregate(place));
+    }
+
+    /// Queues everything that `flows` flows hold, the least recently used first, and shows it to
+    /// `see`. Places of single frames are free again at once only if `reuses`.
+    #[inline(always)]
+    pub(crate) fn ready_all(
+        &mut self,
+        flows: u16,
+        reason: FlushReason,
+        reuses: bool,
+        mut see: impl FnMut(&Held),
+    ) {
+        let mut from = self.links.first();
+        for _ in 0..flows {
+            let Some((tail, place)) = self.links.used_from(from) else { break };
+            let Some(held) = self.held.get_mut(usize::from(place)) else { break };
+            from = tail + 1;
+            see(held);
+            held.reason = reason;
+            let is_single = held.segments == 1;
+            let frame = Ready::Frame(held.chain.head);
+            self.ready.push(if is_single { frame } else { Ready::Aggregate(place) });
+            if is_single && reuses {
+                self.free_places.push(place);
+            }
+        }
+        self.links.release_before(from);
+    }
+
+    /// Writes the header of every aggregate that is ready.
+    pub(crate) fn write_headers(&mut self, form: ChecksumForm) {
+        for ready in &self.ready {
+            if let Ready::Aggregate(place) = *ready {
+                let merge = merge_of(&self.frames, &self.links, &self.held[usize::from(place)]);
+                self.headers[usize::from(place)].write(&merge, form);
+            }
+        }
     }
 
     /// What the merged header of `held` is made from.
     pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
-        merge_of(&self.frames, &self.next, held)
+        merge_of(&self.frames, &self.links, held)
     }
 
     /// Forgets everything: nothing is held, and the sink has seen what was ready.
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
+        self.links.clear();
         self.free_places.clear();
         self.places = 0;
         self.ready.clear();
     }
 
-    /// Forgets what was ready and moves the rest, which `table` names, to the front.
-    pub(crate) fn compact(&mut self, table: &Table) {
+    /// Forgets what was ready and moves the rest, which is held, to the front.
+    pub(crate) fn compact(&mut self) {
         if self.ready.is_empty() {
             return;
         }
@@ -179,7 +198,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             }
         }
         self.ready.clear();
-        self.close_gaps(table);
+        self.close_gaps();
     }
 
     fn leave_gaps(&mut self, chain: FrameChain) {
@@ -189,31 +208,28 @@ impl<B: AsRef<[u8]>> Store<B> {
             if slot == chain.tail {
                 return;
             }
-            slot = self.next[slot as usize];
+            slot = self.links.next(slot);
         }
     }
 
     /// Moves the frames together, in their order, and renames the slots in all chains.
-    fn close_gaps(&mut self, table: &Table) {
+    fn close_gaps(&mut self) {
+        let frames = self.frames.len();
         let mut kept = 0;
-        for slot in 0..self.frames.len() {
-            if self.moved[slot] != NONE {
-                self.moved[slot] = kept as u32;
-                self.next[kept] = self.next[slot];
-                kept += 1;
-            }
+        for moved in self.moved[..frames].iter_mut().filter(|moved| **moved != NONE) {
+            *moved = kept;
+            kept += 1;
         }
+        self.links.close_gaps(&self.moved[..frames], NONE);
         let mut moved = self.moved.iter();
         self.frames.retain(|_| moved.next().is_some_and(|slot| *slot != NONE));
-        for next in &mut self.next[..kept] {
-            *next = self.moved.get(*next as usize).copied().unwrap_or(NONE);
-        }
-        let mut next = table.oldest();
-        while let Some(place) = next {
-            next = Table::newer_than(&self.held, place);
+        let mut from = self.links.first();
+        while let Some((tail, place)) = self.links.used_from(from).filter(|(tail, _)| *tail < kept)
+        {
             let chain = &mut self.held[usize::from(place)].chain;
             chain.head = self.moved[chain.head as usize];
-            chain.tail = self.moved[chain.tail as usize];
+            chain.tail = tail;
+            from = tail + 1;
         }
     }
 
@@ -229,33 +245,33 @@ impl<B: AsRef<[u8]>> Store<B> {
     where
         B: Default,
     {
-        take_first(&mut self.frames, &self.next, chain)
+        take_first(&mut self.frames, &self.links, chain)
     }
 
     /// Walks a chain.
     pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
-        ChainFrames { frames: &self.frames, next: &self.next, chain }
+        ChainFrames { frames: &self.frames, links: &self.links, chain }
     }
 }
 
 #[inline(always)]
-fn merge_of<'a, B>(frames: &'a [Frame<B>], next: &'a [u32], held: &'a Held) -> Merge<'a, B> {
+fn merge_of<'a, B>(frames: &'a [Frame<B>], links: &'a Links, held: &'a Held) -> Merge<'a, B> {
     Merge {
         held,
         first: &frames[held.chain.head as usize],
         last: &frames[held.chain.tail as usize],
-        frames: ChainFrames { frames, next, chain: held.chain },
+        frames: ChainFrames { frames, links, chain: held.chain },
     }
 }
 
 fn take_first<B: Default>(
     frames: &mut [Frame<B>],
-    next: &[u32],
+    links: &Links,
     chain: &mut FrameChain,
 ) -> Option<Frame<B>> {
     let slot = chain.head;
     let frame = core::mem::take(frames.get_mut(slot as usize)?);
-    chain.head = if slot == chain.tail { NONE } else { next[slot as usize] };
+    chain.head = if slot == chain.tail { NONE } else { links.next(slot) };
     Some(frame)
 }
 
@@ -263,13 +279,13 @@ fn take_first<B: Default>(
 #[derive(Debug)]
 pub struct ChainFrames<'a, B> {
     frames: &'a [Frame<B>],
-    next: &'a [u32],
+    links: &'a Links,
     chain: FrameChain,
 }
 
 impl<B> Clone for ChainFrames<'_, B> {
     fn clone(&self) -> Self {
-        Self { frames: self.frames, next: self.next, chain: self.chain }
+        Self { frames: self.frames, links: self.links, chain: self.chain }
     }
 }
 
@@ -280,7 +296,7 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
     fn next(&mut self) -> Option<Self::Item> {
         let slot = self.chain.head;
         let frame = self.frames.get(slot as usize)?;
-        self.chain.head = if slot == self.chain.tail { NONE } else { self.next[slot as usize] };
+        self.chain.head = if slot == self.chain.tail { NONE } else { self.links.next(slot) };
         Some(frame)
     }
 }
@@ -289,13 +305,13 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
     frames: &'a mut [Frame<B>],
-    next: &'a [u32],
+    links: &'a Links,
     chain: FrameChain,
 }
 
 impl<'a, B> IntoFrames<'a, B> {
     pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain) -> Self {
-        Self { frames: &mut store.frames, next: &store.next, chain }
+        Self { frames: &mut store.frames, links: &store.links, chain }
     }
 }
 
@@ -303,6 +319,6 @@ impl<B: Default> Iterator for IntoFrames<'_, B> {
     type Item = Frame<B>;
 
     fn next(&mut self) -> Option<Frame<B>> {
-        take_first(self.frames, self.next, &mut self.chain)
+        take_first(self.frames, self.links, &mut self.chain)
     }
 }

@@ -1,26 +1,29 @@
 //! Which flow holds what.
 //!
-//! A sparse index of buckets over the places of the store, and a list of these in order of use.
-//! Finding, adding, touching and removing are O(1); a flow's cost does not depend on how many
-//! others there are. The hash is seeded, so nobody outside can fill one bucket on purpose.
+//! A sparse index of buckets over the places of the store. Finding, adding and removing are O(1); a
+//! flow's cost does not depend on how many others there are. The hash is seeded, so nobody outside
+//! can fill one bucket on purpose. In which order flows were used is known from their frames
+//! ([`crate::links`]).
 
 use alloc::boxed::Box;
 
 use rxo_wire::{FlowHash, FlowKey};
 
 use crate::Held;
-use crate::held::Links;
+use crate::held::BucketLink;
 
 const NOBODY: u16 = u16::MAX;
 /// Sparse enough that a bucket rarely holds two, small enough to stay in the first-level cache.
 const MIN_BUCKETS: usize = 2_048;
+/// The most that are ever used, four for each of the most flows. There are always so many: an index
+/// that is known to be less needs no check, and what is not used is never touched.
+const BUCKETS: usize = 16_384;
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    buckets: Box<[u16]>,
-    mask: u32,
-    oldest: u16,
-    newest: u16,
+    buckets: Box<[u16; BUCKETS]>,
+    /// One less than the number of those in use.
+    mask: usize,
     len: u16,
     limit: u16,
 }
@@ -28,15 +31,8 @@ pub(crate) struct Table {
 impl Table {
     /// A table for at most `limit` flows.
     pub(crate) fn new(limit: u16) -> Self {
-        let buckets = (usize::from(limit) * 4).next_power_of_two().max(MIN_BUCKETS);
-        Self {
-            buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
-            mask: buckets as u32 - 1,
-            oldest: NOBODY,
-            newest: NOBODY,
-            len: 0,
-            limit,
-        }
+        let used = (usize::from(limit) * 4).next_power_of_two().clamp(MIN_BUCKETS, BUCKETS);
+        Self { buckets: Box::new([NOBODY; BUCKETS]), mask: used - 1, len: 0, limit }
     }
 
     #[inline]
@@ -44,14 +40,15 @@ impl Table {
         self.len == self.limit
     }
 
+    #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The least recently used flow's place.
+    /// How many flows hold something.
     #[inline]
-    pub(crate) const fn oldest(&self) -> Option<u16> {
-        if self.oldest == NOBODY { None } else { Some(self.oldest) }
+    pub(crate) const fn len(&self) -> u16 {
+        self.len
     }
 
     /// Where the flow is held.
@@ -63,57 +60,38 @@ impl Table {
             if found.key == *key {
                 return Some(place);
             }
-            place = found.links.next_in_bucket;
+            place = found.link.next;
         }
         None
     }
 
-    /// Adds `place` as the most recently used. The caller has made room.
+    /// Adds `place`. The caller has made room.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, held: &mut [Held], place: u16, hash: FlowHash) {
+    pub(crate) fn insert(&mut self, held: &mut Held, place: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
-        let links = Links {
-            bucket: bucket as u16,
-            next_in_bucket: self.buckets[bucket],
-            older: self.newest,
-            newer: NOBODY,
-        };
-        held[usize::from(place)].links = links;
-        self.buckets[bucket] = place;
-        self.link_newest(held, place);
+        let next = core::mem::replace(&mut self.buckets[bucket], place);
+        held.link = BucketLink { bucket: bucket as u16, next };
         self.len += 1;
     }
 
-    /// Empties the bucket of `place`; for when all are removed at once.
+    /// Empties the bucket of `held`; for when all are removed at once.
     #[inline(always)]
-    pub(crate) fn forget_bucket(&mut self, held: &[Held], place: u16) {
-        self.buckets[usize::from(held[usize::from(place)].links.bucket)] = NOBODY;
+    pub(crate) fn forget_bucket(&mut self, held: &Held) {
+        self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;
     }
 
-    /// Forgets the order of all, whose buckets are empty.
-    pub(crate) const fn forget_order(&mut self) {
-        self.oldest = NOBODY;
-        self.newest = NOBODY;
-        self.len = 0;
-    }
-
-    /// Makes `place` the most recently used.
+    /// Nothing is held any more, and every bucket is empty.
     #[inline]
-    pub(crate) fn touch(&mut self, held: &mut [Held], place: u16) {
-        if self.newest != place {
-            self.unlink(held, place);
-            held[usize::from(place)].links.older = self.newest;
-            held[usize::from(place)].links.newer = NOBODY;
-            self.link_newest(held, place);
-        }
+    pub(crate) const fn forget_all(&mut self) {
+        self.len = 0;
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, held: &mut [Held], place: u16) {
-        self.unlink(held, place);
-        let Links { bucket, next_in_bucket, .. } = held[usize::from(place)].links;
-        if self.buckets[usize::from(bucket)] == place {
-            self.buckets[usize::from(bucket)] = next_in_bucket;
+        let BucketLink { bucket, next } = held[usize::from(place)].link;
+        let head = &mut self.buckets[usize::from(bucket) % BUCKETS];
+        if *head == place {
+            *head = next;
         } else {
             self.remove_from_middle(held, place);
         }
@@ -122,49 +100,20 @@ impl Table {
 
     #[cold]
     fn remove_from_middle(&self, held: &mut [Held], place: u16) {
-        let Links { bucket, next_in_bucket, .. } = held[usize::from(place)].links;
-        let mut before = self.buckets[usize::from(bucket)];
+        let BucketLink { bucket, next } = held[usize::from(place)].link;
+        let mut before = self.buckets[usize::from(bucket) % BUCKETS];
         while before != NOBODY {
-            let links = &mut held[usize::from(before)].links;
-            if links.next_in_bucket == place {
-                links.next_in_bucket = next_in_bucket;
+            let link = &mut held[usize::from(before)].link;
+            if link.next == place {
+                link.next = next;
                 return;
             }
-            before = links.next_in_bucket;
+            before = link.next;
         }
-    }
-
-    /// The place used next after `place`.
-    #[inline]
-    pub(crate) fn newer_than(held: &[Held], place: u16) -> Option<u16> {
-        let newer = held[usize::from(place)].links.newer;
-        (newer != NOBODY).then_some(newer)
     }
 
     #[inline]
     const fn bucket(&self, hash: FlowHash) -> usize {
-        (hash.0 as u32 & self.mask) as usize
-    }
-
-    #[inline]
-    fn link_newest(&mut self, held: &mut [Held], place: u16) {
-        match self.newest {
-            NOBODY => self.oldest = place,
-            newest => held[usize::from(newest)].links.newer = place,
-        }
-        self.newest = place;
-    }
-
-    #[inline]
-    fn unlink(&mut self, held: &mut [Held], place: u16) {
-        let Links { older, newer, .. } = held[usize::from(place)].links;
-        match older {
-            NOBODY => self.oldest = newer,
-            older => held[usize::from(older)].links.newer = newer,
-        }
-        match newer {
-            NOBODY => self.newest = older,
-            newer => held[usize::from(newer)].links.older = older,
-        }
+        hash.0 as usize & self.mask & (BUCKETS - 1)
     }
 }

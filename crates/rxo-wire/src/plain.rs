@@ -1,7 +1,7 @@
 //! A TCP segment with nothing unusual about it, recognised in a few instructions.
 //!
-//! Most of what a receiver gets is this: no IP options, no fragment, a right IP checksum, ACK and
-//! no other flag, no option or the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] tell
+//! Most of what a receiver gets is this: no IP options, no fragment, ACK and no other flag, no option
+//! or the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] tell
 //! such a packet and read what a flow table needs; everything else is [`parse`](crate::parse())'s. They are
 //! separate because they repeat, in a form made for speed, a part of what `parse` says; the tests
 //! hold them against it.
@@ -33,7 +33,8 @@ const V4_BYTES: usize = ipv4::MIN_HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 const V6_BYTES: usize = ipv6::HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 
 /// Reads a packet that begins with its IPv4 header, if it is plain; `vlan` is
-/// [`crate::VlanStack::key`]. `None` says nothing about what it is instead.
+/// [`crate::VlanStack::key`]. `None` says nothing about what it is instead. The header checksum is
+/// [`plain_v4_checksum`]'s.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
@@ -44,10 +45,6 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     if headers[0] != 0x45 || fragment != 0 || headers[9] != TCP || total > packet.len() {
         return None;
     }
-    let ip: &[u8; ipv4::MIN_HEADER_BYTES] = headers.first_chunk()?;
-    if !ipv4::fixed_ok(ip) {
-        return None;
-    }
     let word = |at: usize| {
         u32::from_be_bytes([headers[at], headers[at + 1], headers[at + 2], headers[at + 3]])
     };
@@ -55,7 +52,15 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
 }
 
-/// The same for IPv6.
+/// Whether the header checksum of a plain IPv4 packet is right. Apart from [`plain_v4`], because
+/// who knows what the header must be need not sum it.
+#[inline(always)]
+#[must_use]
+pub fn plain_v4_checksum(packet: &[u8]) -> bool {
+    packet.first_chunk().is_some_and(ipv4::fixed_ok)
+}
+
+/// The same as [`plain_v4`] for IPv6, which has no header checksum.
 #[inline(always)]
 #[must_use]
 pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {

@@ -6,39 +6,43 @@ use rxo_wire::{
 };
 
 use super::Engine;
+use super::batch::Batch;
 use crate::expected::{V4, V6};
 use crate::held::First;
-use crate::table::Table;
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Judges the frame in `slot` by all rules and acts, then goes on with those after it that
-    /// continue it, up to before `to`. Returns the slot after the last.
+    /// continue it. Returns the slot after the last.
     #[inline(never)]
-    pub(super) fn take_any(&mut self, slot: u32, to: u32, now: Instant) -> u32 {
-        let Some(place) = self.take_by_rules(slot, now) else { return slot + 1 };
+    pub(super) fn take_any(&mut self, batch: Batch<'_, B>, slot: u32) -> u32 {
+        let Some(place) = self.take_by_rules(batch, slot) else { return slot + 1 };
         match self.store.held[usize::from(place)].version {
-            IpVersion::V4 => self.run::<V4>(place, slot, to, now),
-            IpVersion::V6 => self.run::<V6>(place, slot, to, now),
+            IpVersion::V4 => self.run::<V4>(batch, place, slot),
+            IpVersion::V6 => self.run::<V6>(batch, place, slot),
         }
     }
 
     /// Returns where the frame is held, if it is.
-    fn take_by_rules(&mut self, slot: u32, now: Instant) -> Option<u16> {
-        match self.read(self.store.bytes(slot)) {
-            Ok(parsed) => match self.judge(slot, &parsed) {
-                Ok(tcp) => self.join(slot, &parsed, tcp, now),
-                Err(reason) => self.bypass(slot, &parsed, reason, now),
+    fn take_by_rules(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u16> {
+        let frame = batch.frame(slot);
+        match self.read(frame.bytes()) {
+            Ok(parsed) => match self.judge(frame, &parsed) {
+                Ok(tcp) => self.join(batch, slot, &parsed, tcp),
+                Err(reason) => self.bypass(batch, slot, &parsed, reason),
             },
-            Err(unparsed) => self.bypass_unparsed(slot, unparsed, now),
+            Err(unparsed) => self.bypass_unparsed(batch, slot, unparsed),
         }
     }
 
     /// Judges a frame by itself, its checksum last: that reads the payload.
-    fn judge<'a>(&self, slot: u32, parsed: &'a Parsed) -> Result<&'a TcpSegment, BypassReason> {
+    fn judge<'a>(
+        &self,
+        frame: &Frame<B>,
+        parsed: &'a Parsed,
+    ) -> Result<&'a TcpSegment, BypassReason> {
         let tcp = candidate(parsed, &self.config.policy)?;
-        let frame = self.store.frame(slot);
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
@@ -57,39 +61,47 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Judges a candidate against what its flow holds, and acts.
-    fn join(&mut self, slot: u32, parsed: &Parsed, tcp: &TcpSegment, now: Instant) -> Option<u16> {
-        let key = flow_key(parsed.key, self.store.frame(slot));
+    fn join(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        parsed: &Parsed,
+        tcp: &TcpSegment,
+    ) -> Option<u16> {
+        let frame = batch.frame(slot);
+        let key = flow_key(parsed.key, frame);
         let hash = self.hasher.hash(&key);
         let found = self.table.find(&self.store.held, &key, hash);
-        let last = found.and_then(|place| self.last_of(place));
-        let verdict = self.verdict(slot, parsed, tcp, found.zip(last.as_ref()));
+        let last = found.and_then(|place| self.last_of(batch, place));
+        let verdict = self.verdict(batch, frame, (parsed, tcp), found.zip(last.as_ref()));
         if let (Verdict::Append(close), Some(place), Some(last)) = (verdict, found, &last) {
             let held = &mut self.store.held[usize::from(place)];
             held.append(parsed, tcp, &last.0, &self.config.policy);
-            return self.append(place, slot, close, now);
+            return self.append(place, slot, close, batch.now);
         }
         if let (Some(place), Some(reason)) = (found, flush_before(verdict)) {
-            self.flush_held(place, reason, now);
+            self.flush_held(place, reason, batch.now);
         }
         match verdict {
             Verdict::Start(Some(close)) | Verdict::FlushThenStart(_, Some(close)) => {
-                self.deliver_single(slot, close, now);
+                self.deliver_single(batch, slot, close);
                 None
             }
             Verdict::Bypass(reason) | Verdict::FlushThenBypass(_, reason) => {
                 self.deliver_untouched(slot, reason);
                 None
             }
-            Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => Some(
-                self.start(first_of(parsed, tcp, key, self.store.frame(slot), slot), hash, now),
-            ),
+            Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
+                let first = first_of(parsed, tcp, key, frame, slot);
+                Some(self.start(first, hash, batch.now))
+            }
         }
     }
 
     /// The last segment that is held at `place`, read again: only what is unusual needs it.
-    fn last_of(&self, place: u16) -> Option<(Parsed, TcpSegment)> {
+    fn last_of(&self, batch: Batch<'_, B>, place: u16) -> Option<(Parsed, TcpSegment)> {
         let held = &self.store.held[usize::from(place)];
-        let parsed = self.read(self.store.bytes(held.chain.tail)).ok()?;
+        let parsed = self.read(batch.frame(held.chain.tail).bytes()).ok()?;
         match parsed.transport {
             Transport::Tcp(tcp) => Some((parsed, tcp)),
             Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => None,
@@ -98,12 +110,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     fn verdict(
         &self,
-        slot: u32,
-        parsed: &Parsed,
-        tcp: &TcpSegment,
+        batch: Batch<'_, B>,
+        frame: &Frame<B>,
+        (parsed, tcp): (&Parsed, &TcpSegment),
         found: Option<(u16, &(Parsed, TcpSegment))>,
     ) -> Verdict {
-        let frame = self.store.frame(slot);
         let candidate = Candidate {
             parsed,
             tcp,
@@ -113,7 +124,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         };
         let held = found.map(|(place, (parsed, tcp))| {
             let held = &self.store.held[usize::from(place)];
-            let frame = self.store.frame(held.chain.tail);
+            let frame = batch.frame(held.chain.tail);
             let last = Last {
                 parsed,
                 tcp,
@@ -130,7 +141,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     pub(super) fn start(&mut self, first: First, hash: FlowHash, now: Instant) -> u16 {
         if self.table.is_full()
-            && let Some(oldest) = self.table.oldest()
+            && let Some(oldest) = self.store.links.oldest()
         {
             self.flush_held(oldest, FlushReason::Evicted, now);
         }
@@ -139,8 +150,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
             false => self.oldest_arrival.min(first.arrived_at),
         };
         let place = self.store.free_place();
-        self.table.insert(&mut self.store.held, place, hash);
-        self.store.held[usize::from(place)].begin(first);
+        self.store.links.hold(first.slot, place);
+        let held = &mut self.store.held[usize::from(place)];
+        self.table.insert(held, place, hash);
+        held.begin(first);
         place
     }
 
@@ -153,25 +166,25 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u16> {
         let chain = &mut self.store.held[usize::from(place)].chain;
         let tail = core::mem::replace(&mut chain.tail, slot);
-        self.store.chain_after(tail, slot);
+        self.store.links.append(tail, slot, place);
         if let Some(reason) = close {
             self.flush_held(place, reason, now);
             return None;
         }
-        self.table.touch(&mut self.store.held, place);
         Some(place)
     }
 
     /// Delivers a frame untouched, after whatever of its flow is held.
     fn bypass(
         &mut self,
+        batch: Batch<'_, B>,
         slot: u32,
         parsed: &Parsed,
         reason: BypassReason,
-        now: Instant,
     ) -> Option<u16> {
         if !self.table.is_empty() {
-            let key = flow_key(parsed.key, self.store.frame(slot));
+            let key = flow_key(parsed.key, batch.frame(slot));
+            let now = batch.now;
             match (reason, parsed.transport) {
                 // What changed the bytes may have changed the ports.
                 (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _)
@@ -184,10 +197,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
         None
     }
 
-    fn bypass_unparsed(&mut self, slot: u32, unparsed: Unparsed, now: Instant) -> Option<u16> {
+    fn bypass_unparsed(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        unparsed: Unparsed,
+    ) -> Option<u16> {
         if let Some(addresses) = unparsed.addresses {
-            let key = flow_key(addresses, self.store.frame(slot));
-            self.flush_addresses(&key, now);
+            let key = flow_key(addresses, batch.frame(slot));
+            self.flush_addresses(&key, batch.now);
         }
         let reason = match unparsed.why {
             Malformed::NotIp => BypassReason::NotIp,
@@ -205,8 +223,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Delivers a candidate that is not to be held, alone.
-    fn deliver_single(&mut self, slot: u32, reason: FlushReason, now: Instant) {
-        let waited_ns = now.nanos_since(self.store.frame(slot).arrived_at);
+    fn deliver_single(&mut self, batch: Batch<'_, B>, slot: u32, reason: FlushReason) {
+        let waited_ns = batch.now.nanos_since(batch.frame(slot).arrived_at);
         self.counters.flush(reason, 1, waited_ns);
         self.store.ready_frame(slot);
     }
@@ -221,13 +239,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Flushes every flow between these addresses, for a frame that may belong to any of them.
     /// Walks all flows held.
     fn flush_addresses(&mut self, key: &FlowKey, now: Instant) {
-        let mut next = self.table.oldest();
-        while let Some(place) = next {
-            next = Table::newer_than(&self.store.held, place);
-            if self.store.held[usize::from(place)].key.has_addresses_of(key) {
-                self.flush_held(place, FlushReason::Order, now);
-            }
-        }
+        self.flush_where(FlushReason::Order, now, |held| held.key.has_addresses_of(key));
     }
 }
 

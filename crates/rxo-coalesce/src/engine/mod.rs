@@ -5,6 +5,7 @@
 //! of the batch only continues the one just appended, compare and append, nothing else.
 
 mod apply;
+mod batch;
 mod run;
 mod take;
 
@@ -13,6 +14,8 @@ use alloc::vec::Vec;
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
+use crate::counters::Tally;
+use crate::held::Held;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
@@ -133,12 +136,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if !self.store.ready.is_empty() {
+            self.store.write_headers(self.config.form);
             sink(Deliveries::new(&mut self.store));
         }
         if self.table.is_empty() {
             self.store.clear();
         } else {
-            self.store.compact(&self.table);
+            self.store.compact();
         }
     }
 
@@ -160,13 +164,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Delivers everything held, the least recently used flow first.
     fn flush_all(&mut self, reason: FlushReason, now: Instant) {
-        let mut next = self.table.oldest();
-        while let Some(place) = next {
-            next = Table::newer_than(&self.store.held, place);
-            self.table.forget_bucket(&self.store.held, place);
-            self.ready_held(place, reason, now);
-        }
-        self.table.forget_order();
+        let mut tally = Tally::default();
+        // Within a poll the places are needed again; at its end all are free at once.
+        let is_mid_poll = reason == FlushReason::PacketLimit;
+        self.store.ready_all(self.table.len(), reason, is_mid_poll, |held| {
+            self.table.forget_bucket(held);
+            let held_ns = now.nanos_since(held.first_arrival);
+            self.counters.flush_one(&mut tally, held.segments, held_ns);
+        });
+        self.table.forget_all();
+        self.counters.add(reason, tally);
     }
 
     /// Walks all flows held, but only once the earliest possible deadline has come.
@@ -178,34 +185,48 @@ impl<B: AsRef<[u8]>> Engine<B> {
             Hold::Within(limit) => limit,
             _ => self.config.policy.max_hold,
         };
-        let mut next = self.table.oldest();
         let mut oldest = now;
-        while let Some(place) = next {
-            next = Table::newer_than(&self.store.held, place);
-            let first_arrival = self.store.held[usize::from(place)].first_arrival;
-            if now >= first_arrival + limit {
-                self.flush_held(place, FlushReason::Timeout, now);
-            } else {
-                oldest = oldest.min(first_arrival);
+        self.flush_where(FlushReason::Timeout, now, |held| {
+            let is_overdue = now >= held.first_arrival + limit;
+            if !is_overdue {
+                oldest = oldest.min(held.first_arrival);
             }
-        }
+            is_overdue
+        });
         self.oldest_arrival = oldest;
+    }
+
+    /// Delivers what the flows hold of which `is_meant` says so, the least recently used first.
+    fn flush_where(
+        &mut self,
+        reason: FlushReason,
+        now: Instant,
+        mut is_meant: impl FnMut(&Held) -> bool,
+    ) {
+        let mut from = self.store.links.first();
+        for _ in 0..self.table.len() {
+            let Some((tail, place)) = self.store.links.used_from(from) else { return };
+            if is_meant(&self.store.held[usize::from(place)]) {
+                self.flush_held(place, reason, now);
+            }
+            from = tail + 1;
+        }
     }
 
     /// Delivers what the flow at `place` holds.
     #[inline]
     fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         self.table.remove(&mut self.store.held, place);
+        self.store.links.release(self.store.held[usize::from(place)].chain.tail);
         self.ready_held(place, reason, now);
     }
 
     /// Queues for the sink what stands at `place`, which the table does not name (any more).
     #[inline(always)]
     fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
-        let index = usize::from(place);
-        let held = &self.store.held[index];
+        let held = &self.store.held[usize::from(place)];
         self.counters.flush(reason, held.segments, now.nanos_since(held.first_arrival));
-        self.store.ready_held(place, reason, self.config.form);
+        self.store.ready_held(place, reason);
     }
 
     #[inline]

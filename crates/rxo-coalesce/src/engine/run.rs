@@ -3,14 +3,16 @@
 //! One compare with the expected header covers nearly every rule. Nothing is looked up and little
 //! is written, so a run costs a fraction of the full way. Where it stops, the full way decides why.
 
-use rxo_frame::{Frame, Instant};
-use rxo_wire::arch;
+use rxo_frame::Frame;
 use rxo_wire::checksum::{Sum, Summer};
+use rxo_wire::{Plain, arch};
 
 use super::Engine;
+use super::batch::Batch;
 use super::take::PAYLOAD_FRAMES;
 use crate::FlushReason;
-use crate::expected::{Expected, Shape, step};
+use crate::expected::{Expected, Shape};
+use crate::follows::follows;
 use crate::held::Held;
 
 /// What is left to check of an expected segment: its TCP checksum.
@@ -24,89 +26,94 @@ struct Verification {
 
 /// How far a run came.
 struct Ran {
-    /// The slot after the last one appended.
-    after: u32,
+    /// How many frames were appended, at least one.
+    count: u32,
     id_step: u16,
 }
 
 impl<B: AsRef<[u8]>> Engine<B> {
-    /// Appends the frames after `slot`, the last one held at `place`, that continue it, up to
-    /// before `to`. Returns the slot after the last.
+    /// Appends the frames after `slot`, the last one held at `place`, that continue it. Returns the
+    /// slot after the last.
     #[inline(always)]
-    pub(super) fn run<S: Shape>(&mut self, place: u16, slot: u32, to: u32, now: Instant) -> u32 {
-        let next = slot + 1;
-        if next == to {
-            return next;
-        }
+    pub(super) fn run<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         let held = &self.store.held[usize::from(place)];
-        let seq_at = usize::from(held.transport) + 4;
-        let seq = self.store.bytes(next).get(seq_at..).and_then(|rest| rest.first_chunk());
-        if seq.is_none_or(|seq| u32::from_be_bytes(*seq) != held.next_seq.0) {
-            return next;
+        match batch.has_at(slot + 1, held.transport.into(), held.next_seq) {
+            true => self.run_from::<S>(batch, place, slot + 1),
+            false => slot + 1,
         }
-        self.run_from::<S>(place, next, to, now)
     }
 
-    /// Appends the frame in `slot` to what is held at `place`, if it only continues it, and those
-    /// after it. `None` when it does not.
+    /// Appends the plain frame in `slot` to what is held at `place`, if it only continues it, and
+    /// those after it. `None` when it does not.
     #[inline(always)]
     pub(super) fn continue_run<S: Shape>(
         &mut self,
+        batch: Batch<'_, B>,
         place: u16,
         slot: u32,
-        to: u32,
-        now: Instant,
+        (plain, network): (&Plain, usize),
     ) -> Option<u32> {
-        let held = &self.store.held[usize::from(place)];
-        let (last, frame) = (self.store.frame(held.chain.tail), self.store.frame(slot));
-        let fits = held.segments < u32::from(self.config.policy.max_segments)
-            && held.packet_bytes() + held.last_payload_bytes <= self.config.policy.max_bytes
-            && held.payload_bytes + held.last_payload_bytes <= self.config.policy.buffer_bytes;
-        let id_step = step::<S, B>(held, last, frame)?;
-        if !fits
-            || !(self.is_trusted(frame) || Verification::of(held).holds(frame, self.config.summer))
-        {
+        let policy = &self.config.policy;
+        let max_segments = u32::from(policy.max_segments);
+        let frame = batch.get(slot)?;
+        let held = &mut self.store.held[usize::from(place)];
+        let id_step = follows::<S, B>(held, batch.get(held.chain.tail)?, frame, plain, network)?;
+        let fits = held.segments < max_segments
+            && held.packet_bytes() + plain.payload_bytes <= policy.max_bytes
+            && held.payload_bytes + plain.payload_bytes <= policy.buffer_bytes;
+        let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
+        if !fits || !(is_trusted || Verification::of(held).holds(frame, self.config.summer)) {
             return None;
         }
-        let held = &mut self.store.held[usize::from(place)];
         let tail = core::mem::replace(&mut held.chain.tail, slot);
         held.append_run(1, id_step);
-        let is_full = held.segments == u32::from(self.config.policy.max_segments);
-        self.store.chain_after(tail, slot);
+        let (is_full, next_seq) = (held.segments == max_segments, held.next_seq);
+        self.store.links.append(tail, slot, place);
         if is_full {
-            self.flush_held(place, FlushReason::SegmentLimit, now);
+            self.flush_held(place, FlushReason::SegmentLimit, batch.now);
             return Some(slot + 1);
         }
-        self.table.touch(&mut self.store.held, place);
-        Some(self.run::<S>(place, slot, to, now))
+        Some(match batch.has_at(slot + 1, network + S::IP_BYTES, next_seq) {
+            true => self.run_from::<S>(batch, place, slot + 1),
+            false => slot + 1,
+        })
     }
 
     /// The same for the frames from `slot` on.
     #[inline(never)]
-    fn run_from<S: Shape>(&mut self, place: u16, slot: u32, to: u32, now: Instant) -> u32 {
+    pub(super) fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         // The frame before `slot` is taken but not yet counted.
-        let to = to.min(slot.saturating_add(self.packets_left - 1));
-        let Some(Ran { after, id_step }) = self.run_over::<S>(place, slot, to) else { return slot };
+        let most = self.packets_left - 1;
+        let Some(Ran { count, id_step }) = self.run_over::<S>(batch, place, slot, most) else {
+            return slot;
+        };
         let held = &mut self.store.held[usize::from(place)];
-        held.chain.tail = after - 1;
-        held.append_run(after - slot, id_step);
-        if held.segments >= u32::from(self.config.policy.max_segments) {
-            self.flush_held(place, FlushReason::SegmentLimit, now);
-        } else {
-            self.table.touch(&mut self.store.held, place);
+        let tail = core::mem::replace(&mut held.chain.tail, slot + count - 1);
+        held.append_run(count, id_step);
+        let is_full = held.segments >= u32::from(self.config.policy.max_segments);
+        self.store.links.append_run(tail, slot, count, place);
+        if is_full {
+            self.flush_held(place, FlushReason::SegmentLimit, batch.now);
         }
-        after
+        slot + count
     }
 
-    /// Compares, verifies and chains, one frame after the other.
+    /// Compares and verifies one frame after the other, `most` at most.
     #[inline(always)]
-    fn run_over<S: Shape>(&mut self, place: u16, slot: u32, to: u32) -> Option<Ran> {
+    fn run_over<S: Shape>(
+        &self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        most: u32,
+    ) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];
-        let last = self.store.frame(held.chain.tail);
-        let expected = Expected::<S>::after(held, last, self.store.bytes(slot))?;
+        let last = batch.frame(held.chain.tail);
+        let frames = batch.upcoming(slot);
+        let expected = Expected::<S>::after(held, last, frames.first()?.bytes())?;
         let id_step = expected.id_step();
-        let most = expected.steps().min(self.config.policy.room(held));
-        let frames = self.store.frames(slot, to.min(slot.saturating_add(most)));
+        let most = most.min(expected.steps()).min(self.config.policy.room(held));
+        let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
             count_run(expected, frames, |_, _| true)
         } else {
@@ -119,8 +126,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 verification.holds(frame, summer)
             })
         };
-        self.store.chain_run(held.chain.tail, slot, count);
-        (count != 0).then_some(Ran { after: slot + count, id_step })
+        (count != 0).then_some(Ran { count, id_step })
     }
 }
 

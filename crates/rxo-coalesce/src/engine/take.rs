@@ -10,19 +10,20 @@ use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Plain, TcpFlags, arch, checksum,
-    ethertype,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Plain, TcpFlags, arch,
+    checksum, ethertype,
 };
 
 use super::apply::flow_key;
+use super::batch::Batch;
 use super::{Engine, packet_window};
 use crate::expected::{Shape, V4, V6};
 use crate::held::First;
 use crate::{BypassReason, Deliveries, FlushReason};
 
-/// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the
-/// processor's queue of outstanding lines.
-const PREFETCH_FRAMES: u32 = 32;
+/// Headers are asked for so many frames at a time, once or twice as many ahead: enough to hide a
+/// miss, few enough for the processor's queue of outstanding lines.
+const PREFETCH_FRAMES: u32 = 16;
 /// Payloads, where they will be summed, are asked for this many frames ahead.
 pub(super) const PAYLOAD_FRAMES: u32 = 2;
 /// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
@@ -44,8 +45,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 self.make_room(now, sink);
                 continue;
             }
-            let (from, to) = self.store.take_in(batch, room);
-            self.take_all(from, to, now);
+            let from = self.store.take_in(batch, room);
+            let frames = self.store.lend_frames();
+            self.take_all(Batch::new(&frames, now), from);
+            self.store.take_back(frames);
         }
     }
 
@@ -54,76 +57,59 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[cold]
     fn make_room(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if self.store.ready.is_empty()
-            && let Some(oldest) = self.table.oldest()
+            && let Some(oldest) = self.store.links.oldest()
         {
             self.flush_held(oldest, FlushReason::Memory, now);
         }
         self.deliver(sink);
     }
 
-    /// Takes the frames in the slots from `from` to before `to`.
-    fn take_all(&mut self, from: u32, to: u32, now: Instant) {
+    /// Takes the frames from the slot `from` on.
+    fn take_all(&mut self, batch: Batch<'_, B>, from: u32) {
         let sums = !self.config.trust_checksums;
         let mut ahead = from;
         let mut slot = from;
-        while slot < to {
-            while ahead < to.min(slot + PREFETCH_FRAMES) {
-                self.prefetch_headers(ahead);
-                ahead += 1;
+        while let Some(frame) = batch.get(slot) {
+            if slot + PREFETCH_FRAMES >= ahead {
+                prefetch_headers(batch.upcoming(ahead));
+                ahead += PREFETCH_FRAMES;
             }
-            if sums && slot + PAYLOAD_FRAMES < to {
-                self.prefetch_payload(slot + PAYLOAD_FRAMES);
+            if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
+                prefetch_payload(frame);
             }
-            let after = self.take_one(slot, to, now);
+            let after = self.take_one(batch, slot, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
-                self.flush_all(FlushReason::PacketLimit, now);
+                self.flush_all(FlushReason::PacketLimit, batch.now);
             }
             slot = after;
         }
     }
 
+    /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
+    /// last.
     #[inline(always)]
-    fn prefetch_headers(&self, slot: u32) {
-        let bytes = self.store.bytes(slot);
-        arch::prefetch(bytes, 0);
-        arch::prefetch(bytes, SECOND_LINE);
-    }
-
-    /// Asks for the payload of the frame in `slot`, if its checksum will have to be summed.
-    #[inline]
-    fn prefetch_payload(&self, slot: u32) {
-        let frame = self.store.frame(slot);
-        if !frame.checksum.is_trusted() {
-            arch::prefetch_all(frame.bytes());
-        }
-    }
-
-    /// Takes the frame in `slot` and those after it that continue it, up to before `to`. Returns
-    /// the slot after the last.
-    #[inline(always)]
-    fn take_one(&mut self, slot: u32, to: u32, now: Instant) -> u32 {
-        let bytes = self.store.bytes(slot);
+    fn take_one(&mut self, batch: Batch<'_, B>, slot: u32, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {
-            LinkKind::Ethernet => match ethertype(bytes) {
-                Some(ETHERTYPE_IPV4) => self.take_plain::<V4>(slot, ETHERNET_HEADER_BYTES, to, now),
-                Some(ETHERTYPE_IPV6) => self.take_plain::<V6>(slot, ETHERNET_HEADER_BYTES, to, now),
+            LinkKind::Ethernet => match ethertype(frame.bytes()) {
+                Some(ETHERTYPE_IPV4) => self.take_plain::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
+                Some(ETHERTYPE_IPV6) => self.take_plain::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
                 _ => None,
             },
-            LinkKind::RawIp => self.take_plain_ip(slot, to, now),
+            LinkKind::RawIp => self.take_plain_ip(batch, slot),
         };
         match taken {
             Some(after) => after,
-            None => self.take_any(slot, to, now),
+            None => self.take_any(batch, slot),
         }
     }
 
     #[inline(never)]
-    fn take_plain_ip(&mut self, slot: u32, to: u32, now: Instant) -> Option<u32> {
-        match self.store.bytes(slot).first()? >> 4 {
-            4 => self.take_plain::<V4>(slot, 0, to, now),
-            6 => self.take_plain::<V6>(slot, 0, to, now),
+    fn take_plain_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
+        match batch.get(slot)?.bytes().first()? >> 4 {
+            4 => self.take_plain::<V4>(batch, slot, 0),
+            6 => self.take_plain::<V6>(batch, slot, 0),
             _ => None,
         }
     }
@@ -133,45 +119,45 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     fn take_plain<S: Shape>(
         &mut self,
+        batch: Batch<'_, B>,
         slot: u32,
         network: usize,
-        to: u32,
-        now: Instant,
     ) -> Option<u32> {
-        let frame = self.store.frame(slot);
-        let plain = S::plain(frame.bytes().get(network..)?)?;
+        let frame = batch.get(slot)?;
+        let packet = frame.bytes().get(network..)?;
+        let plain = S::plain(packet)?;
         if plain.payload_bytes > self.short_payload_bytes || frame.gso.is_some() {
             return None;
         }
         let key = flow_key(plain.key, frame);
         if plain.payload_bytes == 0 {
-            if !self.table.is_empty() {
-                // A copy, so that the key itself need not be in memory.
-                let escaping = key;
-                self.flush_flow(&escaping, now);
-            }
-            self.deliver_untouched(slot, BypassReason::PureAck);
-            return Some(slot + 1);
+            return self.take_plain_ack::<S>(batch, slot, packet, key);
         }
         let hash = self.hasher.hash(&key);
         let found = self.table.find(&self.store.held, &key, hash);
-        let held = found.map(|place| &self.store.held[usize::from(place)]);
-        if let (Some(place), Some(held)) = (found, held)
-            && held.next_seq == plain.seq
+        if let Some(place) = found
+            && self.store.held[usize::from(place)].next_seq == plain.seq
         {
-            return self.continue_run::<S>(place, slot, to, now);
+            // What is expected has a right IP checksum.
+            return self.continue_run::<S>(batch, place, slot, (&plain, network));
         }
-        if !self.is_trusted(frame) && !self.is_intact::<S>(&plain, network, frame) {
+        if !S::is_checksum_right(packet) {
             return None;
         }
-        let arrived_at = frame.arrived_at;
+        if !self.is_trusted(frame) {
+            // A copy, so that what was read need not be in memory.
+            let escaping = plain;
+            if !self.is_intact::<S>(&escaping, packet) {
+                return None;
+            }
+        }
         if let Some(place) = found {
             // Out of sequence: the first rule of all, so no other need be asked.
-            self.flush_held(place, FlushReason::OutOfSequence, now);
+            self.flush_held(place, FlushReason::OutOfSequence, batch.now);
         }
         let first = First {
             key,
-            arrived_at,
+            arrived_at: frame.arrived_at,
             seq: plain.seq,
             payload_bytes: plain.payload_bytes,
             network: network as u16,
@@ -181,16 +167,57 @@ impl<B: AsRef<[u8]>> Engine<B> {
             version: S::VERSION,
             slot,
         };
-        let place = self.start(first, hash, now);
-        Some(self.run::<S>(place, slot, to, now))
+        let (transport, next_seq) = (network + S::IP_BYTES, plain.seq + plain.payload_bytes);
+        let place = self.start(first, hash, batch.now);
+        Some(match batch.has_at(slot + 1, transport, next_seq) {
+            true => self.run_from::<S>(batch, place, slot + 1),
+            false => slot + 1,
+        })
+    }
+
+    /// The same for a pure ACK, which is delivered after what its flow holds.
+    #[inline(always)]
+    fn take_plain_ack<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        packet: &[u8],
+        key: FlowKey,
+    ) -> Option<u32> {
+        if !S::is_checksum_right(packet) {
+            return None;
+        }
+        if !self.table.is_empty() {
+            let hash = self.hasher.hash(&key);
+            if let Some(place) = self.table.find(&self.store.held, &key, hash) {
+                self.flush_held(place, FlushReason::Order, batch.now);
+            }
+        }
+        self.deliver_untouched(slot, BypassReason::PureAck);
+        Some(slot + 1)
     }
 
     /// Whether the TCP checksum of a plain segment is right. Reads its payload.
     #[inline(always)]
-    fn is_intact<S: Shape>(&self, plain: &Plain, network: usize, frame: &Frame<B>) -> bool {
-        let end = network + (plain.header_bytes + plain.payload_bytes) as usize;
-        let segment = frame.bytes().get(network + S::IP_BYTES..end).unwrap_or_default();
+    fn is_intact<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
+        let end = (plain.header_bytes + plain.payload_bytes) as usize;
+        let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
         let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);
         (self.config.summer.sum(segment) + pseudo_header).is_valid()
+    }
+}
+
+fn prefetch_headers<B: AsRef<[u8]>>(frames: &[Frame<B>]) {
+    for frame in frames.iter().take(PREFETCH_FRAMES as usize) {
+        arch::prefetch(frame.bytes(), 0);
+        arch::prefetch(frame.bytes(), SECOND_LINE);
+    }
+}
+
+/// Asks for the payload of a frame whose checksum will have to be summed.
+#[inline]
+fn prefetch_payload<B: AsRef<[u8]>>(frame: &Frame<B>) {
+    if !frame.checksum.is_trusted() {
+        arch::prefetch_all(frame.bytes());
     }
 }

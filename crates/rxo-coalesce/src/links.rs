@@ -1,0 +1,165 @@
+//! What comes after each frame, and with that the order in which flows were used.
+//!
+//! One word for each frame: the next of its chain, or the place that holds it as its last, or
+//! nothing. As frames stand in order of arrival, the last ones of all flows stand in the order in
+//! which these were last used: no list has to be kept for that, and the least recently used flow is
+//! found by a cursor that only moves forward.
+
+use alloc::boxed::Box;
+
+/// A frame that is the last of no held chain.
+const OUT: u32 = u32::MAX;
+/// Added to the place of which a frame is the last.
+const LAST: u32 = 1 << 31;
+
+#[derive(Debug)]
+pub(crate) struct Links {
+    after: Box<[u32]>,
+    /// No frame before this slot is the last of what a flow holds.
+    oldest_from: u32,
+}
+
+impl Links {
+    /// For so many frames.
+    pub(crate) fn new(frames: usize) -> Self {
+        Self { after: core::iter::repeat_n(OUT, frames).collect(), oldest_from: 0 }
+    }
+
+    /// For how many frames.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.after.len()
+    }
+
+    /// Frames came into the slots from `from` to before `to`.
+    pub(crate) fn take_in(&mut self, from: usize, to: usize) {
+        self.after[from..to].fill(OUT);
+    }
+
+    /// The frame in `slot` is all that is held at `place`.
+    #[inline(always)]
+    pub(crate) fn hold(&mut self, slot: u32, place: u16) {
+        self.after[slot as usize] = LAST | u32::from(place);
+    }
+
+    /// The frame in `slot` follows the one in `tail`, which was the last held at `place`.
+    #[inline(always)]
+    pub(crate) fn append(&mut self, tail: u32, slot: u32, place: u16) {
+        self.after[tail as usize] = slot;
+        self.hold(slot, place);
+    }
+
+    /// The `count` frames from `slot` on, at least one, follow the one in `tail` likewise.
+    #[inline(always)]
+    pub(crate) fn append_run(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
+        let end = slot + count;
+        self.after[tail as usize] = slot;
+        for (link, next) in self.after[slot as usize..end as usize].iter_mut().zip(slot + 1..) {
+            *link = next;
+        }
+        self.hold(end - 1, place);
+    }
+
+    /// What ended in `tail` is held no more.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, tail: u32) {
+        self.after[tail as usize] = OUT;
+    }
+
+    /// No frame before `slot` is held any more.
+    #[inline(always)]
+    pub(crate) const fn release_before(&mut self, slot: u32) {
+        self.oldest_from = slot;
+    }
+
+    /// The slot after `slot` in its chain; meaningless for a chain's last.
+    #[inline(always)]
+    pub(crate) fn next(&self, slot: u32) -> u32 {
+        self.after[slot as usize]
+    }
+
+    /// Where a walk over all flows held begins, the least recently used first.
+    #[inline(always)]
+    pub(crate) const fn first(&self) -> u32 {
+        self.oldest_from
+    }
+
+    /// The first flow at or after `slot` in the order of use, as its last frame's slot and its
+    /// place. O(1) over a whole walk.
+    #[inline(always)]
+    pub(crate) fn used_from(&self, slot: u32) -> Option<(u32, u16)> {
+        let links = self.after.get(slot as usize..)?;
+        let (ahead, link) = links.iter().enumerate().find(|(_, link)| is_last(**link))?;
+        Some((slot + ahead as u32, *link as u16))
+    }
+
+    /// The least recently used flow's place. O(1) over all frames.
+    pub(crate) fn oldest(&mut self) -> Option<u16> {
+        let (slot, place) = self.used_from(self.oldest_from)?;
+        self.oldest_from = slot;
+        Some(place)
+    }
+
+    /// All slots are free again.
+    pub(crate) const fn clear(&mut self) {
+        self.oldest_from = 0;
+    }
+
+    /// Moves what follows the frames that stay (those with a number in `moved`, which is their new
+    /// slot; `gap` marks the others) to the front.
+    pub(crate) fn close_gaps(&mut self, moved: &[u32], gap: u32) {
+        for (slot, to) in moved.iter().enumerate().filter(|(_, to)| **to != gap) {
+            let after = self.after[slot];
+            self.after[*to as usize] = if after < LAST { moved[after as usize] } else { after };
+        }
+        self.oldest_from = 0;
+    }
+}
+
+#[inline(always)]
+const fn is_last(link: u32) -> bool {
+    link >= LAST && link != OUT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(links: &Links) -> alloc::vec::Vec<u16> {
+        let mut from = links.first();
+        core::iter::from_fn(|| {
+            let (slot, place) = links.used_from(from)?;
+            from = slot + 1;
+            Some(place)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn flows_stand_in_the_order_of_their_last_frames() {
+        let mut links = Links::new(8);
+        links.hold(0, 7);
+        links.hold(1, 9);
+        links.append(0, 2, 7);
+        links.append_run(1, 3, 2, 9);
+        assert_eq!(order(&links), [7, 9]);
+        assert_eq!((links.next(0), links.next(1), links.next(3)), (2, 3, 4));
+        links.release(2);
+        assert_eq!(links.oldest(), Some(9));
+        links.release_before(5);
+        assert_eq!(links.oldest(), None);
+    }
+
+    #[test]
+    fn closed_gaps_keep_chains_and_order() {
+        let mut links = Links::new(6);
+        links.hold(0, 3);
+        links.hold(2, 1);
+        links.append(0, 4, 3);
+        links.append(2, 5, 1);
+        // Slots 1 and 3 are gone.
+        links.close_gaps(&[0, OUT, 1, OUT, 2, 3], OUT);
+        links.take_in(4, 6);
+        assert_eq!((links.next(0), links.next(1)), (2, 3));
+        assert_eq!(order(&links), [3, 1]);
+    }
+}
