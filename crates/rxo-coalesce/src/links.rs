@@ -65,10 +65,13 @@ impl Links {
         self.after[tail as usize] = OUT;
     }
 
-    /// No frame before `slot` is held any more.
+    /// Nothing before the slot `to` is held any more: the places of what was, the least recently
+    /// used flow's first.
     #[inline(always)]
-    pub(crate) const fn release_before(&mut self, slot: u32) {
-        self.oldest_from = slot;
+    pub(crate) fn release_before(&mut self, to: u32) -> impl Iterator<Item = u16> + use<'_> {
+        let from = core::mem::replace(&mut self.oldest_from, to);
+        let links = self.after.get(from as usize..to as usize).unwrap_or_default();
+        links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
     /// The slot after `slot` in its chain; meaningless for a chain's last.
@@ -145,7 +148,7 @@ mod tests {
         assert_eq!((links.next(0), links.next(1), links.next(3)), (2, 3, 4));
         links.release(2);
         assert_eq!(links.oldest(), Some(9));
-        links.release_before(5);
+        assert_eq!(links.release_before(5).collect::<alloc::vec::Vec<_>>(), [9]);
         assert_eq!(links.oldest(), None);
     }
 

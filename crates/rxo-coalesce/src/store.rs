@@ -99,6 +99,11 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.frames = frames;
     }
 
+    /// How many frames there are: the slot after the last.
+    pub(crate) const fn end(&self) -> u32 {
+        self.frames.len() as u32
+    }
+
     /// The frame in `slot`.
     #[inline(always)]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
@@ -133,31 +138,31 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Queues everything that `flows` flows hold, the least recently used first, and shows it to
-    /// `see`. Places of single frames are free again at once only if `reuses`.
+    /// Queues everything held of the frames before the slot `to`, which is all that is held, and
+    /// shows it to `see`, the least recently used flow first. Places of single frames are free again
+    /// at once only if `reuses`.
     #[inline(always)]
     pub(crate) fn ready_all(
         &mut self,
-        flows: u16,
+        to: u32,
         reason: FlushReason,
         reuses: bool,
         mut see: impl FnMut(&Held),
     ) {
-        let mut from = self.links.first();
-        for _ in 0..flows {
-            let Some((tail, place)) = self.links.used_from(from) else { break };
-            let Some(held) = self.held.get_mut(usize::from(place)) else { break };
-            from = tail + 1;
+        let Self { links, held, ready, free_places, .. } = self;
+        for place in links.release_before(to) {
+            let Some(held) = held.get_mut(usize::from(place)) else { break };
             see(held);
-            held.reason = reason;
-            let is_single = held.segments == 1;
-            let frame = Ready::Frame(held.chain.head);
-            self.ready.push(if is_single { frame } else { Ready::Aggregate(place) });
-            if is_single && reuses {
-                self.free_places.push(place);
+            if held.segments == 1 {
+                ready.push(Ready::Frame(held.chain.head));
+                if reuses {
+                    free_places.push(place);
+                }
+            } else {
+                held.reason = reason;
+                ready.push(Ready::Aggregate(place));
             }
         }
-        self.links.release_before(from);
     }
 
     /// Writes the header of every aggregate that is ready.

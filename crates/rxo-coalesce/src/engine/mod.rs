@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Delivers everything held.
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
-        self.flush_all(FlushReason::Shutdown, now);
+        self.flush_all(self.store.end(), FlushReason::Shutdown, now);
         self.deliver(&mut sink);
     }
 
@@ -148,12 +148,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     fn hold_or_flush(&mut self, now: Instant) {
         match self.config.policy.hold {
-            Hold::EndOfPoll => self.flush_all(FlushReason::EndOfPoll, now),
+            Hold::EndOfPoll => self.flush_all(self.store.end(), FlushReason::EndOfPoll, now),
             Hold::EveryNthPoll(polls) => {
                 self.polls += 1;
                 if self.polls >= polls {
                     self.polls = 0;
-                    self.flush_all(FlushReason::PollLimit, now);
+                    self.flush_all(self.store.end(), FlushReason::PollLimit, now);
                 } else {
                     self.flush_overdue(now);
                 }
@@ -162,12 +162,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// Delivers everything held, the least recently used flow first.
-    fn flush_all(&mut self, reason: FlushReason, now: Instant) {
+    /// Delivers everything held, the least recently used flow first; nothing is held of the frames
+    /// from the slot `to` on, which may not be taken yet.
+    fn flush_all(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();
         // Within a poll the places are needed again; at its end all are free at once.
         let is_mid_poll = reason == FlushReason::PacketLimit;
-        self.store.ready_all(self.table.len(), reason, is_mid_poll, |held| {
+        self.store.ready_all(to, reason, is_mid_poll, |held| {
             self.table.forget_bucket(held);
             let held_ns = now.nanos_since(held.first_arrival);
             self.counters.flush_one(&mut tally, held.segments, held_ns);

@@ -81,7 +81,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
-                self.flush_all(FlushReason::PacketLimit, batch.now);
+                self.flush_all(after, FlushReason::PacketLimit, batch.now);
             }
             slot = after;
         }
