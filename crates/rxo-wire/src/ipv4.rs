@@ -69,7 +69,7 @@ pub(crate) fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     // Folding to 16 bits with all carries is the remainder by 2¹⁶ - 1. A header of nothing but
     // zeros would have it too, but its version is none.
-    sum % 0xffff == 0 && sum != 0
+    sum.is_multiple_of(0xffff) && sum != 0
 }
 
 #[cold]

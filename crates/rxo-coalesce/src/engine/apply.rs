@@ -230,7 +230,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     #[inline]
-    pub(super) fn flush_flow(&mut self, key: &FlowKey, now: Instant) {
+    fn flush_flow(&mut self, key: &FlowKey, now: Instant) {
         if let Some(place) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {
             self.flush_held(place, FlushReason::Order, now);
         }
