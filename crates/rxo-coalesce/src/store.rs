@@ -90,8 +90,8 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Lends all frames out, for as long as nothing is to be merged or shown, so that they can be
     /// read while everything else is written. [`Store::take_back`] ends that.
     #[inline]
-    pub(crate) const fn lend_frames(&mut self) -> Vec<Frame<B>> {
-        core::mem::replace(&mut self.frames, Vec::new())
+    pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
+        core::mem::take(&mut self.frames)
     }
 
     #[inline]
