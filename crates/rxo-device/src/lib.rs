@@ -1,7 +1,7 @@
-//! What a frame source and a frame sink are, and links in memory.
+//! What a frame source and a frame sink are, links in memory, and capture files.
 //!
 //! The engine and the worker loops speak to these traits; `rxo-driver` implements them for the
-//! operating system. Nothing here does input or output of its own.
+//! operating system. Only [`capture`] does input and output of its own: it reads and writes files.
 
 mod capabilities;
 pub mod capture;

@@ -94,14 +94,17 @@ impl Stream {
         Ok(true)
     }
 
-    /// Makes the chunk one that is not shared and takes `wanted` bytes, what is unread first.
+    /// Makes the chunk one that is not shared and takes `wanted` bytes, what is unread first. A long
+    /// record's chunk does not stay: whoever holds a short record of it would hold all of it.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
+        let chunk_bytes = wanted.next_power_of_two().max(CHUNK_BYTES);
         match Rc::get_mut(&mut self.chunk) {
-            Some(chunk) if chunk.len() >= wanted => chunk.copy_within(unread.clone(), 0),
+            Some(chunk) if chunk.len() == chunk_bytes => chunk.copy_within(unread.clone(), 0),
             _ => {
-                let mut fresh = self.take_chunk(wanted);
-                if let Some(start) = Rc::get_mut(&mut fresh).and_then(|c| c.get_mut(..unread.len()))
+                let mut fresh = self.take_chunk(chunk_bytes);
+                if let Some(chunk) = Rc::get_mut(&mut fresh)
+                    && let Some(start) = chunk.get_mut(..unread.len())
                 {
                     start.copy_from_slice(self.bytes());
                 }
@@ -112,12 +115,12 @@ impl Stream {
         self.unread = 0..unread.len();
     }
 
-    /// A chunk that nobody else holds: one that came back, or a new one.
-    fn take_chunk(&mut self, wanted: usize) -> Rc<Vec<u8>> {
+    /// A chunk of that size that nobody else holds: one that came back, or a new one.
+    fn take_chunk(&mut self, chunk_bytes: usize) -> Rc<Vec<u8>> {
         let free = self.lent.iter().position(|chunk| Rc::strong_count(chunk) == 1);
         match free {
-            Some(place) if wanted <= CHUNK_BYTES => self.lent.swap_remove(place),
-            _ => Rc::new(vec![0; wanted.max(CHUNK_BYTES)]),
+            Some(place) if chunk_bytes == CHUNK_BYTES => self.lent.swap_remove(place),
+            _ => Rc::new(vec![0; chunk_bytes]),
         }
     }
 

@@ -130,3 +130,45 @@ impl Read for Unpacked {
         Ok(count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(
+        decode: impl FnOnce(&mut Filler) -> io::Result<()> + Send + 'static,
+    ) -> (Vec<u8>, io::Result<usize>) {
+        let mut bytes = Vec::new();
+        let result = run(Compression::Gzip, decode).unwrap().read_to_end(&mut bytes);
+        (bytes, result)
+    }
+
+    #[test]
+    fn everything_arrives_in_order_and_then_the_error() {
+        let long: Vec<u8> = (0..3 * BUFFER_BYTES + 5).map(|number| number as u8).collect();
+        let expected = long.clone();
+        let (bytes, result) = read_all(move |filler| {
+            filler.take_all(&mut &long[..])?;
+            Err(io::ErrorKind::UnexpectedEof.into())
+        });
+        assert!(bytes == expected, "{} bytes of {}", bytes.len(), expected.len());
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_decoder_that_panics_is_an_error_and_no_end() {
+        let (bytes, result) = read_all(|filler| {
+            filler.take_all(&mut &b"before"[..])?;
+            panic!("a decoder that is wrong");
+        });
+        assert_eq!(bytes, b"before");
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn an_error_is_reported_once() {
+        let mut reader = run(Compression::Zstd, |_| Err(io::ErrorKind::Other.into())).unwrap();
+        assert!(reader.read(&mut [0]).is_err());
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0);
+    }
+}
