@@ -218,6 +218,7 @@ fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
                 Fault::Truncated(format!("the {compression} stream is cut off"))
             }
             std::io::ErrorKind::InvalidData => Fault::Damaged(error.to_string()),
+            std::io::ErrorKind::Unsupported => Fault::Unsupported(error.to_string()),
             _ => Fault::Read(error),
         },
         (fault, _) => fault,

@@ -157,10 +157,18 @@ fn what_is_in_the_archive_may_be_foreign() {
 }
 
 #[test]
-fn a_zstd_window_beyond_the_limit_is_refused() {
+fn zstd_that_needs_too_much_is_refused_with_the_way_out() {
     // Magic, no flags, a window of 1 TiB, an empty last block.
-    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xf0, 1, 0, 0];
-    assert!(read(&frame).message().contains("zstd: "));
+    let window = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xf0, 1, 0, 0];
+    assert_eq!(
+        read(&window).message(),
+        "test cannot be read at byte 0 of what zstd unpacks: zstd needs a window of 1099511627776 \
+         bytes, more than 134217728; unpack it first: zstd -d --long=31"
+    );
+    // Magic, a dictionary of one byte, a window of 1 MiB, dictionary 7, an empty last block.
+    let dictionary = [0x28, 0xb5, 0x2f, 0xfd, 1, 0x50, 7, 1, 0, 0];
+    let line = read(&dictionary).message();
+    assert!(line.ends_with("zstd needs dictionary 7; unpack it first: zstd -d -D DICTIONARY"));
 }
 
 /// Says when it is dropped.

@@ -39,8 +39,9 @@ impl fmt::Display for Compression {
     }
 }
 
-/// What is in `packed`. Reading fails with `UnexpectedEof` where `packed` ends too early and with
-/// `InvalidData` where it is damaged, after all that could be unpacked.
+/// What is in `packed`. Reading fails with `UnexpectedEof` where `packed` ends too early, with
+/// `InvalidData` where it is damaged, and with `Unsupported` where it is sound and too much, after
+/// all that could be unpacked.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -54,8 +55,12 @@ pub(super) fn unpack(
     })
 }
 
-/// A decoder's reader that tells the end of its input from its own complaints: decoders report
-/// both alike.
+/// Bytes that no packer writes.
 fn damaged(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}
+
+/// What a packer may write, and is not unpacked here.
+fn unsupported(what: impl fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, what.to_string())
 }

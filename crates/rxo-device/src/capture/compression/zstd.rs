@@ -6,8 +6,8 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::super::limits::WINDOW_BYTES;
-use super::damaged;
 use super::thread::Filler;
+use super::{damaged, unsupported};
 
 /// How much is decoded before it is passed on, in bytes.
 const STEP_BYTES: usize = 256 * 1024;
@@ -73,9 +73,18 @@ impl<R: Read> Watched<R> {
 
     /// What went wrong: the input's own failure or end, if that was it, else the decoder's words.
     fn explain(&mut self, error: FrameDecoderError) -> io::Error {
-        match self.failed.take() {
-            Some(failed) => failed,
-            None => damaged(format_args!("zstd: {error}")),
+        match (self.failed.take(), error) {
+            (Some(failed), _) => failed,
+            (None, FrameDecoderError::WindowSizeTooBig { requested, max }) => {
+                unsupported(format_args!(
+                    "zstd needs a window of {requested} bytes, more than {max}; unpack it first: \
+                     zstd -d --long=31"
+                ))
+            }
+            (None, FrameDecoderError::DictNotProvided { dict_id }) => unsupported(format_args!(
+                "zstd needs dictionary {dict_id}; unpack it first: zstd -d -D DICTIONARY"
+            )),
+            (None, error) => damaged(format_args!("zstd: {error}")),
         }
     }
 }
