@@ -1,6 +1,6 @@
 //! The pcap format.
 
-use rxo_device::capture::{Interface, LinkType};
+use rxo_device::capture::{Capture, Interface, LinkType};
 use rxo_frame::Instant;
 
 use crate::files::{MICROS, MODIFIED, NANOS, ORDERS, Order, PcapFile};
@@ -37,6 +37,15 @@ fn the_header_describes_the_one_interface() {
         let file = PcapFile::with(Order::Little, MICROS, (2, 4), no_limit, 1);
         assert_eq!(read(&file.bytes).interfaces[0].snap_bytes, None);
     }
+}
+
+#[test]
+fn the_header_is_kept_as_it_stands() {
+    let file = PcapFile::with(Order::Big, NANOS, (2, 4), 96, 0x2400_0071);
+    let bytes = Box::new(std::io::Cursor::new(file.bytes.clone()));
+    let capture = Capture::from_reader("test", bytes).unwrap();
+    assert_eq!(capture.pcap_header().unwrap()[..], file.bytes);
+    assert!(capture.section().is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The pcapng format.
 
-use rxo_device::capture::{Direction, Interface, LinkType};
+use rxo_device::capture::{Capture, Direction, Interface, LinkType};
 use rxo_frame::Instant;
 
 use crate::files::{Clock, ORDERS, Order, PcapNgFile, option};
@@ -115,6 +115,51 @@ fn options_of_a_packet_are_kept_in_both_orders() {
         assert_eq!(options.custom(7).collect::<Vec<_>>(), [&b"copied"[..], b"not copied"]);
         assert_eq!(options.iter().count(), 6);
         assert_eq!(record.direction(LinkType::ETHERNET), Some(Direction::Out));
+    }
+}
+
+#[test]
+fn options_are_the_same_in_both_orders_once_turned() {
+    let turned = ORDERS.map(|order| {
+        let seven = order.u32(7);
+        let options = [
+            option(order, 1, b"comment"),
+            option(order, 2, &order.u32(2)),
+            option(order, 4, &order.u64(9)),
+            option(order, 19_373, &[&seven[..], b"opaque"].concat()),
+            option(order, 2_988, b"bad"),
+            option(order, 0x8001, b"local"),
+        ];
+        let records = read(&start(order).enhanced(0, 1, 0, b"", &options.concat()).bytes).sound();
+        let mut turned = Vec::new();
+        records[0].options.each_little_endian(|code, value| turned.push((code, value)));
+        turned
+    });
+    assert_eq!(turned[0], turned[1]);
+    assert_eq!(turned[0].len(), 6);
+}
+
+#[test]
+fn the_first_section_says_what_the_file_is() {
+    for order in ORDERS {
+        let section = |text: &[u8]| {
+            let fixed = [&order.u32(0x1a2b_3c4d)[..], &order.u16(1), &order.u16(0), &[0xff; 8]];
+            [fixed.concat(), option(order, 1, text)].concat()
+        };
+        // The order of the blocks that follow.
+        let file = PcapNgFile::default().section(order);
+        let file = PcapNgFile { bytes: Vec::new(), ..file }
+            .block(0x0a0d_0d0a, &section(b"first"))
+            .interface(1, 0, "", DEFAULT)
+            .block(0x0a0d_0d0a, &section(b"second"))
+            .interface(1, 0, "", DEFAULT)
+            .enhanced(0, 1, 0, b"", &[]);
+        let bytes = Box::new(std::io::Cursor::new(file.bytes));
+        let mut capture = Capture::from_reader("test", bytes).unwrap();
+        assert_eq!(capture.read_batch(&mut Vec::new(), 9).unwrap(), 1);
+        assert!(capture.pcap_header().is_none());
+        let comments: Vec<_> = capture.section().unwrap().comments().collect();
+        assert_eq!(comments, [b"first"]);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Captures that are written.
 
+use std::io::Cursor;
+
 use rxo_device::capture::{
-    CaptureWriter, Custom, Direction, Interface, LinkType, Packet, WriteError, limits,
+    Capture, CaptureWriter, Custom, Direction, Interface, LinkType, Packet, WriteError, limits,
 };
 use rxo_frame::Instant;
 
@@ -58,6 +60,27 @@ fn what_is_written_is_read() {
     assert_eq!(custom, [&b"opaque"[..], &[0xff; Custom::MOST_BYTES]]);
     assert_eq!(record.options.custom(8).count(), 0);
     assert!(record.is_cut() && bare.options.is_empty());
+}
+
+#[test]
+fn a_file_says_of_itself_what_it_was_told() {
+    let custom = [Custom { enterprise: 7, bytes: b"opaque" }];
+    let mut writer =
+        CaptureWriter::with_section(Vec::new(), "a test", &["a comment"], &custom).unwrap();
+    writer.add_interface(&INTERFACE).unwrap();
+    let options = [(4, 9_u64.to_le_bytes().to_vec()), (1, b"copied".to_vec())];
+    writer.write_with(&Packet { comments: &["own"], ..PACKET }, &options).unwrap();
+    let bytes = Box::new(Cursor::new(writer.finish().unwrap()));
+    let mut capture = Capture::from_reader("test", bytes).unwrap();
+    let mut records = Vec::new();
+    assert_eq!(capture.read_batch(&mut records, 9).unwrap(), 1);
+    let section = capture.section().unwrap();
+    assert_eq!(section.comments().collect::<Vec<_>>(), [b"a comment"]);
+    assert_eq!(section.custom(7).collect::<Vec<_>>(), [b"opaque"]);
+    let comments: Vec<_> = records[0].options.comments().collect();
+    assert_eq!(comments, [&b"copied"[..], b"own"]);
+    let found = records[0].options.iter().next().unwrap();
+    assert_eq!(found, (4, &9_u64.to_le_bytes()[..]));
 }
 
 #[test]

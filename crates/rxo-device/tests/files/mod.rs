@@ -90,7 +90,7 @@ impl PcapFile {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcapNgFile {
     pub(crate) bytes: Vec<u8>,
-    is_big: bool,
+    pub(crate) is_big: bool,
 }
 
 /// The options of an interface that say how long a tick is and where zero is.
