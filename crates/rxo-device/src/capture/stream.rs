@@ -132,3 +132,36 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chunk_of_a_long_record_does_not_stay() {
+        let mut stream = Stream::new(Box::new(io::repeat(7)));
+        assert!(stream.has(3 * CHUNK_BYTES).unwrap());
+        assert_eq!(stream.chunk.len(), 4 * CHUNK_BYTES);
+        stream.consume(usize::MAX);
+        assert!(stream.has(1).unwrap());
+        assert_eq!(stream.chunk.len(), CHUNK_BYTES);
+        assert!(stream.lent.is_empty());
+    }
+
+    #[test]
+    fn few_chunks_are_kept_and_none_that_is_shared_is_filled() {
+        let mut stream = Stream::new(Box::new(io::repeat(7)));
+        let held: Vec<_> = (0..2 * MOST_KEPT)
+            .map(|_| {
+                assert!(stream.has(CHUNK_BYTES).unwrap());
+                let shared = stream.share(0..CHUNK_BYTES);
+                stream.consume(CHUNK_BYTES);
+                shared
+            })
+            .collect();
+        assert_eq!(stream.lent.len(), MOST_KEPT);
+        drop(held);
+        assert!(stream.has(1).unwrap());
+        assert_eq!(stream.lent.len(), MOST_KEPT);
+    }
+}

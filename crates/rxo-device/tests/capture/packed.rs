@@ -104,7 +104,7 @@ fn a_packed_file_cut_anywhere_gives_what_can_be_unpacked() {
 }
 
 #[test]
-fn a_window_that_was_unpacked_is_given_before_the_error() {
+fn what_was_unpacked_is_given_before_the_error() {
     let plain = file(1_000);
     for (name, pack) in PACKERS {
         let packed = pack(&plain);
@@ -113,6 +113,40 @@ fn a_window_that_was_unpacked_is_given_before_the_error() {
         let line = outcome.message();
         assert!(line.contains(&format!(" of what {name} unpacks: ")), "{line}");
     }
+}
+
+#[test]
+fn a_zstd_window_is_given_before_the_error() {
+    let plain = file(300);
+    for checksum_flag in [0, 4] {
+        // Magic, flags, a window of 1 MiB: the decoder keeps so much back while more may come.
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, checksum_flag, 0x50];
+        for block in plain.chunks(1_000) {
+            // Not the last, as it stands, so long.
+            frame.extend(&(block.len() as u32 * 8).to_le_bytes()[..3]);
+            frame.extend(block);
+        }
+        let outcome = read(&frame);
+        assert_eq!(outcome.records.len(), 300);
+        assert!(outcome.message().contains("the zstd stream is cut off"));
+        let outcome = read(&frame[..frame.len() - 1_000]);
+        assert!((290..300).contains(&outcome.records.len()), "{} records", outcome.records.len());
+    }
+}
+
+#[test]
+fn what_stands_before_damage_to_gzip_is_given() {
+    let plain = file(20);
+    let length = (plain.len() as u16).to_le_bytes();
+    // A member's header, a stored block, a block of the type that does not exist.
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 0];
+    packed.extend(length);
+    packed.extend(length.map(|byte| !byte));
+    packed.extend(&plain);
+    packed.extend([7; 9]);
+    let outcome = read(&packed);
+    assert_eq!(outcome.records.len(), 20);
+    assert!(outcome.message().contains("a member cannot be unpacked on"));
 }
 
 #[test]

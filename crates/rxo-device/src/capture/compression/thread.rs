@@ -165,6 +165,27 @@ mod tests {
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
+    /// Yields a byte, fails, and is at its end.
+    struct Failing(u8);
+
+    impl Read for Failing {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0 += 1;
+            match self.0 {
+                1 => (&[7][..]).read(into),
+                2 => Err(io::ErrorKind::InvalidData.into()),
+                _ => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_once_has_failed() {
+        let (bytes, result) = read_all(|filler| filler.take_all(&mut Failing(0)));
+        assert_eq!(bytes, [7]);
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
     #[test]
     fn an_error_is_reported_once() {
         let mut reader = run(Compression::Zstd, |_| Err(io::ErrorKind::Other.into())).unwrap();
