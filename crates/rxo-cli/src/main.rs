@@ -2,12 +2,16 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list; over captures [`analyze`], [`coalesce`], [`expand`] and [`verify`],
-//! which share [`captures`]. [`exit`] turns an error into the one line and the exit code that the user gets; nothing else ends the process.
+//! [`demo`] in a private network, [`policies`] as a list; over captures [`analyze`], [`coalesce`],
+//! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here.
+//! [`exit`] turns an error into the one line and the exit code that the user gets; nothing else ends
+//! the process.
 
 mod analyze;
+mod calibrate;
 mod captures;
 mod coalesce;
+mod costs;
 mod defaults;
 mod demo;
 mod exit;
@@ -16,6 +20,7 @@ mod flags;
 mod machine;
 mod numbers;
 mod output;
+mod paths;
 mod policies;
 mod rules;
 mod run;
@@ -39,6 +44,7 @@ fn main() -> ExitCode {
         Command::Coalesce(flags) => coalesce::command(flags),
         Command::Expand(flags) => expand::command(flags),
         Command::Verify(flags) => verify::command(flags),
+        Command::Calibrate(flags) => calibrate::command(flags),
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
         Command::Policies(flags) => policies::command(flags),

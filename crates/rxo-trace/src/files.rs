@@ -9,10 +9,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When the file cannot be made, written or renamed, or `fill` fails.
-pub(crate) fn replace(
-    path: &Path,
-    fill: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
+pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let unfinished = beside(path);
     let written = File::create(&unfinished).and_then(|mut file| {
         fill(&mut file)?;

@@ -6,6 +6,7 @@
 //! * [`advice`] chooses the smallest settings that come close to the best, and says what they mean
 //!   for a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
+//! * [`files`] writes files that are whole or not there.
 //! * [`html`] makes a page of a report that can be read anywhere.
 //! * [`parquet`] makes tables of a report, to compute on.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
@@ -17,7 +18,7 @@
 
 pub mod advice;
 pub mod figure;
-mod files;
+pub mod files;
 pub mod html;
 pub mod parquet;
 pub mod projection;

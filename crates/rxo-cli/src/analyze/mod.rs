@@ -1,9 +1,11 @@
 //! `rxo analyze`: what coalescing would do to the traffic in captures.
 //!
-//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names; [`show`] makes text of
-//! the report. A capture that is damaged, or a signal,
-//! ends the reading and not the command: what is known so far is printed, marked partial.
+//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names; [`files`] adds the
+//! projection and writes what goes into files; [`show`] makes text of the report. A capture that is
+//! damaged, or a signal, ends the reading and not the command: what is known so far is printed,
+//! marked partial.
 
+mod files;
 mod plan;
 mod show;
 
@@ -29,12 +31,15 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let study = Study::new(plan.settings.clone())
         .map_err(|error| usage(format!("--set, --sweep: {error}")))?;
     let stop = stop::on_request()?;
-    let report = read(study, &plan.inputs, &stop)?;
+    let mut report = read(study, &plan.inputs, &stop)?;
+    // Before anything is printed: a reader that has enough must not cost the files.
+    let written = files::write(&plan, &mut report);
     if plan.json {
         output::json_document(&report)?;
     } else {
         output::text(&show::text(&report))?;
     }
+    written?;
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 

@@ -1,16 +1,19 @@
 //! What the flags of `rxo analyze` mean.
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use rxo_trace::study::MAX_FLOWS;
 use rxo_trace::study::Point;
 use rxo_trace::study::{Filter, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::captures::Input;
+use crate::costs::{self, Given};
 use crate::exit::usage;
 use crate::flags::AnalyzeFlags;
-use crate::rules;
+use crate::{paths, rules};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -18,6 +21,14 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<Input>,
     pub(super) settings: Settings,
     pub(super) json: bool,
+    /// How many flows are listed; the tables for other programs have all.
+    pub(super) listed_flows: usize,
+    /// What receiving costs, for a projection.
+    pub(super) costs: Option<Given>,
+    /// Where the HTML report goes.
+    pub(super) html: Option<PathBuf>,
+    /// Where the Parquet tables go.
+    pub(super) parquet: Option<PathBuf>,
 }
 
 impl Plan {
@@ -33,12 +44,25 @@ impl Plan {
             advise: !flags.no_advice,
             checksums: rules::checksums(&flags.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
-            top: flags.top,
+            top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
             seed: RandomState::new().hash_one(0),
             ..Settings::new(chosen)
         };
-        Ok(Self { inputs: inputs(&flags.files)?, settings, json: flags.json })
+        Ok(Self {
+            inputs: inputs(&flags.files)?,
+            settings,
+            json: flags.json,
+            listed_flows: flags.top,
+            costs: flags.costs.as_deref().map(costs::read).transpose()?,
+            html: to(flags.html.as_deref(), |path| paths::for_file("--html", path))?,
+            parquet: to(flags.parquet.as_deref(), |path| paths::for_folder("--parquet", path))?,
+        })
     }
+}
+
+/// Where something is to go, if it was asked for.
+fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<Option<PathBuf>> {
+    path.map(check).transpose()
 }
 
 fn inputs(files: &[String]) -> Result<Vec<Input>> {
@@ -112,6 +136,9 @@ mod tests {
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),
             ("a --hold 1h", "--hold 1h cannot be: end-of-poll"),
+            ("a --costs fast", "--costs fast: No such file"),
+            ("a --costs packet=1ns", "--costs packet=1ns: byte=TIME is missing"),
+            ("a --html /no/where/r.html", "--html /no/where/r.html: there is no folder /no/where"),
             ("a --policy lro", "--policy lro: there is no policy 'lro'"),
         ];
         for (flags, message) in rows {

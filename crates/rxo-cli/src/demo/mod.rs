@@ -6,14 +6,14 @@
 
 mod measure;
 mod path;
-mod plan;
+pub(crate) mod plan;
 mod progress;
 mod report;
 mod row;
 mod sample;
 mod sentence;
-mod stats;
-mod through;
+pub(crate) mod stats;
+pub(crate) mod through;
 mod transfer;
 
 use anyhow::{Context, Result, bail};

@@ -36,7 +36,7 @@ pub(crate) struct Cores {
 impl Cores {
     /// The sender on one core and everything that receives on another, so that a path's cost is
     /// not hidden by spreading it. On a machine of one core there is nothing to choose.
-    fn of(available: usize) -> Self {
+    pub(crate) fn of(available: usize) -> Self {
         if available < 2 {
             return Self { sender: None, receiver: None };
         }

@@ -1,4 +1,4 @@
-//! rxo's worker as the demo runs it: on a thread in the host's network, on the receiver's core.
+//! rxo's worker as the demo and the calibration run it: on a thread in the host's network, on the receiver's core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,19 +20,24 @@ pub(super) const TAP: &str = "rxo0";
 
 /// A running worker. Dropping it stops it.
 #[derive(Debug)]
-pub(super) struct Through {
+pub(crate) struct Through {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<rxo_lab::Result<Result<Outcome>>>>,
 }
 
 /// What distinguishes the paths through rxo.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(crate) struct Manner {
     policy: Policy,
     submit: SubmitMode,
 }
 
 impl Manner {
+    /// With this policy, writing in batches.
+    pub(crate) const fn with(policy: Policy) -> Self {
+        Self { policy, submit: SubmitMode::Auto }
+    }
+
     /// How `path` works; `None` for the kernel's paths.
     pub(super) fn of(path: Path) -> Option<Self> {
         match path {
@@ -53,7 +58,7 @@ impl Through {
     ///
     /// # Errors
     /// When a device cannot be opened.
-    pub(super) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Self> {
+    pub(crate) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, wait) = std::sync::mpsc::channel();
         let seen = Arc::clone(&stop);
@@ -79,7 +84,7 @@ impl Through {
     ///
     /// # Errors
     /// What ended it, if it was not this.
-    pub(super) fn finish(mut self) -> Result<Reading> {
+    pub(crate) fn finish(mut self) -> Result<Reading> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().context("rxo has ended before")?;
         let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

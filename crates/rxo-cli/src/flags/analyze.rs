@@ -1,5 +1,7 @@
 //! `rxo analyze`: what can be typed.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::defaults;
@@ -49,6 +51,19 @@ pub(crate) struct AnalyzeFlags {
     /// Try no other settings for advice: faster.
     #[arg(long)]
     pub(crate) no_advice: bool,
+
+    /// Say what coalescing would save at 1 to 400 Gbit/s, from what receiving costs: a file of rxo
+    /// calibrate --save, or packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns.
+    #[arg(long, value_name = "COSTS")]
+    pub(crate) costs: Option<String>,
+
+    /// Write the report with its figures as one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Write all flows and all settings tried as Parquet tables into a folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
 
     /// Print JSON instead of tables.
     #[arg(long)]

@@ -5,6 +5,7 @@
 //! would be accepted.
 
 mod analyze;
+mod calibrate;
 mod coalesce;
 mod demo;
 mod expand;
@@ -15,6 +16,7 @@ mod verify;
 use clap::{Parser, Subcommand};
 
 pub(crate) use analyze::AnalyzeFlags;
+pub(crate) use calibrate::CalibrateFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Expand(ExpandFlags),
     /// Compare two captures flow by flow, however their streams are cut into packets.
     Verify(VerifyFlags),
+    /// Measure what receiving costs on this machine, for analyze --costs.
+    Calibrate(CalibrateFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
 }

@@ -36,12 +36,14 @@ fn gain(projection: &Projection) -> String {
 }
 
 fn costs(projection: &Projection) -> String {
-    let Projection { packet_ns, byte_ns, coalesce_ns, packet_bytes, costs_from, .. } = projection;
+    let Projection { packet_ns, byte_ns, device_ns, coalesce_ns, packet_bytes, costs_from, .. } =
+        projection;
     format!(
         "A model, not a measurement: {} ns for a packet that the stack handles, {} ns for a byte, \
-         {} ns for coalescing a packet ({costs_from}); packets of {} bytes as in this traffic.",
+         {} ns for taking a packet from the device, {} ns for coalescing it ({costs_from}); packets of {} bytes as in this traffic.",
         number(*packet_ns),
         number(*byte_ns),
+        number(*device_ns),
         number(*coalesce_ns),
         number(*packet_bytes)
     )

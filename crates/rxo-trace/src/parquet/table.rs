@@ -1,18 +1,19 @@
 //! A table in the making: columns with names and types, and the file they go into.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt16Array, UInt64Array,
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Stored};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
-use arrow_schema::{Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
 
 use crate::files;
 use crate::report::Report;
@@ -20,25 +21,44 @@ use crate::report::Report;
 /// Columns of one length.
 #[derive(Default)]
 pub(super) struct Table {
-    fields: Vec<Field>,
-    columns: Vec<ArrayRef>,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    name: String,
+    logical: Option<LogicalType>,
+    values: Values,
+    /// For each row whether it has a value (1) or not (0); `None` where every row must.
+    present: Option<Vec<i16>>,
+}
+
+/// Values as they are stored.
+enum Values {
+    Long(Vec<i64>),
+    Small(Vec<i32>),
+    Number(Vec<f64>),
+    Flag(Vec<bool>),
+    Text(Vec<ByteArray>),
 }
 
 impl Table {
     pub(super) fn count(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
-        self.column(name, false, Arc::new(UInt64Array::from_iter_values(values)))
+        // Stored as the same 64 bits; the logical type says that there is no sign.
+        let values = Values::Long(values.map(u64::cast_signed).collect());
+        self.column(name, Some(LogicalType::integer(64, false)), values)
     }
 
     pub(super) fn number(self, name: &str, values: impl Iterator<Item = f64>) -> Self {
-        self.column(name, false, Arc::new(Float64Array::from_iter_values(values)))
+        self.column(name, None, Values::Number(values.collect()))
     }
 
     pub(super) fn flag(self, name: &str, values: impl Iterator<Item = bool>) -> Self {
-        self.column(name, false, Arc::new(values.map(Some).collect::<BooleanArray>()))
+        self.column(name, None, Values::Flag(values.collect()))
     }
 
     pub(super) fn text<T: AsRef<str>>(self, name: &str, values: impl Iterator<Item = T>) -> Self {
-        self.column(name, false, Arc::new(StringArray::from_iter_values(values)))
+        let values = Values::Text(values.map(|text| ByteArray::from(text.as_ref())).collect());
+        self.column(name, Some(LogicalType::String), values)
     }
 
     /// Text that may be missing.
@@ -47,45 +67,117 @@ impl Table {
         name: &str,
         values: impl Iterator<Item = Option<T>>,
     ) -> Self {
-        self.column(name, true, Arc::new(values.collect::<StringArray>()))
+        let (present, values) = split(values);
+        let values = values.iter().map(|text| ByteArray::from(text.as_ref()));
+        let values = Values::Text(values.collect());
+        self.column_with_gaps(name, LogicalType::String, values, present)
     }
 
     /// Small numbers that may be missing.
     pub(super) fn some_small(self, name: &str, values: impl Iterator<Item = Option<u16>>) -> Self {
-        self.column(name, true, Arc::new(values.collect::<UInt16Array>()))
+        let (present, values) = split(values);
+        let values = Values::Small(values.into_iter().map(i32::from).collect());
+        self.column_with_gaps(name, LogicalType::integer(16, false), values, present)
     }
 
     /// Nanoseconds since 1970 UTC. Those beyond the year 2262, which nobody has captured in, are
     /// the last that there is.
     pub(super) fn instant(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
         let values = values.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
-        let array = TimestampNanosecondArray::from_iter_values(values).with_timezone("UTC");
-        self.column(name, false, Arc::new(array))
-    }
-
-    fn column(mut self, name: &str, may_miss: bool, array: ArrayRef) -> Self {
-        self.fields.push(Field::new(name, array.data_type().clone(), may_miss));
-        self.columns.push(array);
-        self
+        let logical = LogicalType::timestamp(true, TimeUnit::NANOS);
+        self.column(name, Some(logical), Values::Long(values.collect()))
     }
 
     /// Writes it as a file of its own, whole or not at all.
     pub(super) fn write(self, report: &Report, path: &Path) -> io::Result<()> {
-        let schema = Arc::new(Schema::new(self.fields));
-        let batch = RecordBatch::try_new(Arc::clone(&schema), self.columns);
-        let batch = batch.map_err(io::Error::other)?;
+        files::replace(path, |file| Ok(self.fill(report, file)?))
+    }
+
+    fn fill(self, report: &Report, file: &mut File) -> Result<()> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by(format!("rxo {}", env!("CARGO_PKG_VERSION")))
+            .set_created_by(format!("rxo version {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(origin(report)))
             .build();
-        files::replace(path, |file| {
-            let mut writer = ArrowWriter::try_new(file, schema, Some(properties))?;
-            writer.write(&batch)?;
-            writer.close()?;
-            Ok(())
-        })
+        let fields = self.columns.iter().map(Column::field).collect::<Result<_>>()?;
+        let schema = Type::group_type_builder("rxo").with_fields(fields).build()?;
+        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+        let mut rows = writer.next_row_group()?;
+        for column in &self.columns {
+            column.write(&mut rows)?;
+        }
+        rows.close()?;
+        writer.close()?;
+        Ok(())
     }
+
+    fn column(mut self, name: &str, logical: Option<LogicalType>, values: Values) -> Self {
+        self.columns.push(Column { name: name.to_owned(), logical, values, present: None });
+        self
+    }
+
+    fn column_with_gaps(
+        mut self,
+        name: &str,
+        logical: LogicalType,
+        values: Values,
+        present: Vec<i16>,
+    ) -> Self {
+        let (name, logical, present) = (name.to_owned(), Some(logical), Some(present));
+        self.columns.push(Column { name, logical, values, present });
+        self
+    }
+}
+
+impl Column {
+    fn field(&self) -> Result<TypePtr> {
+        let stored = match self.values {
+            Values::Long(_) => Stored::INT64,
+            Values::Small(_) => Stored::INT32,
+            Values::Number(_) => Stored::DOUBLE,
+            Values::Flag(_) => Stored::BOOLEAN,
+            Values::Text(_) => Stored::BYTE_ARRAY,
+        };
+        let needed =
+            if self.present.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let field = Type::primitive_type_builder(&self.name, stored)
+            .with_logical_type(self.logical.clone())
+            .with_repetition(needed);
+        Ok(Arc::new(field.build()?))
+    }
+
+    fn write(&self, rows: &mut SerializedRowGroupWriter<'_, &mut File>) -> Result<()> {
+        match &self.values {
+            Values::Long(values) => self.write_as::<Int64Type>(rows, values),
+            Values::Small(values) => self.write_as::<Int32Type>(rows, values),
+            Values::Number(values) => self.write_as::<DoubleType>(rows, values),
+            Values::Flag(values) => self.write_as::<BoolType>(rows, values),
+            Values::Text(values) => self.write_as::<ByteArrayType>(rows, values),
+        }
+    }
+
+    fn write_as<T: DataType>(
+        &self,
+        rows: &mut SerializedRowGroupWriter<'_, &mut File>,
+        values: &[T::T],
+    ) -> Result<()> {
+        // There are as many columns in the file as in the table, in the same order.
+        let Some(mut column) = rows.next_column()? else { return Ok(()) };
+        column.typed::<T>().write_batch(values, self.present.as_deref(), None)?;
+        column.close()
+    }
+}
+
+/// Which rows have a value, and the values.
+fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
+    let mut there = Vec::new();
+    let present = values.map(|value| {
+        let is_there = i16::from(value.is_some());
+        there.extend(value);
+        is_there
+    });
+    let present = present.collect();
+    (present, there)
 }
 
 /// Where the rows come from, and whether they are all.

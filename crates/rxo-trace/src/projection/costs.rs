@@ -14,6 +14,10 @@ pub struct Costs {
     pub byte_ns: f64,
     /// For each packet that coalescing looks at; 0 where a card does it.
     pub coalesce_ns: f64,
+    /// For each packet that comes from the device, whatever becomes of it; what Menon's figures call
+    /// the driver.
+    #[serde(default)]
+    pub device_ns: f64,
 }
 
 /// Costs that cannot be. The text names the value and what would be accepted.
@@ -27,8 +31,12 @@ impl Costs {
     /// # Errors
     /// When one is negative or not a number, or all of them are 0.
     pub fn checked(self) -> Result<Self, CostsError> {
-        let all =
-            [("packet", self.packet_ns), ("byte", self.byte_ns), ("coalesce", self.coalesce_ns)];
+        let all = [
+            ("packet", self.packet_ns),
+            ("byte", self.byte_ns),
+            ("coalesce", self.coalesce_ns),
+            ("device", self.device_ns),
+        ];
         for (name, ns) in all {
             if !(ns.is_finite() && (0.0..=MOST_NS).contains(&ns)) {
                 let text = format!("{name}={ns}ns: choose 0ns to 1s");
@@ -46,15 +54,17 @@ impl Costs {
 impl FromStr for Costs {
     type Err = CostsError;
 
-    /// Reads `packet=800ns,byte=0.3ns,coalesce=30ns`; `coalesce` may be left out and is then 0.
+    /// Reads `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns`; the last two may be left out and are
+    /// then 0.
     fn from_str(text: &str) -> Result<Self, CostsError> {
-        let [mut packet, mut byte, mut coalesce] = [None; 3];
+        let [mut packet, mut byte, mut coalesce, mut device] = [None; 4];
         for part in text.split(',') {
             let (name, time) = part.split_once('=').ok_or_else(|| unreadable(part))?;
             let place = match name.trim() {
                 "packet" => &mut packet,
                 "byte" => &mut byte,
                 "coalesce" => &mut coalesce,
+                "device" => &mut device,
                 _ => return Err(unreadable(part)),
             };
             let ns = nanoseconds(time.trim()).ok_or_else(|| unreadable(part))?;
@@ -67,6 +77,7 @@ impl FromStr for Costs {
             packet_ns: packet.ok_or_else(|| missing("packet"))?,
             byte_ns: byte.ok_or_else(|| missing("byte"))?,
             coalesce_ns: coalesce.unwrap_or(0.0),
+            device_ns: device.unwrap_or(0.0),
         }
         .checked()
     }
@@ -96,12 +107,13 @@ mod tests {
     #[test]
     fn costs_are_read_with_their_units() {
         let rows = [
-            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0)),
-            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0)),
-            ("packet=0ns,byte=1ns", (0.0, 1.0, 0.0)),
+            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0, 0.0)),
+            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0, 0.0)),
+            ("packet=0ns,byte=1ns,device=5ns", (0.0, 1.0, 0.0, 5.0)),
         ];
-        for (text, (packet_ns, byte_ns, coalesce_ns)) in rows {
-            assert_eq!(text.parse(), Ok(Costs { packet_ns, byte_ns, coalesce_ns }), "{text}");
+        for (text, (packet_ns, byte_ns, coalesce_ns, device_ns)) in rows {
+            let costs = Costs { packet_ns, byte_ns, coalesce_ns, device_ns };
+            assert_eq!(text.parse(), Ok(costs), "{text}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! What coalescing would save at other rates: a model, not a measurement.
 //!
 //! Receiving costs a host something for every packet its stack handles and something for every
-//! byte. Coalescing leaves the bytes, divides the packets by what it puts together, and costs
+//! byte, and something to take each packet from the device. Coalescing leaves bytes and device, divides the packets by what it puts together, and costs
 //! something itself for every packet that came. For a packet of mean size this is `x + y/k`
-//! (Menon & Zwaenepoel 2008, section 5.2): `x` what coalescing cannot change (bytes, and
-//! coalescing itself), `y` what the stack does for a packet, `k` packets per delivery. How many
+//! (Menon & Zwaenepoel 2008, section 5.2): `x` what coalescing cannot change (bytes, device,
+//! and coalescing itself), `y` what the stack does for a packet, `k` packets per delivery. How many
 //! packets there are at a rate follows from their mean size; that is how the RSC paper (2006,
 //! section 6) goes from its 1 Gbit/s to faster networks.
 //!
@@ -13,7 +13,9 @@
 //! comes with a higher rate.
 
 mod costs;
+mod fit;
 mod model;
 
 pub use costs::{Costs, CostsError};
+pub use fit::{Fit, Observation};
 pub use model::{Point, Projection, Step};

@@ -14,6 +14,8 @@ pub struct Projection {
     pub byte_ns: f64,
     /// Processor time that coalescing costs for each packet that comes, in nanoseconds.
     pub coalesce_ns: f64,
+    /// Processor time for each packet from the device, whatever becomes of it, in nanoseconds.
+    pub device_ns: f64,
     /// Where these come from, for readers.
     pub costs_from: String,
     /// Mean size of a packet on the wire.
@@ -24,7 +26,7 @@ pub struct Projection {
     pub fixed_ns: f64,
     /// Processor time of a packet that `k` divides: `y`.
     pub divided_ns: f64,
-    /// Processor time of a packet without coalescing: the bytes and `y`.
+    /// Processor time of a packet without coalescing: the bytes, the device and `y`.
     pub without_ns: f64,
     /// Processor time of a packet with it: `x + y/k`.
     pub with_ns: f64,
@@ -67,10 +69,10 @@ impl Projection {
     pub fn of(costs: &Costs, from: &str, traffic: &Traffic, outcome: &Outcome) -> Option<Self> {
         let packet_bytes = ratio(traffic.bytes, traffic.packets)?;
         let k = ratio(outcome.packets, outcome.deliveries)?;
-        let Costs { packet_ns, byte_ns, coalesce_ns } = *costs;
-        let bytes_ns = byte_ns * packet_bytes;
-        let (fixed_ns, divided_ns) = (bytes_ns + coalesce_ns, packet_ns);
-        let (without_ns, with_ns) = (bytes_ns + packet_ns, fixed_ns + divided_ns / k);
+        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns } = *costs;
+        let plain_ns = byte_ns * packet_bytes + device_ns;
+        let (fixed_ns, divided_ns) = (plain_ns + coalesce_ns, packet_ns);
+        let (without_ns, with_ns) = (plain_ns + packet_ns, fixed_ns + divided_ns / k);
         if without_ns <= 0.0 {
             return None;
         }
@@ -86,6 +88,7 @@ impl Projection {
             packet_ns,
             byte_ns,
             coalesce_ns,
+            device_ns,
             costs_from: from.to_owned(),
             packet_bytes,
             packets_per_delivery: k,
@@ -117,7 +120,8 @@ const STEPS: [f64; 14] =
 mod tests {
     use super::*;
 
-    const COSTS: Costs = Costs { packet_ns: 800.0, byte_ns: 0.2, coalesce_ns: 50.0 };
+    const COSTS: Costs =
+        Costs { packet_ns: 800.0, byte_ns: 0.2, coalesce_ns: 50.0, device_ns: 0.0 };
 
     fn studied(packets: u64, deliveries: u64) -> Option<Projection> {
         let traffic = Traffic { packets: 1_000, bytes: 1_500_000, ..Traffic::default() };
@@ -149,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn the_device_is_paid_with_and_without() {
+        let traffic = Traffic { packets: 10, bytes: 15_000, ..Traffic::default() };
+        let outcome = Outcome { packets: 10, deliveries: 1, ..Outcome::default() };
+        let costs = Costs { device_ns: 100.0, ..COSTS };
+        let projection = Projection::of(&costs, "a test", &traffic, &outcome).unwrap();
+        assert!(near(projection.without_ns, 300.0 + 100.0 + 800.0));
+        assert!(near(projection.with_ns, 300.0 + 100.0 + 50.0 + 80.0));
+    }
+
+    #[test]
     fn coalescing_that_finds_nothing_is_told_as_a_loss() {
         let projection = studied(1_000, 1_000).unwrap();
         assert!(near(projection.with_ns - projection.without_ns, 50.0));
@@ -167,7 +181,7 @@ mod tests {
     #[test]
     fn of_no_packets_nothing_is_said() {
         assert_eq!(studied(0, 0), None);
-        let free = Costs { packet_ns: 0.0, byte_ns: 0.0, coalesce_ns: 1.0 };
+        let free = Costs { packet_ns: 0.0, byte_ns: 0.0, coalesce_ns: 1.0, device_ns: 0.0 };
         let traffic = Traffic { packets: 1, bytes: 60, ..Traffic::default() };
         let outcome = Outcome { packets: 1, deliveries: 1, ..Outcome::default() };
         assert_eq!(Projection::of(&free, "", &traffic, &outcome), None);

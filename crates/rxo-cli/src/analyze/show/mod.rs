@@ -2,6 +2,7 @@
 
 mod advice;
 mod flows;
+mod projection;
 mod reasons;
 mod summary;
 mod sweep;
@@ -16,6 +17,7 @@ pub(super) fn text(report: &Report) -> String {
     parts.extend(flows::text(report));
     parts.extend(report.sweep.as_ref().map(sweep::text));
     parts.extend(report.advice.as_ref().and_then(advice::text));
+    parts.extend(report.projection.as_ref().map(projection::text));
     parts.extend(notes(report));
     parts.join("\n\n")
 }

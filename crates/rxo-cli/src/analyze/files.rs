@@ -1,0 +1,28 @@
+//! What is made of the report beside the text: the projection in it, and files.
+
+use anyhow::{Context, Result};
+use rxo_trace::projection::Projection;
+use rxo_trace::report::Report;
+use rxo_trace::{html, parquet};
+
+use super::plan::Plan;
+
+/// Adds the projection, writes the tables of all flows, leaves in the report the flows to be
+/// listed, and writes the page.
+///
+/// # Errors
+/// When a file cannot be written; the report is complete all the same.
+pub(super) fn write(plan: &Plan, report: &mut Report) -> Result<()> {
+    report.projection = plan.costs.as_ref().and_then(|given| {
+        Projection::of(&given.costs, &given.from, &report.traffic, &report.outcome)
+    });
+    let tables = plan.parquet.as_deref().map_or(Ok(()), |folder| {
+        parquet::write(report, folder).context("the Parquet tables were not written")
+    });
+    report.flows.truncate(plan.listed_flows);
+    let page = plan.html.as_deref().map_or(Ok(()), |path| {
+        html::write(report, path)
+            .with_context(|| format!("--html {}: the page was not written", path.display()))
+    });
+    tables.and(page)
+}

@@ -1,0 +1,94 @@
+//! `--costs`: given directly, or from a file that `rxo calibrate --save` wrote.
+
+use std::fs;
+
+use anyhow::Result;
+use rxo_trace::projection::Costs;
+use serde::Deserialize;
+
+use crate::exit::usage;
+
+/// Costs, and where they come from, for readers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Given {
+    pub(crate) costs: Costs,
+    pub(crate) from: String,
+}
+
+/// What is needed of the file.
+#[derive(Deserialize)]
+struct Saved {
+    costs: Costs,
+    machine: Option<Machine>,
+}
+
+#[derive(Deserialize)]
+struct Machine {
+    cpu: String,
+}
+
+/// Reads what was typed. Costs have `=` and no file of that name exists; anything else is a file.
+///
+/// # Errors
+/// When it cannot be; the message says what would be accepted.
+pub(crate) fn read(text: &str) -> Result<Given> {
+    if text.contains('=') && fs::metadata(text).is_err() {
+        let costs = text.parse().map_err(|error| usage(format!("--costs {text}: {error}")))?;
+        return Ok(Given { costs, from: "given on the command line".to_owned() });
+    }
+    let content = fs::read_to_string(text).map_err(|error| {
+        usage(format!(
+            "--costs {text}: {error}; name a file of `rxo calibrate --save FILE`, or write \
+             packet=800ns,byte=0.3ns,coalesce=30ns"
+        ))
+    })?;
+    let saved: Saved = serde_json::from_str(&content).map_err(|error| {
+        usage(format!("--costs {text}: not a file of `rxo calibrate --save FILE`: {error}"))
+    })?;
+    let costs = saved.costs.checked();
+    let costs = costs.map_err(|error| usage(format!("--costs {text}: {error}")))?;
+    let machine = saved.machine.map_or("an unknown machine".to_owned(), |machine| machine.cpu);
+    Ok(Given { costs, from: format!("measured on {machine}, {text}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn costs_are_given_directly_or_in_a_file() {
+        let given = read("packet=800ns,byte=0.3ns,coalesce=30ns").unwrap();
+        assert_eq!((given.costs.packet_ns, given.costs.device_ns), (800.0, 0.0));
+        let path = std::env::temp_dir().join(format!("rxo-costs-{}.json", std::process::id()));
+        let json = r#"{"costs":{"packet_ns":900,"byte_ns":0.2,"coalesce_ns":20,"device_ns":50},
+                       "machine":{"cpu":"A Processor","cores":2}}"#;
+        fs::write(&path, json).unwrap();
+        let given = read(path.to_str().unwrap());
+        fs::remove_file(&path).unwrap();
+        let given = given.unwrap();
+        assert_eq!(given.costs.device_ns, 50.0);
+        assert!(given.from.starts_with("measured on A Processor, "), "{}", given.from);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        assert!(error("packet=fast,byte=1ns").contains("`packet=fast` is not a cost"));
+        assert!(error("no-such-file.json").contains("rxo calibrate --save FILE"));
+        let path = std::env::temp_dir().join(format!("rxo-costs-bad-{}.json", std::process::id()));
+        let rows = [
+            ("{}", "missing field `costs`"),
+            ("not json", "not a file of"),
+            (r#"{"costs":{"packet_ns":-1,"byte_ns":0.2,"coalesce_ns":20}}"#, "choose 0ns to 1s"),
+        ];
+        for (content, part) in rows {
+            fs::write(&path, content).unwrap();
+            let said = error(path.to_str().unwrap());
+            assert!(said.contains(part) && !said.contains('\n'), "{said}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,185 @@
+//! Costs from measurements: `fixed + byte × bytes + packet × deliveries`, by least squares.
+
+use super::costs::Costs;
+
+/// What receiving cost in one measurement, for each packet on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// Deliveries to the stack for each packet: 1 without coalescing, 1/k with `k` packets each.
+    pub deliveries: f64,
+    /// Bytes on the wire.
+    pub wire_bytes: f64,
+    /// Processor time, in nanoseconds.
+    pub ns: f64,
+}
+
+/// The costs that explain measurements best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// For each delivery to the stack.
+    pub packet_ns: f64,
+    /// For each byte on the wire.
+    pub byte_ns: f64,
+    /// For each packet on the wire, whatever becomes of it: device, coalescing, gathering.
+    pub fixed_ns: f64,
+    /// The largest difference between a measurement and what the costs say, as a share of it.
+    pub worst_error: f64,
+}
+
+impl Fit {
+    /// The costs with the least sum of squared relative errors, none of them negative: a cost that
+    /// would be is 0, and the others are found without it. `None` when the measurements cannot tell
+    /// them apart (fewer than three kinds), or are no numbers.
+    #[must_use]
+    pub fn of(observations: &[Observation]) -> Option<Self> {
+        if observations.iter().any(|one| !(one.ns.is_finite() && one.ns > 0.0)) {
+            return None;
+        }
+        let mut is_used = [true; 3];
+        let costs = loop {
+            let costs = solve(&normal_equations(observations, is_used))?;
+            let least =
+                (0..3).filter(|&i| is_used[i]).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
+            if costs[least] >= 0.0 {
+                break costs;
+            }
+            is_used[least] = false;
+        };
+        let [packet_ns, byte_ns, fixed_ns] = costs;
+        let errors = observations.iter().map(|one| {
+            let row = row(one);
+            let said: f64 = row.iter().zip(&costs).map(|(a, b)| a * b).sum();
+            (said - one.ns).abs() / one.ns
+        });
+        let worst_error = errors.fold(0.0, f64::max);
+        Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
+    }
+
+    /// The same as costs, of which coalescing is `coalesce_ns`; the rest of what each packet costs
+    /// is the device's.
+    #[must_use]
+    pub fn costs(&self, coalesce_ns: f64) -> Costs {
+        Costs {
+            packet_ns: self.packet_ns,
+            byte_ns: self.byte_ns,
+            coalesce_ns,
+            device_ns: (self.fixed_ns - coalesce_ns).max(0.0),
+        }
+    }
+}
+
+const fn row(one: &Observation) -> [f64; 3] {
+    [one.deliveries, one.wire_bytes, 1.0]
+}
+
+/// Three equations with their right sides. Each measurement counts by its relative error, or large
+/// packets would decide alone; what is not used is held at 0.
+fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
+    let mut equations = [[0.0; 4]; 3];
+    for one in observations {
+        let row = row(one).map(|value| value / one.ns);
+        for i in (0..3).filter(|&i| is_used[i]) {
+            for j in (0..3).filter(|&j| is_used[j]) {
+                equations[i][j] += row[i] * row[j];
+            }
+            equations[i][3] += row[i];
+        }
+    }
+    for i in (0..3).filter(|&i| !is_used[i]) {
+        equations[i][i] = 1.0;
+    }
+    equations
+}
+
+/// Gauss and Jordan, with the largest pivot first. `None` when the equations depend on each other.
+fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
+    // Bytes are thousands where deliveries are parts of one: equal scales tell a small pivot.
+    let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());
+    let mut m = *equations;
+    for (i, line) in m.iter_mut().enumerate() {
+        if scale[i].is_nan() || scale[i] <= 0.0 {
+            return None;
+        }
+        line[3] /= scale[i];
+        for (j, value) in line.iter_mut().take(3).enumerate() {
+            *value /= scale[i] * scale[j];
+        }
+    }
+    for column in 0..3 {
+        let pivot =
+            (column..3).max_by(|&a, &b| m[a][column].abs().total_cmp(&m[b][column].abs()))?;
+        m.swap(column, pivot);
+        if m[column][column].abs() < 1e-9 {
+            return None;
+        }
+        let head = m[column];
+        for (_, line) in m.iter_mut().enumerate().filter(|(i, _)| *i != column) {
+            let factor = line[column] / head[column];
+            line.iter_mut().zip(head).for_each(|(value, above)| *value -= factor * above);
+        }
+    }
+    Some(std::array::from_fn(|i| m[i][3] / m[i][i] / scale[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(costs: (f64, f64, f64), noise: f64) -> Vec<Observation> {
+        let (packet_ns, byte_ns, fixed_ns) = costs;
+        let kinds =
+            [(1.0, 1_514.0), (2.0, 1_514.0), (16.0, 1_514.0), (1.0, 9_014.0), (4.0, 9_014.0)];
+        let signs = [1.0, -1.0, 1.0, -1.0, 1.0];
+        let all = kinds.into_iter().zip(signs);
+        all.map(|((k, wire_bytes), sign)| {
+            let ns: f64 = packet_ns / k + byte_ns * wire_bytes + fixed_ns;
+            Observation { deliveries: 1.0 / k, wire_bytes, ns: ns * (1.0 + sign * noise) }
+        })
+        .collect()
+    }
+
+    #[test]
+    fn exact_measurements_give_the_costs_back() {
+        let fit = Fit::of(&observed((800.0, 0.25, 120.0), 0.0)).unwrap();
+        assert!((fit.packet_ns - 800.0).abs() < 1e-6, "{fit:?}");
+        assert!((fit.byte_ns - 0.25).abs() < 1e-9 && (fit.fixed_ns - 120.0).abs() < 1e-6);
+        assert!(fit.worst_error < 1e-9);
+    }
+
+    #[test]
+    fn noise_is_averaged_and_told() {
+        let fit = Fit::of(&observed((800.0, 0.25, 120.0), 0.02)).unwrap();
+        assert!((fit.packet_ns / 800.0 - 1.0).abs() < 0.1, "{fit:?}");
+        assert!((0.005..0.05).contains(&fit.worst_error), "{fit:?}");
+    }
+
+    #[test]
+    fn no_cost_is_negative() {
+        let fit = Fit::of(&observed((800.0, 0.25, -50.0), 0.0)).unwrap();
+        assert_eq!(fit.fixed_ns, 0.0);
+        assert!(fit.packet_ns > 0.0 && fit.byte_ns > 0.0 && fit.worst_error > 0.0, "{fit:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_not_guessed() {
+        let same = [Observation { deliveries: 1.0, wire_bytes: 1_514.0, ns: 900.0 }; 5];
+        assert_eq!(Fit::of(&same), None);
+        let one_size = [1.0, 0.5, 0.25].map(|deliveries| Observation {
+            deliveries,
+            wire_bytes: 1_514.0,
+            ns: 500.0 + 800.0 * deliveries,
+        });
+        assert_eq!(Fit::of(&one_size), None, "bytes and fixed are one with one size");
+        assert_eq!(Fit::of(&[]), None);
+        let mut broken = observed((800.0, 0.25, 120.0), 0.0);
+        broken[0].ns = f64::NAN;
+        assert_eq!(Fit::of(&broken), None);
+    }
+
+    #[test]
+    fn what_coalescing_does_not_cost_is_the_devices() {
+        let fit = Fit { packet_ns: 800.0, byte_ns: 0.2, fixed_ns: 150.0, worst_error: 0.0 };
+        assert_eq!(fit.costs(40.0).device_ns, 110.0);
+        assert_eq!(fit.costs(200.0).device_ns, 0.0);
+    }
+}
