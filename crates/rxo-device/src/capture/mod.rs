@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Both formats are read here and not by a crate, for reasons that the well-kept ones gave:
-//! `pcap-file` loops forever on a bad record. `pcap-parser` 0.17 collects the options of a block
+//! `pcap-file` yields the error of a bad record for ever, and no place. `pcap-parser` 0.17 collects the options of a block
 //! into a vector of any size, refuses every resolution that is a power of two, reads the time
 //! offset of big-endian sections in the wrong order, does not know the obsolete packet block, and
 //! its errors have no offsets. It is the second opinion in the tests instead. `pcap-file` writes
