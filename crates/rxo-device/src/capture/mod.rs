@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Both formats are read here and not by a crate, for reasons that the well-kept ones gave:
-//! `pcap-file` yields the error of a bad record for ever, and no place. `pcap-parser` 0.17 collects the options of a block
-//! into a vector of any size, refuses every resolution that is a power of two, reads the time
-//! offset of big-endian sections in the wrong order, does not know the obsolete packet block, and
-//! its errors have no offsets. It is the second opinion in the tests instead. `pcap-file` writes
-//! well, but wants each packet in one piece; an aggregate is many.
+//! `pcap-file` yields the error of a bad record for ever, and no place. `pcap-parser` 0.17 collects
+//! the options of a block into a vector of any size, refuses every resolution that is a power of
+//! two, reads the time offset of big-endian sections in the wrong order, does not know the obsolete
+//! packet block, and its errors have no offsets. It is the second opinion in the tests instead.
+//! `pcap-file` writes well, but wants each packet in one piece; an aggregate is many.
 
 mod bytes;
 mod compression;
