@@ -8,6 +8,7 @@
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`files`] writes files that are whole or not there.
 //! * [`html`] makes a page of a report that can be read anywhere.
+//! * [`interleave`] says how flows follow each other in a capture.
 //! * [`parquet`] makes tables of a report, to compute on.
 //! * [`projection`] says what coalescing would save at other rates, from costs.
 //! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
@@ -20,6 +21,7 @@ pub mod advice;
 pub mod figure;
 pub mod files;
 pub mod html;
+pub mod interleave;
 pub mod parquet;
 pub mod projection;
 pub mod report;
