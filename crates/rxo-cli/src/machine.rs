@@ -1,4 +1,5 @@
-//! Which machine figures are from. Figures without it mean nothing.
+//! Which machine figures are from. Figures without it mean nothing. And which of its cores a
+//! measurement uses for what.
 
 use std::fmt;
 use std::fs;
@@ -44,6 +45,29 @@ impl fmt::Display for Machine {
     }
 }
 
+/// Which core does what; `None` leaves it to the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cores {
+    pub(crate) sender: Option<usize>,
+    /// The receiving host, and rxo.
+    pub(crate) receiver: Option<usize>,
+}
+
+impl Cores {
+    /// The sender on one core and everything that receives on another, so that a path's cost is
+    /// not hidden by spreading it. On a machine of one core there is nothing to choose.
+    pub(crate) fn choose() -> Self {
+        Self::of(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    fn of(available: usize) -> Self {
+        if available < 2 {
+            return Self { sender: None, receiver: None };
+        }
+        Self { sender: Some(0), receiver: Some(1) }
+    }
+}
+
 fn known(text: Option<&str>) -> String {
     text.unwrap_or("unknown").to_owned()
 }
@@ -63,5 +87,11 @@ mod tests {
         let text = "model\t\t: 143\nmodel name\t: A Processor @ 2: 3\nmodel name\t: another\n";
         assert_eq!(field(text, "model name"), Some("A Processor @ 2: 3"));
         assert_eq!(field(text, "mode"), None);
+    }
+
+    #[test]
+    fn one_core_is_not_divided() {
+        assert_eq!(Cores::of(1), Cores { sender: None, receiver: None });
+        assert_eq!(Cores::of(8), Cores { sender: Some(0), receiver: Some(1) });
     }
 }

@@ -3,9 +3,9 @@
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
 //! [`demo`] in a private network, [`policies`] as a list; over captures [`analyze`], [`coalesce`],
-//! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here.
-//! [`exit`] turns an error into the one line and the exit code that the user gets; nothing else ends
-//! the process.
+//! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here;
+//! [`repro`] for the papers' experiments. [`exit`] turns an error into the one line and the exit code
+//! that the user gets; nothing else ends the process.
 
 mod analyze;
 mod calibrate;
@@ -22,11 +22,15 @@ mod numbers;
 mod output;
 mod paths;
 mod policies;
+mod repro;
 mod rules;
 mod run;
+mod stats;
 mod stop;
 mod table;
+mod through;
 mod verify;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -48,5 +52,6 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
         Command::Policies(flags) => policies::command(flags),
+        Command::Repro(flags) => repro::command(flags),
     })
 }

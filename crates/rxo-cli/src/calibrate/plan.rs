@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::demo::plan::Cores;
 use crate::exit::usage;
 use crate::flags::CalibrateFlags;
+use crate::machine::Cores;
 use crate::numbers::parse_time;
 use crate::paths;
 
@@ -55,14 +55,13 @@ impl Plan {
         let save = save.as_deref().map(|path| paths::for_file("--save", path)).transpose()?;
         let rounds = (all.as_secs_f64() / ROUND.as_secs_f64()).round().clamp(1.0, 25.0);
         let each = all.div_f64(rounds * SETTINGS.len() as f64);
-        let available = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             settings: &SETTINGS,
             rounds: rounds as usize,
             window: each.saturating_sub(SET_UP + WARM_UP).max(SHORTEST_WINDOW),
             warm_up: WARM_UP,
             engine: ENGINE,
-            cores: Cores::of(available),
+            cores: Cores::choose(),
             save,
         })
     }

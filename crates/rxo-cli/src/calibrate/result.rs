@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::plan::{Plan, Setting};
 use super::run::Sample;
-use crate::demo::stats::Spread;
 use crate::machine::Machine;
 use crate::numbers::rounded;
+use crate::stats::Spread;
 use crate::table::Table;
 
 /// Everything that was measured.

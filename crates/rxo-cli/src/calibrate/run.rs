@@ -11,7 +11,7 @@ use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{CpuMeter, Lab, LabOptions};
 
 use super::plan::{Plan, Setting};
-use crate::demo::through::{Manner, Through};
+use crate::through::{Manner, Through};
 
 /// What one measurement came to, for each packet on the wire.
 #[derive(Clone, Copy, Debug)]

@@ -7,18 +7,19 @@ use rxo_coalesce::Counters;
 use rxo_lab::traffic::PingPongReport;
 use rxo_lab::{KernelGro, Lab, LabOptions};
 
+use super::manner;
 use super::path::Path;
 use super::plan::Plan;
 use super::sample::{HoldTime, Sample};
-use super::through::{Manner, Through};
 use super::transfer::{Bulk, bulk, request_response};
+use crate::through::{Manner, Through};
 
 /// Measures `path` once.
 ///
 /// # Errors
 /// When the network cannot be built, a device cannot be opened, or a transfer breaks.
 pub(super) fn measure(path: Path, plan: &Plan) -> Result<Sample> {
-    match (Manner::of(path), path) {
+    match (manner::of(path), path) {
         (Some(manner), _) => through_rxo(manner, plan),
         (None, Path::KernelGroOff) => through_kernel(KernelGro::Off, plan),
         (None, _) => through_kernel(KernelGro::On, plan),

@@ -9,6 +9,7 @@ use rxo_lab::LabOptions;
 use super::report::Setup;
 use crate::exit::usage;
 use crate::flags::DemoFlags;
+use crate::machine::Cores;
 use crate::numbers::parse_time;
 use crate::{defaults, policies};
 
@@ -23,25 +24,6 @@ pub(crate) struct Plan {
     pub(crate) warm_up: Duration,
     pub(crate) request_response: Duration,
     pub(crate) cores: Cores,
-}
-
-/// Which core does what; `None` leaves it to the scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cores {
-    pub(crate) sender: Option<usize>,
-    /// The receiving host, and rxo.
-    pub(crate) receiver: Option<usize>,
-}
-
-impl Cores {
-    /// The sender on one core and everything that receives on another, so that a path's cost is
-    /// not hidden by spreading it. On a machine of one core there is nothing to choose.
-    pub(crate) fn of(available: usize) -> Self {
-        if available < 2 {
-            return Self { sender: None, receiver: None };
-        }
-        Self { sender: Some(0), receiver: Some(1) }
-    }
 }
 
 impl Plan {
@@ -60,14 +42,13 @@ impl Plan {
         let bulk = parse_time(seconds)
             .filter(|time| (SHORTEST_BULK..=LONGEST_BULK).contains(time))
             .ok_or_else(|| usage(format!("--seconds {seconds}: choose 0.1s to 60s")))?;
-        let available = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             connections: *connections,
             rounds: *rounds,
             bulk,
             warm_up: WARM_UP,
             request_response: REQUEST_RESPONSE.min(bulk),
-            cores: Cores::of(available),
+            cores: Cores::choose(),
         })
     }
 
@@ -124,11 +105,5 @@ mod tests {
         let plan = Plan::from_flags(&flags(400, 3, "200ms")).unwrap();
         assert_eq!(plan.request_response, Duration::from_millis(200));
         assert_eq!(plan.measurements(), 15);
-    }
-
-    #[test]
-    fn one_core_is_not_divided() {
-        assert_eq!(Cores::of(1), Cores { sender: None, receiver: None });
-        assert_eq!(Cores::of(8), Cores { sender: Some(0), receiver: Some(1) });
     }
 }

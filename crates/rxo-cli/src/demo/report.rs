@@ -6,10 +6,11 @@ use super::path::Path;
 use super::plan::Plan;
 use super::row::Row;
 use super::sentence::sentence;
-use super::stats::Spread;
 use crate::machine::Machine;
 use crate::numbers::grouped;
+use crate::stats::Spread;
 use crate::table::Table;
+use crate::wrap::wrapped;
 
 /// Everything the demo found out.
 #[derive(Debug, Serialize)]
@@ -78,24 +79,6 @@ impl Report {
     }
 }
 
-/// The text in lines of at most [`WIDTH`] characters, broken between words.
-fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
-}
-
-const WIDTH: usize = 100;
-
 const HEAD: [&str; 11] = [
     "path",
     "Gbit/s",
@@ -133,19 +116,4 @@ fn cells(row: &Row) -> Vec<String> {
 fn ranged(spread: Spread, digits: usize) -> String {
     let Spread { median, min, max } = spread;
     format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_break_between_words() {
-        let text = "word ".repeat(50);
-        let lines: Vec<_> = wrapped(&text).lines().map(str::len).collect();
-        assert_eq!(lines, [99, 99, 49]);
-        assert_eq!(wrapped(""), "");
-        let long = "x".repeat(150);
-        assert_eq!(wrapped(&format!("a {long} b")), format!("a\n{long}\nb"));
-    }
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::path::Path;
 use super::sample::{CpuParts, Sample};
-use super::stats::Spread;
 use crate::numbers::rounded;
+use crate::stats::Spread;
 
 /// A row: medians, with what they lie between.
 #[derive(Clone, Debug, Serialize)]

@@ -10,6 +10,7 @@ mod coalesce;
 mod demo;
 mod expand;
 mod policies;
+mod repro;
 mod run;
 mod verify;
 
@@ -21,6 +22,7 @@ pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
 pub(crate) use policies::PoliciesFlags;
+pub(crate) use repro::{Paper, ReproFlags, RscFlags, RscPart};
 pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use verify::VerifyFlags;
 
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Calibrate(CalibrateFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
+    /// Repeat the experiments of the papers and show the results beside theirs.
+    Repro(ReproFlags),
 }
 
 #[cfg(test)]

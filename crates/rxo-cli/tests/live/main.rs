@@ -7,6 +7,7 @@ mod conformance;
 mod demo;
 mod ending;
 mod process;
+mod repro;
 mod traffic;
 
 use std::process::ExitCode;
@@ -24,7 +25,14 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let groups = [bad_input::TESTS, conformance::TESTS, demo::TESTS, ending::TESTS, traffic::TESTS];
+    let groups = [
+        bad_input::TESTS,
+        conformance::TESTS,
+        demo::TESTS,
+        ending::TESTS,
+        repro::TESTS,
+        traffic::TESTS,
+    ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

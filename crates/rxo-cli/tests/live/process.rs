@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rxo_lab::Namespace;
@@ -60,16 +62,22 @@ impl Drop for Rxo {
 
 /// Runs `rxo` with `line` in `namespace` to its end, and fails when that takes too long.
 pub(crate) fn run(namespace: &Namespace, line: &str) -> Output {
-    let mut child = spawn(namespace, line);
-    let begin = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begin.elapsed() > LONG {
-            child.kill().unwrap();
-            panic!("rxo {line} did not end: {}", finish(child).1);
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    run_within(namespace, line, LONG)
+}
+
+/// The same for what takes longer.
+pub(crate) fn run_within(namespace: &Namespace, line: &str, long: Duration) -> Output {
+    let child = spawn(namespace, line);
+    let id = child.id();
+    let (tell, hear) = mpsc::channel();
+    // It is read while it runs: what it says may not fit into a pipe.
+    thread::spawn(move || tell.send(child.wait_with_output()));
+    if let Ok(output) = hear.recv_timeout(long) {
+        return output.unwrap();
     }
-    child.wait_with_output().unwrap()
+    let killed = Command::new("sh").args(["-c", &format!("kill -KILL {id}")]).status();
+    let output = hear.recv().unwrap().unwrap();
+    panic!("rxo {line} did not end ({killed:?}): {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Waits until `is_so`, and fails when that takes too long.
@@ -77,7 +85,7 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
         assert!(begin.elapsed() < LONG, "waited too long: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,4 +1,4 @@
-//! rxo's worker as the demo and the calibration run it: on a thread in the host's network, on the receiver's core.
+//! rxo's worker as measurements run it: on a thread in the host's network, on the receiver's core.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,8 @@ use rxo_coalesce::Policy;
 use rxo_driver::{DeviceName, SubmitMode, TapKind};
 use rxo_lab::Lab;
 
-use super::path::Path;
-use crate::defaults;
-
 /// The TAP that stands for the host's interface.
-pub(super) const TAP: &str = "rxo0";
+pub(crate) const TAP: &str = "rxo0";
 
 /// A running worker. Dropping it stops it.
 #[derive(Debug)]
@@ -25,31 +22,17 @@ pub(crate) struct Through {
     thread: Option<JoinHandle<rxo_lab::Result<Result<Outcome>>>>,
 }
 
-/// What distinguishes the paths through rxo.
+/// What distinguishes ways through rxo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    policy: Policy,
-    submit: SubmitMode,
+    pub(crate) policy: Policy,
+    pub(crate) submit: SubmitMode,
 }
 
 impl Manner {
     /// With this policy, writing in batches.
     pub(crate) const fn with(policy: Policy) -> Self {
         Self { policy, submit: SubmitMode::Auto }
-    }
-
-    /// How `path` works; `None` for the kernel's paths.
-    pub(super) fn of(path: Path) -> Option<Self> {
-        match path {
-            Path::KernelGroOff | Path::KernelGroOn => None,
-            Path::WritePerFrame => {
-                Some(Self { policy: Policy::none(), submit: SubmitMode::Writev })
-            }
-            Path::None => Some(Self { policy: Policy::none(), submit: SubmitMode::Auto }),
-            Path::Rxo => {
-                Some(Self { policy: defaults::live(Policy::linux_gro()), submit: SubmitMode::Auto })
-            }
-        }
     }
 }
 
@@ -67,7 +50,7 @@ impl Through {
                 rxo_lab::pin_to_core(core)?;
             }
             let (nic, host) = open(manner)?;
-            // Who waits for this is gone only when the demo is at its end.
+            // Who waits for this is gone only when the command is at its end.
             _ = ready.send(());
             let config = WorkerConfig::new(manner.policy);
             Ok(rxo::live::run(nic, host, config, &seen, |event| say(&event))?)

@@ -1,0 +1,20 @@
+//! How each of the demo's paths goes through rxo.
+
+use rxo_coalesce::Policy;
+use rxo_driver::SubmitMode;
+
+use super::path::Path;
+use crate::defaults;
+use crate::through::Manner;
+
+/// How `path` works; `None` for the kernel's paths.
+pub(super) fn of(path: Path) -> Option<Manner> {
+    match path {
+        Path::KernelGroOff | Path::KernelGroOn => None,
+        Path::WritePerFrame => Some(Manner { policy: Policy::none(), submit: SubmitMode::Writev }),
+        Path::None => Some(Manner { policy: Policy::none(), submit: SubmitMode::Auto }),
+        Path::Rxo => {
+            Some(Manner { policy: defaults::live(Policy::linux_gro()), submit: SubmitMode::Auto })
+        }
+    }
+}

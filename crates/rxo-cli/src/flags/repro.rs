@@ -1,0 +1,70 @@
+//! `rxo repro`: what can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Args, Debug)]
+pub(crate) struct ReproFlags {
+    #[command(subcommand)]
+    pub(crate) paper: Paper,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Paper {
+    /// Receive Side Coalescing (Makineni et al. 2006): how much of real senders' traffic could be
+    /// coalesced (figures 4 to 8), what that saves (10 to 12), and at other rates.
+    Rsc(RscFlags),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RscFlags {
+    /// Only these parts.
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<RscPart>,
+
+    /// A small version of everything, in less than a minute: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Keep the captures of the senders in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+
+    /// Study the captures in this directory instead of making some: kept ones, or your own.
+    #[arg(long, value_name = "DIR", conflicts_with = "keep")]
+    pub(crate) captures: Option<PathBuf>,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/rsc")]
+    pub(crate) out: PathBuf,
+
+    /// Packets in each capture, 500 to 200000.
+    #[arg(long, value_name = "N")]
+    pub(crate) packets: Option<usize>,
+
+    /// The rate of the senders' links and of the link that they share, 10 to 1000 Mbit/s.
+    #[arg(long, value_name = "MBIT", default_value_t = 200)]
+    pub(crate) rate: u64,
+
+    /// How often each cost is measured; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// How long one cost is measured, such as 1s.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) seconds: Option<String>,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A part of the RSC paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RscPart {
+    /// Figures 4 to 8: packets eliminated, from captures.
+    Captures,
+    /// Figures 10 to 12: processor time, measured, and the projection from it.
+    Cpu,
+}

@@ -1,0 +1,19 @@
+//! `rxo repro`: the experiments of the papers, repeated on this machine, beside what the papers
+//! report. A module for each paper.
+
+mod progress;
+mod rsc;
+
+use anyhow::Result;
+
+use crate::flags::{Paper, ReproFlags};
+
+/// Repeats a paper's experiments and prints them beside its own.
+///
+/// # Errors
+/// As the paper's module says.
+pub(crate) fn command(flags: &ReproFlags) -> Result<()> {
+    match &flags.paper {
+        Paper::Rsc(flags) => rsc::command(flags),
+    }
+}

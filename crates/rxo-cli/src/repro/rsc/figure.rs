@@ -1,0 +1,168 @@
+//! A figure of the paper as data: a table for people, JSON for machines, SVG from both alike.
+
+use std::fmt::Write;
+
+use rxo_trace::figure;
+use serde::Serialize;
+
+use super::statement::Statement;
+use crate::numbers::{grouped, rounded};
+use crate::stats::Spread;
+use crate::table::Table;
+
+/// One figure, measured here.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figure {
+    /// The paper's number for it, such as "4".
+    pub(super) number: &'static str,
+    pub(super) title: String,
+    pub(super) x_label: &'static str,
+    pub(super) y_label: &'static str,
+    /// The values of x, as text.
+    pub(super) x: Vec<String>,
+    pub(super) series: Vec<Series>,
+    /// Values to mark across it.
+    pub(super) guides: Vec<Guide>,
+    /// What the paper says of it, and whether it is so here.
+    pub(super) statements: Vec<Statement>,
+}
+
+/// A line of a figure: a value for each x, or none.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) values: Vec<Option<f64>>,
+    /// Between which least and most the values lie, where they were measured several times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) ranges: Vec<Option<(f64, f64)>>,
+    /// Whether it is what we compare with: the paper's, or a bound.
+    pub(super) is_reference: bool,
+}
+
+/// A value of y with its meaning.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Guide {
+    pub(super) value: f64,
+    pub(super) meaning: &'static str,
+}
+
+impl Series {
+    pub(super) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
+        Self { name: name.into(), values, ranges: Vec::new(), is_reference: false }
+    }
+
+    /// Medians with what they lie between.
+    pub(super) fn of_spreads(name: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
+        let ranges = spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect();
+        let values = spreads.into_iter().map(|spread| spread.map(|s| s.median)).collect();
+        Self { ranges, ..Self::new(name, values) }
+    }
+
+    pub(super) fn reference(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
+        Self { is_reference: true, ..Self::new(name, values) }
+    }
+}
+
+impl Figure {
+    /// The name of its file.
+    pub(super) fn file_name(&self) -> String {
+        format!("figure-{}.svg", self.number)
+    }
+
+    /// The table and what the paper says.
+    pub(super) fn text(&self) -> String {
+        let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
+        let mut table = Table::new(&head.collect::<Vec<_>>());
+        for (index, x) in self.x.iter().enumerate() {
+            let cells = self.series.iter().map(|series| series.cell(index));
+            table.row([x.clone()].into_iter().chain(cells));
+        }
+        let mut text = format!("Figure {}. {}\n\n{}", self.number, self.title, table.render());
+        for statement in &self.statements {
+            // Writing to a string cannot fail.
+            _ = write!(text, "\n\n{}", statement.text());
+        }
+        text
+    }
+
+    /// The drawing as a file of its own.
+    pub(super) fn svg(&self) -> String {
+        let x = figure::Axis::categories(self.x_label, self.x.iter().cloned());
+        let title = format!("Figure {}. {}", self.number, self.title);
+        let drawing = figure::Figure::new(title, x, figure::Axis::linear(self.y_label));
+        let drawing = drawing.describe(self.description());
+        let drawing = self.series.iter().fold(drawing, |drawing, series| {
+            let values = series.values.iter().map(|value| value.unwrap_or(f64::NAN));
+            let line = figure::Series::over_categories(&series.name, values);
+            drawing.with(if series.is_reference { line.reference() } else { line })
+        });
+        let guides = self.guides.iter();
+        let drawing = guides.fold(drawing, |drawing, guide| {
+            drawing.guide(figure::Guide::Y(guide.value, guide.meaning.to_owned()))
+        });
+        drawing.to_svg()
+    }
+
+    /// For who cannot see it: what the statements say.
+    fn description(&self) -> String {
+        let said: Vec<String> = self.statements.iter().map(|said| said.ours.clone()).collect();
+        format!("{} by {}. {}", self.y_label, self.x_label, said.join(" "))
+    }
+}
+
+impl Series {
+    fn cell(&self, index: usize) -> String {
+        let value = self.values.get(index).copied().flatten();
+        let text = value.map_or("-".to_owned(), number);
+        match self.ranges.get(index).copied().flatten() {
+            None => text,
+            Some((least, most)) => format!("{text} ({}-{})", number(least), number(most)),
+        }
+    }
+}
+
+fn number(value: f64) -> String {
+    if value.abs() >= 100.0 {
+        grouped(value.round().max(0.0) as u64)
+    } else {
+        rounded(value, 2).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure() -> Figure {
+        Figure {
+            number: "4",
+            title: "Packets eliminated".into(),
+            x_label: "payload",
+            y_label: "packets of 10,000",
+            x: vec!["2 KB".into(), "4 KB".into()],
+            series: vec![
+                Series::new("4 connections", vec![Some(4_998.0), None]),
+                Series::reference("most", vec![Some(5_000.0), Some(6_667.4)]),
+            ],
+            guides: vec![Guide { value: 5_000.0, meaning: "half" }],
+            statements: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_x() {
+        let expected = "Figure 4. Packets eliminated\n\n\
+                        payload  4 connections   most\n\
+                        \x20  2 KB          4,998  5,000\n\
+                        \x20  4 KB              -  6,667";
+        assert_eq!(figure().text(), expected);
+    }
+
+    #[test]
+    fn the_drawing_has_every_series_and_guide() {
+        let svg = figure().svg();
+        for part in ["4 connections", "most", "half", "Figure 4. Packets eliminated"] {
+            assert!(svg.contains(part), "{part} is not in {svg}");
+        }
+    }
+}

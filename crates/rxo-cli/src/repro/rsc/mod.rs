@@ -1,0 +1,95 @@
+//! `rxo repro rsc`: Makineni et al., "Receive Side Coalescing for Accelerating TCP/IP Processing"
+//! (2006), repeated with real Linux senders.
+//!
+//! The flags become a [`plan`]. Captures are made by [`senders`] (or brought), each is
+//! [`examine`]d, and [`captures`] are what figures 4 to 8 are drawn from ([`amount`]). Processor
+//! time for figures 10 to 12 is measured by [`cost`] at each [`level`] and drawn by [`saving`];
+//! what a packet costs according to it is carried to other rates by [`faster`]. Everything ends in
+//! a [`report`]: [`figure`]s with [`statement`]s of the paper, each held against what was found.
+
+mod amount;
+mod captures;
+mod ceiling;
+mod condition;
+mod cost;
+mod examine;
+mod faster;
+mod figure;
+mod level;
+mod plan;
+mod report;
+mod saving;
+mod senders;
+mod statement;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use rxo_lab::{Privilege, become_root_in_user_namespace};
+
+use self::plan::Plan;
+use self::report::Report;
+use super::progress::Progress;
+use crate::exit::partial;
+use crate::flags::RscFlags;
+use crate::machine::Machine;
+use crate::{output, stop};
+
+/// Repeats the experiments, writes the figures, and prints them beside the paper's values.
+///
+/// # Errors
+/// When a flag cannot be, private networks cannot be made, a transfer breaks, a file cannot be
+/// read or written; after Ctrl-C, when what was found until then has been printed.
+pub(super) fn command(flags: &RscFlags) -> Result<()> {
+    let plan = Plan::from_flags(flags)?;
+    // Before anything starts a thread: only a process of one thread can get its own namespaces.
+    let privilege = match plan.needs_networks().then(become_root_in_user_namespace).transpose()? {
+        Some(Privilege::UserNamespace) => "user-namespace",
+        Some(Privilege::Given) => "root",
+        None => "not needed",
+    };
+    let stop = stop::on_request()?;
+    let mut report = measured(&plan, Machine::read(privilege), &stop)?;
+    report.files = draw(&report, &plan.out)?;
+    if plan.json {
+        output::json_document(&report)?;
+    } else {
+        output::text(&report.text())?;
+    }
+    report.partial.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+fn measured(plan: &Plan, machine: Machine, stop: &AtomicBool) -> Result<Report> {
+    let progress = Progress::new(plan.steps()?, plan.json);
+    let examined = match &plan.captures {
+        Some(captures) => captures::examined(captures, &progress, stop)?,
+        None => Vec::new(),
+    };
+    let costs = match &plan.cpu {
+        Some(cpu) => cost::measured(cpu, &progress, stop)?,
+        None => Vec::new(),
+    };
+    progress.finish();
+    let mut report = Report::new(plan, machine, examined, costs);
+    if stop.load(Ordering::Relaxed) {
+        report.partial = Some("stopped by a signal: this is what was measured until then".into());
+    }
+    Ok(report)
+}
+
+/// Writes every figure and says where.
+fn draw(report: &Report, out: &Path) -> Result<Vec<String>> {
+    fs::create_dir_all(out).with_context(|| {
+        format!("cannot make the directory {}; choose another with --out", out.display())
+    })?;
+    let drawings = report.drawings().into_iter();
+    drawings
+        .map(|(name, svg)| {
+            let path = out.join(name);
+            fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path.display().to_string())
+        })
+        .collect()
+}

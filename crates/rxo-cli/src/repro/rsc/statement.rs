@@ -1,0 +1,59 @@
+//! What the paper says, and whether it is so here.
+
+use serde::Serialize;
+
+use crate::wrap::wrapped;
+
+/// One thing that the paper says of a figure, held against what was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Statement {
+    /// What the paper says; in quotation marks where it is quoted.
+    pub(super) paper: &'static str,
+    /// Whether it is so here; `None` when there is nothing to tell it from.
+    pub(super) holds: Option<bool>,
+    /// What was found here, a sentence.
+    pub(super) ours: String,
+    /// Why it is not so, or not quite.
+    pub(super) why: Option<String>,
+}
+
+impl Statement {
+    pub(super) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
+        Self { paper, holds, ours, why: None }
+    }
+
+    /// The same with a reason, if it does not hold.
+    pub(super) fn unless_it_holds(self, why: impl FnOnce() -> String) -> Self {
+        let why = (self.holds == Some(false)).then(why);
+        Self { why, ..self }
+    }
+
+    /// The same with something to know whether or not it holds.
+    pub(super) fn because(self, why: String) -> Self {
+        Self { why: Some(why), ..self }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Self { paper, holds, ours, why } = self;
+        let verdict = match holds {
+            Some(true) => "holds",
+            Some(false) => "DOES NOT HOLD",
+            None => "not measured",
+        };
+        let why = why.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
+        wrapped(&format!("{verdict}: the paper: {paper}. Here: {ours}{why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_given_only_where_one_is_needed() {
+        let held = Statement::new("more", Some(true), "More.".into());
+        assert_eq!(held.clone().unless_it_holds(|| "Why.".into()), held);
+        let failed = Statement { holds: Some(false), ..held }.unless_it_holds(|| "Why.".into());
+        assert_eq!(failed.text(), "DOES NOT HOLD: the paper: more. Here: More. Why.");
+    }
+}
