@@ -46,7 +46,8 @@ impl Faster {
         let of = |level: Level| {
             let ks = costs.iter().filter(|cost| cost.level == level);
             let k = mean(ks.map(|cost| cost.packets_per_delivery.median))?;
-            let fitted = Costs { packet_ns: y_ns, byte_ns: x_ns / packet_bytes, coalesce_ns: 0.0 };
+            // What is not divided is not told apart further: packets have one size here.
+            let fitted = Costs { packet_ns: y_ns, device_ns: x_ns, byte_ns: 0.0, coalesce_ns: 0.0 };
             let projection = project(&fitted, packet_bytes, k)?;
             Some(LevelFaster { level, projection })
         };

@@ -12,6 +12,7 @@ use crate::exit::usage;
 use crate::flags::{RscFlags, RscPart};
 use crate::machine::Cores;
 use crate::numbers::parse_time;
+use crate::paths::for_folder;
 
 /// What is to be repeated.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl Plan {
         Ok(Self {
             captures: wanted(RscPart::Captures).then_some(captures),
             cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            out: flags.out.clone(),
+            out: for_folder("--out", &flags.out)?,
             json: flags.json,
         })
     }
@@ -115,7 +116,7 @@ impl CapturePlan {
             packets,
             bytes_per_s: flags.rate * 125_000,
             warm_up: WARM_UP,
-            keep: flags.keep.clone(),
+            keep: flags.keep.as_deref().map(|path| for_folder("--keep", path)).transpose()?,
             cores: Cores::choose(),
         }))
     }
@@ -204,6 +205,8 @@ mod tests {
             ("--rate 5000", "--rate 5000: choose 10 to 1000"),
             ("--rounds 0", "--rounds 0: choose 1 to 1000"),
             ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
+            ("--out Cargo.toml", "--out Cargo.toml: that is a file"),
+            ("--keep Cargo.toml", "--keep Cargo.toml: that is a file"),
             ("--captures x --only cpu", "--captures is for the part captures"),
         ];
         for (flags, message) in rows {
