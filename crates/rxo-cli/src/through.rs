@@ -27,12 +27,19 @@ pub(crate) struct Through {
 pub(crate) struct Manner {
     pub(crate) policy: Policy,
     pub(crate) submit: SubmitMode,
+    /// What the TAP gets; `None` is what it has from the kernel, 1,500 bytes.
+    pub(crate) mtu: Option<u32>,
 }
 
 impl Manner {
     /// With this policy, writing in batches.
     pub(crate) const fn with(policy: Policy) -> Self {
-        Self { policy, submit: SubmitMode::Auto }
+        Self { policy, submit: SubmitMode::Auto, mtu: None }
+    }
+
+    /// The same for packets of up to `bytes`.
+    pub(crate) const fn mtu(self, bytes: u32) -> Self {
+        Self { mtu: Some(bytes), ..self }
     }
 }
 
@@ -86,8 +93,12 @@ impl Drop for Through {
 }
 
 fn open(manner: Manner) -> Result<(Device, Device)> {
-    let options =
-        DeviceOptions { submit: manner.submit, bring_up: true, ..DeviceOptions::default() };
+    let options = DeviceOptions {
+        submit: manner.submit,
+        mtu: manner.mtu,
+        bring_up: true,
+        ..DeviceOptions::default()
+    };
     let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
     let tap = DeviceName::Tap(TapKind::Tap, TAP.to_owned());
     Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))

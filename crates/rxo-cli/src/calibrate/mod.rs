@@ -29,6 +29,9 @@ use crate::output;
 /// not tell the costs apart, or the file cannot be written.
 pub(crate) fn command(flags: &CalibrateFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
+    if cfg!(debug_assertions) {
+        output::note("this build is not optimised, and what it measures of rxo means nothing");
+    }
     // Before anything starts a thread: only a process of one thread can get its own namespaces.
     let privilege = match become_root_in_user_namespace()? {
         Privilege::Given => "root",

@@ -11,10 +11,10 @@ use crate::through::Manner;
 pub(super) fn of(path: Path) -> Option<Manner> {
     match path {
         Path::KernelGroOff | Path::KernelGroOn => None,
-        Path::WritePerFrame => Some(Manner { policy: Policy::none(), submit: SubmitMode::Writev }),
-        Path::None => Some(Manner { policy: Policy::none(), submit: SubmitMode::Auto }),
-        Path::Rxo => {
-            Some(Manner { policy: defaults::live(Policy::linux_gro()), submit: SubmitMode::Auto })
+        Path::WritePerFrame => {
+            Some(Manner { submit: SubmitMode::Writev, ..Manner::with(Policy::none()) })
         }
+        Path::None => Some(Manner::with(Policy::none())),
+        Path::Rxo => Some(Manner::with(defaults::live(Policy::linux_gro()))),
     }
 }
