@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod bad_input;
+mod calibrate;
 mod conformance;
 mod demo;
 mod ending;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     }
     let groups = [
         bad_input::TESTS,
+        calibrate::TESTS,
         conformance::TESTS,
         demo::TESTS,
         ending::TESTS,

@@ -36,6 +36,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
 /// How long segments were held.
 pub(super) fn hold_section(outcome: &Outcome) -> Section {
     let hold = &outcome.hold_ns;
+    let (unit, one) = unit_of(hold.max);
     let text = if hold.count == 0 {
         "Nothing was held, so nothing came later than without coalescing.".to_owned()
     } else {
@@ -56,8 +57,8 @@ pub(super) fn hold_section(outcome: &Outcome) -> Section {
             what: hold,
             title: "First segments that waited at most so long",
             whose: "of all first segments",
-            unit: "µs",
-            one: 1_000.0,
+            unit,
+            one,
         }]),
         tables: vec![table(&[("hold time", hold)], duration)],
     }
@@ -94,7 +95,11 @@ fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
 /// Which share does not exceed which value.
 fn figure(&Shown { what, title, whose, unit, one }: &Shown<'_>) -> Figure {
     let steps = what.every_5_percent.iter().enumerate();
-    let points = steps.map(|(step, &value)| (value as f64 / one, step as f64 / 20.0));
+    let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));
+    // Between 95 % and all lies what matters most for the longest.
+    let mut points: Vec<(u64, f64)> = steps.chain([(what.p99, 0.99)]).collect();
+    points.sort_by(|left, right| left.1.total_cmp(&right.1));
+    let points = points.into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);
     Figure::new(title, Axis::linear(unit).between(0.0, most), Axis::share(whose).between(0.0, 1.0))
         .with(Series::line(title, points))
@@ -105,6 +110,16 @@ fn figure(&Shown { what, title, whose, unit, one }: &Shown<'_>) -> Figure {
             number(what.p99 as f64 / one),
             number(most)
         ))
+}
+
+/// The unit in which a time of so many nanoseconds is a number to read.
+const fn unit_of(ns: u64) -> (&'static str, f64) {
+    match ns {
+        0..2_000 => ("ns", 1.0),
+        2_000..2_000_000 => ("µs", 1e3),
+        2_000_000..2_000_000_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    }
 }
 
 fn table(all: &[(&str, &Distribution)], value: fn(f64) -> String) -> super::table::Part {

@@ -117,8 +117,8 @@ fn headline(outcome: &Outcome) -> String {
 fn lead(report: &Report) -> String {
     let Outcome { packets, deliveries, policy, poll, .. } = &report.outcome;
     format!(
-        "Of {} in {} the stack would have been given {}, under the policy {policy} with polls \
-         {poll}.",
+        "Of {} in {} the stack would have been given {}, under the policy {policy} with \
+         --poll {poll}.",
         plural(*packets, "packet"),
         duration(report.traffic.duration_ns as f64),
         plural(*deliveries, "delivery").replace("deliverys", "deliveries"),

@@ -1,0 +1,35 @@
+//! The calibration, short: it measures, and what it saves is read by the analysis.
+
+use std::fs;
+use std::time::Duration;
+
+use rxo_lab::Namespace;
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::run_within;
+
+pub(crate) const TESTS: &[Test] =
+    &[("the_calibration_finds_costs_and_saves_them", the_calibration_finds_costs_and_saves_them)];
+
+fn the_calibration_finds_costs_and_saves_them() {
+    let namespace = Namespace::new("calibrate").unwrap();
+    let file = std::env::temp_dir().join(format!("rxo-live-costs-{}.json", std::process::id()));
+    let line = format!("calibrate --json --seconds 3 --save {}", file.display());
+    let output = run_within(&namespace, &line, Duration::from_secs(90));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(result, saved);
+    let cost = |name: &str| result["costs"][name].as_f64().unwrap();
+    assert!(cost("packet_ns") > 50.0 && cost("coalesce_ns") > 0.0, "{result}");
+    assert!(cost("byte_ns") >= 0.0 && cost("device_ns") >= 0.0, "{result}");
+    let rows = result["measurements"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    // The settings did what they are there for: one packet a delivery, and many.
+    let k = |row: usize| rows[row]["packets_per_delivery"].as_f64().unwrap();
+    assert!(k(0) < 1.1 && k(4) > 4.0, "{rows:?}");
+    assert!(result["machine"]["cores"].as_u64().unwrap() > 0);
+}
