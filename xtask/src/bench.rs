@@ -3,6 +3,8 @@
 //! The benchmarks themselves are the package `rxo-bench`; here they get the system packages their
 //! rivals need, because a benchmark without its rival says little.
 
+mod analyze;
+
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +14,8 @@ use crate::apt;
 use crate::sh;
 use crate::workspace::Workspace;
 
+const ALL: &str = "analyze, engine, instructions";
+
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
 ///
@@ -19,12 +23,13 @@ use crate::workspace::Workspace;
 /// No benchmark of that name, or a system package is missing.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
+        Some("analyze") => return analyze::run(&arguments[1..]),
         Some("engine") => fetch_dpdk()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
-            bail!(UsageError(format!("no benchmark {other:?}; there are: engine, instructions")))
+            bail!(UsageError(format!("no benchmark {other:?}; there are: {ALL}")))
         }
-        None => bail!(UsageError("which benchmark? there are: engine, instructions".to_owned())),
+        None => bail!(UsageError(format!("which benchmark? there are: {ALL}"))),
     }
     let workspace = Workspace::load()?;
     let status = Command::new("cargo")

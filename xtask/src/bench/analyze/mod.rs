@@ -1,0 +1,144 @@
+//! `cargo xtask bench analyze`: how fast captures are read, beside `tshark`.
+//!
+//! Two captures are made in the target directory and deleted afterwards: 1 GB of full-size segments,
+//! and a million flows. All programs run in turn, so that what else the machine does hits all alike.
+
+mod capture;
+mod measure;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+
+use self::measure::Run;
+use self::table::{Row, Target};
+use crate::UsageError;
+use crate::apt;
+use crate::sh::Program;
+use crate::workspace::Workspace;
+
+const FULL_BYTES: u64 = 1_000_000_000;
+const FLOWS: u32 = 1_000_000;
+const ROUNDS: usize = 5;
+
+/// What is run: its name in the table, the program, what it is given.
+struct Contender {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<String>,
+    runs: Vec<Run>,
+}
+
+/// Makes the captures, measures, prints the table, deletes the captures.
+///
+/// # Errors
+/// A flag that is not known, a missing package, or a program that fails.
+pub(super) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let is_json = match arguments {
+        [] => false,
+        [flag] if flag == "--json" => true,
+        [other, ..] => {
+            let message = format!("bench analyze takes --json, not {other:?}");
+            return Err(UsageError(message).into());
+        }
+    };
+    apt::ensure(&[apt::TSHARK])?;
+    let workspace = Workspace::load()?;
+    Program::cargo(&workspace.root, "build --release --quiet -p rxo-cli").run_aside()?;
+    let folder = Folder::make(&workspace.target)?;
+    let rows = measure(&workspace.target.join("release/rxo"), &folder.0)?;
+    drop(folder);
+    let targets = targets(&rows);
+    if is_json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "rows": rows_json(&rows),
+            "targets": targets.iter().map(Target::json).collect::<Vec<_>>() }))?
+        );
+    } else {
+        println!("{}", table::text(&rows, &targets));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows_json(rows: &[Row]) -> Vec<serde_json::Value> {
+    rows.iter().map(Row::json).collect()
+}
+
+/// A folder for the captures that goes away with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(target: &Path) -> Result<Self> {
+        let path = target.join(format!("bench-analyze-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("bench: {} stays: {error}", self.0.display());
+        }
+    }
+}
+
+const ONE: &str = "rxo, one point, trusted";
+const SWEEP: &str = "rxo, 12 points, trusted";
+const TSHARK: &str = "tshark -q -z conv,tcp";
+const MANY: &str = "rxo, a million flows";
+
+fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
+    let (full, many) = (folder.join("full.pcap"), folder.join("many.pcap"));
+    eprintln!("bench: writing captures of 1 GB and of a million flows");
+    let full_packets = capture::full_size(&full, FULL_BYTES)?;
+    let many_packets = capture::many_flows(&many, FLOWS)?;
+    let (full, many) = (full.display().to_string(), many.display().to_string());
+    let contender = |name, program: &Path, flags: &str| Contender {
+        name,
+        program: program.to_owned(),
+        arguments: flags
+            .replace("FULL", &full)
+            .replace("MANY", &many)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
+        runs: Vec::new(),
+    };
+    let tshark = Path::new("tshark");
+    let sweep = "analyze FULL --checksum trust --sweep flows=1..4 max_segments=8..32*2";
+    let mut contenders = [
+        contender(ONE, rxo, "analyze FULL --checksum trust --no-advice"),
+        contender("rxo, with advice, trusted", rxo, "analyze FULL --checksum trust"),
+        contender("rxo, one point, verified", rxo, "analyze FULL --no-advice"),
+        contender("rxo, with advice, verified", rxo, "analyze FULL"),
+        contender(SWEEP, rxo, sweep),
+        contender(TSHARK, tshark, "-r FULL -q -z conv,tcp"),
+        contender(MANY, rxo, "analyze MANY"),
+    ];
+    for round in 0..ROUNDS {
+        for contender in &mut contenders {
+            eprintln!("bench: round {} of {ROUNDS}: {}", round + 1, contender.name);
+            contender.runs.push(measure::run(&contender.program, &contender.arguments)?);
+        }
+    }
+    let packets = |name| if name == MANY { many_packets } else { full_packets };
+    Ok(contenders.iter().map(|each| Row::new(each.name, packets(each.name), &each.runs)).collect())
+}
+
+/// What must hold, and whether it does.
+fn targets(rows: &[Row]) -> Vec<Target> {
+    let row = |name: &str| rows.iter().find(|row| row.name == name);
+    let seconds = |name| row(name).map_or(f64::NAN, |row| row.median_s);
+    let peak_mb = row(MANY).map_or(f64::NAN, |row| row.peak_mb);
+    vec![
+        Target::at_most("1 GB of full-size segments, seconds", seconds(ONE), 1.5),
+        Target::at_most("share of tshark's time", seconds(ONE) / seconds(TSHARK), 1.0 / 3.0),
+        Target::at_most("12 points for the time of one, times", seconds(SWEEP) / seconds(ONE), 3.0),
+        Target::at_most("a million flows, peak MB", peak_mb, 300.0),
+    ]
+}
