@@ -1,0 +1,44 @@
+//! Real captures from elsewhere, where they are at hand.
+
+use std::path::{Path, PathBuf};
+
+use rxo_device::capture::{Capture, Interface, Record};
+
+/// All packets of one capture.
+pub(crate) struct Captured {
+    pub(crate) name: String,
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) records: Vec<Record>,
+}
+
+/// The captures, or none, which is said.
+pub(crate) fn all() -> Vec<Captured> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("SKIPPED: there are no captures in ../shared/captures");
+        return Vec::new();
+    };
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut paths: Vec<PathBuf> = paths.filter(|path| is_capture(path)).collect();
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+/// The one whose name begins so.
+pub(crate) fn named(name: &str) -> Option<Captured> {
+    all().into_iter().find(|captured| captured.name.starts_with(name))
+}
+
+fn is_capture(path: &Path) -> bool {
+    path.to_string_lossy().contains(".pcap")
+}
+
+fn read(path: &Path) -> Captured {
+    let mut capture = Capture::open(path).unwrap();
+    let mut records = Vec::new();
+    // One of them lacks its last bytes.
+    while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
+    assert!(records.len() > 1_000, "{}", path.display());
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    Captured { name, interfaces: capture.interfaces().to_vec(), records }
+}

@@ -1,0 +1,142 @@
+//! What a report says of traffic that was made for it.
+
+use rxo_device::capture::{Interface, LinkType, Record};
+use rxo_testkit::{Workload, arp, seg, udp};
+use rxo_trace::study::{ChecksumMode, Settings, Study};
+
+use crate::traffic::{ethernet, generated, point, record, records, settings, study};
+
+/// Full segments of one flow, one after the other.
+fn train(count: u32) -> Vec<Record> {
+    let packets: Vec<_> =
+        (0..count).map(|n| seg().id(n as u16).seq(1 + n * 1_000).len(1_000)).collect();
+    records(&packets)
+}
+
+#[test]
+fn the_traffic_is_what_went_in() {
+    let packets = [
+        seg().seq(1).len(1_000),
+        seg().seq(1_001).len(1_000),
+        seg().flow(1).pure_ack().ack(10),
+        seg().flow(1).pure_ack().ack(20),
+        seg().flow(1).pure_ack().ack(20),
+        udp(),
+        arp(),
+        seg().flow(2).syn().len(0),
+    ];
+    let report = study(settings(point("linux-gro", "packets:64")), &ethernet(), &records(&packets));
+    let traffic = report.traffic;
+    assert_eq!((traffic.packets, traffic.flows, traffic.tcp_packets), (8, 3, 6));
+    assert_eq!((traffic.data_segments, traffic.pure_acks), (2, 3));
+    assert_eq!(traffic.aggregatable_pure_acks, 1, "the third is a duplicate");
+    assert_eq!((traffic.duration_ns, traffic.started_at_ns), (7_000, 1_000));
+    assert_eq!((report.outcome.eliminated, report.outcome.deliveries), (1, 7));
+    assert!((report.outcome.eliminated_per_10_000 - 1_250.0).abs() < 1e-9);
+    assert_eq!(report.flows[0].pure_acks, 3, "the flow with most packets comes first");
+}
+
+#[test]
+fn cut_packets_are_counted_apart_and_coalesced_only_when_trusted() {
+    let cut: Vec<Record> = train(64)
+        .iter()
+        .map(|whole| Record { bytes: whole.bytes.as_ref()[..96].to_vec().into(), ..whole.clone() })
+        .collect();
+    let with = |checksums| {
+        let settings = Settings { checksums, ..settings(point("linux-gro", "packets:64")) };
+        study(settings, &ethernet(), &cut)
+    };
+    for mode in [ChecksumMode::Verify, ChecksumMode::Partial] {
+        let report = with(mode);
+        assert_eq!(report.outcome.eliminated, 0, "{mode}");
+        assert_eq!((report.traffic.cut_packets, report.traffic.checksums.cut), (64, 64));
+        assert_eq!(report.outcome.bypassed[0].reason, "truncated");
+        assert!(report.notes[0].contains("--checksum trust"), "{:?}", report.notes);
+    }
+    let whole = study(settings(point("linux-gro", "packets:64")), &ethernet(), &train(64));
+    let trusted = with(ChecksumMode::Trust);
+    assert!(trusted.outcome.eliminated > 60);
+    assert_eq!(trusted.outcome.eliminated, whole.outcome.eliminated);
+    assert_eq!(trusted.flows[0].payload_bytes, 64_000, "sizes are those on the wire");
+    assert_eq!(trusted.traffic.bytes, whole.traffic.bytes);
+}
+
+#[test]
+fn interfaces_are_devices_of_their_own() {
+    let link = |link| Interface { link, snap_bytes: None, name: None };
+    let interfaces = [link(LinkType::ETHERNET), link(LinkType::RAW)];
+    let both: Vec<Record> = (0..40_u32)
+        .map(|n| {
+            let packet = seg().id(n as u16 / 2).seq(1 + n / 2 * 1_000).len(1_000);
+            let packet = if n % 2 == 0 { packet } else { packet.raw_ip() };
+            Record { interface: n % 2, ..record(packet.bytes(), u64::from(n) * 100) }
+        })
+        .collect();
+    let report = study(settings(point("linux-gro", "packets:64")), &interfaces, &both);
+    // On one device each segment would have come twice and nothing would have fitted.
+    assert_eq!((report.outcome.aggregates, report.outcome.eliminated), (2, 38));
+}
+
+#[test]
+fn a_filter_leaves_the_rest_out() {
+    let packets: Vec<_> =
+        (0..20).map(|n| seg().flow(n % 2).ports(1_000, 443 + (n % 2) as u16)).collect();
+    let filter = "dst port 443".parse().unwrap();
+    let settings = Settings { filter: Some(filter), ..settings(point("none", "packets:64")) };
+    let report = study(settings, &ethernet(), &records(&packets));
+    assert_eq!((report.traffic.packets, report.traffic.filtered_packets), (10, 10));
+    assert_eq!((report.traffic.flows, report.outcome.packets), (1, 10));
+    assert_eq!(report.filter.as_deref(), Some("dst port 443"));
+}
+
+#[test]
+fn captures_in_a_row_go_on_where_the_last_ended() {
+    let records = train(64);
+    let point = point("linux-gro", "packets:64");
+    let one = study(settings(point), &ethernet(), &records);
+    let mut two = Study::new(settings(point)).unwrap();
+    for (name, half) in [("a", &records[..20]), ("b", &records[20..])] {
+        two.begin_source(name);
+        two.take(&ethernet(), &mut half.to_vec());
+        two.end_source("pcap", None);
+    }
+    let two = two.finish(None);
+    assert_eq!(two.sources.iter().map(|source| source.packets).collect::<Vec<_>>(), [20, 44]);
+    assert_eq!(format!("{:?}", two.outcome), format!("{:?}", one.outcome));
+}
+
+#[test]
+fn damage_makes_it_partial_and_keeps_what_was_read() {
+    let mut study = Study::new(settings(point("linux-gro", "packets:64"))).unwrap();
+    study.begin_source("a.pcap");
+    study.take(&ethernet(), &mut train(10));
+    study.end_source("pcap", Some("a.pcap is damaged at byte 99".into()));
+    study.refuse_source("b.txt", "b.txt is no capture");
+    let report = study.finish(None);
+    assert_eq!(report.partial.as_deref(), Some("a.pcap is damaged at byte 99"));
+    assert_eq!((report.traffic.packets, report.sources.len()), (10, 2));
+}
+
+#[test]
+fn advice_names_the_smallest_settings_that_are_enough() {
+    let settings = Settings::new(point("inet-lro", "packets:64"));
+    let report = study(settings, &ethernet(), &generated(Workload::W2, 20_000));
+    let advice = report.advice.unwrap();
+    let keys: Vec<&str> = advice.choices.iter().map(|choice| choice.key.as_str()).collect();
+    assert_eq!(keys, ["poll", "max_segments", "flows"]);
+    for choice in &advice.choices {
+        assert!(choice.share_of_best >= 0.95, "{choice:?}");
+        assert!(choice.tried.len() >= 4, "{choice:?}");
+    }
+    assert!(advice.expected_share >= 0.95);
+    let flows: u64 = advice.choices[2].value.parse().unwrap();
+    assert!(flows >= 16, "16 flows take turns: {flows}");
+    let linux = advice.linux.unwrap();
+    assert!(linux.rx_usecs > 0 && linux.commands[0].starts_with("ethtool -C IF rx-usecs"));
+}
+
+#[test]
+fn without_coalescing_there_is_no_advice() {
+    let settings = Settings::new(point("none", "packets:64"));
+    assert!(study(settings, &ethernet(), &train(10)).advice.is_none());
+}
