@@ -48,8 +48,12 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Whether every cell under the head is a number, or stands for none.
+    /// Whether every cell under the head is a number, or stands for none. The first column names
+    /// its rows, also where the names begin with digits.
     fn is_numeric(&self, column: usize) -> bool {
+        if column == 0 {
+            return false;
+        }
         let mut cells = self.rows.iter().skip(1).filter_map(|row| row.get(column));
         cells.all(|cell| cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit()))
     }

@@ -14,7 +14,11 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     for choice in &advice.choices {
         table.row(row(choice));
     }
-    let together = if advice.is_exact { "It keeps" } else { "Together they keep, by estimate," };
+    let together = if advice.is_exact {
+        "It keeps"
+    } else {
+        "Together they keep, by estimate (each was tried alone),"
+    };
     let mut text = format!(
         "The smallest settings that reach {:.0} % of the best ({})\n\n{}\n\n{together} {:.1} % of the best.",
         100.0 * advice.wanted_share,

@@ -75,12 +75,16 @@ fn a_sweep_is_a_list_or_a_grid() {
     let one =
         Sweep { axes: vec![axis("flows", ["1", "4"])], outcomes: [10, 20].map(outcome).into() };
     let text = sweep::text(&one);
-    assert!(text.contains("\n    4          20         20           21.5"), "{text}");
+    assert!(text.contains("\n4              20         20           21.5"), "{text}");
     let axes = vec![axis("flows", ["1", "4"]), axis("psh", ["close", "keep"])];
     let two = Sweep { axes, outcomes: [10, 20, 30, 40].map(outcome).into() };
     let text = sweep::text(&two);
     let lines: Vec<&str> = text.lines().rev().take(3).map(str::trim).collect();
-    assert_eq!(lines, ["4     30    40", "1     10    20", "flows \\ psh  close  keep"], "{text}");
+    assert_eq!(
+        lines,
+        ["4               30    40", "1               10    20", "flows \\ psh  close  keep"],
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,0 +1,213 @@
+//! `rxo analyze` as a user meets it, on captures made for it.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rxo_device::capture::{CaptureWriter, Interface, LinkType, Packet};
+use rxo_frame::Instant;
+use rxo_testkit::{Workload, workload};
+use serde_json::Value;
+
+/// A folder that goes away with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rxo-analyze-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A capture of 16 flows that take turns, runs of four packets, and its path.
+    fn capture(&self, name: &str, packets: usize) -> String {
+        let path = self.0.join(name);
+        write(&path, packets);
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn write(path: &Path, packets: usize) {
+    let mut writer = CaptureWriter::new(File::create(path).unwrap()).unwrap();
+    let ethernet = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: None };
+    let interface = writer.add_interface(&ethernet).unwrap();
+    for (bytes, index) in workload(Workload::W3, packets, 1).iter().zip(1..) {
+        writer
+            .write(&Packet {
+                interface,
+                at: Instant::from_micros(index),
+                original_bytes: bytes.len() as u32,
+                pieces: &[bytes],
+                direction: None,
+                comments: &[],
+                custom: &[],
+            })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn rxo(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    command.arg("analyze").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_report_says_what_would_be_saved_and_why_not_more() {
+    let folder = Folder::new("report");
+    let output = rxo(&[&folder.capture("a.pcapng", 6_400)]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for part in [
+        "(pcapng): 6,400 packets",
+        "4,800 of 6,400 packets, 7500 of 10,000; 1,600 deliveries are left, 4.00 packets each",
+        "end_of_poll   1,600  100.0 %",
+        "Flows with most packets (10 of 16)",
+        "ethtool -C IF rx-usecs",
+    ] {
+        assert!(said.contains(part), "'{part}' is not in\n{said}");
+    }
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_same_for_a_program() {
+    let folder = Folder::new("json");
+    let (a, b) = (folder.capture("a.pcapng", 640), folder.capture("b.pcapng", 640));
+    let output = rxo(&[&a, &b, "--json", "--sweep", "flows=1,4", "hold=packets:8..32*2"]);
+    let report = json(&output);
+    assert_eq!(report["traffic"]["packets"], 1_280);
+    assert_eq!(report["sources"].as_array().unwrap().len(), 2);
+    assert_eq!(report["sweep"]["outcomes"].as_array().unwrap().len(), 6);
+    assert_eq!(report["sweep"]["axes"][1]["values"][2], "packets:32");
+    assert_eq!(report["outcome"]["poll"], "packets:64");
+    assert_eq!(report["partial"], Value::Null);
+    assert_eq!(report["advice"]["is_exact"], true);
+}
+
+#[test]
+fn what_was_read_of_a_damaged_capture_is_reported_and_the_exit_code_says_so() {
+    let folder = Folder::new("cut");
+    let path = folder.capture("a.pcapng", 100);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+    let whole = folder.capture("b.pcapng", 50);
+    let output = rxo(&[&path, &whole]);
+    let (said, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(said.contains("a.pcapng (pcapng): 99 packets; NOT READ TO ITS END"), "{said}");
+    assert!(said.contains("149 packets, ") && said.contains("* PARTIAL: "), "{said}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("a.pcapng ends too early at byte "), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_capture_is_a_failure_unless_others_are() {
+    let folder = Folder::new("foreign");
+    let foreign = folder.0.join("readme.txt");
+    fs::write(&foreign, "this is no capture at all").unwrap();
+    let foreign = foreign.display().to_string();
+    for path in [foreign.as_str(), "/nowhere/at/all.pcap"] {
+        let output = rxo(&[path]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(output.stdout.is_empty() && error.lines().count() == 1, "{error}");
+        assert!(error.contains(path), "{error}");
+    }
+    let output = rxo(&[&foreign, &folder.capture("b.pcapng", 50), "--json"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(json(&output)["traffic"]["packets"], 50);
+}
+
+#[test]
+fn what_is_typed_wrong_is_one_line_and_code_2() {
+    let rows: [(&[&str], &str); 5] = [
+        (&[], "no capture: give files before the options"),
+        (&["a", "--poll", "often"], "--poll often cannot be: packets:N"),
+        (&["a", "--flow", "host"], "--flow \"host\": ends too early"),
+        (&["a", "--sweep", "flows=1..2000"], "at most 64"),
+        (
+            &["a", "--hold", "packets:60000", "--sweep", "flows=1..20"],
+            "the engines of this sweep need",
+        ),
+    ];
+    for (arguments, part) in rows {
+        let output = rxo(arguments);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.lines().count() == 1 && error.contains(part), "{arguments:?}: {error}");
+    }
+}
+
+fn piped(arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_rxo"))
+        .arg("analyze")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn standard_input_is_a_capture_too() {
+    let folder = Folder::new("pipe");
+    let path = folder.capture("a.pcapng", 640);
+    let mut child = piped(&["-", "--json"]);
+    child.stdin.take().unwrap().write_all(&fs::read(&path).unwrap()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (report, from_file) = (json(&output), json(&rxo(&[&path, "--json"])));
+    assert_eq!(report["sources"][0]["name"], "-");
+    for part in ["outcome", "traffic", "flows"] {
+        assert_eq!(report[part], from_file[part], "{part}");
+    }
+}
+
+#[test]
+fn a_signal_gives_what_is_known_so_far() {
+    let folder = Folder::new("signal");
+    let bytes = fs::read(folder.capture("a.pcapng", 5_000)).unwrap();
+    for signal in ["-INT", "-TERM"] {
+        let mut child = piped(&["-"]);
+        let mut input = child.stdin.take().unwrap();
+        // What was written is taken before the next write returns; then the pipe falls silent.
+        input.write_all(&bytes).unwrap();
+        while is_asleep(child.id()) != Some(true) {
+            std::thread::yield_now();
+        }
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        let (said, error) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{said}{error}");
+        assert!(said.contains("* PARTIAL: interrupted after "), "{said}");
+        assert!(error.starts_with("rxo: interrupted after "), "{error}");
+    }
+}
+
+/// Whether the process waits for something and has the thread that reads standard input.
+fn is_asleep(process: u32) -> Option<bool> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?.count();
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+    Some(tasks == 2 && state == 'S')
+}
