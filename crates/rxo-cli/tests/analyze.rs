@@ -36,7 +36,7 @@ impl Drop for Folder {
 }
 
 fn write(path: &Path, packets: usize) {
-    let mut writer = CaptureWriter::new(File::create(path).unwrap()).unwrap();
+    let mut writer = CaptureWriter::new(File::create(path).unwrap(), "a test").unwrap();
     let ethernet = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: None };
     let interface = writer.add_interface(&ethernet).unwrap();
     for (bytes, index) in workload(Workload::W3, packets, 1).iter().zip(1..) {
@@ -77,7 +77,7 @@ fn the_report_says_what_would_be_saved_and_why_not_more() {
     for part in [
         "(pcapng): 6,400 packets",
         "4,800 of 6,400 packets, 7500 of 10,000; 1,600 deliveries are left, 4.00 packets each",
-        "end_of_poll   1,600  100.0 %",
+        "end_of_poll  1,600  100.0 %",
         "Flows with most packets (10 of 16)",
         "ethtool -C IF rx-usecs",
     ] {

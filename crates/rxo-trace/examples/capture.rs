@@ -44,7 +44,7 @@ impl Output {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("give the file to write")?;
-    let mut writer = CaptureWriter::new(File::create(path)?)?;
+    let mut writer = CaptureWriter::new(File::create(path)?, "the example of rxo-trace")?;
     let link = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: Some("eth0".into()) };
     let interface = writer.add_interface(&link)?;
     let mut output = Output { writer, interface, at_ns: NEW_YEAR_NS };

@@ -27,7 +27,11 @@ const REASONS: &[(&str, &str, &str)] = &[
         "the packet ends before its headers or its length say",
         "capture whole packets (tcpdump -s 0), or --checksum trust for what the capture cut",
     ),
-    ("malformed", "a length or version field cannot be true", ""),
+    (
+        "malformed",
+        "a length or version field cannot be true; 0 where the sender's card was to cut the packet",
+        "capture with tso off (ethtool -K IF tso off), or on the other machine",
+    ),
     (
         "fragment",
         "an IP fragment: its ports cannot be relied on",
