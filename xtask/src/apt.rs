@@ -40,10 +40,6 @@ pub(crate) const PKG_CONFIG: Package = Package {
     why: "finds DPDK's headers and libraries",
 };
 
-/// Reads captures: a second opinion, and the rival in the benchmark of reading them.
-pub(crate) const TSHARK: Package =
-    Package { name: "tshark", probe: Probe::Program("tshark"), why: "reads captures too" };
-
 /// The rival in the engine's benchmark.
 pub(crate) const DPDK: Package = Package {
     name: "libdpdk-dev",
