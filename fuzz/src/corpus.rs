@@ -4,6 +4,7 @@
 //! file visits something that random bytes reach late.
 
 mod captures;
+mod coalesced;
 
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, seg, udp};
@@ -34,6 +35,7 @@ pub fn seeds() -> Vec<Seed> {
     add("pcap", captures::pcap());
     add("pcapng", captures::pcapng());
     add("packed", captures::packed());
+    add("expand", coalesced::files());
     seeds
 }
 

@@ -8,6 +8,7 @@ mod captures;
 pub mod checksum;
 pub mod corpus;
 pub mod engine;
+pub mod expand;
 #[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
 mod harness;
 pub mod oracle;
@@ -21,7 +22,7 @@ pub mod resegment;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
@@ -30,4 +31,5 @@ pub const TARGETS: [Target; 8] = [
     ("pcap", pcap::run),
     ("pcapng", pcapng::run),
     ("packed", packed::run),
+    ("expand", expand::run),
 ];

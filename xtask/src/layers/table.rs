@@ -120,6 +120,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-frame", "under test"),
             ("rxo-coalesce", "under test"),
             ("rxo-device", "under test: capture files"),
+            ("rxo-trace", "under test"),
         ],
     ),
     layer("xtask", 5, MAY_DO_IO, &[]),

@@ -124,6 +124,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl<W: Write> PcapFile<W> {
     fn new(output: W, header: Option<[u8; 24]>) -> Self {
+        let header = header.map(without_extras);
         let shape = header.as_ref().map_or(Shape::NANOS, Shape::of);
         Self { output: BufWriter::new(output), header, shape, interfaces: 0 }
     }
@@ -140,7 +141,10 @@ impl<W: Write> PcapFile<W> {
 
     fn write(&mut self, record: &Given) -> Result<(), RewriteError> {
         let nanos = record.at.as_nanos();
-        let seconds = u32::try_from(nanos / NANOS_PER_SECOND)
+        // What is later than seconds can say had an impossible fraction, and gets it back.
+        let seconds = (nanos / NANOS_PER_SECOND).min(u32::MAX.into());
+        let fraction = (nanos - seconds * NANOS_PER_SECOND) / self.shape.unit_ns;
+        let fraction = u32::try_from(fraction)
             .map_err(|_| RewriteError::NotForPcap("a time after the year 2106"))?;
         if !record.options.is_empty() {
             return Err(RewriteError::NotForPcap("comments or other options of packets"));
@@ -148,12 +152,11 @@ impl<W: Write> PcapFile<W> {
         if !nanos.is_multiple_of(self.shape.unit_ns) {
             return Err(RewriteError::NotForPcap("times finer than its unit"));
         }
-        let fraction = (nanos % NANOS_PER_SECOND / self.shape.unit_ns) as u32;
         let (mut first, mut second) = (record.bytes.len() as u32, record.original_bytes);
         if self.shape.is_swapped {
             (first, second) = (second, first);
         }
-        for number in [seconds, fraction, first, second] {
+        for number in [seconds as u32, fraction, first, second] {
             self.put(&self.shape.number(number))?;
         }
         self.put(&record.bytes)
@@ -173,6 +176,17 @@ impl<W: Write> PcapFile<W> {
         output.flush().map_err(WriteError::Io)?;
         Ok(output)
     }
+}
+
+/// The header of a patched libpcap as one of the usual kind: what its records had beside that was
+/// not read.
+fn without_extras(mut header: [u8; 24]) -> [u8; 24] {
+    match header {
+        [0xa1, 0xb2, 0xcd, 0x34, ..] => [header[2], header[3]] = [0xc3, 0xd4],
+        [0x34, 0xcd, 0xb2, 0xa1, ..] => [header[0], header[1]] = [0xd4, 0xc3],
+        _ => {}
+    }
+    header
 }
 
 /// Version 2.4, nanoseconds, little-endian.

@@ -1,0 +1,110 @@
+//! Target `expand`: captures that call themselves coalesced, and captures that come back.
+
+use std::io::Cursor;
+
+use rxo_coalesce::Policy;
+use rxo_device::capture::{Capture, Interface, Record};
+use rxo_trace::rewrite::{Coalescer, Expander, RewriteError, Settings};
+use rxo_trace::study::{ChecksumMode, Point, PollRule};
+use rxo_trace::verify::{Comparison, Limits, Side};
+
+/// More would only be slow.
+const MOST_RECORDS: usize = 2_000;
+/// So small that every input of some length has several.
+const BATCH_RECORDS: usize = 16;
+
+/// Expands `data` if it is a capture of ours; coalesces it if it is another's, and then it must
+/// come back.
+///
+/// # Panics
+/// When something comes back that is not what was there.
+pub fn run(data: &[u8]) {
+    let Some((records, interfaces)) = read(data) else { return };
+    if records.len() >= MOST_RECORDS {
+        return;
+    }
+    _ = expand(data);
+    let policies = Policy::all();
+    let policy = policies[data.len() % policies.len()];
+    let point = Point { policy, poll: PollRule::Packets(1 + data.len() as u32 % 40) };
+    let settings = Settings { point, checksums: ChecksumMode::Verify, seed: 1 };
+    match coalesce(data, settings) {
+        Ok(coalesced) => {
+            let expanded = expand(&coalesced).expect("what was coalesced can be expanded");
+            let (after, same) = read(&expanded).expect("what was expanded can be read");
+            assert_eq!((interfaces.len(), records.len()), (same.len(), after.len()));
+            records.iter().zip(&after).for_each(check);
+            compare(&records, &after, &interfaces);
+        }
+        Err(RewriteError::AlreadyCoalesced) => {}
+        // An option of a packet may be as long as options can be, with no room for another.
+        Err(RewriteError::Write(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A capture whose packets are segments of three flows, coalesced: what the corpus begins with.
+///
+/// # Panics
+/// When it cannot be.
+#[must_use]
+pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
+    let point = Point { policy, poll: PollRule::Packets(20) };
+    let settings = Settings { point, checksums: ChecksumMode::Verify, seed: 1 };
+    coalesce(capture, settings).expect("the sample is sound")
+}
+
+fn check((before, after): (&Record, &Record)) {
+    assert_eq!(before.bytes.as_ref(), after.bytes.as_ref());
+    assert_eq!((before.at, before.interface), (after.at, after.interface));
+    assert_eq!(before.original_bytes, after.original_bytes);
+}
+
+fn compare(before: &[Record], after: &[Record], interfaces: &[Interface]) {
+    let mut comparison = Comparison::new(Limits::default());
+    for (side, records) in [(Side::A, before), (Side::B, after)] {
+        for record in records {
+            comparison.push(side, record, interfaces[record.interface as usize].link);
+        }
+        comparison.end(side);
+    }
+    assert!(comparison.finish().equal);
+}
+
+fn open(data: &[u8]) -> Option<Capture> {
+    Capture::from_reader("input", Box::new(Cursor::new(data.to_vec()))).ok()
+}
+
+fn read(data: &[u8]) -> Option<(Vec<Record>, Vec<Interface>)> {
+    let (mut capture, mut records) = (open(data)?, Vec::new());
+    while records.len() < MOST_RECORDS
+        && capture.read_batch(&mut records, BATCH_RECORDS).is_ok_and(|read| read > 0)
+    {}
+    Some((records, capture.interfaces().to_vec()))
+}
+
+fn coalesce(data: &[u8], settings: Settings) -> Result<Vec<u8>, RewriteError> {
+    let Some(mut capture) = open(data) else { return Err(RewriteError::AlreadyCoalesced) };
+    let mut batch = Vec::new();
+    let mut more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
+    let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    while more {
+        coalescer.take(capture.interfaces(), &mut batch)?;
+        more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
+    }
+    Ok(coalescer.finish(&capture, false)?.0)
+}
+
+fn expand(data: &[u8]) -> Option<Vec<u8>> {
+    let (mut capture, mut batch) = (open(data)?, Vec::new());
+    let mut read = capture.read_batch(&mut batch, BATCH_RECORDS);
+    let mut expander = Expander::new(&capture, Vec::new(), None).ok()?;
+    loop {
+        match read {
+            Ok(0) => return expander.finish(capture.interfaces()).ok().map(|(file, _)| file),
+            Ok(_) => expander.take(capture.interfaces(), &mut batch).ok()?,
+            Err(_) => return expander.finish_partial().ok().map(|(file, _)| file),
+        }
+        read = capture.read_batch(&mut batch, BATCH_RECORDS);
+    }
+}
