@@ -62,7 +62,9 @@ fn real_captures_come_back_whatever_the_policy() {
         let policies = Policy::all().into_iter().map(|policy| policy.name);
         for policy in policies.filter(|name| is_small || some.contains(name)) {
             let figures = round(&folder, name, policy);
-            if name.starts_with("echo") || name.starts_with("ip_fragments") {
+            // Requests and responses, and fragments: what others coalesce there ends with PSH.
+            let is_odd = name.starts_with("echo") || name.starts_with("ip_fragments");
+            if is_odd && some.contains(&policy) {
                 assert_eq!(figures["aggregates"], 0, "{name} {policy}");
             }
             if name.starts_with("smb2") && policy == "remember" {

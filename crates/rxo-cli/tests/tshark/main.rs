@@ -101,7 +101,9 @@ impl Complaints {
             "-T",
             "fields",
         ]);
-        fields.iter().for_each(|field| drop(command.args(["-e", field])));
+        for field in fields {
+            command.args(["-e", field]);
+        }
         let output = command.arg("-r").arg(capture).output().unwrap();
         let mut found = Self::default();
         for line in String::from_utf8(output.stdout).unwrap().lines() {

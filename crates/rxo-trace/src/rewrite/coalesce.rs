@@ -1,5 +1,6 @@
 //! A capture as the host's stack would see it.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use rxo_coalesce::{Aggregate, Deliveries, Delivery};
@@ -83,7 +84,7 @@ impl<W: Write> Coalescer<W> {
                 summer: Summer::detect(),
                 digest: Digest::default(),
                 span: Span::default(),
-                expected_place: 0,
+                ready: BTreeMap::new(),
                 is_early: false,
                 packet: Vec::new(),
                 figures: Coalesced::default(),
@@ -222,8 +223,8 @@ struct Sink<W: Write> {
     summer: Summer,
     digest: Digest,
     span: Span,
-    /// The place of the record that comes next if nothing is out of order.
-    expected_place: u64,
+    /// What is delivered while something older is not, by the place of its first record.
+    ready: BTreeMap<u64, Written>,
     /// Whether deliveries are forced now.
     is_early: bool,
     /// The memory of merged packets.
@@ -258,7 +259,6 @@ impl<W: Write> Sink<W> {
     }
 
     fn single(&mut self, record: &Record, place: u64) {
-        let displaced = place.wrapping_sub(self.expected_place) as i64;
         let written = Written {
             interface: record.interface,
             at: record.at,
@@ -266,7 +266,7 @@ impl<W: Write> Sink<W> {
             bytes: record.bytes.as_ref().to_vec(),
             comment: None,
             options: options_of(record),
-            remark: Remark { displaced, ..Remark::default() },
+            remark: Remark::default(),
         };
         self.span.leave(place);
         self.write(written, place);
@@ -274,13 +274,12 @@ impl<W: Write> Sink<W> {
 
     fn aggregate(&mut self, aggregate: &Aggregate<'_, Carried>) {
         let all: Vec<&Carried> = aggregate.frames().map(|frame| &frame.bytes).collect();
-        let (Some(first), Some(last)) = (all.first(), all.last()) else { return };
+        let Some(first) = all.first() else { return };
         let link = first.record.bytes.as_ref().get(..first.link_bytes).unwrap_or_default();
         let mut bytes = std::mem::take(&mut self.packet);
         let layout = merged::write(aggregate, link, self.summer, &mut bytes);
-        let at = last.record.at;
-        let merged =
-            Merged { bytes: &bytes, at_ns: at.as_nanos(), expected_place: self.expected_place };
+        let at = first.record.at;
+        let merged = Merged { bytes: &bytes, at_ns: at.as_nanos(), expected_place: first.place };
         match remark(merged, layout, aggregate.network_at(), &all) {
             Err(why) => {
                 let packet = self.figures.deliveries + 1;
@@ -299,7 +298,7 @@ impl<W: Write> Sink<W> {
                 all.iter().for_each(|carried| self.span.leave(carried.place));
                 self.figures.aggregates += 1;
                 self.figures.aggregated_packets += all.len() as u64;
-                self.write(written, last.place);
+                self.write(written, first.place);
             }
         }
         self.packet = bytes;
@@ -312,13 +311,18 @@ impl<W: Write> Sink<W> {
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
     }
 
-    fn write(&mut self, written: Written, last_place: u64) {
-        self.expected_place = last_place.wrapping_add(1);
+    /// Writes what is delivered in the order of first records: so an acknowledgement never stands
+    /// before the data that it speaks of, and whoever expands need not be told any place.
+    fn write(&mut self, written: Written, first_place: u64) {
         self.figures.deliveries += 1;
-        if self.failed.is_none()
-            && let Err(error) = self.output.write(&self.interfaces, written)
-        {
-            self.failed = Some(error);
+        self.ready.insert(first_place, written);
+        while let Some(next) = self.ready.first_entry().filter(|e| *e.key() < self.span.oldest()) {
+            let written = next.remove();
+            if self.failed.is_none()
+                && let Err(error) = self.output.write(&self.interfaces, written)
+            {
+                self.failed = Some(error);
+            }
         }
     }
 }

@@ -36,8 +36,6 @@ pub struct Expander<W: Write> {
     interfaces: usize,
     order: Order,
     digest: Digest,
-    /// The place of the record that comes next if nothing is out of order.
-    expected_place: u64,
     end: Option<End>,
     figures: Expanded,
 }
@@ -60,7 +58,6 @@ impl<W: Write> Expander<W> {
             interfaces: 0,
             order: Order::default(),
             digest: Digest::default(),
-            expected_place: 0,
             end: origin.end,
             figures: Expanded::default(),
         })
@@ -138,18 +135,11 @@ impl<W: Write> Expander<W> {
         self.end = remark.end;
         match &remark.note {
             Some(note) => self.aggregate(record, note, remark.options),
-            None => self.single(record, remark.displaced, options),
+            None => self.single(record, options),
         }
     }
 
-    fn single(
-        &mut self,
-        record: &Record,
-        displaced: i64,
-        options: PacketOptions,
-    ) -> Result<(), BadNote> {
-        let place = self.expected_place.wrapping_add(displaced as u64);
-        self.expected_place = place.wrapping_add(1);
+    fn single(&mut self, record: &Record, options: PacketOptions) -> Result<(), BadNote> {
         let given = Given {
             interface: record.interface,
             at: record.at,
@@ -157,7 +147,7 @@ impl<W: Write> Expander<W> {
             bytes: record.bytes.as_ref().to_vec(),
             options,
         };
-        self.order.put(place, given)
+        self.order.put(self.order.next_place(), given)
     }
 
     fn aggregate(
@@ -170,12 +160,9 @@ impl<W: Write> Expander<W> {
         let merged = Merged {
             bytes: record.bytes.as_ref(),
             at_ns: record.at.as_nanos(),
-            expected_place: self.expected_place,
+            expected_place: self.order.next_place(),
         };
         let mut restored = note::read(merged, note)?;
-        if let Some(last) = restored.last() {
-            self.expected_place = last.place.wrapping_add(1);
-        }
         let mut options = options.into_iter().peekable();
         for (number, restored) in restored.drain(..).enumerate() {
             let own = options.next_if(|(of, _)| *of == number).map(|(_, options)| options);

@@ -7,17 +7,23 @@
 //!
 //! * [`note`]: the codec of what a merged packet cannot say.
 //! * `merged`: an aggregate as one packet, with a complete checksum.
-//! * `remark`: what rides beside a packet in a custom option: its place, its note.
+//! * `remark`: what rides beside a packet in a custom option: its note, mostly.
 //! * `origin`: what rides beside the section: what kind of file it was.
 //! * `digest`: one sum over all records, so that nothing can go missing unnoticed.
 //! * `span`, `order`: how far deliveries may run from the order of arrival; bounded on both sides.
 //! * `lane`: an interface's engine and its polls, as in [`study`](crate::study).
 //! * `output`: the coalesced file. `original`: the file given back, pcap or pcapng.
 //!
+//! # The coalesced file
+//! A delivery stands where its first packet stood, with the time of that one. Deliveries of one flow
+//! are in the engine's order; those of different flows in the order of arrival, because a capture
+//! has both directions of a connection: an acknowledgement must not stand before the data it
+//! speaks of only because that was held.
+//!
 //! # What is kept
 //! Of every record: bytes, length on the wire, time to the nanosecond, interface, place, and in
 //! pcapng its options (comments, flags and all others). Of a pcap file: its header, so that the file
-//! comes back byte for byte. Of a pcapng file: every interface with link type, snap length and
+//! comes back byte for byte, also one that ends within a record. Of a pcapng file: every interface with link type, snap length and
 //! name.
 //!
 //! # What is not kept

@@ -28,6 +28,12 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// The place of the next record to be given. When all that is there was given, it is the first
+    /// that is still to come.
+    pub(super) const fn next_place(&self) -> u64 {
+        self.next
+    }
+
     /// Takes the record that stood at `place`.
     pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;

@@ -1,12 +1,13 @@
 //! What rides beside a packet of a coalesced capture.
 //!
-//! A packet needs nothing when it came through alone and the one after its predecessor. Otherwise
-//! a remark says what is different: tags, each once, each with what it announces.
+//! Packets stand in the order of their first records, so a packet that came through alone needs
+//! nothing: it was the first that is not given back yet. Otherwise a remark says what there is
+//! to say: tags, each once, each with what it announces.
 
 use rxo_device::capture::{Custom, Options};
 
 use super::digest::{PacketOptions, put_options};
-use super::note::{BadNote, Reader, put_number, put_signed};
+use super::note::{BadNote, Reader, put_number};
 use super::{ENTERPRISE, MAGIC};
 
 /// What rides beside a packet.
@@ -14,9 +15,6 @@ use super::{ENTERPRISE, MAGIC};
 pub(super) struct Remark {
     /// Snap lengths of the interfaces that were described since the last ones told of.
     pub(super) snaps: Vec<Option<u32>>,
-    /// Where in the file a packet that came through alone stood, against the expected place; 0 when
-    /// it is the expected one.
-    pub(super) displaced: i64,
     /// The note of an aggregate.
     pub(super) note: Option<Vec<u8>>,
     /// Options of an aggregate's records, by number in the aggregate; only of those that have any.
@@ -60,10 +58,9 @@ impl End {
 }
 
 const SNAPS: u8 = 1;
-const DISPLACED: u8 = 2;
-const NOTE: u8 = 3;
-const OPTIONS: u8 = 4;
-const END: u8 = 5;
+const NOTE: u8 = 2;
+const OPTIONS: u8 = 3;
+const END: u8 = 4;
 
 /// More records than any aggregate has.
 const MOST_SEGMENTS: usize = 1 << 16;
@@ -79,10 +76,6 @@ impl Remark {
         if !self.snaps.is_empty() {
             to.push(SNAPS);
             put_snaps(&mut to, &self.snaps);
-        }
-        if self.displaced != 0 {
-            to.push(DISPLACED);
-            put_signed(&mut to, self.displaced);
         }
         if let Some(note) = &self.note {
             to.push(NOTE);
@@ -111,7 +104,6 @@ impl Remark {
         while !reader.is_at_end() {
             match reader.byte()? {
                 SNAPS => remark.snaps = snaps(&mut reader)?,
-                DISPLACED => remark.displaced = reader.signed()?,
                 NOTE => {
                     let length = reader.size(bytes.len())?;
                     remark.note = Some(reader.bytes(length)?.to_vec());
@@ -192,7 +184,6 @@ mod tests {
         #[test]
         fn every_remark_comes_back(
             snaps in prop::collection::vec(any::<Option<u32>>(), 0..4),
-            displaced: i64,
             note: Option<Vec<u8>>,
             options in prop::collection::vec((0..MOST_SEGMENTS, all_options()), 0..4),
             end: Option<(u64, u32, bool, Vec<u8>)>,
@@ -200,7 +191,7 @@ mod tests {
             let end = end.map(|(records, digest, is_partial, cut_record)| {
                 End { records, digest, is_partial, cut_record }
             });
-            let remark = Remark { snaps, displaced, note, options, end };
+            let remark = Remark { snaps, note, options, end };
             prop_assert_eq!(Remark::read(&remark.bytes()), Ok(remark));
         }
 

@@ -38,6 +38,11 @@ impl Span {
         }
     }
 
+    /// The place of the oldest record that is not delivered; of the next to arrive if all are.
+    pub(super) const fn oldest(&self) -> u64 {
+        self.first
+    }
+
     /// Whether everything held is to be delivered now.
     pub(super) fn is_full(&self) -> bool {
         self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES

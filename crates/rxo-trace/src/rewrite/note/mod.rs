@@ -70,10 +70,9 @@ pub struct Layout {
 pub struct Merged<'a> {
     /// All its bytes, link header included, without padding.
     pub bytes: &'a [u8],
-    /// The time written beside it: the last segment's.
+    /// The time written beside it: that of one of its segments, whichever.
     pub at_ns: u64,
-    /// The place that the record would have if nothing were said: the one after the last segment
-    /// of the record before it.
+    /// A place near those of the records, which whoever reads the note knows too.
     pub expected_place: u64,
 }
 
