@@ -16,6 +16,10 @@ use serde_json::{Value, json};
 /// The program, by the name that Debian gives it.
 pub(crate) const PROGRAM: &str = "chromium";
 
+/// What to do without it.
+pub(crate) const REMEDY: &str =
+    "chromium is not installed; `sudo apt-get install -y chromium` adds it";
+
 /// A browser with one page.
 pub(crate) struct Browser {
     process: Child,
@@ -37,6 +41,7 @@ pub(crate) fn is_installed() -> bool {
 impl Browser {
     /// Starts it and opens an empty page.
     pub(crate) fn start() -> Self {
+        assert!(is_installed(), "{REMEDY}");
         let folder = own_folder();
         fs::create_dir_all(&folder).unwrap();
         // The protocol is on the descriptors 3 and 4, which only a shell can set up without unsafe
