@@ -1,6 +1,6 @@
 //! A report as one HTML file that needs nothing else: no network, and no script to be read.
 //!
-//! [`page`] makes it. What is said is decided in `sections` (one module each), how it looks in
+//! [`page()`] makes it of sections, one module each: what they say is decided there, how it looks in
 //! `templates/report.{html,css,js}`. All numbers are the report's own; here they are only written
 //! out. Whatever comes from file names or captures is escaped by the template or by
 //! [`figure`](crate::figure), and the page's content security policy forbids any script but its
