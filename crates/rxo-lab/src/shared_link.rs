@@ -38,6 +38,9 @@ pub struct SharedLinkOptions {
     /// The rate of every link: each sender's own, and the one to the receiver, which they share.
     /// Up to some 25,000,000 (200 Mbit/s) the kernel's timers keep the distance between frames.
     pub bytes_per_s: u64,
+    /// How many full frames a sender's own link sends back to back, 1 to 64. The more, the better
+    /// what was sent at once stays together; with 1, frames of all that send at a time take turns.
+    pub burst_frames: u32,
     /// Whether TCP segments carry the timestamp option.
     pub timestamps: bool,
     /// The core on which the kernel handles what arrives anywhere (0 to 31), so that nothing is
@@ -71,8 +74,7 @@ impl SharedLink {
                 let sender = host(&format!("sender {number}"), options)?;
                 let address = Ipv4Addr::new(10, 78, 1, number as u8);
                 attach(&sender, address, &switch, &format!("port{number}"), options)?;
-                let link = RateLimit::even(options.bytes_per_s, OWN_QUEUE_BYTES);
-                sender.interface(INTERFACE).limit_rate(link)?;
+                sender.interface(INTERFACE).limit_rate(options.own_link())?;
                 Ok(sender)
             })
             .collect::<Result<_>>()?;
@@ -94,6 +96,14 @@ impl SharedLink {
     #[must_use]
     pub fn receiver_address(&self) -> IpAddr {
         RECEIVER_ADDRESS.into()
+    }
+}
+
+impl SharedLinkOptions {
+    fn own_link(self) -> RateLimit {
+        let frame_bytes = self.mtu + FRAME_BYTES;
+        let burst_bytes = self.burst_frames.clamp(1, MOST_BURST_FRAMES) * frame_bytes;
+        RateLimit { bytes_per_s: self.bytes_per_s, burst_bytes, queue_bytes: OWN_QUEUE_BYTES }
     }
 }
 
@@ -142,6 +152,10 @@ const LINK: &str = "link0";
 const RECEIVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 /// What may wait for the shared link: a payload of 64 KB of each of 120 connections.
 const QUEUE_BYTES: u32 = 8 * 1024 * 1024;
+/// What a frame has beside the IP packet, and a little.
+const FRAME_BYTES: u32 = 64;
+/// More than the kernel cuts a large send into.
+const MOST_BURST_FRAMES: u32 = 64;
 /// What may wait for a sender's own.
 const OWN_QUEUE_BYTES: u32 = 2 * 1024 * 1024;
 /// As many as there are addresses for; the kernel's bridge takes 1,023 ports.

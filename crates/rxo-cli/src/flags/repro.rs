@@ -47,6 +47,10 @@ pub(crate) struct RscFlags {
     #[arg(long, value_name = "MBIT", default_value_t = 200)]
     pub(crate) rate: u64,
 
+    /// Frames that a sender's link sends back to back, 1 to 64: the more, the less the senders mix.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) burst: u32,
+
     /// How often each cost is measured; the tables show medians.
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,

@@ -16,7 +16,8 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn options(senders: usize) -> SharedLinkOptions {
     let bytes_per_s = 25_000_000;
-    SharedLinkOptions { senders, mtu: 1500, bytes_per_s, timestamps: false, core: Some(0) }
+    let (timestamps, core) = (false, Some(0));
+    SharedLinkOptions { senders, mtu: 1500, bytes_per_s, burst_frames: 2, timestamps, core }
 }
 
 fn transfer(network: &SharedLink, config: &BulkConfig) -> BulkReport {

@@ -41,6 +41,8 @@ pub(super) struct LabPlan {
     pub(super) conditions: Vec<Condition>,
     pub(super) packets: usize,
     pub(super) bytes_per_s: u64,
+    /// Frames that a sender's link sends back to back.
+    pub(super) burst_frames: u32,
     /// How long senders send before, so that their windows have opened.
     pub(super) warm_up: Duration,
     pub(super) keep: Option<PathBuf>,
@@ -103,6 +105,7 @@ impl CapturePlan {
         let packets = flags.packets.unwrap_or(if flags.quick { 2_000 } else { 10_000 });
         within("--packets", packets, PACKETS)?;
         within("--rate", flags.rate, RATES_MBIT_PER_S)?;
+        within("--burst", flags.burst, BURSTS)?;
         if let Some(directory) = &flags.captures {
             return Ok(Self::Directory(directory.clone()));
         }
@@ -115,6 +118,7 @@ impl CapturePlan {
             conditions: conditions.collect(),
             packets,
             bytes_per_s: flags.rate * 125_000,
+            burst_frames: flags.burst,
             warm_up: WARM_UP,
             keep: flags.keep.as_deref().map(|path| for_folder("--keep", path)).transpose()?,
             cores: Cores::choose(),
@@ -158,6 +162,7 @@ const CONNECTIONS: [usize; 6] = [4, 8, 16, 30, 60, 90];
 const PAYLOADS_KB: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const PACKETS: RangeInclusive<usize> = 500..=200_000;
 const RATES_MBIT_PER_S: RangeInclusive<u64> = 10..=1_000;
+const BURSTS: RangeInclusive<u32> = 1..=64;
 const ROUNDS: RangeInclusive<usize> = 1..=1_000;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -203,6 +208,7 @@ mod tests {
         let rows = [
             ("--packets 100", "--packets 100: choose 500 to 200000"),
             ("--rate 5000", "--rate 5000: choose 10 to 1000"),
+            ("--burst 0", "--burst 0: choose 1 to 64"),
             ("--rounds 0", "--rounds 0: choose 1 to 1000"),
             ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
             ("--out Cargo.toml", "--out Cargo.toml: that is a file"),

@@ -118,9 +118,11 @@ fn notes(plan: &Plan, captures: &[Examined], costs: &[Cost], projected: bool) ->
              one connection each, each on a link of {} Mbit/s to a switch, which sends them to the \
              receiver over one link of the same rate (the paper: 1 Gbit/s, at which frames are \
              closer together than a kernel's timers can place them). A sender writes a payload when \
-             the one before is acknowledged; it leaves as one large send, PSH on its last segment.",
+             the one before is acknowledged; it leaves as one large send, {} frames back to back, \
+             PSH on its last segment.",
             lab.packets,
-            lab.bytes_per_s / 125_000
+            lab.bytes_per_s / 125_000,
+            lab.burst_frames
         ));
     }
     if !captures.is_empty() {

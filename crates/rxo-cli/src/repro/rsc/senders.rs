@@ -45,6 +45,7 @@ pub(super) fn capture(
         senders: condition.connections,
         mtu: MTU,
         bytes_per_s: plan.bytes_per_s,
+        burst_frames: plan.burst_frames,
         timestamps: false,
         core: plan.cores.sender,
     })?;
