@@ -1,11 +1,15 @@
-//! A row for each flow.
+//! A row for each flow. There may be millions, so they are written in parts.
 
 use super::table::Table;
 use crate::report::{FlowReport, Report};
 
-/// The flows of the report, in its order.
-pub(super) fn table(report: &Report) -> Table {
-    let flows = &report.flows;
+/// The flows of the report, in its order, in parts of [`PART`] rows.
+pub(super) fn parts(report: &Report) -> impl Iterator<Item = Table> {
+    report.flows.chunks(PART).map(|flows| part(report, flows))
+}
+
+/// Some flows; of none, the columns all the same.
+pub(super) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);
     let started_at_ns = report.traffic.started_at_ns;
     let instant = |value: fn(&FlowReport) -> u64| {
@@ -28,3 +32,6 @@ pub(super) fn table(report: &Report) -> Table {
         .instant("first_at", instant(|flow| flow.first_ns))
         .instant("last_at", instant(|flow| flow.last_ns))
 }
+
+/// Enough for readers to skip by, little enough to be in memory twice.
+const PART: usize = 65_536;

@@ -18,6 +18,7 @@ mod table;
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::Path;
 
 use crate::report::Report;
@@ -29,14 +30,18 @@ use crate::report::Report;
 /// When the folder cannot be made or a file cannot be written; the message names the file.
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+    let path = |name: &str| folder.join(name);
+    let told = |path: &Path, result: io::Result<()>| result.map_err(|error| named(path, &error));
+    let flows = path("flows.parquet");
+    let mut parts = flows::parts(report);
+    let first = parts.next().unwrap_or_else(|| flows::part(report, &[]));
+    told(&flows, table::write(report, &flows, first, parts))?;
     let tables = [
-        ("flows.parquet", flows::table(report)),
-        ("settings.parquet", settings::table(report)),
-        ("reasons.parquet", reasons::table(report)),
+        (path("settings.parquet"), settings::table(report)),
+        (path("reasons.parquet"), reasons::table(report)),
     ];
-    for (name, table) in tables {
-        let path = folder.join(name);
-        table.write(report, &path).map_err(|error| named(&path, &error))?;
+    for (path, table) in tables {
+        told(&path, table::write(report, &path, table, iter::empty()))?;
     }
     Ok(())
 }

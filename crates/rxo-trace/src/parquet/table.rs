@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,27 +89,9 @@ impl Table {
         self.column(name, Some(logical), Values::Long(values.collect()))
     }
 
-    /// Writes it as a file of its own, whole or not at all.
-    pub(super) fn write(self, report: &Report, path: &Path) -> io::Result<()> {
-        files::replace(path, |file| Ok(self.fill(report, file)?))
-    }
-
-    fn fill(self, report: &Report, file: &mut File) -> Result<()> {
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(format!("rxo version {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(origin(report)))
-            .build();
+    fn schema(&self) -> Result<TypePtr> {
         let fields = self.columns.iter().map(Column::field).collect::<Result<_>>()?;
-        let schema = Type::group_type_builder("rxo").with_fields(fields).build()?;
-        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
-        let mut rows = writer.next_row_group()?;
-        for column in &self.columns {
-            column.write(&mut rows)?;
-        }
-        rows.close()?;
-        writer.close()?;
-        Ok(())
+        Ok(Arc::new(Type::group_type_builder("rxo").with_fields(fields).build()?))
     }
 
     fn column(mut self, name: &str, logical: Option<LogicalType>, values: Values) -> Self {
@@ -127,6 +110,40 @@ impl Table {
         self.columns.push(Column { name, logical, values, present });
         self
     }
+}
+
+/// Writes a table as a file of its own, whole or not at all. Its parts have the same columns; each
+/// is made when the one before is written, so that a large table needs the memory of one part.
+pub(super) fn write(
+    report: &Report,
+    path: &Path,
+    first: Table,
+    others: impl Iterator<Item = Table>,
+) -> io::Result<()> {
+    files::replace(path, |file| Ok(fill(report, file, first, others)?))
+}
+
+fn fill(
+    report: &Report,
+    file: &mut File,
+    first: Table,
+    others: impl Iterator<Item = Table>,
+) -> Result<()> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(format!("rxo version {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(origin(report)))
+        .build();
+    let mut writer = SerializedFileWriter::new(file, first.schema()?, Arc::new(properties))?;
+    for part in iter::once(first).chain(others) {
+        let mut rows = writer.next_row_group()?;
+        for column in &part.columns {
+            column.write(&mut rows)?;
+        }
+        rows.close()?;
+    }
+    writer.close()?;
+    Ok(())
 }
 
 impl Column {

@@ -7,7 +7,7 @@ use parquet::basic::{LogicalType, TimeUnit};
 use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
-use rxo_trace::report::Report;
+use rxo_trace::report::{FlowReport, Report};
 
 use crate::fixture;
 
@@ -139,6 +139,16 @@ fn every_point_of_a_sweep_is_a_row_and_has_its_reasons() {
     assert_eq!(reasons.rows.len(), 21 * each);
     assert_eq!(reasons.texts("reason")[0], report.outcome.bypassed[0].reason);
     assert_eq!(reasons.counts("times")[each - 1], report.outcome.flushed.last().unwrap().count);
+}
+
+#[test]
+fn many_flows_come_in_parts_and_in_order() {
+    let mut report = fixture::report();
+    let flow = report.flows[0].clone();
+    report.flows = (0..150_000).map(|packets| FlowReport { packets, ..flow.clone() }).collect();
+    let table = Folder::of(&report, "many").table("flows.parquet");
+    assert_eq!(table.counts("packets"), (0..150_000).collect::<Vec<_>>());
+    assert_eq!(table.file.metadata().num_row_groups(), 3);
 }
 
 #[test]
