@@ -119,10 +119,15 @@ impl Calibration {
         let range = |spread: Spread, digits: usize| {
             format!("({:.digits$}-{:.digits$})", spread.min, spread.max)
         };
+        let doubt = if self.worst_error > 0.2 {
+            "\nThat is much: the machine is busy. Measure again when less runs, or for longer."
+        } else {
+            ""
+        };
         format!(
             "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {},\n\
              each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}.\n\
-             These explain every measurement to {:.0} %.\n\n\
+             These explain every measurement to {:.0} %.{doubt}\n\n\
              --costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns",
             range(packet, 0),
             range(byte, 3),
