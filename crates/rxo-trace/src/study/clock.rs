@@ -14,11 +14,11 @@ const LATE_NS: u64 = 1_000_000_000;
 ///
 /// A step back of at most a second stands still until the records have caught up. A larger one
 /// starts anew from here: what follows keeps its distances, so polls and holds go on as they
-/// would.
+/// would. So does another capture that has nothing to do with the one before: see [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
-    /// What is added to a record's time since the last step back.
-    shift_ns: u64,
+    /// What is added to a record's time since time was started anew.
+    shift_ns: i64,
     now_ns: u64,
     steps_back: u64,
 }
@@ -27,7 +27,7 @@ impl Clock {
     /// The time of a record that says it was seen at `at`.
     #[inline]
     pub(crate) fn advance(&mut self, at: Instant) -> Instant {
-        let ns = at.as_nanos().saturating_add(self.shift_ns);
+        let ns = self.shifted(at);
         if ns >= self.now_ns {
             self.now_ns = ns;
         } else {
@@ -41,8 +41,26 @@ impl Clock {
         self.steps_back += 1;
         let back_ns = self.now_ns - ns;
         if back_ns > LATE_NS {
-            self.shift_ns = self.shift_ns.saturating_add(back_ns);
+            self.shift_ns = self.shift_ns.saturating_add_unsigned(back_ns);
         }
+    }
+
+    #[inline]
+    const fn shifted(&self, at: Instant) -> u64 {
+        at.as_nanos().saturating_add_signed(self.shift_ns)
+    }
+
+    /// Whether `at` is more than a second from the last record, so that what comes is no
+    /// continuation.
+    pub(super) const fn is_far(&self, at: Instant) -> bool {
+        self.shifted(at).abs_diff(self.now_ns) > LATE_NS
+    }
+
+    /// Starts anew: a record that says it was seen at `at` is taken to be seen now.
+    pub(super) const fn rejoin(&mut self, at: Instant) {
+        let (now_ns, at_ns) = (self.now_ns, at.as_nanos());
+        self.shift_ns = 0_i64.saturating_add_unsigned(now_ns.saturating_sub(at_ns));
+        self.shift_ns = self.shift_ns.saturating_sub_unsigned(at_ns.saturating_sub(now_ns));
     }
 
     /// The time of the last record.
@@ -86,6 +104,19 @@ mod tests {
         const DAY: u64 = 86_400_000_000_000;
         let (seen, _) = times(&[DAY, DAY + 10, 5, 25]);
         assert_eq!(seen, [DAY, DAY + 10, DAY + 10, DAY + 30]);
+    }
+
+    #[test]
+    fn another_capture_goes_on_from_here_whenever_it_was_taken() {
+        const YEAR: u64 = 31_536_000_000_000_000;
+        for other in [5 * YEAR, 90 * YEAR] {
+            let (_, mut clock) = times(&[50 * YEAR, 50 * YEAR + 7]);
+            assert!(clock.is_far(Instant::from_nanos(other)));
+            assert!(!clock.is_far(Instant::from_nanos(50 * YEAR + 1_000)));
+            clock.rejoin(Instant::from_nanos(other));
+            let next = clock.advance(Instant::from_nanos(other + 3));
+            assert_eq!((next.as_nanos(), clock.steps_back()), (50 * YEAR + 10, 0));
+        }
     }
 
     #[test]

@@ -140,6 +140,8 @@ pub struct Study {
     flows: Flows,
     lanes: Lanes,
     sources: Vec<Source>,
+    /// The next record is the first of a capture that is not the first.
+    is_between: bool,
 }
 
 impl Study {
@@ -156,14 +158,18 @@ impl Study {
             flows: Flows::new(MAX_FLOWS, settings.seed),
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
+            is_between: false,
             points,
             settings,
         })
     }
 
-    /// A capture begins; `name` is what the user calls it.
+    /// A capture begins; `name` is what the user calls it. It goes on where the one before ended if
+    /// its first packet was seen within a second; otherwise nothing is held from one to the other, and
+    /// the time between does not count.
     pub fn begin_source(&mut self, name: &str) {
         self.lanes.forget_interfaces();
+        self.is_between = self.packets() > 0;
         self.sources.push(Source { name: name.to_owned(), ..Source::default() });
     }
 
@@ -181,10 +187,24 @@ impl Study {
         if let Some(source) = self.sources.last_mut() {
             source.packets += records.len() as u64;
         }
+        if self.is_between
+            && let Some(first) = records.first()
+        {
+            self.cross_over(first.at);
+        }
         for record in records.drain(..) {
             self.take_one(interfaces, record);
         }
         self.lanes.advance(self.clock.now(), &mut self.flows);
+    }
+
+    /// From one capture to the next, whose first packet was seen at `at`.
+    fn cross_over(&mut self, at: Instant) {
+        self.is_between = false;
+        if self.clock.is_far(at) {
+            self.lanes.finish(self.clock.now(), &mut self.flows);
+            self.clock.rejoin(at);
+        }
     }
 
     /// Packets so far, those that a filter left out among them.

@@ -106,6 +106,30 @@ fn captures_in_a_row_go_on_where_the_last_ended() {
 }
 
 #[test]
+fn captures_that_have_nothing_to_do_with_each_other_are_kept_apart() {
+    const YEAR_NS: u64 = 31_536_000_000_000_000;
+    let early = train(40);
+    let late: Vec<Record> = (0..40_u32)
+        .map(|n| {
+            let packet = seg().id(40 + n as u16).seq(1 + (40 + n) * 1_000).len(1_000);
+            record(packet.bytes(), YEAR_NS + u64::from(n) * 1_000)
+        })
+        .collect();
+    for captures in [[&early, &late], [&late, &early]] {
+        let mut study = Study::new(settings(point("linux-gro", "packets:64"))).unwrap();
+        for capture in captures {
+            study.begin_source("a");
+            study.take(&ethernet(), &mut capture.clone());
+        }
+        let report = study.finish(None);
+        // Forty and forty: no poll and no aggregate reaches over.
+        assert_eq!((report.outcome.aggregates, report.outcome.packets_per_poll.max), (2, 40));
+        assert!(report.traffic.duration_ns < 1_000_000, "{}", report.traffic.duration_ns);
+        assert_eq!(report.traffic.steps_back, 0);
+    }
+}
+
+#[test]
 fn damage_makes_it_partial_and_keeps_what_was_read() {
     let mut study = Study::new(settings(point("linux-gro", "packets:64"))).unwrap();
     study.begin_source("a.pcap");
