@@ -106,8 +106,7 @@ impl<W: Write> Coalescer<W> {
         interfaces: &[Interface],
         records: &mut Vec<Record>,
     ) -> Result<(), RewriteError> {
-        let known = self.sink.interfaces.len();
-        self.sink.interfaces.extend_from_slice(interfaces.get(known..).unwrap_or_default());
+        self.sink.learn(interfaces);
         for record in records.drain(..) {
             self.take_one(record)?;
         }
@@ -134,6 +133,7 @@ impl<W: Write> Coalescer<W> {
         capture: &Capture,
         is_partial: bool,
     ) -> Result<(W, Coalesced), RewriteError> {
+        self.sink.learn(capture.interfaces());
         self.empty();
         self.sink.check()?;
         let Sink { output, interfaces, digest, mut figures, .. } = self.sink;
@@ -234,6 +234,12 @@ struct Sink<W: Write> {
 }
 
 impl<W: Write> Sink<W> {
+    /// These are the interfaces, as far as known.
+    fn learn(&mut self, interfaces: &[Interface]) {
+        let known = self.interfaces.len();
+        self.interfaces.extend_from_slice(interfaces.get(known..).unwrap_or_default());
+    }
+
     /// A record arrives; says its place.
     fn enter(&mut self, record: &Record) -> u64 {
         let bytes = record.bytes.as_ref();

@@ -68,7 +68,7 @@ impl<W: Write> Original<W> {
     /// Writes what the file had of a record that it ended within.
     pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
         match self {
-            Self::Pcap(file) if file.header.is_some() => file.put(bytes),
+            Self::Pcap(file) if file.is_as_it_was => file.put(bytes),
             Self::Pcap(_) | Self::PcapNg(_) => Ok(()),
         }
     }
@@ -89,6 +89,8 @@ pub(super) struct PcapFile<W: Write> {
     /// The header that the file had; until one is written, if it had none.
     header: Option<[u8; 24]>,
     shape: Shape,
+    /// Whether what is written has the format that was read.
+    is_as_it_was: bool,
     interfaces: u32,
 }
 
@@ -110,7 +112,9 @@ impl Shape {
         let is_big_endian = a == 0xa1;
         let magic = if is_big_endian { [a, b, c, d] } else { [d, c, b, a] };
         let unit_ns = if magic == NANOS_MAGIC { 1 } else { 1_000 };
-        let minor = if is_big_endian { header[7] } else { header[6] };
+        let minor = [header[6], header[7]];
+        let minor =
+            if is_big_endian { u16::from_be_bytes(minor) } else { u16::from_le_bytes(minor) };
         Self { is_big_endian, unit_ns, is_swapped: minor < 3 }
     }
 
@@ -124,9 +128,11 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl<W: Write> PcapFile<W> {
     fn new(output: W, header: Option<[u8; 24]>) -> Self {
-        let header = header.map(without_extras);
+        let had = header;
+        let header = had.map(without_extras);
         let shape = header.as_ref().map_or(Shape::NANOS, Shape::of);
-        Self { output: BufWriter::new(output), header, shape, interfaces: 0 }
+        let is_as_it_was = had.is_some() && had == header;
+        Self { output: BufWriter::new(output), header, shape, is_as_it_was, interfaces: 0 }
     }
 
     /// The first one makes the header; there is no second.

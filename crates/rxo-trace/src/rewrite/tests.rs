@@ -318,6 +318,31 @@ fn a_pcap_file_that_is_cut_comes_back_cut() {
 }
 
 #[test]
+fn pcap_files_of_odd_versions_come_back() {
+    let records: Vec<_> = bulk(2, 9)
+        .iter()
+        .map(|packet| (7, 1, packet.bytes().len() as u32, packet.bytes()))
+        .collect();
+    for version in [[2, 0, 2, 0], [2, 0, 3, 0], [2, 0, 0, 1], [2, 0, 2, 32]] {
+        let mut file = pcap(MAGICS[0], 65_535, 1, &records);
+        file[4..8].copy_from_slice(&version);
+        let (coalesced, _) = coalesce(&file, remember()).unwrap();
+        assert!(expand(&coalesced, None).unwrap().0 == file, "{version:?}");
+    }
+    // Of a patched libpcap: eight bytes more a record, which nobody reads.
+    let mut file = pcap([0x34, 0xcd, 0xb2, 0xa1], 65_535, 1, &[]);
+    for (_, _, length, bytes) in &records {
+        for number in [7, 1, *length, *length, 0xeeee_eeee, 0xeeee_eeee] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend(bytes);
+    }
+    assert_eq!(round(&file, remember()).packets, 9);
+    file.truncate(file.len() - 700);
+    assert_eq!(round(&file, remember()).packets, 8);
+}
+
+#[test]
 fn files_without_packets_come_back() {
     for magic in MAGICS {
         let file = pcap(magic, 96, 113, &[]);
