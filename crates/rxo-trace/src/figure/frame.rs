@@ -72,11 +72,15 @@ impl<'a> Frame<'a> {
         self.draw_names(svg);
         let middle = at(self.area.x + self.area.width / 2.0, self.area.bottom() + 38.0);
         svg.text("fig-tick", Anchor::Middle, middle, &self.x.axis.label);
-        figure.guides.iter().for_each(|guide| self.draw_guide(svg, guide));
         if figure.series.iter().all(|series| series.points.is_empty()) {
             let middle = at(middle.x, self.area.y + self.area.height / 2.0);
             svg.text("fig-tick", Anchor::Middle, middle, "nothing to show");
         }
+    }
+
+    /// Lines across the plot with their names, over everything else.
+    pub(super) fn draw_guides(&self, svg: &mut Svg, guides: &[Guide]) {
+        guides.iter().for_each(|guide| self.draw_guide(svg, guide));
     }
 
     fn draw_levels(&self, svg: &mut Svg) {
@@ -116,7 +120,7 @@ impl<'a> Frame<'a> {
                 let x = self.area.x + share * self.area.width;
                 svg.line("fig-guide", at(x, self.area.y), at(x, self.area.bottom()));
                 let (anchor, gap) = beside(share);
-                svg.text("fig-label", anchor, at(x + gap, self.area.y + 11.0), name);
+                svg.text("fig-label fig-halo", anchor, at(x + gap, self.area.y + 11.0), name);
             }
             Guide::Y(value, name) => {
                 let Some(share) = self.y.share(*value).filter(|share| is_inside(*share)) else {
@@ -126,7 +130,12 @@ impl<'a> Frame<'a> {
                 svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
                 // At the right and below: curves that rise or level off are above it there.
                 let below = if share < 0.1 { -6.0 } else { 14.0 };
-                svg.text("fig-label", Anchor::End, at(self.area.right() - 6.0, y + below), name);
+                svg.text(
+                    "fig-label fig-halo",
+                    Anchor::End,
+                    at(self.area.right() - 6.0, y + below),
+                    name,
+                );
             }
         }
     }

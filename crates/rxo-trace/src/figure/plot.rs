@@ -80,6 +80,7 @@ impl Figure {
         let frame = Frame::fit(self, canvas.top, (width, height));
         frame.draw(&mut canvas.svg, self);
         marks::draw(&mut canvas.svg, &frame, &self.series);
+        frame.draw_guides(&mut canvas.svg, &self.guides);
         document(canvas.svg, naming, (width, height), place)
     }
 

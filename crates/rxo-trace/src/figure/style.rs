@@ -21,6 +21,7 @@ pub const STYLE: &str = "\
 .fig-label{fill:#1f2328}.fig-tick{fill:#59636e}.fig-value{fill:#1f2328}\
 .fig-grid{stroke:#e1e5ea;stroke-width:1}.fig-axis{stroke:#818b98;stroke-width:1}\
 .fig-guide{stroke:#59636e;stroke-width:1.2;stroke-dasharray:2 3}\
+.fig-halo{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
 .fig-track{fill:#eef1f4}\
 .fig-line{fill:none;stroke:currentColor;stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}\
 .fig-dashed{stroke-dasharray:6 5;stroke-width:1.8}\
@@ -36,7 +37,7 @@ pub const STYLE: &str = "\
 @media screen and (prefers-color-scheme:dark){\
 .fig-ground{fill:#14171c}.fig-title,.fig-label,.fig-value{fill:#e8ebef}.fig-tick{fill:#a3acb8}\
 .fig-grid{stroke:#2b313a}.fig-axis{stroke:#6b7480}.fig-guide{stroke:#a3acb8}\
-.fig-track{fill:#222831}.fig-hollow{fill:#14171c}\
+.fig-halo{stroke:#14171c}.fig-track{fill:#222831}.fig-hollow{fill:#14171c}\
 .fig-cell{fill:#4e9bff;stroke:#14171c}\
 .fig-cell-value{fill:#fff}\
 .fig-s0{color:#5aa2ff}.fig-s1{color:#ff9a4d}.fig-s2{color:#3fcfa4}.fig-s3{color:#b795ff}\

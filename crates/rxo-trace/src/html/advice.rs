@@ -29,9 +29,9 @@ pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
 fn sentence(advice: &Advice) -> String {
     let pairs = advice.choices.iter().map(|choice| format!("{}={}", choice.key, choice.value));
     let kept = percent(advice.expected_share);
-    let how = if advice.is_exact { "keep" } else { "together keep about" };
+    let how = if advice.is_exact { "They keep" } else { "Together they keep about" };
     format!(
-        "The smallest settings that keep {} of the best: {}. They {how} {kept} of it. Tried with {}.",
+        "The smallest settings that keep {} of the best: {}. {how} {kept} of it. Tried with {}.",
         percent(advice.wanted_share),
         pairs.collect::<Vec<_>>().join(", "),
         advice.basis
