@@ -13,7 +13,7 @@ use super::point::{FlowBytes, Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
 
 /// What all engines together may need, in bytes.
-const BUDGET_BYTES: usize = 96 << 20;
+const BUDGET_BYTES: usize = 128 << 20;
 
 #[derive(Debug)]
 pub(super) struct Lanes {

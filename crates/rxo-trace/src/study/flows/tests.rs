@@ -1,0 +1,91 @@
+use rxo_frame::LinkKind;
+use rxo_testkit::{Packet, seg};
+
+use super::super::seen::Seen;
+use super::*;
+
+fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
+    let bytes = packet.bytes();
+    match Seen::read(LinkKind::Ethernet, &bytes) {
+        Seen::Tcp(segment) => (segment, bytes),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Counts the packets of one flow and says which were pure ACKs that could be aggregated.
+fn counted(packets: &[Packet]) -> Vec<bool> {
+    let mut flows = Flows::new(10, 1);
+    let mut count = |packet| {
+        let (segment, bytes) = segment(packet);
+        let number = flows.find_or_add(&segment, 0);
+        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0)
+    };
+    packets.iter().map(&mut count).collect()
+}
+
+#[test]
+fn a_record_stays_small() {
+    assert!(size_of::<Flow>() <= 128, "{} bytes", size_of::<Flow>());
+}
+
+#[test]
+fn each_flow_is_found_again_among_many() {
+    let mut flows = Flows::new(100_000, 3);
+    let packet = |flow: u32| segment(&seg().flow(flow)).0;
+    for flow in (0..30_000).chain(0..30_000) {
+        assert_eq!(flows.find_or_add(&packet(flow), 5), flow);
+    }
+    assert_eq!((flows.len(), flows.iter().count()), (30_000, 30_000));
+}
+
+#[test]
+fn beyond_the_limit_no_flow_is_added_and_those_there_stay() {
+    let mut flows = Flows::new(2, 1);
+    let packet = |flow: u32| segment(&seg().flow(flow)).0;
+    let numbers: Vec<u32> =
+        [0, 1, 2, 1, 3, 0].iter().map(|flow| flows.find_or_add(&packet(*flow), 0)).collect();
+    assert_eq!(numbers, [0, 1, NO_FLOW, 1, NO_FLOW, 0]);
+    assert!(flows.get_mut(NO_FLOW).is_none());
+}
+
+#[test]
+fn the_top_is_by_packets_then_by_age() {
+    let mut flows = Flows::new(10, 1);
+    for flow in [0, 1, 2, 2, 3, 3] {
+        let (segment, bytes) = segment(&seg().flow(flow));
+        let number = flows.find_or_add(&segment, 0);
+        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0);
+    }
+    let top: Vec<FlowKey> = flows.top(3).iter().map(|flow| flow.key).collect();
+    let expected: Vec<FlowKey> =
+        [2, 3, 0].iter().map(|flow| segment(&seg().flow(*flow)).0.key).collect();
+    assert_eq!(top, expected);
+    assert!(flows.top(0).is_empty());
+    assert_eq!(flows.top(99).len(), 4);
+}
+
+#[test]
+fn pure_acks_that_advance_or_move_the_window_could_be_aggregated() {
+    let ack = |number: u32| seg().pure_ack().ack(number);
+    assert_eq!(counted(&[ack(1), ack(2), ack(3)]), [false, true, true]);
+    assert_eq!(counted(&[ack(1), ack(1)]), [false, false], "a duplicate says something");
+    assert_eq!(counted(&[ack(1), ack(1).window(5)]), [false, true]);
+    assert_eq!(counted(&[ack(2), ack(1)]), [false, false], "it went back");
+    assert_eq!(counted(&[ack(1), seg().ack(2), ack(3)]), [false; 3], "data stands between");
+    assert_eq!(counted(&[ack(1), ack(2).sack(&[(5, 6)]), ack(3)]), [false; 3]);
+}
+
+#[test]
+fn what_was_coalesced_adds_up() {
+    let mut flows = Flows::new(10, 1);
+    let (segment, bytes) = segment(&seg());
+    let number = flows.find_or_add(&segment, 7);
+    let flow = flows.get_mut(number).unwrap();
+    (0..10).for_each(|_| _ = flow.count(&segment, &bytes, 100, 9));
+    flow.coalesced(4);
+    flow.coalesced(3);
+    let report = flow.report(5);
+    assert_eq!((report.packets, report.deliveries, report.aggregates), (10, 5, 2));
+    assert_eq!((report.aggregated_segments, report.first_ns, report.last_ns), (7, 2, 4));
+    assert_eq!(report.bytes, 1_000);
+}
