@@ -34,8 +34,8 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
 
-    /// Look only at some packets: [not] [src|dst] host A, net A/LEN or port N, joined by and, or;
-    /// such as "dst 10.0.0.1 and port 445".
+    /// Look only at some packets: host A, net A/LEN or port N, each behind src, dst or not if you
+    /// like, joined by and, or; such as "dst 10.0.0.1 and port 445".
     #[arg(long, value_name = "FILTER")]
     pub(crate) flow: Option<String>,
 
