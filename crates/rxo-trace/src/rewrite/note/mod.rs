@@ -18,7 +18,7 @@
 //! # Format
 //! Numbers are LEB128; signed ones are zigzag-coded. In this order: place of the last record
 //! (signed, against the expected one), segment count, bytes of link header, of IP header, of TCP
-//! header, [`Shape`] bits, payload sizes; then from the last segment to the first [`Differs`] bits
+//! header, `Shape` bits, payload sizes; then from the last segment to the first `Differs` bits
 //! and what they announce; at the end a CRC-32 of the records, four bytes, least significant first.
 
 mod bits;
