@@ -45,12 +45,16 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// With the title, if it stands alone.
-    pub(super) fn begin(naming: Naming<'_>, place: Place) -> Self {
+    /// With the title, if it stands alone, in as many lines as this width takes.
+    pub(super) fn begin(naming: Naming<'_>, place: Place, width: f64) -> Self {
         let (mut svg, mut top) = (Svg::default(), EDGE);
         if place == Place::Alone {
-            svg.text("fig-title", Anchor::Start, at(EDGE, top + 16.0), naming.title);
-            top += 30.0;
+            // In larger and bolder type than the rest.
+            for line in lines(naming.title, (width - 2.0 * EDGE) / 1.35) {
+                svg.text("fig-title", Anchor::Start, at(EDGE, top + 16.0), &line);
+                top += 20.0;
+            }
+            top += 10.0;
         }
         Self { svg, top }
     }
@@ -78,6 +82,22 @@ pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Pl
         text += &ground.into_text();
     }
     text + &svg.into_text() + "</svg>"
+}
+
+/// A text in lines of at most `width`, broken between words; a longer word stands alone.
+fn lines(text: &str, width: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if text_width(line) + text_width(word) + 4.0 <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// How wide a text is at most in the type of figures, whichever of its typefaces there is.

@@ -39,7 +39,7 @@ impl HeatMap {
     fn draw(&self, size: Size, place: Place) -> String {
         let naming = Naming { title: &self.title, description: &self.description };
         let width = f64::from(size.width);
-        let mut canvas = Canvas::begin(naming, place);
+        let mut canvas = Canvas::begin(naming, place, width);
         let grid = Grid::fit(self, width, canvas.top);
         let left = at(EDGE, canvas.top + 10.0);
         canvas.svg.text("fig-tick", Anchor::Start, left, &format!("{} (rows)", self.y_label));

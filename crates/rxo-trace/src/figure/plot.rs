@@ -75,7 +75,7 @@ impl Figure {
     fn draw(&self, size: Size, place: Place) -> String {
         let naming = Naming { title: &self.title, description: &self.description };
         let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let mut canvas = Canvas::begin(naming, place);
+        let mut canvas = Canvas::begin(naming, place, width);
         legend::draw(&mut canvas, &self.legend(), width - 2.0 * EDGE);
         let frame = Frame::fit(self, canvas.top, (width, height));
         frame.draw(&mut canvas.svg, self);

@@ -44,7 +44,7 @@ impl Ranking {
     fn draw(&self, size: Size, place: Place) -> String {
         let naming = Naming { title: &self.title, description: &self.description };
         let width = f64::from(size.width);
-        let mut canvas = Canvas::begin(naming, place);
+        let mut canvas = Canvas::begin(naming, place, width);
         let columns = Columns::fit(&self.bars, width);
         for bar in &self.bars {
             columns.draw(&mut canvas.svg, bar, canvas.top);

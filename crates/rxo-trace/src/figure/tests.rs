@@ -48,6 +48,15 @@ fn a_figure_says_what_it_is_and_what_each_mark_is() {
 }
 
 #[test]
+fn a_long_title_has_as_many_lines_as_it_needs() {
+    let title = "Packets eliminated of 10,000 ".repeat(6);
+    let svg = Figure { title, ..measured_and_published() }.to_svg();
+    assert_well_formed(&svg);
+    assert_eq!(svg.matches("class=\"fig-title\"").count(), 3, "{svg}");
+    assert_eq!(measured_and_published().to_svg().matches("class=\"fig-title\"").count(), 1);
+}
+
+#[test]
 fn in_a_page_there_is_no_second_style_and_no_second_title() {
     let svg = measured_and_published().to_inline_svg(Size::NARROW);
     assert_well_formed(&svg);
