@@ -93,6 +93,7 @@ fn senders_are_captured() {
         assert!(svg.unwrap().starts_with("<svg "));
     }
     studied_again_they_say_the_same(&scratch, captures);
+    captures_that_are_damaged(&scratch);
 }
 
 fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
@@ -200,6 +201,24 @@ fn ctrl_c_prints_what_is_known() {
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert!(text.contains("4 connections, 2 KB payloads") && text.contains("Partial:"), "{text}");
     assert!(lines.last().unwrap().unwrap().contains("stopped by a signal"));
+}
+
+/// What stands before the damage is told, and the code says that it is not all.
+fn captures_that_are_damaged(scratch: &Scratch) {
+    let cut = scratch.file("cut");
+    fs::create_dir(&cut).unwrap();
+    let name = "4-connections-8-KB.pcapng";
+    let whole = fs::read(scratch.file("kept").join(name)).unwrap();
+    fs::write(cut.join(name), &whole[..whole.len() / 2]).unwrap();
+    let namespace = Namespace::new("repro").unwrap();
+    let (cut, out) = (cut.display(), scratch.file("of-cut").display().to_string());
+    let line = format!("repro rsc --captures {cut} --out {out} --json");
+    let output = run_within(&namespace, &line, MINUTE);
+    assert_eq!(output.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packets = report["captures"][0]["packets"].as_u64().unwrap();
+    assert!((500..2_000).contains(&packets), "{packets}");
+    assert!(report["partial"].as_str().unwrap().contains("ends too early"), "{report}");
 }
 
 fn captures_that_are_not_there() {

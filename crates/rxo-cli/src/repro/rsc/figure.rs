@@ -15,7 +15,9 @@ use crate::table::Table;
 pub(super) struct Figure {
     /// The paper's number for it, such as "4".
     pub(super) number: &'static str,
-    pub(super) title: String,
+    pub(super) title: &'static str,
+    /// What is the same for all of it, or how it was measured.
+    pub(super) fixed: &'static str,
     pub(super) x_label: &'static str,
     pub(super) y_label: &'static str,
     /// The values of x, as text.
@@ -77,7 +79,8 @@ impl Figure {
             let cells = self.series.iter().map(|series| series.cell(index));
             table.row([x.clone()].into_iter().chain(cells));
         }
-        let mut text = format!("Figure {}. {}\n\n{}", self.number, self.title, table.render());
+        let Self { number, title, fixed, .. } = self;
+        let mut text = format!("Figure {number}. {title} ({fixed})\n\n{}", table.render());
         for statement in &self.statements {
             // Writing to a string cannot fail.
             _ = write!(text, "\n\n{}", statement.text());
@@ -87,7 +90,8 @@ impl Figure {
 
     /// The drawing as a file of its own.
     pub(super) fn svg(&self) -> String {
-        let x = figure::Axis::categories(self.x_label, self.x.iter().cloned());
+        let x_label = format!("{} ({})", self.x_label, self.fixed);
+        let x = figure::Axis::categories(x_label, self.x.iter().cloned());
         let title = format!("Figure {}. {}", self.number, self.title);
         let drawing = figure::Figure::new(title, x, figure::Axis::linear(self.y_label));
         let drawing = drawing.describe(self.description());
@@ -136,7 +140,8 @@ mod tests {
     fn figure() -> Figure {
         Figure {
             number: "4",
-            title: "Packets eliminated".into(),
+            title: "Packets eliminated",
+            fixed: "4 entries",
             x_label: "payload",
             y_label: "packets of 10,000",
             x: vec!["2 KB".into(), "4 KB".into()],
@@ -151,10 +156,10 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_x() {
-        let expected = "Figure 4. Packets eliminated\n\n\
+        let expected = "Figure 4. Packets eliminated (4 entries)\n\n\
                         payload  4 connections   most\n\
-                        \x20  2 KB          4,998  5,000\n\
-                        \x20  4 KB              -  6,667";
+                        2 KB             4,998  5,000\n\
+                        4 KB                 -  6,667";
         assert_eq!(figure().text(), expected);
     }
 

@@ -43,7 +43,8 @@ impl Report {
         figures.extend(saving::figures(&costs));
         let projection = Faster::of(&costs);
         let notes = notes(plan, &captures, &costs, projection.is_some());
-        let (files, partial) = (Vec::new(), None);
+        let damaged = captures.iter().find_map(|examined| examined.damage.clone());
+        let (files, partial) = (Vec::new(), damaged);
         Self { figures, captures, costs, projection, machine, notes, files, partial }
     }
 
@@ -139,10 +140,8 @@ fn notes(plan: &Plan, captures: &[Examined], costs: &[Cost], projected: bool) ->
              try again."
         ));
     }
-    for examined in captures {
-        let damage = examined.damage.iter();
-        notes
-            .extend(damage.map(|why| format!("{}: only what stands before: {why}", examined.name)));
+    for examined in captures.iter().filter(|examined| examined.damage.is_some()) {
+        notes.push(format!("{} is damaged; only what stands before was read.", examined.name));
     }
     notes.extend(cost_notes(costs, projected));
     notes

@@ -84,7 +84,8 @@ fn figure_10(costs: Costs<'_>) -> Figure {
     ];
     Figure {
         number: "10",
-        title: "Processor time of the receiving side for 0.95 Gbit/s (medians, least-most)".into(),
+        title: "Processor time of the receiving side for 0.95 Gbit/s",
+        fixed: "medians, least and most",
         x_label: "payload",
         y_label: "percent of one core",
         x: names(costs),
@@ -123,8 +124,8 @@ fn figure_12(costs: Costs<'_>) -> Figure {
     ];
     Figure {
         number: "12",
-        title: "Processor time of the receiving side, as fast as it goes (medians, least-most)"
-            .into(),
+        title: "Processor time of the receiving side, as fast as it goes",
+        fixed: "medians, least and most",
         x_label: "payload",
         y_label: "ns for a byte of payload",
         x: names(costs),

@@ -9,8 +9,8 @@ pub(super) fn figure_4(captures: Captures<'_>) -> Figure {
     let statements = [range_of_4(captures), little_variation(captures), eight_kb(captures)];
     let statements = statements.into_iter().flatten().chain(beyond_eight_kb(captures)).collect();
     let guides = vec![
-        Guide { value: 5_000.0, meaning: "the paper: about 50" },
-        Guide { value: 8_000.0, meaning: "to 80 %" },
+        Guide { value: 5_000.0, meaning: "the paper: from about 50 %" },
+        Guide { value: 8_000.0, meaning: "the paper: to 80 %" },
     ];
     by_payload(captures, "4", &FEW, guides, statements)
 }
@@ -39,8 +39,8 @@ fn by_payload(
     }
     Figure {
         number,
-        title: "Packets eliminated of 10,000: 4 entries, 8 KB buffers, windows of 20 packets"
-            .into(),
+        title: "Packets eliminated of 10,000, by payload",
+        fixed: "4 entries, 8 KB buffers, windows of 20 packets",
         x_label: "payload",
         y_label: "packets eliminated of 10,000",
         x: payloads.iter().map(|kb| format!("{kb} KB")).collect(),

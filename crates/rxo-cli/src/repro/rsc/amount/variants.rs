@@ -10,9 +10,8 @@ use super::{Captures, least, percent};
 pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
     Figure {
         number: "6",
-        title:
-            "Packets eliminated by entries of the card's cache (16 connections, 8 KB, 20 packets)"
-                .into(),
+        title: "Packets eliminated of 10,000, by entries of the cache",
+        fixed: fixed(captures, "16 connections, 8 KB buffers, windows of 20 packets"),
         x_label: "entries",
         y_label: "packets eliminated of 10,000",
         x: ENTRIES.iter().map(ToString::to_string).collect(),
@@ -25,8 +24,8 @@ pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
 pub(super) fn figure_7(captures: Captures<'_>) -> Figure {
     Figure {
         number: "7",
-        title: "Packets eliminated by size of the buffer (16 connections, 4 entries, 20 packets)"
-            .into(),
+        title: "Packets eliminated of 10,000, by size of the buffers",
+        fixed: fixed(captures, "16 connections, 4 entries, windows of 20 packets"),
         x_label: "buffer",
         y_label: "packets eliminated of 10,000",
         x: BUFFERS_KB.iter().map(|kb| format!("{kb} KB")).collect(),
@@ -40,8 +39,8 @@ pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
     let statements = [sixteen_packets(captures), from_16_to_32(captures), beyond_32(captures)];
     Figure {
         number: "8",
-        title: "Packets eliminated by packets between interrupts (16 connections, 4 entries, 8 KB)"
-            .into(),
+        title: "Packets eliminated of 10,000, by packets between two interrupts",
+        fixed: fixed(captures, "16 connections, 4 entries, 8 KB buffers"),
         x_label: "window",
         y_label: "packets eliminated of 10,000",
         x: WINDOWS.iter().map(ToString::to_string).collect(),
@@ -49,6 +48,12 @@ pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
         guides: vec![Guide { value: 5_000.0, meaning: "the paper: more than 50 % with 16" }],
         statements: statements.into_iter().flatten().collect(),
     }
+}
+
+/// What holds for all lines; captures of others have as many connections as they have.
+fn fixed(captures: Captures<'_>, of_lab: &'static str) -> &'static str {
+    let others = of_lab.strip_prefix("16 connections, ").unwrap_or(of_lab);
+    if captures.others().next().is_some() { others } else { of_lab }
 }
 
 /// A line for each payload, of those `wanted` if any, then one for each capture of somebody else.
