@@ -64,16 +64,24 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Takes the frames from the slot `from` on.
+    /// Takes the frames from the slot `from` on, never beyond those whose headers were asked for.
     fn take_all(&mut self, batch: Batch<'_, B>, from: u32) {
+        let mut asked = from;
+        let mut slot = from;
+        while slot < batch.end() {
+            asked = ask_for_headers(batch, asked, slot);
+            let is_all = asked == batch.end();
+            let reach = if is_all { asked } else { slot + PREFETCH_FRAMES };
+            slot = self.take_near(batch.up_to(reach), slot);
+        }
+    }
+
+    /// Takes the frames of `batch` from the slot `from` on. Returns the slot after the last.
+    #[inline(always)]
+    fn take_near(&mut self, batch: Batch<'_, B>, from: u32) -> u32 {
         let sums = !self.config.trust_checksums;
-        let mut ahead = from;
         let mut slot = from;
         while let Some(frame) = batch.get(slot) {
-            if slot + PREFETCH_FRAMES >= ahead {
-                prefetch_headers(batch.upcoming(ahead));
-                ahead += PREFETCH_FRAMES;
-            }
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
@@ -85,6 +93,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             slot = after;
         }
+        slot
     }
 
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
@@ -207,11 +216,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 }
 
-fn prefetch_headers<B: AsRef<[u8]>>(frames: &[Frame<B>]) {
-    for frame in frames.iter().take(PREFETCH_FRAMES as usize) {
+/// Asks for the headers of the frames from the slot `asked` on, so that there are enough from `slot`
+/// on. Returns the slot after the last that was asked for.
+fn ask_for_headers<B: AsRef<[u8]>>(batch: Batch<'_, B>, asked: u32, slot: u32) -> u32 {
+    let to = (slot + 2 * PREFETCH_FRAMES).min(batch.end());
+    for frame in batch.up_to(to).upcoming(asked) {
         arch::prefetch(frame.bytes(), 0);
         arch::prefetch(frame.bytes(), SECOND_LINE);
     }
+    to
 }
 
 /// Asks for the payload of a frame whose checksum will have to be summed.
