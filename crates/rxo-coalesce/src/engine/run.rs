@@ -112,7 +112,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frames = batch.upcoming(slot);
         let expected = Expected::<S>::after(held, last, frames.first()?.bytes())?;
         let id_step = expected.id_step();
-        let most = most.min(expected.steps()).min(self.config.policy.room(held));
+        let most = most.min(expected.steps()).min(frames.len() as u32);
+        let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
             count_run(expected, frames, |_, _| true)

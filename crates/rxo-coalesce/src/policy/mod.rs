@@ -139,12 +139,16 @@ impl Policy {
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 
-    /// How many more segments like its last fit what is held.
+    /// How many more segments like its last fit what is held, up to `most`.
     #[inline(always)]
-    pub(crate) fn room(&self, held: &Held) -> u32 {
-        let segments = u32::from(self.max_segments).saturating_sub(held.segments);
+    pub(crate) fn room(&self, held: &Held, most: u32) -> u32 {
+        let segments = u32::from(self.max_segments).saturating_sub(held.segments).min(most);
         let packet = self.max_bytes.saturating_sub(held.packet_bytes());
-        let buffer = self.buffer_bytes.saturating_sub(held.payload_bytes);
-        segments.min(packet.min(buffer) / held.last_payload_bytes.max(1))
+        let bytes = packet.min(self.buffer_bytes.saturating_sub(held.payload_bytes));
+        // A division takes longer than all the rest, and most often nothing is near its limit.
+        match u64::from(segments) * u64::from(held.last_payload_bytes) <= u64::from(bytes) {
+            true => segments,
+            false => bytes / held.last_payload_bytes.max(1),
+        }
     }
 }
