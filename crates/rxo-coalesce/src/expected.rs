@@ -237,12 +237,17 @@ pub(crate) struct Expected<S: Shape> {
 }
 
 impl<S: Shape> Expected<S> {
-    /// What follows `last`, the last segment of `held`. Where it is still open whether the IPv4
-    /// ID counts, `next` decides. `None` when only the full rules can tell.
+    /// What follows `last`, the last segment of `held`, whose IP header begins at `network`. Where it
+    /// is still open whether the IPv4 ID counts, `next` decides. `None` when only the full rules can
+    /// tell.
     #[inline(always)]
-    pub(crate) fn after<B: AsRef<[u8]>>(held: &Held, last: &Frame<B>, next: &[u8]) -> Option<Self> {
+    pub(crate) fn after<B: AsRef<[u8]>>(
+        held: &Held,
+        last: &Frame<B>,
+        next: &[u8],
+        network: usize,
+    ) -> Option<Self> {
         let bytes = last.bytes();
-        let network = usize::from(held.network);
         let packet = bytes.get(network..)?;
         let step = match S::VERSION {
             IpVersion::V4 => {
@@ -332,6 +337,9 @@ fn link_words(bytes: &[u8], network: usize) -> Option<[u64; 3]> {
         return Some([0; 3]);
     }
     let header: &[u8; ETHERNET_BYTES] = bytes.first_chunk()?;
+    if network == ETHERNET_BYTES {
+        return Some([word(header, 0), word(header, 6), 0]);
+    }
     let tags = u64::from_ne_bytes(*bytes.get(network - 8..)?.first_chunk()?);
     Some([word(header, 0), word(header, 6), tags])
 }

@@ -5,7 +5,7 @@
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::{Sum, Summer};
-use rxo_wire::{Plain, arch};
+use rxo_wire::{ETHERNET_HEADER_BYTES, Plain, arch};
 
 use super::Engine;
 use super::batch::Batch;
@@ -79,12 +79,42 @@ impl<B: AsRef<[u8]>> Engine<B> {
         })
     }
 
-    /// The same for the frames from `slot` on.
-    #[inline(never)]
+    /// The same for the frames from `slot` on. Where the IP header most often begins is known when
+    /// this is compiled: then nothing has to be kept or added for it.
+    #[inline(always)]
     pub(super) fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        // The frame before `slot` is taken but not yet counted.
-        let most = self.packets_left - 1;
-        let Some(Ran { count, id_step }) = self.run_over::<S>(batch, place, slot, most) else {
+        let network = usize::from(self.store.held[usize::from(place)].network);
+        match network {
+            ETHERNET_HEADER_BYTES => self.run_ethernet::<S>(batch, place, slot),
+            _ => self.run_elsewhere::<S>(batch, place, slot, network),
+        }
+    }
+
+    #[inline(never)]
+    fn run_ethernet<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
+        self.run_at::<S>(batch, place, slot, ETHERNET_HEADER_BYTES)
+    }
+
+    #[inline(never)]
+    fn run_elsewhere<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        network: usize,
+    ) -> u32 {
+        self.run_at::<S>(batch, place, slot, network)
+    }
+
+    #[inline(always)]
+    fn run_at<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        network: usize,
+    ) -> u32 {
+        let Some(Ran { count, id_step }) = self.run_over::<S>(batch, place, slot, network) else {
             return slot;
         };
         let held = &mut self.store.held[usize::from(place)];
@@ -98,21 +128,22 @@ impl<B: AsRef<[u8]>> Engine<B> {
         slot + count
     }
 
-    /// Compares and verifies one frame after the other, `most` at most.
+    /// Compares and verifies one frame after the other.
     #[inline(always)]
     fn run_over<S: Shape>(
         &self,
         batch: Batch<'_, B>,
         place: u16,
         slot: u32,
-        most: u32,
+        network: usize,
     ) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];
         let last = batch.frame(held.chain.tail);
         let frames = batch.upcoming(slot);
-        let expected = Expected::<S>::after(held, last, frames.first()?.bytes())?;
+        let expected = Expected::<S>::after(held, last, frames.first()?.bytes(), network)?;
         let id_step = expected.id_step();
-        let most = most.min(expected.steps()).min(frames.len() as u32);
+        // The frame before `slot` is taken but not yet counted.
+        let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
         let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
