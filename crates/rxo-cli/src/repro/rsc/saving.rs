@@ -39,15 +39,20 @@ impl<'a> Costs<'a> {
         Level::ALL.map(line).to_vec()
     }
 
-    /// What a level saves with each payload, least first; `saved` is of Regular and the level.
-    fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<f64> {
-        let payloads = self.payloads_kb().into_iter();
-        let pairs = payloads
-            .filter_map(|kb| Some((self.of(pace, kb, Level::Regular)?, self.of(pace, kb, level)?)));
-        let mut all: Vec<f64> = pairs.map(|(regular, with)| saved(regular, with)).collect();
-        all.sort_by(f64::total_cmp);
-        all
+    /// What a level saves with each payload; `saved` is of Regular and the level.
+    fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<Saved> {
+        let of = |kb| {
+            let (regular, with) = (self.of(pace, kb, Level::Regular)?, self.of(pace, kb, level)?);
+            Some(Saved { payload_kb: kb, amount: saved(regular, with) })
+        };
+        self.payloads_kb().into_iter().filter_map(of).collect()
     }
+}
+
+/// What coalescing saves with one payload.
+struct Saved {
+    payload_kb: usize,
+    amount: f64,
 }
 
 /// The share of one core, in percent, that the paper's rate takes at this cost. Not what was
@@ -142,16 +147,29 @@ fn names(costs: Costs<'_>) -> Vec<String> {
 /// What the paper's card of 1 Gbit/s carried, payload alone (section 6.2).
 const PAPER_GBIT_PER_S: f64 = 0.95;
 
-/// Holds when no payload saves less than the paper's least.
-fn saving(paper: &'static str, sorted: &[f64], least: f64, unit: &str) -> Option<Statement> {
-    let (low, high) = (*sorted.first()?, *sorted.last()?);
+/// Holds when no payload saves less than the paper's least. Where that is not so, says with which
+/// payloads it is.
+fn saving(paper: &'static str, saved: &[Saved], least: f64, unit: &str) -> Option<Statement> {
+    let amounts = || saved.iter().map(|saved| saved.amount);
+    let (low, high) = (amounts().reduce(f64::min)?, amounts().reduce(f64::max)?);
     let ours = format!("{low:.1} to {high:.1} {unit}.");
     let statement = Statement::new(paper, Some(low >= least), ours);
     Some(statement.unless_it_holds(|| {
-        "A live machine's figures vary with what else it does: see the least and most of the \
-         rounds. Coalescing's own cost is in ours, and was taken out of the paper's."
-            .into()
+        format!(
+            "{} A live machine's figures vary with what else it does: see the least and most of \
+             the rounds. Coalescing's own cost is in ours, and was taken out of the paper's.",
+            where_it_holds(saved, least)
+        )
     }))
+}
+
+fn where_it_holds(saved: &[Saved], least: f64) -> String {
+    let enough = saved.iter().filter(|saved| saved.amount >= least);
+    let payloads: Vec<String> = enough.map(|saved| format!("{} KB", saved.payload_kb)).collect();
+    match payloads.is_empty() {
+        true => "It holds with no payload.".into(),
+        false => format!("It holds with {}.", payloads.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -186,10 +204,22 @@ mod tests {
         );
         // 4 points of the 5 that the paper has at least.
         assert_eq!(said(0, 1).holds, Some(false));
-        assert!(said(0, 1).why.is_some());
+        assert!(said(0, 1).why.as_ref().is_some_and(|why| why.starts_with("It holds with no")));
         assert!(said(1, 0).ours.starts_with("7.5 to 7.5 percent"), "{:?}", said(1, 0));
         // RSC_3 was not measured: nothing is said of it.
         assert_eq!(figures[1].statements.len(), 2);
+    }
+
+    #[test]
+    fn payloads_that_save_enough_are_named() {
+        let saved = [(2, -9.0), (4, 2.5), (8, 3.0)];
+        let saved = saved.map(|(payload_kb, amount)| Saved { payload_kb, amount });
+        let statement = saving("at least 2", &saved, 2.0, "points").unwrap();
+        assert_eq!(
+            (statement.holds, statement.ours.as_str()),
+            (Some(false), "-9.0 to 3.0 points.")
+        );
+        assert!(statement.why.unwrap().starts_with("It holds with 4 KB, 8 KB. "));
     }
 
     #[test]
