@@ -98,6 +98,10 @@ fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
         assert!(parse_ip(&packet).unwrap().ip.checksum_ok);
         packet[8] ^= 0x10;
         assert!(!parse_ip(&packet).unwrap().ip.checksum_ok);
+        packet[8] ^= 0x10;
+        // The reserved bit is a part of the sum.
+        packet[6] ^= 0x80;
+        assert!(!parse_ip(&packet).unwrap().ip.checksum_ok);
     }
 }
 
