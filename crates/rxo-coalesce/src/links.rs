@@ -87,7 +87,7 @@ impl Links {
     }
 
     /// The first flow at or after `slot` in the order of use, as its last frame's slot and its
-    /// place. O(1) over a whole walk.
+    /// place. A whole walk looks at every frame once.
     #[inline(always)]
     pub(crate) fn used_from(&self, slot: u32) -> Option<(u32, u16)> {
         let links = self.after.get(slot as usize..)?;
@@ -95,7 +95,8 @@ impl Links {
         Some((slot + ahead as u32, *link as u16))
     }
 
-    /// The least recently used flow's place. O(1) over all frames.
+    /// The least recently used flow's place. However often this is asked, the cursor passes every
+    /// frame once.
     pub(crate) fn oldest(&mut self) -> Option<u16> {
         let (slot, place) = self.used_from(self.oldest_from)?;
         self.oldest_from = slot;

@@ -229,15 +229,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.ready_frame(slot);
     }
 
-    #[inline]
-    fn flush_flow(&mut self, key: &FlowKey, now: Instant) {
+    /// Flushes what the flow holds, for a frame of it that is delivered as it is.
+    #[inline(always)]
+    pub(super) fn flush_flow(&mut self, key: &FlowKey, now: Instant) {
         if let Some(place) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {
             self.flush_held(place, FlushReason::Order, now);
         }
     }
 
     /// Flushes every flow between these addresses, for a frame that may belong to any of them.
-    /// Walks all flows held.
+    /// Walks the frames in hand.
     fn flush_addresses(&mut self, key: &FlowKey, now: Instant) {
         self.flush_where(FlushReason::Order, now, |held| held.key.has_addresses_of(key));
     }

@@ -177,7 +177,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.counters.add(reason, tally);
     }
 
-    /// Walks all flows held, but only once the earliest possible deadline has come.
+    /// Walks the frames in hand, but only once the earliest possible deadline has come.
     fn flush_overdue(&mut self, now: Instant) {
         if self.poll_at().is_none_or(|deadline| now < deadline) {
             return;
@@ -197,7 +197,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.oldest_arrival = oldest;
     }
 
-    /// Delivers what the flows hold of which `is_meant` says so, the least recently used first.
+    /// Delivers what the flows hold of which `is_meant` says so, the least recently used first. Walks
+    /// the frames in hand.
     fn flush_where(
         &mut self,
         reason: FlushReason,

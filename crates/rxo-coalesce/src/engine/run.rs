@@ -37,10 +37,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     pub(super) fn run<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         let held = &self.store.held[usize::from(place)];
-        match batch.has_at(slot + 1, held.transport.into(), held.next_seq) {
-            true => self.run_from::<S>(batch, place, slot + 1),
-            false => slot + 1,
-        }
+        let goes_on = batch.has_at(slot + 1, held.transport.into(), held.next_seq);
+        self.run_if::<S>(goes_on, batch, place, slot + 1)
+    }
+
+    /// The same for the frames from `slot` on, if the first of them `goes_on` from what is held: the
+    /// next sequence number says so before anything else is read.
+    #[inline(always)]
+    pub(super) fn run_if<S: Shape>(
+        &mut self,
+        goes_on: bool,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+    ) -> u32 {
+        if goes_on { self.run_from::<S>(batch, place, slot) } else { slot }
     }
 
     /// Appends the plain frame in `slot` to what is held at `place`, if it only continues it, and
@@ -73,16 +84,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
             self.flush_held(place, FlushReason::SegmentLimit, batch.now);
             return Some(slot + 1);
         }
-        Some(match batch.has_at(slot + 1, network + S::IP_BYTES, next_seq) {
-            true => self.run_from::<S>(batch, place, slot + 1),
-            false => slot + 1,
-        })
+        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
+        Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
     }
 
-    /// The same for the frames from `slot` on. Where the IP header most often begins is known when
-    /// this is compiled: then nothing has to be kept or added for it.
+    /// Appends the frames from `slot` on. Where the IP header most often begins is known when this is
+    /// compiled: then nothing has to be kept or added for it.
     #[inline(always)]
-    pub(super) fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
+    fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         let network = usize::from(self.store.held[usize::from(place)].network);
         match network {
             ETHERNET_HEADER_BYTES => self.run_ethernet::<S>(batch, place, slot),

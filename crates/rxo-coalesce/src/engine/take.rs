@@ -176,12 +176,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
             version: S::VERSION,
             slot,
         };
-        let (transport, next_seq) = (network + S::IP_BYTES, plain.seq + plain.payload_bytes);
         let place = self.start(first, hash, batch.now);
-        Some(match batch.has_at(slot + 1, transport, next_seq) {
-            true => self.run_from::<S>(batch, place, slot + 1),
-            false => slot + 1,
-        })
+        let next_seq = plain.seq + plain.payload_bytes;
+        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
+        Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
     }
 
     /// The same for a pure ACK, which is delivered after what its flow holds.
@@ -197,10 +195,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             return None;
         }
         if !self.table.is_empty() {
-            let hash = self.hasher.hash(&key);
-            if let Some(place) = self.table.find(&self.store.held, &key, hash) {
-                self.flush_held(place, FlushReason::Order, batch.now);
-            }
+            self.flush_flow(&key, batch.now);
         }
         self.deliver_untouched(slot, BypassReason::PureAck);
         Some(slot + 1)
