@@ -4,14 +4,14 @@
 use core::num::NonZeroU16;
 use core::ops::Range;
 
-use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
+use rxo_frame::{ChecksumStatus, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_wire::{FlowKey, IpVersion};
 
+use crate::FlushReason;
 use crate::held::{Held, IdPattern};
 use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES};
 use crate::record::SegmentRecord;
 use crate::store::{ChainFrames, Store};
-use crate::{Delivery, FlushReason};
 
 /// Several segments in one. A cheap view; the frames stay where they are.
 #[derive(Debug)]
@@ -140,6 +140,18 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         })
     }
 
+    /// What a sink must say with it.
+    #[inline]
+    pub(crate) fn offload(&self) -> Offload {
+        Offload { checksum: self.checksum(), gso: self.gso(), header_bytes: self.held.header_bytes }
+    }
+
+    /// The VLAN tag that the device took out of each segment.
+    #[inline]
+    pub(crate) fn vlan(&self) -> Option<VlanTag> {
+        self.store.frame(self.held.chain.head).vlan
+    }
+
     fn gso(&self) -> Option<Gso> {
         let kind = match self.held.version {
             IpVersion::V4 => GsoKind::TcpV4,
@@ -156,60 +168,5 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
             }
             ChecksumForm::Complete | ChecksumForm::Verified => ChecksumStatus::Verified,
         }
-    }
-}
-
-impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
-    #[inline]
-    fn offload(self) -> Offload {
-        match self {
-            Self::Frame(frame) => frame.borrowed().offload(),
-            Self::Aggregate(aggregate) => Offload {
-                checksum: aggregate.checksum(),
-                gso: aggregate.gso(),
-                header_bytes: aggregate.held.header_bytes,
-            },
-        }
-    }
-
-    #[inline]
-    fn vlan(self) -> Option<VlanTag> {
-        match self {
-            Self::Frame(frame) => frame.vlan,
-            Self::Aggregate(aggregate) => aggregate.store.frame(aggregate.held.chain.head).vlan,
-        }
-    }
-
-    #[inline]
-    fn byte_len(self) -> usize {
-        match self {
-            Self::Frame(frame) => frame.bytes().len(),
-            Self::Aggregate(aggregate) => {
-                usize::from(aggregate.held.header_bytes) + aggregate.held.payload_bytes as usize
-            }
-        }
-    }
-
-    #[inline]
-    fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
-        match self {
-            Self::Frame(frame) => visit(frame.bytes()),
-            Self::Aggregate(aggregate) => {
-                visit(aggregate.header());
-                aggregate.payloads().for_each(visit);
-            }
-        }
-    }
-
-    #[inline]
-    fn frame_count(self) -> usize {
-        match self {
-            Self::Frame(_) => 1,
-            Self::Aggregate(aggregate) => aggregate.segment_count(),
-        }
-    }
-
-    fn for_each_frame(self, mut visit: impl FnMut(Frame<&'a [u8]>)) {
-        self.frames().for_each(|frame| visit(frame.borrowed()));
     }
 }

@@ -3,7 +3,7 @@
 //! Static rules: they look at one frame and the policy, never at what is held. Apart from the
 //! verdict so that each reason can be tested by itself.
 
-use rxo_frame::{ChecksumStatus, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::OptionLayout};
 
 use crate::merge::MAX_HEADER_BYTES;
@@ -22,6 +22,20 @@ pub struct Candidate<'a> {
     pub checksum: ChecksumStatus,
     /// The VLAN tag that the device took out of the frame.
     pub vlan: Option<VlanTag>,
+}
+
+impl<'a> Candidate<'a> {
+    /// The segment in `frame`, whose headers were read.
+    #[inline]
+    #[must_use]
+    pub fn new<B: AsRef<[u8]>>(
+        parsed: &'a Parsed,
+        tcp: &'a TcpSegment,
+        frame: &'a Frame<B>,
+    ) -> Self {
+        let Frame { checksum, vlan, .. } = *frame;
+        Self { parsed, tcp, bytes: frame.bytes(), checksum, vlan }
+    }
 }
 
 /// Flags that say nothing against coalescing by themselves.
@@ -66,7 +80,7 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
 }
 
 #[cold]
-fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
+pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
     if parsed.ip.reserved_bit {
         return Err(BypassReason::ReservedBit);
     }

@@ -3,7 +3,7 @@
 use crate::{BypassReason, FlushReason, Histogram};
 
 /// Totals since the engine was made. Every frame is counted once: bypassed, delivered single, or
-/// in an aggregate.
+/// in an aggregate; pure ACKs where they are aggregated likewise, but apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames taken.
@@ -16,10 +16,18 @@ pub struct Counters {
     pub aggregates: u64,
     /// Segments in those.
     pub aggregated_segments: u64,
+    /// Pure ACKs that were held but delivered alone.
+    pub ack_singles: u64,
+    /// Deliveries of two pure ACKs or more.
+    pub ack_aggregates: u64,
+    /// Pure ACKs in those.
+    pub aggregated_acks: u64,
     bypassed: [u64; BypassReason::COUNT],
     flushed: [u64; FlushReason::COUNT],
     /// Segments per delivery of candidates, single ones included.
     pub segments_per_aggregate: Histogram,
+    /// Pure ACKs per delivery of those that were held, single ones included.
+    pub acks_per_delivery: Histogram,
     /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
     pub hold_ns: Histogram,
 }
@@ -55,6 +63,23 @@ impl Counters {
         if self.deliveries == 0 { 0.0 } else { self.frames as f64 / self.deliveries as f64 }
     }
 
+    /// Pure ACKs taken: segments without payload, and nothing but ACK and marks of ECN among their
+    /// flags as far as that was looked at.
+    #[must_use]
+    pub fn pure_acks(&self) -> u64 {
+        self.bypassed_acks() + self.ack_singles + self.aggregated_acks
+    }
+
+    /// Deliveries of pure ACKs.
+    #[must_use]
+    pub fn ack_deliveries(&self) -> u64 {
+        self.bypassed_acks() + self.ack_singles + self.ack_aggregates
+    }
+
+    fn bypassed_acks(&self) -> u64 {
+        PURE_ACKS.iter().map(|reason| self.bypassed(*reason)).sum()
+    }
+
     #[inline]
     pub(crate) fn bypass(&mut self, reason: BypassReason) {
         self.bypassed[reason as usize] += 1;
@@ -66,6 +91,21 @@ impl Counters {
         let mut tally = Tally::default();
         self.flush_one(&mut tally, segments, held_ns);
         self.add(reason, tally);
+    }
+
+    /// Counts a flush of pure ACKs.
+    #[inline(always)]
+    pub(crate) fn flush_acks(&mut self, reason: FlushReason, acks: u32, held_ns: u64) {
+        self.hold_ns.record(held_ns);
+        self.acks_per_delivery.record(acks.into());
+        self.flushed[reason as usize] += 1;
+        self.deliveries += 1;
+        if acks == 1 {
+            self.ack_singles += 1;
+        } else {
+            self.ack_aggregates += 1;
+            self.aggregated_acks += u64::from(acks);
+        }
     }
 
     /// Counts one of several flushes for one reason; [`Counters::add`] counts the rest of them.
@@ -93,7 +133,16 @@ impl Counters {
     }
 }
 
-/// Flushes counted in registers.
+/// Why a pure ACK is delivered as it came.
+const PURE_ACKS: [BypassReason; 5] = [
+    BypassReason::PureAck,
+    BypassReason::FirstAck,
+    BypassReason::DuplicateAck,
+    BypassReason::OldAck,
+    BypassReason::Sack,
+];
+
+/// Flushes of segments counted in registers.
 #[derive(Default)]
 pub(crate) struct Tally {
     flushes: u64,

@@ -5,6 +5,7 @@
 
 use rxo_frame::Frame;
 
+use crate::acks::Acks;
 use crate::aggregate::Aggregate;
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
@@ -88,13 +89,15 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     }
 }
 
-/// One delivery: a frame as it came, or several segments in one. A cheap view.
+/// One delivery: a frame as it came, several segments in one, or several pure ACKs. A cheap view.
 #[derive(Debug)]
 pub enum Delivery<'a, B> {
     /// A frame as it came.
     Frame(&'a Frame<B>),
     /// Segments coalesced.
     Aggregate(Aggregate<'a, B>),
+    /// Pure ACKs of one flow.
+    Acks(Acks<'a, B>),
 }
 
 impl<B> Clone for Delivery<'_, B> {
@@ -111,6 +114,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         match ready {
             Ready::Frame(slot) => Self::Frame(store.frame(slot)),
             Ready::Aggregate(index) => Self::Aggregate(Aggregate::new(store, index)),
+            Ready::Acks(place) => Self::Acks(Acks::new(store, place)),
         }
     }
 
@@ -119,6 +123,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         let (single, chain): (Option<&'a Frame<B>>, Option<ChainFrames<'a, B>>) = match self {
             Self::Frame(frame) => (Some(frame), None),
             Self::Aggregate(aggregate) => (None, Some(aggregate.frames())),
+            Self::Acks(acks) => (None, Some(acks.frames())),
         };
         single.into_iter().chain(chain.into_iter().flatten())
     }

@@ -43,7 +43,7 @@ const TCP_BYTES: usize = 20;
 
 /// Zero when both Ethernet headers are alike, or there are none.
 #[inline(always)]
-fn link(old: &[u8], new: &[u8]) -> u64 {
+pub(crate) fn link(old: &[u8], new: &[u8]) -> u64 {
     let (Some(old), Some(new)) = (old.first_chunk::<14>(), new.first_chunk::<14>()) else {
         return 0;
     };

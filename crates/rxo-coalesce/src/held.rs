@@ -5,8 +5,9 @@
 
 use rxo_frame::Instant;
 use rxo_wire::checksum::{self, Sum};
-use rxo_wire::{FlowKey, IpVersion, Parsed, SeqNumber, TcpFlags, TcpSegment};
+use rxo_wire::{FlowHash, FlowKey, IpVersion, Parsed, SeqNumber, TcpFlags, TcpSegment};
 
+use crate::acks::AckPoint;
 use crate::store::FrameChain;
 use crate::{FlushReason, PayloadRule, Policy};
 
@@ -21,7 +22,7 @@ pub enum IdPattern {
     Incrementing,
 }
 
-/// The segments that a flow holds.
+/// The segments that a flow holds: with payload, or pure ACKs.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     /// The flow.
@@ -54,7 +55,17 @@ pub struct Held {
     /// Why it was flushed; meaningful once it is.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
+    /// Meaningful for pure ACKs.
+    pub(crate) acks: HeldAcks,
     pub(crate) link: BucketLink,
+}
+
+/// What is kept of held pure ACKs besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldAcks {
+    pub(crate) flow: FlowHash,
+    /// What the last of them says; `None` when SACK blocks say more.
+    pub(crate) said: Option<AckPoint>,
 }
 
 /// A segment that is to be held alone.
@@ -103,6 +114,7 @@ impl Held {
         id_pattern: IdPattern::Undecided,
         reason: FlushReason::EndOfPoll,
         chain: FrameChain::EMPTY,
+        acks: HeldAcks { flow: FlowHash(0), said: None },
         link: BucketLink::NOWHERE,
     };
 
@@ -147,6 +159,21 @@ impl Held {
         if policy.payload == PayloadRule::Any {
             self.gso_size = self.gso_size.max(self.last_payload_bytes);
         }
+    }
+
+    /// Whether pure ACKs are held.
+    #[inline(always)]
+    pub(crate) const fn is_acks(&self) -> bool {
+        self.payload_bytes == 0
+    }
+
+    /// Takes note of one more pure ACK, in `slot`, which says `said`. Returns the slot of the one
+    /// before.
+    #[inline(always)]
+    pub(crate) fn append_ack(&mut self, slot: u32, said: Option<AckPoint>) -> u32 {
+        self.segments += 1;
+        self.acks.said = said;
+        core::mem::replace(&mut self.chain.tail, slot)
     }
 
     /// Takes note of `count` more segments like the last, the IPv4 ID of each `step` (0 or 1)

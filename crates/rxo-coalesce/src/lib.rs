@@ -1,7 +1,8 @@
 //! The receive engine: what may be coalesced, and coalescing it.
 //!
 //! A batch of frames goes in; deliveries come out, fewer than the frames: single frames untouched,
-//! and [`Aggregate`]s, which are a merged header and the original frames behind it. The path of a
+//! [`Aggregate`]s, which are a merged header and the original frames behind it, and [`Acks`], which
+//! are several pure ACKs of a flow. The path of a
 //! frame, in the order of the modules:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
@@ -11,6 +12,7 @@
 //! * `store`: the frames held, and the aggregates made of them; nothing is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
+//! * `acks`: the rules for pure ACKs, and what must be remembered for them.
 //! * `engine`: applies verdicts, with a short way for plain and for expected segments.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
 //!
@@ -30,6 +32,7 @@
 //!     for delivery in deliveries.iter() {
 //!         match delivery {
 //!             Delivery::Frame(frame) => println!("{} bytes as they came", frame.bytes().len()),
+//!             Delivery::Acks(acks) => println!("{} pure ACKs", acks.count()),
 //!             Delivery::Aggregate(many) => println!("{} segments", many.segment_count()),
 //!         }
 //!     }
@@ -39,7 +42,10 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod acks;
 mod aggregate;
 mod candidate;
 mod config;
@@ -48,6 +54,7 @@ mod delivery;
 mod engine;
 mod expected;
 mod follows;
+mod gather;
 mod held;
 mod histogram;
 mod links;
@@ -59,6 +66,7 @@ mod store;
 mod table;
 mod verdict;
 
+pub use acks::Acks;
 pub use aggregate::Aggregate;
 pub use candidate::{Candidate, candidate};
 pub use config::{Config, ConfigError};
@@ -69,8 +77,8 @@ pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
 pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
 pub use policy::{
-    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, SettingError, UnknownPolicy,
-    WindowRule,
+    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule, SettingError,
+    UnknownPolicy, WindowRule,
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;

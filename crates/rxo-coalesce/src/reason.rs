@@ -62,6 +62,14 @@ reasons! {
         OddFlags => "odd_flags",
         /// An ACK without payload.
         PureAck => "pure_ack",
+        /// A pure ACK that says what the one before it said: it means loss (RFC 5681 section 2).
+        DuplicateAck => "duplicate_ack",
+        /// A pure ACK whose number goes back.
+        OldAck => "old_ack",
+        /// A pure ACK of a flow of which nothing is known: it could be a duplicate.
+        FirstAck => "first_ack",
+        /// A pure ACK with SACK blocks.
+        Sack => "sack",
         /// Options other than the policy's.
         TcpOptions => "tcp_options",
         /// Already several segments in one when it came.
@@ -86,6 +94,8 @@ reasons! {
         Timeout => "timeout",
         /// As many segments as the policy allows.
         SegmentLimit => "segment_limit",
+        /// As many pure ACKs as the policy allows.
+        AckLimit => "ack_limit",
         /// One more payload would exceed the policy's bytes.
         ByteLimit => "byte_limit",
         /// A segment with PSH ended it.
@@ -100,6 +110,8 @@ reasons! {
         OutOfSequence => "out_of_sequence",
         /// The acknowledgement number differs, or went back.
         Ack => "ack_changed",
+        /// The next pure ACK says the same again.
+        Repeated => "ack_repeated",
         /// The window differs.
         Window => "window_changed",
         /// The options differ.

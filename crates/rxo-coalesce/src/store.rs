@@ -36,6 +36,16 @@ pub(crate) enum Ready {
     Frame(u32),
     /// The aggregate of this place.
     Aggregate(u16),
+    /// The pure ACKs of this place.
+    Acks(u16),
+}
+
+impl Ready {
+    /// What is held at `place`, more than one.
+    #[inline(always)]
+    const fn many(place: u16, held: &Held) -> Self {
+        if held.is_acks() { Self::Acks(place) } else { Self::Aggregate(place) }
+    }
 }
 
 #[derive(Debug)]
@@ -134,7 +144,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             self.free_places.push(place);
         } else {
             held.reason = reason;
-            self.ready.push(Ready::Aggregate(place));
+            self.ready.push(Ready::many(place, held));
         }
     }
 
@@ -160,7 +170,7 @@ impl<B: AsRef<[u8]>> Store<B> {
                 }
             } else {
                 held.reason = reason;
-                ready.push(Ready::Aggregate(place));
+                ready.push(Ready::many(place, held));
             }
         }
     }
@@ -198,7 +208,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         for index in 0..self.ready.len() {
             let ready = self.ready[index];
             self.leave_gaps(self.chain_of(ready));
-            if let Ready::Aggregate(place) = ready {
+            if let Ready::Aggregate(place) | Ready::Acks(place) = ready {
                 self.free_places.push(place);
             }
         }
@@ -241,7 +251,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
             Ready::Frame(slot) => FrameChain { head: slot, tail: slot },
-            Ready::Aggregate(place) => self.held[usize::from(place)].chain,
+            Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].chain,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use rxo_frame::{ChecksumStatus, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment};
 
@@ -42,6 +42,20 @@ pub struct Last<'a> {
     pub checksum: ChecksumStatus,
     /// The VLAN tag that the device took out of it.
     pub vlan: Option<VlanTag>,
+}
+
+impl<'a> Last<'a> {
+    /// The segment in `frame`, whose headers were read.
+    #[inline]
+    #[must_use]
+    pub fn new<B: AsRef<[u8]>>(
+        parsed: &'a Parsed,
+        tcp: &'a TcpSegment,
+        frame: &'a Frame<B>,
+    ) -> Self {
+        let Frame { checksum, vlan, .. } = *frame;
+        Self { parsed, tcp, bytes: frame.bytes(), checksum, vlan }
+    }
 }
 
 /// Judges `candidate` against what its flow holds.
@@ -111,12 +125,17 @@ fn mismatch(
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
+    if held.is_acks() {
+        return Some(FlushReason::Order);
+    }
     if candidate.tcp.seq != held.next_seq {
         return Some(FlushReason::OutOfSequence);
     }
-    network(held, last, candidate)
+    ip_fields(last, candidate)
+        .or_else(|| (!id_follows(held, last, candidate)).then_some(FlushReason::IpId))
         .or_else(|| transport(last, candidate, policy))
-        .or_else(|| bytes(last, candidate))
+        .or_else(|| link_bytes(last, candidate))
+        .or_else(|| option_bytes(last, candidate))
         .or_else(|| {
             (candidate.checksum.is_partial() != last.checksum.is_partial())
                 .then_some(FlushReason::ChecksumStatus)
@@ -124,9 +143,9 @@ fn mismatch(
         .or_else(|| size(held, candidate, policy))
 }
 
-/// The IP header's fields.
+/// The IP header's fields, the ID left aside.
 #[inline]
-fn network(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+pub(crate) fn ip_fields(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held_ip, next) = (&last.parsed.ip, &candidate.parsed.ip);
     if next.traffic_class != held_ip.traffic_class {
         Some(FlushReason::TrafficClass)
@@ -136,8 +155,6 @@ fn network(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> Option<Flus
         Some(FlushReason::DontFragment)
     } else if next.flow_label != held_ip.flow_label {
         Some(FlushReason::FlowLabel)
-    } else if !id_follows(held, last, candidate) {
-        Some(FlushReason::IpId)
     } else {
         None
     }
@@ -190,9 +207,9 @@ fn transport(last: Last<'_>, candidate: Candidate<'_>, policy: &Policy) -> Optio
     }
 }
 
-/// What must be equal byte for byte: link header, extension headers, options that were not read.
+/// What must be equal byte for byte below TCP: link header and extension headers.
 #[inline]
-fn bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+pub(crate) fn link_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last.parsed, candidate.parsed);
     let network = next.network as usize;
     let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
@@ -204,15 +221,21 @@ fn bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     }
     // Only IPv6 comes here with options: extension headers, and the next-header field before.
     let extensions = network + 40..next.transport_at as usize;
-    if next.ip.has_options && (differ(extensions) || differ(network + 6..network + 7)) {
-        return Some(FlushReason::Link);
-    }
+    (next.ip.has_options && (differ(extensions) || differ(network + 6..network + 7)))
+        .then_some(FlushReason::Link)
+}
+
+/// Options that were not read must be equal byte for byte.
+#[inline]
+fn option_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+    let (held, next) = (last.parsed, candidate.parsed);
     let options = next.transport_at as usize + 20..next.payload as usize;
     let was_read =
         matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
     // Options that were not read, a timestamp in an odd place among them, cannot be written for
     // the whole; equal bytes can stay.
-    (next.payload != held.payload || (!was_read && differ(options))).then_some(FlushReason::Options)
+    let differ = || last.bytes.get(options.clone()) != candidate.bytes.get(options);
+    (next.payload != held.payload || (!was_read && differ())).then_some(FlushReason::Options)
 }
 
 /// Payload sizes and limits.

@@ -2,12 +2,13 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::{
-    FlowHash, FlowKey, IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum,
+    FlowHash, FlowKey, IpVersion, Malformed, Parsed, Plain, TcpFlags, TcpSegment, Transport,
+    Unparsed, checksum,
 };
 
 use super::Engine;
 use super::batch::Batch;
-use crate::expected::{V4, V6};
+use crate::expected::{Shape, V4, V6};
 use crate::held::First;
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
@@ -28,6 +29,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn take_by_rules(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u16> {
         let frame = batch.frame(slot);
         match self.read(frame.bytes()) {
+            Ok(parsed) if self.aggregates_ack(&parsed) => {
+                self.take_ack(batch, slot, &parsed);
+                None
+            }
             Ok(parsed) => match self.judge(frame, &parsed) {
                 Ok(tcp) => self.join(batch, slot, &parsed, tcp),
                 Err(reason) => self.bypass(batch, slot, &parsed, reason),
@@ -71,6 +76,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frame = batch.frame(slot);
         let key = flow_key(parsed.key, frame);
         let hash = self.hasher.hash(&key);
+        self.memory.forget(hash);
         let found = self.table.find(&self.store.held, &key, hash);
         let last = found.and_then(|place| self.last_of(batch, place));
         let verdict = self.verdict(batch, frame, (parsed, tcp), found.zip(last.as_ref()));
@@ -99,7 +105,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// The last segment that is held at `place`, read again: only what is unusual needs it.
-    fn last_of(&self, batch: Batch<'_, B>, place: u16) -> Option<(Parsed, TcpSegment)> {
+    pub(super) fn last_of(&self, batch: Batch<'_, B>, place: u16) -> Option<(Parsed, TcpSegment)> {
         let held = &self.store.held[usize::from(place)];
         let parsed = self.read(batch.frame(held.chain.tail).bytes()).ok()?;
         match parsed.transport {
@@ -115,24 +121,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
         (parsed, tcp): (&Parsed, &TcpSegment),
         found: Option<(u16, &(Parsed, TcpSegment))>,
     ) -> Verdict {
-        let candidate = Candidate {
-            parsed,
-            tcp,
-            bytes: frame.bytes(),
-            checksum: frame.checksum,
-            vlan: frame.vlan,
-        };
+        let candidate = Candidate::new(parsed, tcp, frame);
         let held = found.map(|(place, (parsed, tcp))| {
             let held = &self.store.held[usize::from(place)];
-            let frame = batch.frame(held.chain.tail);
-            let last = Last {
-                parsed,
-                tcp,
-                bytes: frame.bytes(),
-                checksum: frame.checksum,
-                vlan: frame.vlan,
-            };
-            (held, last)
+            (held, Last::new(parsed, tcp, batch.frame(held.chain.tail)))
         });
         verdict(held, candidate, &self.config.policy)
     }
@@ -175,21 +167,29 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Delivers a frame untouched, after whatever of its flow is held.
-    fn bypass(
+    pub(super) fn bypass(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
         parsed: &Parsed,
         reason: BypassReason,
     ) -> Option<u16> {
-        if !self.table.is_empty() {
+        if !self.is_idle() || !self.memory.is_off() {
             let key = flow_key(parsed.key, batch.frame(slot));
             let now = batch.now;
             match (reason, parsed.transport) {
                 // What changed the bytes may have changed the ports.
-                (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _)
-                | (_, Transport::Fragment) => self.flush_addresses(&key, now),
-                (_, Transport::Tcp(_)) => self.flush_flow(&key, now),
+                (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _) => {
+                    self.flush_addresses(&key, now);
+                }
+                (_, Transport::Fragment) => {
+                    self.flush_addresses(&key, now);
+                    self.memory.forget_all();
+                }
+                (_, Transport::Tcp(_)) => {
+                    self.flush_flow(&key, now);
+                    self.memory.forget(self.hasher.hash(&key));
+                }
                 (_, Transport::Udp(_) | Transport::Other(_)) => {}
             }
         }
@@ -245,7 +245,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 }
 
 /// What is held once this segment of the full way is, alone.
-fn first_of<B>(
+pub(super) fn first_of<B>(
     parsed: &Parsed,
     tcp: &TcpSegment,
     key: FlowKey,
@@ -262,6 +262,28 @@ fn first_of<B>(
         header_bytes: parsed.payload as u16,
         flags: tcp.flags,
         version: parsed.ip.version,
+        slot,
+    }
+}
+
+/// What is held once this plain segment is, alone.
+#[inline(always)]
+pub(super) fn first_plain<S: Shape, B>(
+    (plain, network): (&Plain, usize),
+    key: FlowKey,
+    frame: &Frame<B>,
+    slot: u32,
+) -> First {
+    First {
+        key,
+        arrived_at: frame.arrived_at,
+        seq: plain.seq,
+        payload_bytes: plain.payload_bytes,
+        network: network as u16,
+        transport: (network + S::IP_BYTES) as u16,
+        header_bytes: network as u16 + plain.header_bytes as u16,
+        flags: TcpFlags::ACK,
+        version: S::VERSION,
         slot,
     }
 }

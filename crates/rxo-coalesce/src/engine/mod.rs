@@ -4,6 +4,7 @@
 //! find its flow, judge it against what is held, act. The short one (`run`): while the next frame
 //! of the batch only continues the one just appended, compare and append, nothing else.
 
+mod acks;
 mod apply;
 mod batch;
 mod run;
@@ -14,12 +15,13 @@ use alloc::vec::Vec;
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
+use crate::acks::Memory;
 use crate::counters::Tally;
 use crate::held::Held;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy};
+use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy, PureAckRule};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 #[derive(Debug)]
@@ -29,6 +31,10 @@ pub struct Engine<B> {
     table: Table,
     store: Store<B>,
     counters: Counters,
+    /// What flows acknowledged last, where that is needed.
+    memory: Memory,
+    /// Most pure ACKs held together; below 2 none are.
+    ack_limit: u32,
     /// Payloads up to this can take the short way: no policy limit can be in their way. 0 when
     /// none can.
     short_payload_bytes: u32,
@@ -53,6 +59,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
             table: Table::new(policy.flows),
             store: Store::new(config.frame_slots(), policy.flows.into()),
             counters: Counters::default(),
+            memory: memory(policy),
+            ack_limit: policy.ack_limit(),
             short_payload_bytes: short_payload_bytes(policy),
             polls: 0,
             packets_left: packet_window(policy.hold),
@@ -171,7 +179,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.ready_all(to, reason, is_mid_poll, |held| {
             self.table.forget_bucket(held);
             let held_ns = now.nanos_since(held.first_arrival);
-            self.counters.flush_one(&mut tally, held.segments, held_ns);
+            if held.is_acks() {
+                self.counters.flush_acks(reason, held.segments, held_ns);
+                self.memory.note(&held.acks);
+            } else {
+                self.counters.flush_one(&mut tally, held.segments, held_ns);
+            }
         });
         self.table.forget_all();
         self.counters.add(reason, tally);
@@ -227,7 +240,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         let held = &self.store.held[usize::from(place)];
-        self.counters.flush(reason, held.segments, now.nanos_since(held.first_arrival));
+        let held_ns = now.nanos_since(held.first_arrival);
+        if held.is_acks() {
+            self.counters.flush_acks(reason, held.segments, held_ns);
+            self.memory.note(&held.acks);
+        } else {
+            self.counters.flush(reason, held.segments, held_ns);
+        }
         self.store.ready_held(place, reason);
     }
 
@@ -237,6 +256,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
             LinkKind::Ethernet => parse(bytes),
             LinkKind::RawIp => parse_ip(bytes),
         }
+    }
+}
+
+/// Where the last of several ACKs speaks for all, duplicates must be known.
+fn memory(policy: &Policy) -> Memory {
+    match policy.pure_acks {
+        PureAckRule::Single if policy.ack_limit() >= 2 => Memory::new(policy.flows),
+        _ => Memory::off(),
     }
 }
 

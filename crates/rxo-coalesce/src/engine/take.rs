@@ -10,15 +10,14 @@ use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Plain, TcpFlags, arch,
-    checksum, ethertype,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Plain, arch, checksum,
+    ethertype,
 };
 
-use super::apply::flow_key;
+use super::apply::{first_plain, flow_key};
 use super::batch::Batch;
 use super::{Engine, packet_window};
 use crate::expected::{Shape, V4, V6};
-use crate::held::First;
 use crate::{BypassReason, Deliveries, FlushReason};
 
 /// Headers are asked for so many frames at a time, once or twice as many ahead: enough to hide a
@@ -140,7 +139,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         let key = flow_key(plain.key, frame);
         if plain.payload_bytes == 0 {
-            return self.take_plain_ack::<S>(batch, slot, packet, key);
+            return match self.ack_limit < 2 {
+                true => self.take_plain_ack::<S>(batch, slot, packet, key),
+                false => self.take_short_ack::<S>(batch, slot, packet, (&plain, network)),
+            };
         }
         let hash = self.hasher.hash(&key);
         let found = self.table.find(&self.store.held, &key, hash);
@@ -164,25 +166,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
             // Out of sequence: the first rule of all, so no other need be asked.
             self.flush_held(place, FlushReason::OutOfSequence, batch.now);
         }
-        let first = First {
-            key,
-            arrived_at: frame.arrived_at,
-            seq: plain.seq,
-            payload_bytes: plain.payload_bytes,
-            network: network as u16,
-            transport: (network + S::IP_BYTES) as u16,
-            header_bytes: network as u16 + plain.header_bytes as u16,
-            flags: TcpFlags::ACK,
-            version: S::VERSION,
-            slot,
-        };
+        self.memory.forget(hash);
+        let first = first_plain::<S, B>((&plain, network), key, frame, slot);
         let place = self.start(first, hash, batch.now);
         let next_seq = plain.seq + plain.payload_bytes;
         let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
         Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
     }
 
-    /// The same for a pure ACK, which is delivered after what its flow holds.
+    /// The same for a pure ACK where the policy aggregates none: it is delivered after what its flow
+    /// holds.
     #[inline(always)]
     fn take_plain_ack<S: Shape>(
         &mut self,
@@ -203,7 +196,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Whether the TCP checksum of a plain segment is right. Reads its payload.
     #[inline(always)]
-    fn is_intact<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
+    pub(super) fn is_intact<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
         let end = (plain.header_bytes + plain.payload_bytes) as usize;
         let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
         let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);

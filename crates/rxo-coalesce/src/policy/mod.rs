@@ -42,6 +42,16 @@ pub struct Policy {
     pub fin: FinRule,
     /// Which payload sizes may follow each other.
     pub payload: PayloadRule,
+    /// What becomes of pure ACKs.
+    pub pure_acks: PureAckRule,
+    /// Most pure ACKs in one delivery.
+    pub max_acks: u16,
+    /// In single form at least every Nth of a flow's pure ACKs is delivered, so that a sender whose
+    /// window grows with their number is not starved (RFC 5681 section 3.1).
+    pub keep_every: u16,
+    /// In single form, whether a pure ACK with SACK blocks may stand for the one before it if its
+    /// blocks cover that one's.
+    pub sack_superset: bool,
     /// Whether equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
     /// How long a segment may be held.
@@ -114,6 +124,18 @@ pub enum PayloadRule {
     SameThenShorter,
 }
 
+/// What becomes of pure ACKs that advance, or that only change the window. Any others (duplicates,
+/// SACK, ACK numbers that go back, ECN marks that change) are never aggregated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PureAckRule {
+    /// They are delivered as they come.
+    Bypass,
+    /// They are aggregated, and the last is shown: for a host that knows nothing of this.
+    Single,
+    /// They are aggregated, and the receiver reads the record of each.
+    Record,
+}
+
 /// How long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -137,6 +159,17 @@ impl Policy {
             && matches!(self.options, OptionRule::Identical)
             && matches!(self.payload, PayloadRule::SameThenShorter)
             && matches!(self.psh, PshRule::AppendThenClose)
+    }
+
+    /// Most pure ACKs that may be held together; below 2 none are.
+    #[must_use]
+    pub(crate) fn ack_limit(&self) -> u32 {
+        match self.pure_acks {
+            _ if !self.coalesce => 0,
+            PureAckRule::Bypass => 0,
+            PureAckRule::Single => self.max_acks.min(self.keep_every).into(),
+            PureAckRule::Record => self.max_acks.into(),
+        }
     }
 
     /// How many more segments like its last fit what is held, up to `most`.

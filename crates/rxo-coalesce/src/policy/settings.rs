@@ -7,7 +7,9 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::{AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule};
+use super::{
+    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule, WindowRule,
+};
 
 /// No profile has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +120,15 @@ const FIN: &[(&str, FinRule)] = &[("bypass", FinRule::Bypass), ("close", FinRule
 const PAYLOAD: &[(&str, PayloadRule)] =
     &[("any", PayloadRule::Any), ("same-then-shorter", PayloadRule::SameThenShorter)];
 
+const PURE_ACKS: &[(&str, PureAckRule)] = &[
+    ("bypass", PureAckRule::Bypass),
+    ("single", PureAckRule::Single),
+    ("record", PureAckRule::Record),
+];
+
 const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_bytes, flows, ack, \
-                    window, options, psh, fin, payload, extension_headers, hold, max_hold";
+                    window, options, psh, fin, payload, pure_acks, max_acks, keep_every, \
+                    sack_superset, extension_headers, hold, max_hold";
 
 const SETTINGS: &[Setting] = &[
     Setting {
@@ -187,6 +196,30 @@ const SETTINGS: &[Setting] = &[
         accepted: "any or same-then-shorter",
         set: |policy, text| word(text, PAYLOAD).map(|value| policy.payload = value),
         show: |policy| name_of(&policy.payload, PAYLOAD),
+    },
+    Setting {
+        name: "pure_acks",
+        accepted: "bypass, single or record",
+        set: |policy, text| word(text, PURE_ACKS).map(|value| policy.pure_acks = value),
+        show: |policy| name_of(&policy.pure_acks, PURE_ACKS),
+    },
+    Setting {
+        name: "max_acks",
+        accepted: "a number from 1 to 65535",
+        set: |policy, text| number(text, 1, u16::MAX).map(|value| policy.max_acks = value),
+        show: |policy| policy.max_acks.to_string(),
+    },
+    Setting {
+        name: "keep_every",
+        accepted: "a number from 1 to 65535 (1 keeps every pure ACK)",
+        set: |policy, text| number(text, 1, u16::MAX).map(|value| policy.keep_every = value),
+        show: |policy| policy.keep_every.to_string(),
+    },
+    Setting {
+        name: "sack_superset",
+        accepted: "yes or no",
+        set: |policy, text| word(text, SWITCH).map(|value| policy.sack_superset = value),
+        show: |policy| name_of(&policy.sack_superset, SWITCH),
     },
     Setting {
         name: "extension_headers",

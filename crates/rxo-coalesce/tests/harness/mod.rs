@@ -37,7 +37,9 @@ pub(crate) fn run(script: &Script) -> Observed {
     steps.push(run.step(&Step::Flush));
     assert!(run.engine.is_idle(), "after a flush something is held");
     let counters = run.engine.counters();
-    let delivered = counters.bypassed_total() + counters.singles + counters.aggregated_segments;
+    let data = counters.singles + counters.aggregated_segments;
+    let acks = counters.ack_singles + counters.aggregated_acks;
+    let delivered = counters.bypassed_total() + data + acks;
     assert_eq!(delivered, script.frame_count() as u64, "every frame is counted once");
     assert_eq!(counters.frames, delivered);
     let observed = Observed { steps };
@@ -119,6 +121,7 @@ fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {
     let merged = match delivery {
         Delivery::Frame(_) => None,
         Delivery::Aggregate(aggregate) => Some(merged(delivery, &aggregate)),
+        Delivery::Acks(_) => None,
     };
     Shown { frames, merged, at }
 }

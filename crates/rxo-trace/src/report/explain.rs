@@ -52,7 +52,15 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("urg", "urgent data", ""),
     ("cwr", "a congestion signal that must not be lost or spread", ""),
     ("odd_flags", "no ACK flag, or a reserved bit", ""),
-    ("pure_ack", "an acknowledgement without payload", "no policy here aggregates these"),
+    ("pure_ack", "an acknowledgement without payload", "--set pure_acks=single"),
+    ("duplicate_ack", "a pure ACK that repeats the one before: a sign of loss", ""),
+    ("old_ack", "a pure ACK that acknowledges less than the one before", ""),
+    ("first_ack", "the first pure ACK of a flow, or the first after data", ""),
+    (
+        "sack",
+        "a pure ACK that reports which segments came out of order",
+        "--set sack_superset=yes lets a newer report stand for an older that it covers",
+    ),
     (
         "tcp_options",
         "options other than the timestamp, such as SACK blocks",
@@ -77,6 +85,8 @@ const REASONS: &[(&str, &str, &str)] = &[
         "longer polls (rx-usecs; --poll time:100us shows it), or --hold 50us",
     ),
     ("poll_limit", "the policy's number of polls was over", "--hold polls:N with a larger N"),
+    ("ack_limit", "as many pure ACKs as the policy allows", "--set keep_every=N, max_acks=N"),
+    ("ack_repeated", "the next pure ACK said the same again", ""),
     ("packet_limit", "the interrupt window was over", "--hold packets:N with a larger N"),
     ("timeout", "held as long as the policy allows", "a longer --hold, or --set max_hold=2ms"),
     (

@@ -260,6 +260,12 @@ impl<W: Write> Sink<W> {
             match delivery {
                 Delivery::Frame(frame) => self.single(&frame.bytes.record, frame.bytes.place),
                 Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
+                // There is no payload to save: a capture keeps every pure ACK as it came.
+                Delivery::Acks(acks) => {
+                    for frame in acks.frames() {
+                        self.single(&frame.bytes.record, frame.bytes.place);
+                    }
+                }
             }
         }
     }

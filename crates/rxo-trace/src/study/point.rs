@@ -58,12 +58,18 @@ impl Aggregates {
     #[inline]
     fn note(&mut self, deliveries: &Deliveries<'_, FlowBytes>, mut flows: Option<&mut Flows>) {
         for delivery in deliveries.iter() {
-            let Delivery::Aggregate(aggregate) = delivery else { continue };
-            let segments = aggregate.segment_count() as u64;
-            self.segments.record(segments);
-            self.payload_bytes.record(aggregate.payload_bytes().into());
+            let segments = match delivery {
+                Delivery::Frame(_) => continue,
+                Delivery::Aggregate(aggregate) => {
+                    let segments = aggregate.segment_count() as u64;
+                    self.segments.record(segments);
+                    self.payload_bytes.record(aggregate.payload_bytes().into());
+                    segments
+                }
+                Delivery::Acks(acks) => acks.count() as u64,
+            };
             if let Some(flows) = &mut flows
-                && let Some(first) = aggregate.frames().next()
+                && let Some(first) = delivery.frames().next()
                 && let Some(flow) = flows.get_mut(first.bytes.flow)
             {
                 flow.coalesced(segments);

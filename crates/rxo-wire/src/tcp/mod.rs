@@ -1,8 +1,10 @@
 //! TCP (RFC 9293).
 
+mod ack;
 mod flags;
 mod options;
 
+pub use ack::AckRecord;
 pub use flags::TcpFlags;
 pub use options::{BadOption, OptionKind, OptionLayout, Options, TcpOption, Timestamp};
 

@@ -15,6 +15,15 @@ pub enum OptionLayout {
     Malformed,
 }
 
+impl OptionLayout {
+    /// Whether the timestamp was read.
+    #[inline]
+    #[must_use]
+    pub const fn has_timestamp(self) -> bool {
+        matches!(self, Self::AlignedTimestamp | Self::Timestamp)
+    }
+}
+
 /// The timestamp option (RFC 7323, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamp {

@@ -1,0 +1,122 @@
+//! Pure ACKs as their receiver sees them.
+
+use rxo_frame::{Frame, Instant};
+use rxo_wire::tcp::AckRecord;
+use rxo_wire::{FlowKey, IpVersion};
+
+use crate::FlushReason;
+use crate::held::Held;
+use crate::merge;
+use crate::store::{ChainFrames, Store};
+
+/// Several pure ACKs of a flow in one delivery. A cheap view; the frames stay where they are.
+///
+/// It can be read in three forms: the last ACK alone, which speaks for all ([`Acks::packet`], and what
+/// a sink gathers); a record of each ([`Acks::records`]); the frames as they came ([`Acks::frames`]).
+#[derive(Debug)]
+pub struct Acks<'a, B> {
+    store: &'a Store<B>,
+    held: &'a Held,
+}
+
+impl<B> Clone for Acks<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Acks<'_, B> {}
+
+impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
+    #[inline]
+    pub(crate) fn new(store: &'a Store<B>, place: u16) -> Self {
+        Self { store, held: &store.held[usize::from(place)] }
+    }
+
+    /// How many ACKs, two or more.
+    #[inline]
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.held.segments as usize
+    }
+
+    /// The last ACK's frame, padding included.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> &'a Frame<B> {
+        self.store.frame(self.held.chain.tail)
+    }
+
+    /// The last ACK from its first link-layer byte to the end of its IP packet: Ethernet's padding of
+    /// short frames is left out.
+    #[inline]
+    #[must_use]
+    pub fn packet(&self) -> &'a [u8] {
+        self.packet_of(self.last())
+    }
+
+    /// What each ACK said, in order. Does not allocate.
+    pub fn records(&self) -> impl Iterator<Item = AckRecord> + use<'a, B> {
+        let view = *self;
+        self.frames().filter_map(move |frame| view.record(frame))
+    }
+
+    /// The original frames, in order.
+    #[inline]
+    pub fn frames(&self) -> ChainFrames<'a, B> {
+        self.store.chain(self.held.chain)
+    }
+
+    /// When the first ACK arrived.
+    #[must_use]
+    pub const fn first_arrival(&self) -> Instant {
+        self.held.first_arrival
+    }
+
+    /// When the last ACK arrived.
+    #[must_use]
+    pub fn last_arrival(&self) -> Instant {
+        self.last().arrived_at
+    }
+
+    /// The flow.
+    #[must_use]
+    pub const fn flow_key(&self) -> FlowKey {
+        self.held.key
+    }
+
+    /// Why they were delivered when they were.
+    #[must_use]
+    pub const fn flush_reason(&self) -> FlushReason {
+        self.held.reason
+    }
+
+    /// Where the IP header begins, in bytes from the first link-layer byte.
+    #[must_use]
+    pub fn network_at(&self) -> usize {
+        usize::from(self.held.network)
+    }
+
+    /// Where the TCP header begins, likewise.
+    #[must_use]
+    pub fn transport_at(&self) -> usize {
+        usize::from(self.held.transport)
+    }
+
+    fn packet_of(&self, frame: &'a Frame<B>) -> &'a [u8] {
+        let (bytes, network) = (frame.bytes(), self.network_at());
+        let end = network + merge::packet_bytes(bytes, network, self.held.version);
+        bytes.get(..end).unwrap_or(bytes)
+    }
+
+    fn record(&self, frame: &'a Frame<B>) -> Option<AckRecord> {
+        let packet = self.packet_of(frame);
+        let traffic_class = match (self.held.version, packet.get(self.network_at()..)?) {
+            (IpVersion::V4, [_, tos, ..]) => *tos,
+            (IpVersion::V6, [first, second, ..]) => first << 4 | second >> 4,
+            _ => return None,
+        };
+        let segment = packet.get(self.transport_at()..)?;
+        AckRecord::read(segment, traffic_class, frame.arrived_at.as_nanos())
+    }
+}

@@ -1,0 +1,26 @@
+//! Pure ACKs: what may be aggregated, and what must be remembered for it.
+//!
+//! Apart from the rules for data, because a pure ACK carries no bytes that must come through, only
+//! news: what must come through is that news, and how often it came. A second ACK with the same news
+//! means loss (RFC 5681 section 2) and is never swallowed. That is why, where only the last ACK is
+//! shown, the engine remembers beyond a poll what each flow said last ([`memory`]).
+//!
+//! * `point`: what a pure ACK says, and whether the next says more, the same or less.
+//! * `rules`: candidate and verdict, as for data.
+//! * `follows`: the same verdict for plain ACKs, in a few compares.
+//! * `sack`: when a list of SACK blocks covers another.
+//! * `memory`: what flows said last.
+//! * `delivery`: ACKs as their receiver sees them.
+
+mod delivery;
+mod follows;
+mod memory;
+mod point;
+mod rules;
+mod sack;
+
+pub use delivery::Acks;
+pub(crate) use follows::follows;
+pub(crate) use memory::Memory;
+pub(crate) use point::{AckPoint, News};
+pub(crate) use rules::{AckVerdict, ack_candidate, ack_verdict, is_pure};

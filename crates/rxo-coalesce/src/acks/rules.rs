@@ -1,0 +1,160 @@
+//! May this pure ACK be aggregated, and with what its flow holds?
+//!
+//! Pure functions, like [`crate::candidate()`] and [`crate::verdict()`], and total: an answer with its
+//! reason for every frame.
+
+use rxo_wire::tcp::{OptionLayout, Options};
+use rxo_wire::{Parsed, TcpFlags, TcpSegment, Transport};
+
+use super::sack::Sack;
+use super::{AckPoint, News};
+use crate::candidate::odd_ip;
+use crate::verdict::{Last, ip_fields, link_bytes};
+use crate::{BypassReason, Candidate, FlushReason, Policy, PureAckRule};
+
+/// Marks of ECN (RFC 3168, RFC 9768): they may be there, if they stay as they are.
+const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
+
+/// Whether the segment carries no payload.
+#[inline]
+pub(crate) fn is_pure(parsed: &Parsed) -> bool {
+    parsed.payload == parsed.end && matches!(parsed.transport, Transport::Tcp(_))
+}
+
+/// Judges a segment without payload by itself, under a policy that aggregates pure ACKs. Its TCP
+/// checksum is not judged here.
+///
+/// # Errors
+/// The first rule that it breaks, as a reason to deliver it untouched.
+pub(crate) fn ack_candidate<'a>(
+    parsed: &'a Parsed,
+    bytes: &[u8],
+    policy: &Policy,
+) -> Result<&'a TcpSegment, BypassReason> {
+    let Transport::Tcp(tcp) = &parsed.transport else { return Err(BypassReason::NotTcp) };
+    if !parsed.ip.checksum_ok {
+        return Err(BypassReason::BadIpChecksum);
+    }
+    if parsed.ip.has_options || parsed.ip.reserved_bit {
+        odd_ip(parsed, policy)?;
+    }
+    flags(tcp.flags)?;
+    if tcp.urgent != 0 {
+        return Err(BypassReason::Urg);
+    }
+    options(parsed, tcp, bytes, policy)?;
+    Ok(tcp)
+}
+
+/// ACK, marks of ECN and nothing else.
+fn flags(flags: TcpFlags) -> Result<(), BypassReason> {
+    let refused = [
+        (TcpFlags::SYN, BypassReason::Syn),
+        (TcpFlags::RST, BypassReason::Rst),
+        (TcpFlags::URG, BypassReason::Urg),
+        (TcpFlags::FIN, BypassReason::Fin),
+        (TcpFlags::PSH, BypassReason::PureAck),
+        (TcpFlags::RESERVED, BypassReason::OddFlags),
+    ];
+    match refused.iter().find(|(refused, _)| flags.intersects(*refused)) {
+        Some((_, reason)) => Err(*reason),
+        None if flags.contains(TcpFlags::ACK) => Ok(()),
+        None => Err(BypassReason::OddFlags),
+    }
+}
+
+/// No option but the timestamp, or SACK where the policy lets that be covered.
+fn options(
+    parsed: &Parsed,
+    tcp: &TcpSegment,
+    bytes: &[u8],
+    policy: &Policy,
+) -> Result<(), BypassReason> {
+    if tcp.options == OptionLayout::None || tcp.options.has_timestamp() {
+        return Ok(());
+    }
+    match Sack::read(option_bytes(parsed, bytes)).filter(|sack| !sack.is_empty()) {
+        None => Err(BypassReason::TcpOptions),
+        Some(sack) if covers_sack(policy) && !sack.is_duplicate_report(tcp.ack) => Ok(()),
+        Some(_) => Err(BypassReason::Sack),
+    }
+}
+
+const fn covers_sack(policy: &Policy) -> bool {
+    policy.sack_superset && matches!(policy.pure_acks, PureAckRule::Single)
+}
+
+fn option_bytes<'a>(parsed: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
+    bytes.get(parsed.transport_at as usize + 20..parsed.payload as usize).unwrap_or_default()
+}
+
+/// What becomes of a pure ACK whose flow holds pure ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckVerdict {
+    /// It joins them.
+    Append,
+    /// They are delivered, and it begins anew.
+    FlushThenStart(FlushReason),
+    /// They are delivered, then it by itself.
+    FlushThenBypass(FlushReason, BypassReason),
+}
+
+/// Judges `next` against `last`, the last pure ACK held of its flow.
+pub(crate) fn ack_verdict(last: Last<'_>, next: Candidate<'_>) -> AckVerdict {
+    let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
+    let next_has_blocks = next.tcp.options == OptionLayout::Other;
+    let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
+    let repeats_blocks =
+        || option_bytes(last.parsed, last.bytes) == option_bytes(next.parsed, next.bytes);
+    match said(last.tcp).news(said(next.tcp)) {
+        News::Less => AckVerdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
+        News::Same if !next_has_blocks || repeats_blocks() => {
+            AckVerdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)
+        }
+        News::Same | News::More => match mismatch(last, next, has_blocks) {
+            None => AckVerdict::Append,
+            Some(reason) => AckVerdict::FlushThenStart(reason),
+        },
+    }
+}
+
+/// The first rule that `next` breaks after `last`, what both acknowledge left aside.
+fn mismatch(last: Last<'_>, next: Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
+    if next.tcp.seq != last.tcp.seq {
+        return Some(FlushReason::OutOfSequence);
+    }
+    let flags = (next.tcp.flags.bits() ^ last.tcp.flags.bits()) & MARKS.bits();
+    ip_fields(last, next)
+        .or_else(|| (flags != 0).then_some(FlushReason::Flags))
+        .or_else(|| link_bytes(last, next))
+        .or_else(|| match has_blocks {
+            true => (!covers(last, next)).then_some(FlushReason::Options),
+            false => timestamp(last, next),
+        })
+}
+
+/// The same options must stand in the same places, and the timestamp must not go back.
+fn timestamp(last: Last<'_>, next: Candidate<'_>) -> Option<FlushReason> {
+    let went_back = next.tcp.timestamp.value.wrapping_sub(last.tcp.timestamp.value) as i32;
+    if !are_arranged_alike(last, next) {
+        return Some(FlushReason::Options);
+    }
+    (went_back < 0).then_some(FlushReason::Timestamp)
+}
+
+fn are_arranged_alike(last: Last<'_>, next: Candidate<'_>) -> bool {
+    let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
+    let kinds = |options| {
+        Options::new(options).map(|option| option.map(|option| (option.kind, option.data.len())))
+    };
+    next.tcp.options == last.tcp.options && old.len() == new.len() && kinds(old).eq(kinds(new))
+}
+
+/// Whether the options of `next` say all that those of `last` say.
+fn covers(last: Last<'_>, next: Candidate<'_>) -> bool {
+    let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
+    let (Some(old_blocks), Some(new_blocks)) = (Sack::read(old), Sack::read(new)) else {
+        return false;
+    };
+    new_blocks.timestamp_follows(&old_blocks) && new_blocks.covers(&old_blocks, next.tcp.ack)
+}

@@ -1,0 +1,149 @@
+//! The options of a pure ACK with SACK blocks (RFC 2018), and whether one list of blocks covers
+//! another, in the manner of CAKE's egress filter.
+
+use rxo_wire::SeqNumber;
+use rxo_wire::tcp::{OptionKind, Options};
+
+/// At most four blocks fit beside nothing else in 40 bytes of options.
+const MOST_BLOCKS: usize = 4;
+const BLOCK_BYTES: usize = 8;
+
+/// The blocks of a pure ACK, in their order, and the timestamp beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sack {
+    blocks: [(SeqNumber, SeqNumber); MOST_BLOCKS],
+    count: usize,
+    /// TSval.
+    timestamp: Option<u32>,
+}
+
+impl Sack {
+    /// Reads the options of a header. `None` when there is anything but one SACK option of whole
+    /// blocks, the timestamp and padding.
+    pub(super) fn read(options: &[u8]) -> Option<Self> {
+        let mut sack = Self::default();
+        for option in Options::new(options) {
+            let option = option.ok()?;
+            match option.kind {
+                OptionKind::NoOperation => {}
+                OptionKind::Timestamp if option.data.len() == 8 && sack.timestamp.is_none() => {
+                    sack.timestamp = option.data.first_chunk().copied().map(u32::from_be_bytes);
+                }
+                OptionKind::Sack if sack.count == 0 => sack.read_blocks(option.data)?,
+                _ => return None,
+            }
+        }
+        Some(sack)
+    }
+
+    fn read_blocks(&mut self, data: &[u8]) -> Option<()> {
+        let (blocks, rest) = data.as_chunks::<BLOCK_BYTES>();
+        if blocks.is_empty() || blocks.len() > MOST_BLOCKS || !rest.is_empty() {
+            return None;
+        }
+        for (to, block) in self.blocks.iter_mut().zip(blocks) {
+            let [a, b, c, d, e, f, g, h] = *block;
+            let edge = |bytes| SeqNumber(u32::from_be_bytes(bytes));
+            *to = (edge([a, b, c, d]), edge([e, f, g, h]));
+        }
+        self.count = blocks.len();
+        Some(())
+    }
+
+    fn blocks(&self) -> &[(SeqNumber, SeqNumber)] {
+        self.blocks.get(..self.count).unwrap_or_default()
+    }
+
+    /// Whether there are no blocks.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether the first block reports a duplicate (RFC 2883 section 4): at or below `ack`, or inside
+    /// the second.
+    pub(super) fn is_duplicate_report(&self, ack: SeqNumber) -> bool {
+        match self.blocks() {
+            [] => false,
+            [(_, end), ..] if ack.is_at_or_after(*end) => true,
+            [first, second, ..] => is_inside(*first, *second),
+            [_] => false,
+        }
+    }
+
+    /// Whether both have a timestamp that does not go back from `older` to this, or both have none.
+    pub(super) fn timestamp_follows(&self, older: &Self) -> bool {
+        match (older.timestamp, self.timestamp) {
+            (None, None) => true,
+            (Some(old), Some(new)) => new.wrapping_sub(old) as i32 >= 0,
+            _ => false,
+        }
+    }
+
+    /// Whether every block of `older` is inside one of these, or acknowledged by `ack`.
+    pub(super) fn covers(&self, older: &Self, ack: SeqNumber) -> bool {
+        older.blocks().iter().all(|block| {
+            ack.is_at_or_after(block.1) || self.blocks().iter().any(|of| is_inside(*block, *of))
+        })
+    }
+}
+
+fn is_inside(block: (SeqNumber, SeqNumber), of: (SeqNumber, SeqNumber)) -> bool {
+    block.0.is_at_or_after(of.0) && of.1.is_at_or_after(block.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn sack(blocks: &[(u32, u32)]) -> Sack {
+        let mut options: Vec<u8> = [1, 1, 5, 2 + 8 * blocks.len() as u8].to_vec();
+        for (from, to) in blocks {
+            options.extend(from.to_be_bytes());
+            options.extend(to.to_be_bytes());
+        }
+        Sack::read(&options).expect("a SACK option")
+    }
+
+    #[test]
+    fn a_longer_block_covers_a_shorter() {
+        let ack = SeqNumber(10);
+        assert!(sack(&[(20, 40)]).covers(&sack(&[(20, 30)]), ack));
+        assert!(sack(&[(50, 60), (20, 40)]).covers(&sack(&[(20, 40)]), ack));
+        assert!(!sack(&[(20, 30)]).covers(&sack(&[(20, 40)]), ack));
+        assert!(!sack(&[(50, 60)]).covers(&sack(&[(20, 40)]), ack));
+    }
+
+    #[test]
+    fn what_is_acknowledged_needs_no_cover() {
+        assert!(sack(&[(50, 60)]).covers(&sack(&[(20, 40)]), SeqNumber(40)));
+        assert!(Sack::default().covers(&sack(&[(20, 40)]), SeqNumber(40)));
+    }
+
+    #[test]
+    fn a_report_of_a_duplicate_is_told() {
+        assert!(sack(&[(5, 10)]).is_duplicate_report(SeqNumber(10)));
+        assert!(sack(&[(25, 30), (20, 40)]).is_duplicate_report(SeqNumber(10)));
+        assert!(!sack(&[(20, 40), (50, 60)]).is_duplicate_report(SeqNumber(10)));
+        assert!(!Sack::default().is_duplicate_report(SeqNumber(10)));
+    }
+
+    #[test]
+    fn a_timestamp_stays_or_advances() {
+        let with = |timestamp| Sack { timestamp, ..Sack::default() };
+        assert!(with(Some(2)).timestamp_follows(&with(Some(2))));
+        assert!(with(Some(1)).timestamp_follows(&with(Some(u32::MAX))));
+        assert!(with(None).timestamp_follows(&with(None)));
+        assert!(!with(Some(1)).timestamp_follows(&with(Some(2))));
+        assert!(!with(Some(1)).timestamp_follows(&with(None)));
+    }
+
+    #[test]
+    fn other_options_and_broken_lists_are_not_read() {
+        for options in [&[3, 3, 7][..], &[5, 2], &[5, 9, 0, 0, 0, 0, 0, 0, 0], &[5, 60]] {
+            assert_eq!(Sack::read(options), None, "{options:?}");
+        }
+        assert!(Sack::read(&[1, 1]).is_some_and(|sack| sack.is_empty()));
+    }
+}

@@ -1,0 +1,174 @@
+//! Taking pure ACKs, where the policy aggregates them.
+//!
+//! Plain ones go the short way: a look-up, and a few compares with the last one held. The full way is
+//! that of data: judge by itself, find the flow, judge against what is held, act.
+
+use rxo_frame::{Frame, Instant};
+use rxo_wire::tcp::OptionLayout;
+use rxo_wire::{FlowHash, Parsed, Plain, TcpSegment, checksum};
+
+use super::Engine;
+use super::apply::{first_of, first_plain, flow_key};
+use super::batch::Batch;
+use crate::acks::{AckPoint, AckVerdict, News, ack_candidate, ack_verdict, follows, is_pure};
+use crate::expected::Shape;
+use crate::held::{First, HeldAcks};
+use crate::verdict::Last;
+use crate::{BypassReason, Candidate, FlushReason};
+
+impl<B: AsRef<[u8]>> Engine<B> {
+    /// Whether the full rules for pure ACKs are to judge this frame.
+    #[inline]
+    pub(super) fn aggregates_ack(&self, parsed: &Parsed) -> bool {
+        self.ack_limit >= 2 && is_pure(parsed)
+    }
+
+    /// Takes a plain pure ACK whose IP header begins at `network`. Returns the slot after it; `None`
+    /// when only the full rules can tell.
+    #[inline(always)]
+    pub(super) fn take_short_ack<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        packet: &[u8],
+        (plain, network): (&Plain, usize),
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        if !S::is_checksum_right(packet)
+            || !(self.is_trusted(frame) || self.is_intact::<S>(plain, packet))
+        {
+            return None;
+        }
+        let key = flow_key(plain.key, frame);
+        let hash = self.hasher.hash(&key);
+        let place = match self.table.find(&self.store.held, &key, hash) {
+            Some(place) if self.store.held[usize::from(place)].is_acks() => place,
+            found => {
+                if let Some(place) = found {
+                    self.flush_held(place, FlushReason::Order, batch.now);
+                }
+                let said = AckPoint::of(packet.get(S::IP_BYTES..)?)?;
+                if self.may_hold(hash, said, slot) {
+                    let first = first_plain::<S, B>((plain, network), key, frame, slot);
+                    self.hold_ack(first, hash, Some(said), batch.now);
+                }
+                return Some(slot + 1);
+            }
+        };
+        let held = &self.store.held[usize::from(place)];
+        let said = follows::<S, B>(held, batch.get(held.chain.tail)?, frame, plain, network)?;
+        self.append_ack(place, slot, Some(said), batch.now);
+        Some(slot + 1)
+    }
+
+    /// Judges the segment without payload in `slot` by all rules and acts.
+    pub(super) fn take_ack(&mut self, batch: Batch<'_, B>, slot: u32, parsed: &Parsed) {
+        let frame = batch.frame(slot);
+        match self.judge_ack(frame, parsed) {
+            Ok(tcp) => self.join_ack(batch, slot, parsed, tcp),
+            Err(reason) => {
+                self.bypass(batch, slot, parsed, reason);
+            }
+        }
+    }
+
+    fn judge_ack<'a>(
+        &self,
+        frame: &Frame<B>,
+        parsed: &'a Parsed,
+    ) -> Result<&'a TcpSegment, BypassReason> {
+        let tcp = ack_candidate(parsed, frame.bytes(), &self.config.policy)?;
+        if frame.gso.is_some() {
+            return Err(BypassReason::AlreadyAggregated);
+        }
+        let is_intact = self.is_trusted(frame)
+            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer);
+        if is_intact { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
+    }
+
+    fn join_ack(&mut self, batch: Batch<'_, B>, slot: u32, parsed: &Parsed, tcp: &TcpSegment) {
+        let frame = batch.frame(slot);
+        let key = flow_key(parsed.key, frame);
+        let hash = self.hasher.hash(&key);
+        let said = (tcp.options != OptionLayout::Other)
+            .then_some(AckPoint { ack: tcp.ack, window: tcp.window });
+        let first = first_of(parsed, tcp, key, frame, slot);
+        let found = self.table.find(&self.store.held, &key, hash);
+        let verdict = found
+            .and_then(|place| Some((place, self.ack_verdict(batch, slot, place, (parsed, tcp))?)));
+        match verdict {
+            Some((place, AckVerdict::Append)) => self.append_ack(place, slot, said, batch.now),
+            Some((place, AckVerdict::FlushThenStart(reason))) => {
+                self.flush_held(place, reason, batch.now);
+                self.hold_ack(first, hash, said, batch.now);
+            }
+            Some((place, AckVerdict::FlushThenBypass(flush, bypass))) => {
+                self.flush_held(place, flush, batch.now);
+                self.deliver_untouched(slot, bypass);
+            }
+            None => {
+                if let Some(place) = found {
+                    self.flush_held(place, FlushReason::Order, batch.now);
+                }
+                if said.is_none_or(|said| self.may_hold(hash, said, slot)) {
+                    self.hold_ack(first, hash, said, batch.now);
+                }
+            }
+        }
+    }
+
+    /// The verdict on a pure ACK against the pure ACKs held at `place`; `None` when data is.
+    fn ack_verdict(
+        &self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        place: u16,
+        (parsed, tcp): (&Parsed, &TcpSegment),
+    ) -> Option<AckVerdict> {
+        if !self.store.held[usize::from(place)].is_acks() {
+            return None;
+        }
+        let (last, last_tcp) = self.last_of(batch, place)?;
+        let held = &self.store.held[usize::from(place)];
+        let last = Last::new(&last, &last_tcp, batch.frame(held.chain.tail));
+        Some(ack_verdict(last, Candidate::new(parsed, tcp, batch.frame(slot))))
+    }
+
+    /// Whether a pure ACK that says `said` may be held, nothing of its flow being held: where the last
+    /// speaks for all it has to say more than the one before. If it may not it is delivered.
+    #[inline(always)]
+    fn may_hold(&mut self, flow: FlowHash, said: AckPoint, slot: u32) -> bool {
+        if self.memory.is_off() {
+            return true;
+        }
+        let reason = match self.memory.recall(flow).map(|last| last.news(said)) {
+            Some(News::More) => return true,
+            Some(News::Same) => BypassReason::DuplicateAck,
+            Some(News::Less) => BypassReason::OldAck,
+            None => {
+                self.memory.remember(flow, said);
+                BypassReason::FirstAck
+            }
+        };
+        self.deliver_untouched(slot, reason);
+        false
+    }
+
+    /// Holds the first pure ACK of a flow.
+    #[inline(always)]
+    fn hold_ack(&mut self, first: First, flow: FlowHash, said: Option<AckPoint>, now: Instant) {
+        let place = self.start(first, flow, now);
+        self.store.held[usize::from(place)].acks = HeldAcks { flow, said };
+    }
+
+    #[inline(always)]
+    fn append_ack(&mut self, place: u16, slot: u32, said: Option<AckPoint>, now: Instant) {
+        let held = &mut self.store.held[usize::from(place)];
+        let tail = held.append_ack(slot, said);
+        let is_full = held.segments >= self.ack_limit;
+        self.store.links.append(tail, slot, place);
+        if is_full {
+            self.flush_held(place, FlushReason::AckLimit, now);
+        }
+    }
+}
