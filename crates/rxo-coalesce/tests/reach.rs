@@ -18,7 +18,7 @@ const PURE_ACKS: [PureAckRule; 3] = [PureAckRule::Bypass, PureAckRule::Single, P
 fn counters(script: &Script, seed: u64) -> Counters {
     let mut config = settings::config(&script.setup);
     config.policy.pure_acks = PURE_ACKS[seed as usize % PURE_ACKS.len()];
-    config.policy.max_acks = 3;
+    config.policy.max_acks = 2;
     let mut engine = Engine::new(config).expect("numbers in range");
     let mut batch = Vec::new();
     let mut now = Instant::ZERO;
