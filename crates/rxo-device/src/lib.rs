@@ -1,12 +1,14 @@
-//! What a frame source and a frame sink are, links in memory, and capture files.
+//! What a frame source and a frame sink are, links in memory, middleware, and capture files.
 //!
 //! The engine and the worker loops speak to these traits; `rxo-driver` implements them for the
-//! operating system. Only [`capture`] does input and output of its own: it reads and writes files.
+//! operating system. [`middleware`] goes around any of them. Only [`capture`] does input and
+//! output of its own: it reads and writes files.
 
 mod capabilities;
 pub mod capture;
 mod error;
 mod memory;
+pub mod middleware;
 mod sink;
 mod source;
 

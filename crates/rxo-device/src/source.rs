@@ -1,7 +1,8 @@
 //! Where frames come from.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, Instant};
 
+use crate::middleware::ImpairmentCounters;
 use crate::{DeviceError, SourceCapabilities};
 
 /// Something that gives frames in batches.
@@ -25,6 +26,12 @@ pub trait FrameSource {
 
     /// Totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
+
+    /// When the source has something to give although nothing arrives; `None`: never. A device has
+    /// no such time; a source that holds frames back has, and who waits must not wait longer.
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// What a source has given and lost, since it was opened.
@@ -38,4 +45,6 @@ pub struct SourceCounters {
     pub ring_drops: u64,
     /// Frames that came cut short and were therefore not given.
     pub truncated: u64,
+    /// What middleware did to frames on purpose; all zeros without any.
+    pub impaired: ImpairmentCounters,
 }

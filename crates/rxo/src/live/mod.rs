@@ -1,8 +1,10 @@
 //! The worker between devices of the system.
 //!
-//! [`Device::open`] takes a name as a user types it; [`run`] puts a worker between two of them.
+//! [`Device::open`] takes a name as a user types it; [`run`] puts a worker between two of them,
+//! [`run_through`] one with [`Middleware`] around it.
 //! Devices are used on the thread that opened them.
 
+mod middleware;
 mod waiter;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,6 +19,7 @@ use rxo_driver::{
 
 use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
 
+pub use middleware::{Middleware, run_through};
 pub use waiter::SystemWaiter;
 
 /// A device of the system, open both ways.

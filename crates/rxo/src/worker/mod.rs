@@ -195,10 +195,20 @@ where
         }
     }
 
+    /// When a turn is due even if nothing arrives.
+    fn deadline(&self) -> Option<Instant> {
+        let directions = self.config.directions;
+        let held_back = [
+            directions.to_host().then(|| self.to_host.source.poll_at()).flatten(),
+            directions.to_nic().then(|| self.to_nic.source.poll_at()).flatten(),
+        ];
+        let deadlines = [self.to_host.engine.poll_at(), self.times.report_at()];
+        deadlines.into_iter().chain(held_back).flatten().min()
+    }
+
     /// Between two turns.
     fn rest<W: Waiter<NI, HI>>(&mut self, waiter: &mut W, turn: Turn) -> Result<(), DeviceError> {
-        let deadlines = [self.to_host.engine.poll_at(), self.times.report_at()];
-        match next(&self.config, turn, deadlines.into_iter().flatten().min()) {
+        match next(&self.config, turn, self.deadline()) {
             Next::Again => Ok(()),
             Next::Pause(time) => {
                 waiter.pause(time);

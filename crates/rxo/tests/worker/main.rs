@@ -3,6 +3,7 @@
 
 mod failing;
 mod fitting;
+mod middleware;
 mod passing;
 mod pausing;
 mod soak;

@@ -104,6 +104,16 @@ impl World {
         }
     }
 
+    /// The clock, for who does not move it.
+    pub(crate) fn time_now(&self) -> Instant {
+        self.time.borrow().now
+    }
+
+    /// What a worker looks at to know that it shall stop.
+    pub(crate) fn stopping(&self) -> &AtomicBool {
+        &self.stop
+    }
+
     pub(crate) fn nic(&self) -> Duplex<MemorySource, MemorySink> {
         Duplex { source: self.from_nic.source(), sink: self.to_nic.sink() }
     }

@@ -1,0 +1,233 @@
+//! A worse network: frames are lost, late, out of order, doubled, or too many.
+//!
+//! ```text
+//!  push -> cut -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> pop
+//! ```
+//!
+//! Loss, doubling and reordering are drawn from the seed, with the same number of draws for every
+//! frame: whether the hundredth frame is lost does not depend on the other settings.
+//!
+//! **Segments, not trains.** A super-packet (several TCP segments in one, as a local sender with
+//! segmentation offload hands over) is cut into its segments first, or one loss would hit 64 KiB at
+//! once. Each segment has the checksum in the form that the whole had it: partial stays partial. What
+//! cannot be cut (UDP, unreadable headers) counts as one frame and keeps what was said of it.
+//!
+//! Contract: sans-IO. Times are those of the frames, which must be on the clock that
+//! [`Impairment::pop`] is called with. Bounded by [`ImpairmentSettings::limit_frames`] and
+//! [`ImpairmentSettings::limit_bytes`]; what is over a limit is dropped and counted by which.
+
+mod cut;
+mod fate;
+mod settings;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use rxo_frame::{Duration, Frame, Instant, LinkKind};
+
+use cut::cut;
+use fate::{Dice, Fate};
+
+pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
+pub use source::ImpairedSource;
+
+/// The worse network. It owns copies of what is in it.
+#[derive(Clone, Debug)]
+pub struct Impairment {
+    settings: ImpairmentSettings,
+    /// What frames begin with, to find what is to be cut; `None` cuts nothing.
+    cuts: Option<LinkKind>,
+    dice: Dice,
+    counters: ImpairmentCounters,
+    /// In the order of their times.
+    queue: VecDeque<Waiting>,
+    /// Frames that others overtake, in the order in which they were set aside. All are overtaken
+    /// by as many and wait as long, so the first is the first to go.
+    aside: VecDeque<Aside>,
+    stored_bytes: usize,
+    /// Frames that came out in order so far.
+    passed: u64,
+    entered_at: Instant,
+    link_free_at: Instant,
+    last_due_at: Instant,
+    last_given_at: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    frame: Frame<Vec<u8>>,
+    due_at: Instant,
+    is_reordered: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Aside {
+    frame: Frame<Vec<u8>>,
+    due_at: Instant,
+    /// Goes when so many have come out in order...
+    after: u64,
+    /// ...or at this time.
+    deadline: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Queue,
+    Aside,
+}
+
+impl Impairment {
+    /// An empty one, for frames that begin with `link`.
+    ///
+    /// # Errors
+    /// When a setting cannot be; the error names it.
+    pub fn new(settings: ImpairmentSettings, link: LinkKind) -> Result<Self, ImpairmentError> {
+        settings.check()?;
+        let dice = Dice::new(settings.seed);
+        Ok(Self { settings, cuts: Some(link), dice, ..Self::transparent() })
+    }
+
+    /// One that changes nothing: super-packets, too, stay as they are.
+    #[must_use]
+    pub fn transparent() -> Self {
+        let settings = ImpairmentSettings::default();
+        Self {
+            settings,
+            cuts: None,
+            dice: Dice::new(settings.seed),
+            counters: ImpairmentCounters::default(),
+            queue: VecDeque::new(),
+            aside: VecDeque::new(),
+            stored_bytes: 0,
+            passed: 0,
+            entered_at: Instant::ZERO,
+            link_free_at: Instant::ZERO,
+            last_due_at: Instant::ZERO,
+            last_given_at: Instant::ZERO,
+        }
+    }
+
+    /// A frame enters, at its time of arrival. It is copied if it is not lost.
+    pub fn push<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
+        let frame = frame.borrowed();
+        let is_cut = self.cuts.is_some_and(|link| cut(frame, link, |part| self.enter(part)));
+        if is_cut {
+            self.counters.cut += 1;
+        } else {
+            self.enter(frame);
+        }
+    }
+
+    /// The next frame that is out of it at `now`; its time of arrival is when it came out. `None`
+    /// when none is.
+    pub fn pop(&mut self, now: Instant) -> Option<Frame<Vec<u8>>> {
+        loop {
+            let (at, place) = self.next().filter(|(at, _)| *at <= now)?;
+            let frame = match place {
+                Place::Aside => self.aside.pop_front()?.frame,
+                Place::Queue => {
+                    let waiting = self.queue.pop_front()?;
+                    if waiting.is_reordered {
+                        self.set_aside(waiting);
+                        continue;
+                    }
+                    self.passed += 1;
+                    waiting.frame
+                }
+            };
+            return Some(self.give(frame, at));
+        }
+    }
+
+    /// When [`Self::pop`] has something if nothing else enters; `None` when nothing is in it.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        self.next().map(|(at, _)| at)
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.aside.is_empty()
+    }
+
+    /// Totals so far.
+    #[must_use]
+    pub const fn counters(&self) -> ImpairmentCounters {
+        self.counters
+    }
+
+    fn enter(&mut self, frame: Frame<&[u8]>) {
+        self.counters.taken += 1;
+        let fate = self.dice.fate(&self.settings);
+        if fate.is_lost {
+            self.counters.lost += 1;
+            return;
+        }
+        self.store(frame, fate);
+        if fate.is_doubled {
+            self.counters.doubled += 1;
+            self.store(frame, Fate { is_reordered: false, ..fate });
+        }
+    }
+
+    fn store(&mut self, frame: Frame<&[u8]>, fate: Fate) {
+        let bytes = frame.bytes.len();
+        if self.queue.len() + self.aside.len() >= self.settings.limit_frames {
+            self.counters.over_frames += 1;
+            return;
+        }
+        if self.stored_bytes + bytes > self.settings.limit_bytes {
+            self.counters.over_bytes += 1;
+            return;
+        }
+        self.stored_bytes += bytes;
+        let due_at = self.due_at(frame.arrived_at, bytes, fate.jitter);
+        let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
+        let frame = Frame { bytes: frame.bytes.to_vec(), arrived_at, checksum, gso, vlan };
+        self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
+    }
+
+    /// When a frame that arrives now comes out: after those before it, the time that the link takes
+    /// for it, and the delay.
+    fn due_at(&mut self, arrived_at: Instant, bytes: usize, jitter: Duration) -> Instant {
+        self.entered_at = self.entered_at.max(arrived_at);
+        let mut sent_at = self.entered_at;
+        if let Some(rate) = self.settings.rate_bytes_per_s {
+            let nanos = (bytes as u64).saturating_mul(1_000_000_000) / rate;
+            sent_at = sent_at.max(self.link_free_at) + Duration::from_nanos(nanos);
+            self.link_free_at = sent_at;
+        }
+        self.last_due_at = self.last_due_at.max(sent_at + self.settings.delay + jitter);
+        self.last_due_at
+    }
+
+    fn set_aside(&mut self, waiting: Waiting) {
+        self.counters.reordered += 1;
+        let Displacement { frames, time } = self.settings.displacement;
+        let after = frames.map_or(u64::MAX, |frames| self.passed.saturating_add(frames.into()));
+        let Waiting { frame, due_at, .. } = waiting;
+        self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
+    }
+
+    /// What comes out next, and when.
+    fn next(&self) -> Option<(Instant, Place)> {
+        let aside = self.aside.front().map(|aside| {
+            let is_overtaken = aside.after <= self.passed;
+            (if is_overtaken { aside.due_at } else { aside.deadline }, Place::Aside)
+        });
+        let queued = self.queue.front().map(|waiting| (waiting.due_at, Place::Queue));
+        // Of two at the same time the one set aside was there first.
+        aside.into_iter().chain(queued).min_by_key(|(at, _)| *at)
+    }
+
+    fn give(&mut self, mut frame: Frame<Vec<u8>>, at: Instant) -> Frame<Vec<u8>> {
+        self.counters.given += 1;
+        self.stored_bytes -= frame.bytes.len();
+        self.last_given_at = self.last_given_at.max(at);
+        frame.arrived_at = self.last_given_at;
+        frame
+    }
+}

@@ -1,0 +1,26 @@
+//! Wrappers of sources and sinks: what passes is written down, or made to suffer.
+//!
+//! They are separate from devices because they go around any of them, live or in memory:
+//!
+//! * [`TracedSource`] and [`TracedSink`] write what passes to a capture by way of a [`Tracer`].
+//! * [`ImpairedSource`] is a worse network in front of a source: an [`Impairment`] loses, delays,
+//!   reorders and doubles frames. There is none for a sink: a frame that is held back has to leave
+//!   when its time comes, and only a source is asked again without being given anything.
+//!
+//! Contract: the clock is an argument (anything that can be called for an [`Instant`]), and so is
+//! the seed. Same frames, same times, same seed: same outcome.
+//!
+//! [`Instant`]: rxo_frame::Instant
+
+mod impairment;
+#[cfg(test)]
+mod tests;
+mod traced;
+mod tracer;
+
+pub use impairment::{
+    Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
+    ImpairmentSettings,
+};
+pub use traced::{TracedSink, TracedSource};
+pub use tracer::{TracePoint, Tracer, TracerCounters};

@@ -1,0 +1,195 @@
+//! Writes packets to a capture, for any number of places that they pass.
+//!
+//! Contract: it cannot fail the traffic. What the file does not take is counted and told once;
+//! after an error of the system nothing more is tried.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
+
+use crate::capture::{CaptureWriter, Direction, Interface, LinkType, Packet, WriteError};
+
+/// A capture in the making. A clone is another handle on the same file, for any thread.
+///
+/// Packets are written as they are handed over: an aggregate is one packet, a checksum that a
+/// device was to complete is incomplete in the file, a VLAN tag beside the bytes is put back.
+#[derive(Debug)]
+pub struct Tracer<W: Write> {
+    shared: Arc<Mutex<Shared<W>>>,
+    /// From the clock of frames to 1970 UTC.
+    epoch: Duration,
+}
+
+/// What a tracer did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracerCounters {
+    /// Packets in the file, or on their way to it.
+    pub written: u64,
+    /// Packets that the file did not take.
+    pub unwritten: u64,
+}
+
+/// One of the places that a tracer writes for: an interface of its capture.
+#[derive(Debug)]
+pub struct TracePoint<W: Write> {
+    tracer: Tracer<W>,
+    interface: u32,
+}
+
+#[derive(Debug)]
+struct Shared<W: Write> {
+    file: File<W>,
+    counters: TracerCounters,
+    /// What is to be told of the first packet that was not written.
+    notice: Option<String>,
+}
+
+#[derive(Debug)]
+enum File<W: Write> {
+    Open(CaptureWriter<W>),
+    Failed(WriteError),
+    Finished,
+}
+
+impl<W: Write> Tracer<W> {
+    /// Begins a pcapng that says `application` wrote it. `epoch` is what must be added to the
+    /// frames' clock to have the time since 1970 UTC.
+    ///
+    /// # Errors
+    /// When `output` cannot be written.
+    pub fn new(output: W, application: &str, epoch: Duration) -> Result<Self, WriteError> {
+        let file = File::Open(CaptureWriter::new(output, application)?);
+        let shared = Shared { file, counters: TracerCounters::default(), notice: None };
+        Ok(Self { shared: Arc::new(Mutex::new(shared)), epoch })
+    }
+
+    /// A place whose packets begin with `link`, under its name in the file.
+    ///
+    /// # Errors
+    /// When the output cannot be written, or the file is finished.
+    pub fn point(&self, name: &str, link: LinkKind) -> Result<TracePoint<W>, WriteError> {
+        let link = match link {
+            LinkKind::Ethernet => LinkType::ETHERNET,
+            LinkKind::RawIp => LinkType::RAW,
+        };
+        let interface = Interface { link, snap_bytes: None, name: Some(name.to_owned()) };
+        let interface = match &mut self.lock().file {
+            File::Open(file) => file.add_interface(&interface)?,
+            File::Failed(_) | File::Finished => return Err(WriteError::UnknownInterface(0)),
+        };
+        Ok(TracePoint { tracer: self.clone(), interface })
+    }
+
+    /// Totals so far.
+    #[must_use]
+    pub fn counters(&self) -> TracerCounters {
+        self.lock().counters
+    }
+
+    /// One line that the user should see, once; `None` when there is nothing new to say.
+    #[must_use]
+    pub fn take_notice(&self) -> Option<String> {
+        self.lock().notice.take()
+    }
+
+    /// Writes the rest and gives the output back. Packets that pass a point after that are counted
+    /// as not written.
+    ///
+    /// # Errors
+    /// The error of the system that ended the file; `UnknownInterface` when it was finished before.
+    pub fn finish(&self) -> Result<W, WriteError> {
+        match std::mem::replace(&mut self.lock().file, File::Finished) {
+            File::Open(file) => file.finish(),
+            File::Failed(error) => Err(error),
+            File::Finished => Err(WriteError::UnknownInterface(0)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared<W>> {
+        // Who panicked with the lock has left nothing half done that the next one would use.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Write> Clone for Tracer<W> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), epoch: self.epoch }
+    }
+}
+
+impl<W: Write> Clone for TracePoint<W> {
+    fn clone(&self) -> Self {
+        Self { tracer: self.tracer.clone(), interface: self.interface }
+    }
+}
+
+impl<W: Write> TracePoint<W> {
+    /// The tracer that it is a point of.
+    #[must_use]
+    pub const fn tracer(&self) -> &Tracer<W> {
+        &self.tracer
+    }
+
+    /// Writes one packet that passed at `at`. Allocates.
+    pub fn write<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant) {
+        let mut pieces = Vec::new();
+        packet.for_each_slice(|slice| pieces.push(slice));
+        let tag = packet.vlan().map(tag_bytes);
+        if let Some(tag) = &tag {
+            insert_tag(&mut pieces, tag);
+        }
+        self.tracer.lock().write(&Packet {
+            interface: self.interface,
+            at: at + self.tracer.epoch,
+            original_bytes: pieces.iter().map(|piece| piece.len() as u32).sum(),
+            pieces: &pieces,
+            direction: Some(direction),
+            comments: &[],
+            custom: &[],
+        });
+    }
+}
+
+impl<W: Write> Shared<W> {
+    fn write(&mut self, packet: &Packet<'_>) {
+        let written = match &mut self.file {
+            File::Open(file) => file.write(packet),
+            File::Failed(_) | File::Finished => {
+                self.counters.unwritten += 1;
+                return;
+            }
+        };
+        match written {
+            Ok(()) => self.counters.written += 1,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn fail(&mut self, error: WriteError) {
+        if self.counters.unwritten == 0 {
+            self.notice = Some(format!("packets are missing in the capture: {error}"));
+        }
+        self.counters.unwritten += 1;
+        // A packet that is too long is only one; after an error of the system the file is cut.
+        if matches!(error, WriteError::Io(_)) {
+            self.file = File::Failed(error);
+        }
+    }
+}
+
+fn tag_bytes(tag: VlanTag) -> [u8; 4] {
+    let ([a, b], [c, d]) = (tag.tpid.get().to_be_bytes(), tag.tci.to_be_bytes());
+    [a, b, c, d]
+}
+
+/// Puts a tag where it stood on the wire: behind the two MAC addresses.
+fn insert_tag<'a>(pieces: &mut Vec<&'a [u8]>, tag: &'a [u8; 4]) {
+    let split = pieces.first().and_then(|first| first.split_at_checked(MAC_ADDRESSES_BYTES));
+    if let Some((addresses, rest)) = split {
+        pieces.splice(..1, [addresses, tag, rest]);
+    }
+}
+
+const MAC_ADDRESSES_BYTES: usize = 12;
