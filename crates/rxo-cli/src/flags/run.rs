@@ -1,5 +1,7 @@
 //! `rxo run`: what can be typed.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use crate::defaults;
@@ -34,6 +36,20 @@ pub(crate) struct RunFlags {
     /// How often a line of figures is printed, such as 1s or 500ms; 0s prints only the totals.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) stats: String,
+
+    /// Write everything that passes to this file (pcapng): as it comes and goes at the nic, and at
+    /// the host's device.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tap: Option<PathBuf>,
+
+    /// A worse network between the nic and the engine, for tests: such as
+    /// loss=1%,reorder=1%/3,delay=20ms,jitter=1ms,duplicate=1%,rate=100mbit,limit=1000,seed=1.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) impair: Option<String>,
+
+    /// The same for what the host sends.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) impair_back: Option<String>,
 
     /// Print JSON: one value a line.
     #[arg(long)]

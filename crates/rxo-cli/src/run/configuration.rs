@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::impair;
 use super::plan::Plan;
 use super::survey::{Survey, carries};
 use crate::policies;
@@ -18,6 +19,13 @@ pub(super) struct Configuration {
     checksum: &'static str,
     /// Seconds between lines; `None` for totals only.
     stats_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tap: Option<String>,
+    /// The worse networks, as they are in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impair: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impair_back: Option<String>,
     policy: &'static str,
     paper: &'static str,
     settings: Map<String, Value>,
@@ -35,6 +43,9 @@ impl Configuration {
             mtu: survey.mtu,
             checksum: if plan.trust_checksums { "trust" } else { "verify" },
             stats_s: plan.stats.map(|time| time.as_secs_f64()),
+            tap: plan.tap.as_ref().map(|path| path.display().to_string()),
+            impair: plan.impair[0].as_ref().map(impair::text),
+            impair_back: plan.impair[1].as_ref().map(impair::text),
             policy: plan.policy.name,
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),
@@ -51,8 +62,12 @@ impl Configuration {
             pair("carries", &format!("{carries}, MTU {mtu}")),
             pair("checksum", checksum),
             pair("stats", &stats),
-            pair("policy", &format!("{policy} ({paper})")),
         ];
+        let extra =
+            [("tap", &self.tap), ("impair", &self.impair), ("impair-back", &self.impair_back)];
+        let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
+        lines.extend(given);
+        lines.push(pair("policy", &format!("{policy} ({paper})")));
         for (name, value) in &self.settings {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             lines.push(pair(&format!("  {name}"), &value));
@@ -91,6 +106,8 @@ mod tests {
             policy: Policy::menon_2008(),
             trust_checksums: false,
             stats: None,
+            tap: None,
+            impair: [None, None],
             json: false,
         };
         let (link, mtu) = (LinkKind::Ethernet, 1500);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rxo::Reading;
 use rxo_coalesce::{BypassReason, Counters, FlushReason};
+use rxo_device::middleware::ImpairmentCounters;
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
@@ -29,6 +30,12 @@ pub(crate) struct Figures {
     pub(crate) host_in: Incoming,
     /// From rxo to the device.
     pub(crate) nic_out: Outgoing,
+    /// What --impair did on purpose, by what; left out without it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) impaired: BTreeMap<&'static str, u64>,
+    /// What --impair-back did.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) impaired_back: BTreeMap<&'static str, u64>,
     /// The worker's share of one core.
     pub(crate) cpu_percent: f64,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
@@ -82,6 +89,8 @@ impl Figures {
             packets_per_aggregate: rounded(per_aggregate(&then.engine, &now.engine), 2),
             host_in: incoming(&then.host_in, &now.host_in, time),
             nic_out: outgoing(&then.nic_out, &now.nic_out),
+            impaired: impaired(&then.nic_in, &now.nic_in),
+            impaired_back: impaired(&then.host_in, &now.host_in),
             cpu_percent: rounded(100.0 * ratio(cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: reasons(BypassReason::ALL.iter().map(|&reason| {
                 (reason.name(), now.engine.bypassed(reason) - then.engine.bypassed(reason))
@@ -109,6 +118,17 @@ fn incoming(then: &SourceCounters, now: &SourceCounters, time: Duration) -> Inco
         ring_drops: now.ring_drops - then.ring_drops,
         truncated: now.truncated - then.truncated,
     }
+}
+
+fn impaired(then: &SourceCounters, now: &SourceCounters) -> BTreeMap<&'static str, u64> {
+    let values = |from: &ImpairmentCounters| {
+        let ImpairmentCounters { lost, doubled, reordered, over_frames, over_bytes, cut, .. } =
+            *from;
+        [lost, doubled, reordered, over_frames, over_bytes, cut]
+    };
+    let names = ["lost", "doubled", "reordered", "over_frames", "over_bytes", "cut"];
+    let (then, now) = (values(&then.impaired), values(&now.impaired));
+    reasons(names.into_iter().zip(now.into_iter().zip(then).map(|(now, then)| now - then)))
 }
 
 fn outgoing(then: &SinkCounters, now: &SinkCounters) -> Outgoing {

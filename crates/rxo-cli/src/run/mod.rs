@@ -7,22 +7,26 @@
 mod carry;
 mod configuration;
 mod figures;
+mod impair;
 mod kernel_gro;
 mod plan;
 mod show;
 mod survey;
+mod tap;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
-use rxo::live::{Device, DeviceOptions, Event, Outcome};
-use rxo::{Config, Reading, WorkerConfig};
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::{Config, LinkKind, Reading, WorkerConfig};
+use rxo_device::middleware::{Impairment, ImpairmentSettings};
 
 use self::configuration::Configuration;
 use self::figures::Figures;
 use self::kernel_gro::KernelGroOff;
 use self::plan::Plan;
 use self::survey::Survey;
+use self::tap::Capture;
 use crate::exit::usage;
 use crate::flags::RunFlags;
 use crate::{output, stop};
@@ -48,20 +52,49 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     let host = Device::open(&plan.host, if survey.makes_host { made } else { options })?;
     let gro = KernelGroOff::on(&plan.nic);
     print(&plan, &configuration, Configuration::line, output::json_line)?;
-    let outcome = work(&plan, nic, host, &stop)?;
+    let capture =
+        plan.tap.as_deref().map(|path| Capture::begin(path, (&plan.nic, &plan.host), survey.link));
+    let capture = capture.transpose()?;
+    let middleware = middleware(&plan, survey.link, capture.as_ref())?;
+    let outcome = work(&plan, (nic, host), middleware, &stop)?;
     drop(gro);
     print(&plan, &Figures::totals(&outcome.totals), show::totals, output::json_line)?;
+    capture.as_ref().map_or(Ok(()), Capture::finish)?;
     Ok(outcome.result?)
 }
 
+/// What the plan puts between the devices and the worker; `None` for nothing at all.
+fn middleware(
+    plan: &Plan,
+    link: LinkKind,
+    capture: Option<&Capture>,
+) -> Result<Option<Middleware>> {
+    let impairment = |settings: Option<ImpairmentSettings>| {
+        settings.map(|settings| Impairment::new(settings, link)).transpose()
+    };
+    let middleware = Middleware {
+        trace_nic: capture.map(|capture| capture.nic.clone()),
+        trace_host: capture.map(|capture| capture.host.clone()),
+        impair_nic: impairment(plan.impair[0])?,
+        impair_host: impairment(plan.impair[1])?,
+    };
+    let is_any = capture.is_some() || plan.impair.iter().any(Option::is_some);
+    Ok(is_any.then_some(middleware))
+}
+
 /// The worker, and its lines while it runs.
-fn work(plan: &Plan, nic: Device, host: Device, stop: &AtomicBool) -> Result<Outcome> {
+fn work(
+    plan: &Plan,
+    devices: (Device, Device),
+    middleware: Option<Middleware>,
+    stop: &AtomicBool,
+) -> Result<Outcome> {
     let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
     let config =
         WorkerConfig { engine, report_every: plan.stats, ..WorkerConfig::new(plan.policy) };
     let mut last = Reading::default();
     let mut unread: Option<Error> = None;
-    let outcome = rxo::live::run(nic, host, config, stop, |event| {
+    let observe = |event: Event<'_>| {
         let printed = match event {
             Event::Notice(line) => {
                 output::note(&line);
@@ -78,8 +111,13 @@ fn work(plan: &Plan, nic: Device, host: Device, stop: &AtomicBool) -> Result<Out
             unread = Some(error);
             stop.store(true, Ordering::Relaxed);
         }
-    })
-    .map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))?;
+    };
+    let outcome = match middleware {
+        None => rxo::live::run(devices.0, devices.1, config, stop, observe),
+        Some(middleware) => rxo::live::run_through(devices, middleware, config, stop, observe),
+    };
+    let outcome =
+        outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))?;
     unread.map_or(Ok(outcome), Err)
 }
 

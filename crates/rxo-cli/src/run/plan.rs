@@ -1,11 +1,14 @@
 //! What the flags of `rxo run` mean, as far as that can be said without asking the system.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
+use rxo_device::middleware::ImpairmentSettings;
 use rxo_driver::DeviceName;
 
+use super::impair;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, RunFlags};
 use crate::numbers::parse_time;
@@ -21,6 +24,10 @@ pub(super) struct Plan {
     pub(super) trust_checksums: bool,
     /// `None`: only totals.
     pub(super) stats: Option<Duration>,
+    /// Where everything that passes is written.
+    pub(super) tap: Option<PathBuf>,
+    /// The worse network towards the host, and the one back.
+    pub(super) impair: [Option<ImpairmentSettings>; 2],
     pub(super) json: bool,
 }
 
@@ -44,6 +51,11 @@ impl Plan {
             policy: rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?,
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.stats)?,
+            tap: flags.tap.clone(),
+            impair: [
+                impairment("--impair", flags.impair.as_deref())?,
+                impairment("--impair-back", flags.impair_back.as_deref())?,
+            ],
             json: flags.json,
         })
     }
@@ -51,6 +63,10 @@ impl Plan {
 
 fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
     text.parse().context(flag)
+}
+
+fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
+    text.map(|text| impair::settings(flag, text)).transpose()
 }
 
 fn stats(text: &str) -> Result<Option<Duration>> {
@@ -98,6 +114,8 @@ mod tests {
             ("--nic eth1 --host tap:rxo0", "--nic"),
             ("--nic packet:a --host tap:a", "--nic packet:a and --host tap:a are one interface"),
             ("--nic packet:a --host tap:b --stats 1d", "--stats 1d: give a time from 100ms"),
+            ("--nic packet:a --host tap:b --impair loss=1", "--impair loss=1: give a share"),
+            ("--nic packet:a --host tap:b --impair-back x", "--impair-back x: give loss=1%"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

@@ -36,7 +36,7 @@ pub(crate) fn line(figures: &Figures) -> String {
 
 /// Everything at the end, a line for each direction and each kind of reason.
 pub(crate) fn totals(figures: &Figures) -> String {
-    format!(
+    let mut text = format!(
         "totals after {:.1} s, cpu {:.0} %\n\
          nic -> host  {}; {}; {}\n\
          host -> nic  {}; {}\n\
@@ -51,7 +51,14 @@ pub(crate) fn totals(figures: &Figures) -> String {
         went(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
-    )
+    );
+    for (name, done) in [("impaired", &figures.impaired), ("impaired back", &figures.impaired_back)]
+    {
+        if !done.is_empty() {
+            text.push_str(&format!("\n{name:<13}{}", listed(done, usize::MAX)));
+        }
+    }
+    text
 }
 
 /// How many packets an aggregate had, if anything could be coalesced at all.

@@ -24,10 +24,10 @@ pub(crate) const TESTS: &[Test] = &[
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A directory of its own, removed when dropped.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("rxo-live-{}-{name}", std::process::id()));
         // What a run that was killed has left.
         _ = fs::remove_dir_all(&path);
@@ -35,7 +35,7 @@ impl Scratch {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }

@@ -1,6 +1,8 @@
 //! Real TCP through `rxo run`, both ways, every byte checked.
 
 use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{Lab, LabOptions, Namespace};
@@ -8,12 +10,14 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::process::Rxo;
+use crate::repro::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[
     ("tcp_crosses_both_ways_whole", tcp_crosses_both_ways_whole),
     ("full_checksums_cross_whole", full_checksums_cross_whole),
     ("ipv6_crosses_whole", ipv6_crosses_whole),
     ("every_policy_that_a_tap_carries_is_transparent", every_policy_is_transparent),
+    ("a_worse_network_is_crossed_whole_and_written_down", a_worse_network_is_crossed_whole),
     ("a_packet_socket_carries_aggregates_too", a_packet_socket_carries_aggregates_too),
 ];
 
@@ -81,6 +85,51 @@ fn every_policy_is_transparent() {
         transfer(lab.peer(), lab.host(), lab.host_address(), 8, 2_000_000);
         totals(rxo);
     }
+}
+
+/// A round trip of 10 ms, loss and reordering: TCP mends it, and the capture has what passed.
+fn a_worse_network_is_crossed_whole() {
+    let scratch = Scratch::new("tap");
+    let file = scratch.file("passed.pcapng");
+    let lab = Lab::through().unwrap();
+    let flags = format!(
+        "{FLAGS} --tap {} --impair loss=1%,reorder=1%/3,delay=5ms,seed=1 --impair-back delay=5ms",
+        file.display()
+    );
+    let (rxo, configuration) = Rxo::start(lab.host(), &flags);
+    assert_eq!(
+        configuration["impair"],
+        "loss=1%,duplicate=0%,reorder=1%/3,delay=5ms,jitter=0ms,limit=65536,seed=1"
+    );
+    lab.attach_host("rxo0").unwrap();
+    let begin = Instant::now();
+    transfer(lab.peer(), lab.host(), lab.host_address(), 2, 1_500_000);
+    // The handshake and the windows of slow start take a round trip each.
+    assert!(begin.elapsed() > Duration::from_millis(50), "{:?}", begin.elapsed());
+    transfer(lab.host(), lab.peer(), lab.peer_address(), 1, 500_000);
+    let totals = totals(rxo);
+    for what in ["lost", "reordered"] {
+        assert!(totals["impaired"][what].as_u64().unwrap() > 5, "{totals}");
+    }
+    assert_eq!(totals["impaired_back"].get("lost"), None, "{totals}");
+    let [nic, host] = packets_by_interface(&file);
+    assert_eq!(nic, count(&totals, ["nic_in", "nic_out"]));
+    assert_eq!(host, count(&totals, ["host_in", "host_out"]));
+}
+
+fn count(totals: &Value, sides: [&str; 2]) -> u64 {
+    let packets = [&totals[sides[0]]["packets"], &totals[sides[1]]["packets"]];
+    let deliveries = [&totals[sides[0]]["deliveries"], &totals[sides[1]]["deliveries"]];
+    packets.iter().chain(&deliveries).filter_map(|value| value.as_u64()).sum()
+}
+
+fn packets_by_interface(file: &Path) -> [u64; 2] {
+    let mut capture = rxo_device::capture::Capture::open(file).unwrap();
+    let (mut counts, mut records) = ([0; 2], Vec::new());
+    while capture.read_batch(&mut records, 64).unwrap() > 0 {
+        records.drain(..).for_each(|record| counts[record.interface as usize] += 1);
+    }
+    counts
 }
 
 /// The host's side is a veth here, whose other end has the host's address.

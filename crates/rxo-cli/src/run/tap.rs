@@ -1,0 +1,57 @@
+//! `--tap FILE`: everything that passes, in a capture.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Error, Result};
+use rxo_device::middleware::{TracePoint, Tracer};
+use rxo_driver::{DeviceName, clock};
+use rxo_frame::LinkKind;
+
+/// A capture being written, and the two places that it is written for.
+#[derive(Debug)]
+pub(super) struct Capture {
+    path: PathBuf,
+    tracer: Tracer<File>,
+    pub(super) nic: TracePoint<File>,
+    pub(super) host: TracePoint<File>,
+}
+
+impl Capture {
+    /// Begins the file, with an interface for each device.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn begin(
+        path: &Path,
+        (nic, host): (&DeviceName, &DeviceName),
+        link: LinkKind,
+    ) -> Result<Self> {
+        let cannot = || format!("--tap {}: cannot be written", path.display());
+        let file = File::create(path).with_context(cannot)?;
+        let application = concat!("rxo ", env!("CARGO_PKG_VERSION"), " run");
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let since_1970 = since_1970.context("the clock of this machine is before 1970")?;
+        let epoch = since_1970.saturating_sub(Duration::from_nanos(clock::now().as_nanos()));
+        let tracer = Tracer::new(file, application, epoch).with_context(cannot)?;
+        let point = |device: &DeviceName| tracer.point(&device.to_string(), link);
+        let (nic, host) = (point(nic).with_context(cannot)?, point(host).with_context(cannot)?);
+        Ok(Self { path: path.to_owned(), tracer, nic, host })
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// When packets are missing in it; the message says how many.
+    pub(super) fn finish(&self) -> Result<()> {
+        let finished = self.tracer.finish();
+        let missing = self.tracer.counters().unwritten;
+        let incomplete = || format!("--tap {}: {missing} packets are missing", self.path.display());
+        match finished {
+            Err(error) => Err(Error::new(error).context(incomplete())),
+            Ok(_) if missing > 0 => Err(Error::msg(incomplete())),
+            Ok(_) => Ok(()),
+        }
+    }
+}
