@@ -2,7 +2,7 @@
 //!
 //! Time varies with the machine and its neighbours; instructions executed do not. This program
 //! runs itself under `valgrind --tool=callgrind` with counting switched on in [`counted_pass`]
-//! alone, once for each workload, and compares with `instructions.json`, which the repository
+//! alone, once for each workload and each case of ACK offload, and compares with `instructions.json`, which the repository
 //! keeps. Valgrind shows its guest a processor with AVX2 and without AVX-512, so the counts do not
 //! depend on which of the two the machine has.
 
@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rxo_testkit::Workload;
 
+use crate::acks::{self, Case};
 use crate::contender::{Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course};
@@ -24,23 +25,52 @@ pub(crate) struct InstructionsArgs {
     /// Keep today's counts instead of comparing with them.
     #[arg(long)]
     update: bool,
-    /// Only these workloads.
-    #[arg(long, value_delimiter = ',', value_parser = workload)]
-    only: Vec<Workload>,
+    /// Only these workloads or cases of ACK offload.
+    #[arg(long, value_delimiter = ',', value_parser = subject)]
+    only: Vec<Subject>,
 }
 
 /// What to run under callgrind.
 #[derive(Args, Debug)]
 pub(crate) struct CountedArgs {
-    /// The workload.
-    #[arg(value_parser = workload)]
-    workload: Workload,
+    /// The workload, or the case of ACK offload.
+    #[arg(value_parser = subject)]
+    subject: Subject,
     /// How often it is passed over: many times for a sampling profiler.
     #[arg(long, default_value_t = 1)]
     passes: u32,
 }
 
-/// Instructions per packet of each workload.
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    /// Packets through the engine.
+    Workload(Workload),
+    /// ACKs expanded or split.
+    Acks(Case),
+}
+
+impl Subject {
+    fn all() -> Vec<Self> {
+        let workloads = WORKLOADS.into_iter().map(Self::Workload);
+        workloads.chain(acks::cases().into_iter().map(Self::Acks)).collect()
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Workload(workload) => workload.name().to_owned(),
+            Self::Acks(case) => case.name(),
+        }
+    }
+}
+
+/// The workload or the case called `name`.
+fn subject(name: &str) -> Result<Subject, String> {
+    let case = acks::cases().into_iter().find(|case| case.name() == name).map(Subject::Acks);
+    case.map_or_else(|| workload(name).map(Subject::Workload), Ok)
+}
+
+/// Instructions per packet of each workload, per ACK of each case.
 type Counts = BTreeMap<String, f64>;
 
 /// A count may grow by this share before it is called a regression: a compiler's mood.
@@ -48,10 +78,10 @@ const TOLERATED_GROWTH: f64 = 0.02;
 
 /// Counts, and compares or keeps.
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
-    let workloads = if args.only.is_empty() { &WORKLOADS[..] } else { &args.only };
+    let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
-    for workload in workloads {
-        counts.insert(workload.name().to_owned(), count(*workload)?);
+    for subject in subjects {
+        counts.insert(subject.name(), count(subject)?);
     }
     let kept_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
     if args.update {
@@ -69,36 +99,55 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     Ok(())
 }
 
-/// Runs one workload; callgrind counts the inside of [`counted_pass`].
+/// Runs one workload or case; callgrind counts the inside of [`counted_pass`].
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
-    let course = Course::new(args.workload);
+    let items = match args.subject {
+        Subject::Workload(workload) => run_workload(workload, args.passes),
+        Subject::Acks(case) => run_case(case, args.passes),
+    };
+    println!("{}", items * args.passes as usize);
+    Ok(())
+}
+
+fn run_workload(workload: Workload, passes: u32) -> usize {
+    let course = Course::new(workload);
     let traffic = course.traffic(Checksum::Trusted);
     let mut rxo = Rxo::borrowed(traffic, None);
     // The first pass fills what is filled once; the second is what every later one is like.
     rxo.prepare();
     rxo.pass();
-    for _ in 0..args.passes {
+    for _ in 0..passes {
         rxo.prepare();
-        counted_pass(&mut rxo);
+        counted_pass(|| rxo.pass());
     }
-    println!("{}", traffic.len() * args.passes as usize);
-    Ok(())
+    traffic.len()
+}
+
+fn run_case(case: Case, passes: u32) -> usize {
+    let mut work = case.work();
+    work.prepare();
+    work.pass();
+    for _ in 0..passes {
+        work.prepare();
+        counted_pass(|| work.pass());
+    }
+    work.items()
 }
 
 #[inline(never)]
-fn counted_pass(rxo: &mut impl Contender) {
-    rxo.pass();
+fn counted_pass(pass: impl FnOnce()) {
+    pass();
 }
 
-/// Instructions per packet of `workload`.
-fn count(workload: Workload) -> Result<f64> {
-    let name = workload.name();
+/// Instructions per packet or ACK of `subject`.
+fn count(subject: Subject) -> Result<f64> {
+    let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted_pass*"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(std::env::current_exe().context("the path of this program")?)
-        .args(["counted", name])
+        .args(["counted", &name])
         .output()
         .context("valgrind does not start: install it (apt-get install valgrind)")?;
     let profile = std::fs::read_to_string(&out).unwrap_or_default();
@@ -140,7 +189,7 @@ fn keep(counts: &Counts, path: &Path) -> Result<()> {
 
 /// A table of both, and the workloads that grew too much.
 fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
-    let mut text = format!("{:<11} {:>9} {:>9} {:>8}\n", "workload", "kept", "now", "change");
+    let mut text = format!("{:<21} {:>9} {:>9} {:>8}\n", "workload", "kept", "now", "change");
     let mut grown = Vec::new();
     for (name, now) in now {
         let before = kept.get(name).copied().unwrap_or(f64::INFINITY);
@@ -150,7 +199,7 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
         }
         // Adding zero turns a negative zero, which a kept count's rounding makes, into a plain one.
         let percent = (growth * 1_000.0).round() / 10.0 + 0.0;
-        text += &format!("{name:<11} {before:>9.1} {now:>9.1} {percent:>+7.1}%\n");
+        text += &format!("{name:<21} {before:>9.1} {now:>9.1} {percent:>+7.1}%\n");
     }
     (text, grown)
 }

@@ -1,12 +1,14 @@
 //! How fast the engine is, beside its rivals and beside itself yesterday.
 //!
 //! * `engine` times rxo, DPDK's `rte_gro` and tun-rs over the same workloads in the same run.
+//! * `acks` times what ACK offload does for one ACK.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which no noise moves, and
 //!   compares them with the counts kept in `instructions.json`.
 //!
 //! It is a package of its own so that the rivals, one of them in C, are nobody's dependency.
 //! README.md says how each figure is made. Imported by nobody.
 
+mod acks;
 mod arch;
 mod contender;
 mod engine;
@@ -34,6 +36,8 @@ struct Arguments {
 enum Command {
     /// Nanoseconds per packet, beside DPDK and tun-rs.
     Engine(engine::EngineArgs),
+    /// Nanoseconds per ACK expanded or split.
+    Acks(acks::AcksArgs),
     /// Instructions per packet under callgrind, beside the counts kept.
     Instructions(instructions::InstructionsArgs),
     /// What `instructions` runs under callgrind: one workload, counted.
@@ -44,6 +48,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Engine(args) => engine::run(&args),
+        Command::Acks(args) => acks::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Counted(args) => instructions::run_counted(&args),
     };

@@ -3,6 +3,7 @@
 //! Made, not collected, so that it can be made anew when the meaning of the bytes changes. Each
 //! file visits something that random bytes reach late.
 
+mod acks;
 mod captures;
 mod coalesced;
 
@@ -36,6 +37,7 @@ pub fn seeds() -> Vec<Seed> {
     add("pcapng", captures::pcapng());
     add("packed", captures::packed());
     add("expand", coalesced::files());
+    add("template", acks::templates());
     seeds
 }
 

@@ -17,12 +17,13 @@ pub mod parse;
 pub mod pcap;
 pub mod pcapng;
 pub mod resegment;
+pub mod template;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
@@ -32,4 +33,5 @@ pub const TARGETS: [Target; 9] = [
     ("pcapng", pcapng::run),
     ("packed", packed::run),
     ("expand", expand::run),
+    ("template", template::run),
 ];

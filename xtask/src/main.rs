@@ -22,6 +22,7 @@ usage: cargo xtask <command>
 
   test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
   layers                          who imports whom, and where `unsafe` is, against the table
+  bench acks [--json]             ACKs expanded and split, in release
   bench analyze [--json]          reading captures beside tshark, on captures it makes
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
   bench instructions [--update]   the engine's instruction counts against the kept ones

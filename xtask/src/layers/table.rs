@@ -41,6 +41,15 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
+        "rxo-ack",
+        2,
+        PURE,
+        &[
+            ("rxo-wire", "reads an ACK, changes its checksums"),
+            ("rxo-frame", "expanded ACKs are frames"),
+        ],
+    ),
+    layer(
         "rxo-device",
         2,
         MAY_DO_IO,
@@ -107,6 +116,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-testkit", "its workloads"),
             ("rxo-wire", "measured"),
             ("rxo-frame", "measured"),
+            ("rxo-ack", "measured"),
             ("rxo-coalesce", "measured"),
         ],
     ),
@@ -118,6 +128,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-testkit", "turns bytes into traffic, and the oracle"),
             ("rxo-wire", "under test"),
             ("rxo-frame", "under test"),
+            ("rxo-ack", "under test"),
             ("rxo-coalesce", "under test"),
             ("rxo-device", "under test: capture files"),
             ("rxo-trace", "under test"),

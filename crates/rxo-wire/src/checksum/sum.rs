@@ -43,6 +43,19 @@ impl Sum {
         Self(field.to_be() as u64)
     }
 
+    /// Several 32-bit fields; cheaper than one after the other, because nothing has to be carried.
+    #[inline]
+    #[must_use]
+    pub const fn longs<const N: usize>(fields: [u32; N]) -> Self {
+        // 2³² fields would be needed for a carry out of 64 bits.
+        let (mut total, mut index) = (0, 0);
+        while index < N {
+            total += fields[index].to_be() as u64;
+            index += 1;
+        }
+        Self(total)
+    }
+
     /// The sum of what stood in memory as machine words that add up to `native`.
     #[inline]
     pub(crate) const fn from_raw(native: u64) -> Self {

@@ -104,6 +104,14 @@ fn the_carry_out_of_64_bits_comes_back() {
 }
 
 #[test]
+fn several_fields_sum_as_they_do_one_by_one() {
+    let fields = [u32::MAX, 0xffff_0000, 1, 0x8000_0001];
+    let one_by_one = fields.into_iter().fold(Sum::ZERO, |sum, field| sum + Sum::long(field));
+    assert_eq!(Sum::longs(fields).fold(), one_by_one.fold());
+    assert_eq!(Sum::longs([]).fold(), 0);
+}
+
+#[test]
 fn subtracting_all_there_is_leaves_the_negative_zero() {
     let sum = Sum::of(b"payload");
     assert_eq!((sum - sum).fold(), 0xffff);

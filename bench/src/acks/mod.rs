@@ -1,0 +1,151 @@
+//! `rxo-bench acks`: nanoseconds per ACK of what `rxo-ack` does.
+//!
+//! There is no rival to take turns with, so the cases take turns with each other: what the machine
+//! does meanwhile meets them all alike.
+
+mod expand;
+mod show;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::stats::Summary;
+
+pub(crate) use expand::Expand;
+
+/// What was asked for.
+#[derive(Args, Debug)]
+pub(crate) struct AcksArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// One round only: a check that everything works, not a measurement.
+    #[arg(long, conflicts_with = "rounds")]
+    once: bool,
+    /// How often each case takes its turn.
+    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+}
+
+const ROUNDS: u32 = 101;
+/// Passes of a turn; the one before them does not count.
+const PASSES: usize = 3;
+
+/// One thing that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Case {
+    /// A template expanded.
+    Expand(Expand),
+}
+
+/// A case made ready: the same work in every pass.
+pub(crate) trait Work {
+    /// Puts back what a pass uses up; not timed.
+    fn prepare(&mut self);
+    /// The work.
+    fn pass(&mut self);
+    /// How many times a pass does what the figure is for.
+    fn items(&self) -> usize;
+}
+
+impl Case {
+    /// Its name, in tables and in `instructions.json`.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Expand(expand) => expand.name(),
+        }
+    }
+
+    /// Most nanoseconds that the issue allows, where it says something.
+    fn target_ns(self) -> Option<f64> {
+        match self {
+            Self::Expand(_) => Some(expand::TARGET_NS),
+        }
+    }
+
+    pub(crate) fn work(self) -> Box<dyn Work> {
+        match self {
+            Self::Expand(expand) => Box::new(expand.work()),
+        }
+    }
+}
+
+/// Everything that is measured, in the order of the table.
+pub(crate) fn cases() -> Vec<Case> {
+    Expand::all().map(Case::Expand).collect()
+}
+
+/// What one run found out.
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: Vec<Row>,
+    machine: Machine,
+    rounds: u32,
+}
+
+/// One figure: the median and the quartiles.
+#[derive(Debug, Serialize)]
+struct Row {
+    case: String,
+    ns: f64,
+    ns_low: f64,
+    ns_high: f64,
+    target_ns: Option<f64>,
+}
+
+/// Measures and prints.
+pub(crate) fn run(args: &AcksArgs) -> Result<()> {
+    let report = measure(if args.once { 1 } else { args.rounds });
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", show::table(&report));
+    }
+    Ok(())
+}
+
+fn measure(rounds: u32) -> Report {
+    let mut works: Vec<_> = cases().into_iter().map(|case| (case, case.work(), vec![])).collect();
+    for _ in 0..rounds {
+        for (_, work, timings) in &mut works {
+            turn(work.as_mut(), timings);
+        }
+    }
+    let rows = works.into_iter().map(|(case, _, timings)| Row::new(case, &timings)).collect();
+    Report { rows, machine: Machine::read(), rounds }
+}
+
+fn turn(work: &mut dyn Work, timings: &mut Vec<f64>) {
+    work.prepare();
+    work.pass();
+    for _ in 0..PASSES {
+        work.prepare();
+        let start = Instant::now();
+        work.pass();
+        timings.push(start.elapsed().as_nanos() as f64 / work.items() as f64);
+    }
+}
+
+impl Row {
+    fn new(case: Case, timings: &[f64]) -> Self {
+        let Summary { low, median, high } = Summary::of(timings);
+        let (case, target_ns) = (case.name(), case.target_ns());
+        Self { case, ns: median, ns_low: low, ns_high: high, target_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cases, measure};
+
+    #[test]
+    fn every_case_runs_once_and_is_timed() {
+        let report = measure(1);
+        assert_eq!(report.rows.len(), cases().len());
+        assert!(report.rows.iter().all(|row| row.ns > 0.0));
+    }
+}

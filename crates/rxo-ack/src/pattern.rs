@@ -1,0 +1,213 @@
+//! An ACK frame, read once, with everything ready to write more like it.
+//!
+//! It is separate from the template so that what a frame is stands apart from which numbers go into
+//! it. Its sums are those of the headers without the fields that change: an ACK's checksums are then
+//! these and its own fields, which is RFC 1624 with the old fields taken out once instead of every
+//! time.
+
+use core::fmt;
+
+use rxo_frame::{ChecksumStatus, Frame, LinkKind};
+use rxo_wire::checksum::Sum;
+use rxo_wire::tcp::{OptionLayout, Timestamp};
+use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
+
+use crate::AckNumbers;
+use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
+
+/// Why a frame cannot be a template's first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotATemplate {
+    /// It is no pure ACK: unreadable, a fragment, not TCP, with payload, already several segments in
+    /// one, or with a flag other than ACK, ECE, CWR and AE.
+    NotAPureAck,
+    /// It has options other than the timestamp, or the timestamp in an unusual place.
+    Options,
+    /// Its headers or its padding take more room than an [`AckSlot`] has.
+    TooLong,
+    /// Its checksum is said to be a seed somewhere else than in the TCP header.
+    Checksum,
+}
+
+/// An ACK frame ready to be written again with other numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pattern<'a> {
+    frame: Frame<&'a [u8]>,
+    network: u8,
+    transport: u8,
+    is_v4: bool,
+    is_seed: bool,
+    pub(crate) has_timestamp: bool,
+    id: u16,
+    first: AckNumbers,
+    /// The IPv4 header without its identification.
+    ip_sum: Sum,
+    /// Pseudo-header and TCP header without the numbers.
+    tcp_sum: Sum,
+}
+
+/// Where IPv4 keeps identification and checksum, in bytes.
+const ID_AT: usize = 4;
+const IP_CHECKSUM_AT: usize = 10;
+/// Where TCP keeps the numbers, in bytes.
+const ACK_AT: usize = 8;
+const WINDOW_AT: usize = 14;
+const TCP_CHECKSUM_AT: usize = 16;
+const TSVAL_AT: usize = 24;
+const TSECR_AT: usize = 28;
+/// A TCP header with the timestamp alone.
+const TCP_BYTES: usize = 32;
+/// TCP begins at or before this, so a whole header always lies inside a slot. A power of two: the
+/// compiler then sees that, too.
+const LAST_TRANSPORT: usize = SLOT_BYTES - TCP_BYTES;
+
+impl<'a> Pattern<'a> {
+    /// Reads `frame`, which begins with what `link` says.
+    pub(crate) fn read(frame: Frame<&'a [u8]>, link: LinkKind) -> Result<Self, NotATemplate> {
+        let parsed = match link {
+            LinkKind::Ethernet => parse(frame.bytes),
+            LinkKind::RawIp => parse_ip(frame.bytes),
+        };
+        Self::of(&parsed.map_err(|_| NotATemplate::NotAPureAck)?, frame)
+    }
+
+    /// The pattern of `frame`, which `parsed` was read from.
+    #[inline]
+    pub(crate) fn of(parsed: &Parsed, frame: Frame<&'a [u8]>) -> Result<Self, NotATemplate> {
+        let tcp = pure_ack(parsed, frame)?;
+        let has_timestamp = match tcp.options {
+            OptionLayout::None => false,
+            OptionLayout::AlignedTimestamp => true,
+            _ => return Err(NotATemplate::Options),
+        };
+        let transport = parsed.transport_at as usize;
+        if frame.bytes.len() > SLOT_BYTES || transport >= LAST_TRANSPORT {
+            return Err(NotATemplate::TooLong);
+        }
+        let first = AckNumbers { ack: tcp.ack, window: tcp.window, timestamp: tcp.timestamp };
+        let ip_checksum = word(frame.bytes, parsed.network as usize + IP_CHECKSUM_AT);
+        Ok(Self {
+            frame,
+            network: parsed.network as u8,
+            transport: transport as u8,
+            is_v4: parsed.ip.version == IpVersion::V4,
+            is_seed: is_seed(frame.checksum, transport)?,
+            has_timestamp,
+            id: parsed.ip.id,
+            first,
+            ip_sum: without(ip_checksum, Sum::word(parsed.ip.id)),
+            tcp_sum: without(tcp.checksum, sum_of(&first, has_timestamp)),
+        })
+    }
+
+    /// The numbers of the frame itself.
+    pub(crate) const fn numbers(&self) -> AckNumbers {
+        self.first
+    }
+
+    /// What every frame like it has in common with it.
+    pub(crate) const fn shape(&self) -> Shape {
+        let Frame { bytes, arrived_at, checksum, vlan, .. } = self.frame;
+        Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }
+    }
+
+    /// The frame itself.
+    #[inline]
+    pub(crate) fn slot(&self) -> AckSlot {
+        let mut slot = AckSlot::EMPTY;
+        slot.bytes.iter_mut().zip(self.frame.bytes).for_each(|(to, from)| *to = *from);
+        slot
+    }
+
+    /// Makes a slot that holds the frame say `numbers`, `id_step` added to its identification.
+    #[inline(always)]
+    pub(crate) fn change(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
+        if self.is_v4 {
+            self.write_id(self.id.wrapping_add(id_step), slot);
+        }
+        let from_tcp = &mut slot.bytes[usize::from(self.transport) % LAST_TRANSPORT..];
+        if let Some(tcp) = from_tcp.first_chunk_mut() {
+            self.write_numbers(numbers, tcp);
+        }
+    }
+
+    #[inline(always)]
+    fn write_id(&self, id: u16, slot: &mut AckSlot) {
+        let from_ip = &mut slot.bytes[usize::from(self.network) % LAST_TRANSPORT..];
+        let Some(ip) = from_ip.first_chunk_mut::<TCP_BYTES>() else { return };
+        put_word(ip, ID_AT, id);
+        put_word(ip, IP_CHECKSUM_AT, (self.ip_sum + Sum::word(id)).checksum());
+    }
+
+    #[inline(always)]
+    fn write_numbers(&self, numbers: &AckNumbers, tcp: &mut [u8; TCP_BYTES]) {
+        put_long(tcp, ACK_AT, numbers.ack.0);
+        put_word(tcp, WINDOW_AT, numbers.window);
+        if self.has_timestamp {
+            put_long(tcp, TSVAL_AT, numbers.timestamp.value);
+            put_long(tcp, TSECR_AT, numbers.timestamp.echo);
+        }
+        // A seed covers addresses, protocol and length, and none of these changes.
+        if !self.is_seed {
+            let sum = self.tcp_sum + sum_of(numbers, self.has_timestamp);
+            put_word(tcp, TCP_CHECKSUM_AT, sum.checksum());
+        }
+    }
+}
+
+fn pure_ack(parsed: &Parsed, frame: Frame<&[u8]>) -> Result<TcpSegment, NotATemplate> {
+    let Transport::Tcp(tcp) = parsed.transport else { return Err(NotATemplate::NotAPureAck) };
+    let marks = TcpFlags::ECE | TcpFlags::CWR | TcpFlags::AE;
+    let is_pure = tcp.flags.without(marks) == TcpFlags::ACK && parsed.payload_bytes() == 0;
+    if is_pure && frame.gso.is_none() { Ok(tcp) } else { Err(NotATemplate::NotAPureAck) }
+}
+
+fn is_seed(checksum: ChecksumStatus, transport: usize) -> Result<bool, NotATemplate> {
+    match checksum {
+        ChecksumStatus::Partial { start, offset } => {
+            let is_ours = (usize::from(start), usize::from(offset)) == (transport, TCP_CHECKSUM_AT);
+            if is_ours { Ok(true) } else { Err(NotATemplate::Checksum) }
+        }
+        ChecksumStatus::Unknown | ChecksumStatus::Verified => Ok(false),
+    }
+}
+
+/// What a header sums up to without `part` of it, from its own checksum.
+fn without(checksum: u16, part: Sum) -> Sum {
+    // Folded, so that adding to it is adding small numbers.
+    Sum::word((Sum::word(!checksum) - part).fold())
+}
+
+#[inline(always)]
+fn sum_of(numbers: &AckNumbers, has_timestamp: bool) -> Sum {
+    let Timestamp { value, echo } = numbers.timestamp;
+    let (ack, window) = (numbers.ack.0, u32::from(numbers.window));
+    if has_timestamp { Sum::longs([ack, window, value, echo]) } else { Sum::longs([ack, window]) }
+}
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
+}
+
+#[inline(always)]
+fn put_word<const N: usize>(bytes: &mut [u8; N], at: usize, word: u16) {
+    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}
+
+#[inline(always)]
+fn put_long<const N: usize>(bytes: &mut [u8; N], at: usize, long: u32) {
+    bytes[at..at + 4].copy_from_slice(&long.to_be_bytes());
+}
+
+impl fmt::Display for NotATemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAPureAck => "the frame is no pure ACK; send it as it is",
+            Self::Options => "the ACK has options besides a timestamp; send it as it is",
+            Self::TooLong => "the ACK is longer than 96 bytes or its TCP header begins after 63",
+            Self::Checksum => "the ACK's checksum is to be completed outside its TCP header",
+        })
+    }
+}
+
+impl core::error::Error for NotATemplate {}

@@ -1,0 +1,38 @@
+//! ACK templates.
+
+use rxo_testkit::{Packet, Random, seg};
+
+/// Raw IP, IDs that stay, a checksum that is a seed.
+const RAW: u8 = 1;
+const KEEP: u8 = 2;
+const SEED: u8 = 4;
+
+pub(super) fn templates() -> Vec<(String, Vec<u8>)> {
+    let ack = || seg().pure_ack().id(65_530);
+    let named: [(&str, u8, Packet); 15] = [
+        ("v4", 0, ack()),
+        ("v4-timestamp", KEEP, ack().ts(1, 2)),
+        ("v4-padded", 0, ack().padded_with(7)),
+        ("v4-seed", SEED, ack().ts(3, 4).partial()),
+        ("v4-raw", RAW, ack().raw_ip().ts(5, 6)),
+        ("v4-vlan", 0, ack().vlan(100)),
+        ("v4-two-tags", KEEP, ack().tag(0x88a8, 7).vlan(8).ts(7, 8)),
+        ("v4-options", 0, ack().ip_options(&[1, 1, 1, 1])),
+        ("v4-ece", 0, ack().ece()),
+        ("v4-wrong", 0, ack().bad_checksum().bad_ip_checksum()),
+        ("v4-sack", 0, ack().sack(&[(1, 2)])),
+        ("v6", 0, ack().v6()),
+        ("v6-raw-seed", RAW | SEED, ack().v6().raw_ip().partial()),
+        ("v6-timestamp-two-tags", 0, ack().v6().vlan(1).vlan(2).ts(9, 10)),
+        ("data", 0, seg().ts(1, 2)),
+    ];
+    named.into_iter().map(|(name, how, packet)| (name.to_owned(), template(how, &packet))).collect()
+}
+
+fn template(how: u8, packet: &Packet) -> Vec<u8> {
+    let mut random = Random::new(u64::from(how));
+    let mut bytes = vec![how, 3];
+    bytes.extend((0..3 * 14).map(|index| if index < 14 { 0xff } else { random.next() as u8 }));
+    bytes.extend(packet.bytes());
+    bytes
+}
