@@ -4,6 +4,7 @@
 
 mod epoll;
 mod ethtool;
+mod packet;
 mod socket;
 
 use std::fs::File;
@@ -13,9 +14,10 @@ use std::time::Duration;
 
 pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_offload, set_offload};
+pub(crate) use packet::PacketSocket;
 pub(crate) use socket::{
-    retransmitted_segments, set_buffer_bytes, set_congestion_control, set_max_pacing_rate,
-    unacknowledged_bytes,
+    retransmitted_segments, sender_info, set_buffer_bytes, set_congestion_control,
+    set_max_pacing_rate, unacknowledged_bytes,
 };
 
 /// What to leave behind: see unshare(2).

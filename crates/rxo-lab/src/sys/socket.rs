@@ -40,6 +40,23 @@ pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::R
 
 /// How many segments a TCP socket has sent again since it was opened.
 pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
+    Ok(u64::from(tcp_info(socket)?.tcpi_total_retrans))
+}
+
+/// What a TCP socket says of its sending side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderInfo {
+    pub(crate) cwnd_segments: u32,
+    pub(crate) mss_bytes: u32,
+}
+
+/// The congestion window now.
+pub(crate) fn sender_info(socket: &impl AsRawFd) -> io::Result<SenderInfo> {
+    let info = tcp_info(socket)?;
+    Ok(SenderInfo { cwnd_segments: info.tcpi_snd_cwnd, mss_bytes: info.tcpi_snd_mss })
+}
+
+fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
     // SAFETY: tcp_info is plain integers, for which all zeros is a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = socklen(size_of::<libc::tcp_info>());
@@ -49,7 +66,7 @@ pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
         libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, pointer, &raw mut length)
     };
     check(result)?;
-    Ok(u64::from(info.tcpi_total_retrans))
+    Ok(info)
 }
 
 fn set(socket: &impl AsRawFd, level: i32, option: i32, value: &[u8]) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Bulk transfers: some threads that send, some that receive and check, and their totals.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -12,6 +12,7 @@ use super::receiver::{ReceivingEnd, receive_all};
 use super::report::{BulkReport, Window};
 use super::sender::{SendingEnd, send_all};
 use super::stop_and_wait::send_one_at_a_time;
+use super::window_point::WindowPoint;
 use crate::cpu::CpuMeter;
 use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
@@ -78,6 +79,8 @@ pub struct BulkTransfer {
     stop: Arc<AtomicBool>,
     started: Instant,
     ends_by_itself: bool,
+    /// Other handles on the sending sockets, to ask the kernel about them.
+    sockets: Vec<TcpStream>,
 }
 
 impl BulkTransfer {
@@ -112,6 +115,8 @@ impl BulkTransfer {
         }
         let ends = connect::open(from, &listener, config.connections)?;
         ends.iter().try_for_each(|ends| connect::configure(ends, config))?;
+        let sockets: std::io::Result<_> = ends.iter().map(|ends| ends.client.try_clone()).collect();
+        let sockets = sockets.context(|| "cannot have a second handle on a socket".into())?;
         let (sending, receiving) = split(ends, config)?;
         let (received_bytes, stop) =
             (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -125,7 +130,7 @@ impl BulkTransfer {
         let started = Instant::now();
         let (senders, ends_by_itself) = (Vec::new(), config.bytes_per_connection.is_some());
         let mut transfer =
-            Self { senders, receivers, received_bytes, stop, started, ends_by_itself };
+            Self { senders, receivers, received_bytes, stop, started, ends_by_itself, sockets };
         for share in deal(sending, config.threads_per_side) {
             let stop = Arc::clone(&transfer.stop);
             let send = if config.one_write_at_a_time { send_one_at_a_time } else { send_all };
@@ -139,6 +144,23 @@ impl BulkTransfer {
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The congestion windows of all connections together, now.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn window(&self) -> Result<WindowPoint> {
+        let windows = self.sockets.iter().map(|socket| {
+            let info = crate::sys::sender_info(socket)
+                .context(|| "cannot ask a connection for its window".into())?;
+            Ok(u64::from(info.cwnd_segments) * u64::from(info.mss_bytes))
+        });
+        Ok(WindowPoint {
+            at: self.started.elapsed(),
+            cwnd_bytes: windows.sum::<Result<u64>>()?,
+            delivered_bytes: self.received_bytes(),
+        })
     }
 
     /// The sending threads, for [`CpuMeter::threads`].

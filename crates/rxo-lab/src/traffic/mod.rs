@@ -1,22 +1,28 @@
 //! Real Linux TCP between two namespaces, as threads of this process.
 //!
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can; every byte is checked.
+//! * [`CountingTransfer`]: one connection from a sender of our own that counts ACKs, to see what
+//!   becomes of those that do; its [`WindowPoint`]s say how its window grew.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
 //! * [`Pattern`]: what bulk connections send, and what must arrive.
 
 mod bulk;
 mod connect;
+mod counting_sender;
 mod pattern;
 mod ping_pong;
 mod receiver;
 mod report;
 mod sender;
 mod stop_and_wait;
+mod window_point;
 
 pub use bulk::{BulkConfig, BulkTransfer};
+pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
 pub use pattern::{Mismatch, Pattern};
 pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};
 pub use report::{BulkReport, Window};
+pub use window_point::WindowPoint;
 
 use std::time::Duration;
 

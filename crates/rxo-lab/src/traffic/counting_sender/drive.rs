@@ -1,0 +1,75 @@
+//! The thread that has the socket and the clock. It decides nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::WindowPoint;
+use super::model::{Model, ModelCounters};
+use super::segment::{self, Ends};
+use crate::error::{Context, LabError, Result};
+use crate::sys::PacketSocket;
+use crate::traffic::{PATIENCE, Pattern};
+
+/// What was sent when it is over.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) bytes: u64,
+    pub(super) counters: ModelCounters,
+    pub(super) record: Vec<WindowPoint>,
+}
+
+/// Lets the model send until everything is acknowledged.
+pub(super) fn drive(
+    mut model: Model,
+    socket: &PacketSocket,
+    ends: &Ends,
+    pattern: Pattern,
+    stop: &AtomicBool,
+) -> Result<Sent> {
+    let cannot = || "the counting sender's socket failed".to_owned();
+    let begin = Instant::now();
+    let (mut frame, mut last_ack) = (Vec::new(), begin);
+    let mut buffer = vec![0; RECEIVE_BYTES];
+    while !model.is_done() {
+        if stop.load(Ordering::Relaxed) {
+            model.stop();
+        }
+        while let Some(length) = socket.receive(&mut buffer).context(cannot)? {
+            if let Some(header) = segment::read(&buffer[..length], ends) {
+                model.on_segment(&header, begin.elapsed());
+                last_ack = Instant::now();
+            }
+        }
+        model.on_timeout(begin.elapsed());
+        // A train is as long as the window allows, but what comes meanwhile is not kept waiting.
+        for _ in 0..TRAIN_SEGMENTS {
+            let Some(next) = model.poll_transmit(begin.elapsed()) else { break };
+            segment::write(&mut frame, ends, &next.header, pattern.bytes(next.at, next.bytes));
+            socket.send(&frame).context(cannot)?;
+        }
+        check(&model, last_ack)?;
+        let until = model.poll_at().unwrap_or_default().saturating_sub(begin.elapsed());
+        let wait = if model.has_to_send() { Duration::ZERO } else { until.min(TICK) };
+        socket.wait(wait).context(cannot)?;
+    }
+    let (bytes, counters) = (model.sent_bytes(), model.counters());
+    Ok(Sent { bytes, counters, record: model.into_record() })
+}
+
+fn check(model: &Model, last_ack: Instant) -> Result<()> {
+    let what = if model.is_reset() {
+        "was reset by the receiver".to_owned()
+    } else if last_ack.elapsed() > PATIENCE {
+        format!("got no answer for {} s", PATIENCE.as_secs())
+    } else {
+        return Ok(());
+    };
+    let sent = model.sent_bytes();
+    Err(LabError::Transfer(format!("the counting sender {what}, after {sent} bytes were sent")))
+}
+
+/// More than any frame of a lab.
+const RECEIVE_BYTES: usize = 66_000;
+const TRAIN_SEGMENTS: usize = 64;
+/// How often to look whether to stop.
+const TICK: Duration = Duration::from_millis(20);
