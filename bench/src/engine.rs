@@ -132,7 +132,7 @@ fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
         traffic.len()
     );
     if lap.entry.engine == EngineName::Rxo {
-        let allowed = expected(traffic).deliveries;
+        let allowed = expected(traffic, lap.entry.acks).deliveries;
         ensure!(
             deliveries == allowed,
             "{engine} ({}) made {deliveries} deliveries of {name}, which allows {allowed}",

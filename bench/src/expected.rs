@@ -1,20 +1,29 @@
 //! What a workload allows: how many deliveries are left when every batch is coalesced as far as
 //! the `linux-gro` rules go. Written without the engine, to check the engine by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rxo_coalesce::Policy;
+use rxo_coalesce::{Policy, PureAckRule};
 use rxo_testkit::Traffic;
 use rxo_wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport};
 
-use crate::contender::{BATCH_FRAMES, Outcome};
+use crate::contender::{Acks, Outcome};
 
 /// The outcome of a perfect pass over `traffic`, whose flows differ in nothing but what a sender
-/// sending on changes.
-pub(crate) fn expected(traffic: &Traffic) -> Outcome {
+/// sending on changes, and whose pure ACKs all advance.
+pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     let packets: Vec<&[u8]> = traffic.iter().collect();
-    let deliveries = packets.chunks(BATCH_FRAMES).map(deliveries).sum();
-    Outcome { deliveries, frames: traffic.len() as u64 }
+    let batches = packets.chunks(acks.batch_frames);
+    let appended: usize = match acks.rule {
+        PureAckRule::Bypass => batches.map(appended).sum(),
+        PureAckRule::Record => batches.map(|batch| appended_acks(batch, &mut HashSet::new())).sum(),
+        PureAckRule::Single => {
+            // The first ACK of a flow goes alone: what came before it is not known.
+            let mut alone = packets.iter().filter_map(|packet| pure_ack(packet)).collect();
+            batches.map(|batch| appended_acks(batch, &mut alone)).sum()
+        }
+    };
+    Outcome { deliveries: (packets.len() - appended) as u64, frames: traffic.len() as u64 }
 }
 
 /// What is held of a flow: where it goes on, and how much it is.
@@ -24,10 +33,21 @@ struct Held {
     bytes: u32,
 }
 
-fn deliveries(batch: &[&[u8]]) -> u64 {
+fn appended(batch: &[&[u8]]) -> usize {
     let mut held: HashMap<FlowKey, Held> = HashMap::new();
-    let appended = batch.iter().filter(|packet| appends(packet, &mut held)).count();
-    (batch.len() - appended) as u64
+    batch.iter().filter(|packet| appends(packet, &mut held)).count()
+}
+
+/// How many pure ACKs of a batch join another; the next of a flow that is among `alone` does not.
+fn appended_acks(batch: &[&[u8]], alone: &mut HashSet<FlowKey>) -> usize {
+    let mut held = HashSet::new();
+    let acks = batch.iter().filter_map(|packet| pure_ack(packet));
+    acks.filter(|flow| !alone.remove(flow) && !held.insert(*flow)).count()
+}
+
+fn pure_ack(packet: &[u8]) -> Option<FlowKey> {
+    let parsed = rxo_wire::parse(packet).ok()?;
+    (parsed.payload_bytes() == 0).then_some(parsed.key)
 }
 
 /// Whether `packet` joins what its flow holds; what the flow holds afterwards is in `held`.

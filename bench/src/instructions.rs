@@ -15,9 +15,9 @@ use clap::Args;
 use rxo_testkit::Workload;
 
 use crate::acks::{self, Case};
-use crate::contender::{Contender, Rxo};
+use crate::contender::{Acks, Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
-use crate::lineup::{Checksum, Course};
+use crate::lineup::{Checksum, Course, PURE_ACKS};
 
 /// What was asked for.
 #[derive(Args, Debug)]
@@ -46,6 +46,8 @@ pub(crate) struct CountedArgs {
 enum Subject {
     /// Packets through the engine.
     Workload(Workload),
+    /// W8 with pure ACKs aggregated; the variant's name.
+    Aggregated(&'static str, Acks),
     /// ACKs expanded or split.
     Acks(Case),
 }
@@ -53,12 +55,14 @@ enum Subject {
 impl Subject {
     fn all() -> Vec<Self> {
         let workloads = WORKLOADS.into_iter().map(Self::Workload);
-        workloads.chain(acks::cases().into_iter().map(Self::Acks)).collect()
+        let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
+        workloads.chain(aggregated).chain(acks::cases().into_iter().map(Self::Acks)).collect()
     }
 
     fn name(self) -> String {
         match self {
             Self::Workload(workload) => workload.name().to_owned(),
+            Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
         }
     }
@@ -66,8 +70,8 @@ impl Subject {
 
 /// The workload or the case called `name`.
 fn subject(name: &str) -> Result<Subject, String> {
-    let case = acks::cases().into_iter().find(|case| case.name() == name).map(Subject::Acks);
-    case.map_or_else(|| workload(name).map(Subject::Workload), Ok)
+    let known = Subject::all().into_iter().find(|subject| subject.name() == name);
+    known.map_or_else(|| workload(name).map(Subject::Workload), Ok)
 }
 
 /// Instructions per packet of each workload, per ACK of each case.
@@ -102,17 +106,21 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
 /// Runs one workload or case; callgrind counts the inside of [`counted_pass`].
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
     let items = match args.subject {
-        Subject::Workload(workload) => run_workload(workload, args.passes),
+        Subject::Workload(workload) => run_workload(workload, Acks::NONE, args.passes),
+        Subject::Aggregated(_, acks) => run_workload(Workload::W8, acks, args.passes),
         Subject::Acks(case) => run_case(case, args.passes),
     };
     println!("{}", items * args.passes as usize);
     Ok(())
 }
 
-fn run_workload(workload: Workload, passes: u32) -> usize {
+fn run_workload(workload: Workload, acks: Acks, passes: u32) -> usize {
     let course = Course::new(workload);
     let traffic = course.traffic(Checksum::Trusted);
-    let mut rxo = Rxo::borrowed(traffic, None);
+    let mut rxo = match acks == Acks::NONE {
+        true => Rxo::borrowed(traffic, None),
+        false => Rxo::with_acks(traffic, acks),
+    };
     // The first pass fills what is filled once; the second is what every later one is like.
     rxo.prepare();
     rxo.pass();

@@ -1,11 +1,12 @@
 //! Who races over a workload: every engine asked for, in every configuration worth a row.
 
 use clap::ValueEnum;
+use rxo_coalesce::PureAckRule;
 use rxo_testkit::{Traffic, Workload};
 use rxo_wire::checksum::Summer;
 use serde::Serialize;
 
-use crate::contender::{Contender, Rxo};
+use crate::contender::{Acks, Contender, Rxo};
 
 /// An engine that can be asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -66,6 +67,13 @@ const LONG_HEADER_PACKETS: usize = 8_192;
 /// Packets a pass takes when payloads are read: 384 KiB, and as much again for who copies.
 const PAYLOAD_PACKETS: usize = 256;
 const SEED: u64 = 1;
+/// The ways to aggregate pure ACKs.
+pub(crate) const PURE_ACKS: [(&str, Acks); 4] = [
+    ("last ACK shown", Acks { rule: PureAckRule::Single, ..Acks::NONE }),
+    ("ACKs recorded", Acks { rule: PureAckRule::Record, ..Acks::NONE }),
+    ("shown, polls of 256", Acks { rule: PureAckRule::Single, batch_frames: 256 }),
+    ("recorded, polls of 256", Acks { rule: PureAckRule::Record, batch_frames: 256 }),
+];
 
 impl Course {
     /// Makes the packets.
@@ -130,7 +138,16 @@ impl Course {
             Entry::new(EngineName::Rxo, Checksum::Trusted, "pool buffers", pooled),
         ];
         entries.extend(Summer::available().map(verified));
+        if self.kind == Workload::W8 {
+            entries.extend(PURE_ACKS.map(|(variant, acks)| self.acks(variant, acks)));
+        }
         entries
+    }
+
+    fn acks(&self, variant: &'static str, acks: Acks) -> Entry<'_> {
+        let contender = Rxo::with_acks(&self.headers, acks);
+        let entry = Entry::new(EngineName::Rxo, Checksum::Trusted, variant, contender);
+        Entry { acks, ..entry }
     }
 
     #[cfg(feature = "dpdk")]
@@ -153,6 +170,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) engine: EngineName,
     /// Whether it reads payloads.
     pub(crate) checksum: Checksum,
+    /// What it does with pure ACKs.
+    pub(crate) acks: Acks,
     /// Its configuration, where an engine has several.
     pub(crate) variant: &'static str,
     /// Whether that is the configuration one gets without asking for another.
@@ -168,7 +187,14 @@ impl<'a> Entry<'a> {
         variant: &'static str,
         contender: impl Contender + 'a,
     ) -> Self {
-        Self { engine, checksum, variant, is_default: false, contender: Box::new(contender) }
+        Self {
+            engine,
+            checksum,
+            acks: Acks::NONE,
+            variant,
+            is_default: false,
+            contender: Box::new(contender),
+        }
     }
 
     fn by_default(self) -> Self {

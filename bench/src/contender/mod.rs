@@ -12,7 +12,7 @@ mod tun_rs;
 
 #[cfg(feature = "dpdk")]
 pub(crate) use dpdk::{Dpdk, Prefetch};
-pub(crate) use rxo::Rxo;
+pub(crate) use rxo::{Acks, Rxo};
 #[cfg(feature = "tun-rs")]
 pub(crate) use tun_rs::TunRs;
 

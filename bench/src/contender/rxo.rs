@@ -3,9 +3,9 @@
 
 use std::hint::black_box;
 
-use rxo_coalesce::{Config, Delivery, Engine, Policy};
+use rxo_coalesce::{Config, Delivery, Engine, Policy, PureAckRule};
 use rxo_frame::{Frame, Instant, Pool, PoolBuf};
-use rxo_testkit::Traffic;
+use rxo_testkit::{Traffic, seg};
 use rxo_wire::checksum::Summer;
 
 use super::{BATCH_FRAMES, Contender, Outcome};
@@ -17,12 +17,29 @@ const POLL_NS: u64 = 10_000;
 const BUFFER_BYTES: usize = 2_048;
 const SEED: u64 = 0x72_78_6f;
 
+/// How pure ACKs are aggregated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acks {
+    /// In which form.
+    pub(crate) rule: PureAckRule,
+    /// Frames in one poll.
+    pub(crate) batch_frames: usize,
+}
+
+impl Acks {
+    /// They are not.
+    pub(crate) const NONE: Self = Self { rule: PureAckRule::Bypass, batch_frames: BATCH_FRAMES };
+}
+
 /// The engine and a workload in frames, whose buffers `lend` makes of a packet's bytes.
 pub(crate) struct Rxo<'a, B> {
     engine: Engine<B>,
     polls: Vec<Vec<Frame<B>>>,
     traffic: &'a Traffic,
     lend: Box<dyn FnMut(&'a [u8]) -> B + 'a>,
+    /// A fragment, after which the engine knows no flow's last ACK any more: the same packets come
+    /// again in each pass, and their ACKs would go back.
+    forgetting: Option<&'a [u8]>,
     polled: u64,
     last: Outcome,
 }
@@ -32,6 +49,19 @@ impl<'a> Rxo<'a, &'a [u8]> {
     /// checksums by it, without it trusts them and looks at headers only.
     pub(crate) fn borrowed(traffic: &'a Traffic, summer: Option<Summer>) -> Self {
         Self::new(traffic, summer, |bytes| bytes)
+    }
+
+    /// The same with checksums trusted and pure ACKs aggregated.
+    pub(crate) fn with_acks(traffic: &'a Traffic, acks: Acks) -> Self {
+        let mut rxo = Self::borrowed(traffic, None);
+        let mut config = rxo.engine.config().clone();
+        config.policy.pure_acks = acks.rule;
+        config.batch_frames = acks.batch_frames;
+        rxo.poll_by(acks.batch_frames);
+        rxo.engine = Engine::new(config).expect("the rule for pure ACKs is valid");
+        // Once for each contender of a run of the program.
+        rxo.forgetting = Some(seg().fragment(0, true).bytes().leak());
+        rxo
     }
 }
 
@@ -60,19 +90,32 @@ impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
         config.batch_frames = BATCH_FRAMES;
         config.seed = SEED;
         let engine = Engine::new(config).expect("the default policy is valid");
-        let polls = traffic.len().div_ceil(BATCH_FRAMES);
-        let polls = (0..polls).map(|_| Vec::with_capacity(BATCH_FRAMES)).collect();
         let lend = Box::new(lend);
-        Self { engine, polls, traffic, lend, polled: 0, last: Outcome::default() }
+        let polls = Vec::new();
+        let last = Outcome::default();
+        let mut rxo = Self { engine, polls, traffic, lend, forgetting: None, polled: 0, last };
+        rxo.poll_by(BATCH_FRAMES);
+        rxo
+    }
+
+    /// Polls take so many frames from now on.
+    fn poll_by(&mut self, batch_frames: usize) {
+        let polls = self.traffic.len().div_ceil(batch_frames);
+        self.polls = (0..polls).map(|_| Vec::with_capacity(batch_frames)).collect();
     }
 }
 
 impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     fn prepare(&mut self) {
+        if let Some(fragment) = self.forgetting {
+            let now = Instant::from_nanos(self.polled * POLL_NS);
+            let mut batch = vec![Frame::new((self.lend)(fragment), now)];
+            self.engine.poll(&mut batch, now, |_| ());
+        }
         for (index, poll) in self.polls.iter_mut().enumerate() {
             let arrived_at = Instant::from_nanos((self.polled + index as u64) * POLL_NS);
-            let first = index * BATCH_FRAMES;
-            let end = (first + BATCH_FRAMES).min(self.traffic.len());
+            let first = index * poll.capacity();
+            let end = (first + poll.capacity()).min(self.traffic.len());
             poll.clear();
             let packets = (first..end).map(|at| self.traffic.packet(at));
             poll.extend(packets.map(|bytes| Frame::new((self.lend)(bytes), arrived_at)));

@@ -93,8 +93,8 @@ impl Counters {
         self.add(reason, tally);
     }
 
-    /// Counts a flush of pure ACKs.
-    #[inline(always)]
+    /// Counts a flush of pure ACKs. A call, so that the flushing of data does not carry it.
+    #[inline(never)]
     pub(crate) fn flush_acks(&mut self, reason: FlushReason, acks: u32, held_ns: u64) {
         self.hold_ns.record(held_ns);
         self.acks_per_delivery.record(acks.into());

@@ -43,9 +43,6 @@ pub(crate) trait Shape {
     /// when the headers differ in more than ID and checksum.
     fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16>;
 
-    /// Whether two packets of one flow have the same IP header but for lengths, ID and checksum.
-    fn is_alike(last: &[u8], next: &[u8]) -> Option<bool>;
-
     /// How many times `advance` stays exact: until ID or IP checksum would wrap.
     fn steps_to_wrap(words: &Self::Words, step: u16) -> u32;
 }
@@ -81,7 +78,6 @@ pub(crate) struct V4;
 
 const V4_BYTES: usize = 20 + TCP_BYTES;
 const DONT_FRAGMENT: u64 = 0x4000;
-const LENGTH_AND_ID_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
 
 impl Shape for V4 {
     type Words = [u64; 7];
@@ -132,14 +128,6 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
-    fn is_alike(last: &[u8], next: &[u8]) -> Option<bool> {
-        let (last, next): (&[u8; 20], &[u8; 20]) = (last.first_chunk()?, next.first_chunk()?);
-        let fragment = (word(last, 0) ^ word(next, 0)) & LENGTH_AND_ID_OUT;
-        let protocol = (number(last, 8) ^ number(next, 8)) >> 48;
-        Some(fragment | protocol == 0)
-    }
-
-    #[inline(always)]
     fn steps_to_wrap(words: &[u64; 7], step: u16) -> u32 {
         let (id, checksum) = ((words[0] >> 16) as u16, (words[1] >> 32) as u16);
         if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) }
@@ -151,7 +139,6 @@ impl Shape for V4 {
 pub(crate) struct V6;
 
 const V6_BYTES: usize = 40 + TCP_BYTES;
-const V6_LENGTH_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
 
 impl Shape for V6 {
     type Words = [u64; 9];
@@ -203,12 +190,6 @@ impl Shape for V6 {
     fn step(_pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
         let (last, next): (&[u8; 8], &[u8; 8]) = (last.first_chunk()?, next.first_chunk()?);
         (last == next).then_some(0)
-    }
-
-    #[inline(always)]
-    fn is_alike(last: &[u8], next: &[u8]) -> Option<bool> {
-        let (last, next): (&[u8; 8], &[u8; 8]) = (last.first_chunk()?, next.first_chunk()?);
-        Some((word(last, 0) ^ word(next, 0)) & V6_LENGTH_OUT == 0)
     }
 
     #[inline(always)]

@@ -55,17 +55,20 @@ pub struct Held {
     /// Why it was flushed; meaningful once it is.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
-    /// Meaningful for pure ACKs.
-    pub(crate) acks: HeldAcks,
     pub(crate) link: BucketLink,
 }
 
-/// What is kept of held pure ACKs besides.
+/// What is kept of held pure ACKs besides; apart, so that data does not carry it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
     /// What the last of them says; `None` when SACK blocks say more.
     pub(crate) said: Option<AckPoint>,
+}
+
+impl HeldAcks {
+    /// A place that holds none.
+    pub(crate) const BLANK: Self = Self { flow: FlowHash(0), said: None };
 }
 
 /// A segment that is to be held alone.
@@ -114,7 +117,6 @@ impl Held {
         id_pattern: IdPattern::Undecided,
         reason: FlushReason::EndOfPoll,
         chain: FrameChain::EMPTY,
-        acks: HeldAcks { flow: FlowHash(0), said: None },
         link: BucketLink::NOWHERE,
     };
 
@@ -167,12 +169,10 @@ impl Held {
         self.payload_bytes == 0
     }
 
-    /// Takes note of one more pure ACK, in `slot`, which says `said`. Returns the slot of the one
-    /// before.
+    /// Takes note of one more pure ACK, in `slot`. Returns the slot of the one before.
     #[inline(always)]
-    pub(crate) fn append_ack(&mut self, slot: u32, said: Option<AckPoint>) -> u32 {
+    pub(crate) fn append_ack(&mut self, slot: u32) -> u32 {
         self.segments += 1;
-        self.acks.said = said;
         core::mem::replace(&mut self.chain.tail, slot)
     }
 

@@ -80,6 +80,13 @@ impl Links {
         self.after[slot as usize]
     }
 
+    /// Whether the frame in `slot` is the last held at `place`.
+    #[inline(always)]
+    pub(crate) fn is_last_of(&self, slot: u32, place: u16) -> bool {
+        let after = self.after.get(slot as usize);
+        slot >= self.oldest_from && after == Some(&(LAST | u32::from(place)))
+    }
+
     /// Where a walk over all flows held begins, the least recently used first.
     #[inline(always)]
     pub(crate) const fn first(&self) -> u32 {

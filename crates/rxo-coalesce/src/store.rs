@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use rxo_frame::Frame;
 
-use crate::held::Held;
+use crate::held::{Held, HeldAcks};
 use crate::links::Links;
 use crate::merge::{Merge, MergedHeader};
 use crate::{ChecksumForm, FlushReason};
@@ -40,14 +40,6 @@ pub(crate) enum Ready {
     Acks(u16),
 }
 
-impl Ready {
-    /// What is held at `place`, more than one.
-    #[inline(always)]
-    const fn many(place: u16, held: &Held) -> Self {
-        if held.is_acks() { Self::Acks(place) } else { Self::Aggregate(place) }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Store<B> {
     frames: Vec<Frame<B>>,
@@ -55,6 +47,8 @@ pub(crate) struct Store<B> {
     /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
     moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
+    /// By the same places, what is kept of pure ACKs besides.
+    pub(crate) acks: Box<[HeldAcks]>,
     /// Places of `held` that were used before and are free; beyond `places` all are.
     free_places: Vec<u16>,
     places: u16,
@@ -72,6 +66,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             links: Links::new(frames),
             moved: core::iter::repeat_n(NONE, frames).collect(),
             held: core::iter::repeat_n(Held::BLANK, places).collect(),
+            acks: core::iter::repeat_n(HeldAcks::BLANK, places).collect(),
             free_places: Vec::with_capacity(places),
             places: 0,
             headers: core::iter::repeat_n(MergedHeader::EMPTY, places).collect(),
@@ -144,25 +139,27 @@ impl<B: AsRef<[u8]>> Store<B> {
             self.free_places.push(place);
         } else {
             held.reason = reason;
-            self.ready.push(Ready::many(place, held));
+            let is_acks = held.is_acks();
+            self.ready.push(if is_acks { Ready::Acks(place) } else { Ready::Aggregate(place) });
         }
     }
 
     /// Queues everything held of the frames before the slot `to`, which is all that is held, and
-    /// shows it to `see`, the least recently used flow first. Places of single frames are free again
-    /// at once only if `reuses`.
+    /// shows it to `see` (of pure ACKs what is kept besides, too), the least recently used flow first. Places of single frames are free again
+    /// at once only if `reuses`. Without `ACKS` none of it is pure ACKs.
     #[inline(always)]
-    pub(crate) fn ready_all(
+    pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
         to: u32,
         reason: FlushReason,
         reuses: bool,
-        mut see: impl FnMut(&Held),
+        mut see: impl FnMut(&Held, Option<&HeldAcks>),
     ) {
-        let Self { links, held, ready, free_places, .. } = self;
+        let Self { links, held, acks, ready, free_places, .. } = self;
         for place in links.release_before(to) {
             let Some(held) = held.get_mut(usize::from(place)) else { break };
-            see(held);
+            let is_acks = ACKS && held.is_acks();
+            see(held, if is_acks { acks.get(usize::from(place)) } else { None });
             if held.segments == 1 {
                 ready.push(Ready::Frame(held.chain.head));
                 if reuses {
@@ -170,12 +167,13 @@ impl<B: AsRef<[u8]>> Store<B> {
                 }
             } else {
                 held.reason = reason;
-                ready.push(Ready::many(place, held));
+                ready.push(if is_acks { Ready::Acks(place) } else { Ready::Aggregate(place) });
             }
         }
     }
 
     /// Writes the header of every aggregate that is ready.
+    #[inline(always)]
     pub(crate) fn write_headers(&mut self, form: ChecksumForm) {
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {

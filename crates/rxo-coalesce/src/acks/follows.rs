@@ -1,59 +1,98 @@
-//! Whether a plain pure ACK may join those held, in a few compares.
+//! Whether a plain pure ACK may join those held, in one masked compare of both headers.
 //!
-//! The same answer as [`super::ack_verdict`] gives, for what nearly every ACK is. That both have one
-//! flow key and that the next is plain is known. `None` when only the full rules can tell.
+//! The same answer as [`super::ack_verdict`] gives, for what nearly every ACK is. Two pure ACKs that
+//! may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
+//! values; all else, addresses and ports included, lies alike. So the compare says too that both are
+//! of one flow, and that the next is as plain as the last: nothing need be parsed. Neither has IPv4
+//! options, for the last is held. `None` when only the full rules can tell.
 
 use rxo_frame::Frame;
-use rxo_wire::Plain;
+use rxo_wire::IpVersion;
 
 use super::{AckPoint, News};
-use crate::expected::{Shape, number};
+use crate::expected::{Shape, number, word};
 use crate::follows::link;
-use crate::held::Held;
 
-const TCP_BYTES: usize = 20;
+/// Data offset without options, and with twelve bytes of them.
+const OFFSET_BARE: u8 = 0x50;
+const OFFSET_TIMESTAMP: u8 = 0x80;
 
-/// What `next`, which `plain` describes and whose IP header begins at `network`, says, if it may
-/// follow `last`, the last pure ACK of `held`.
+/// What `next` says, if it may follow `last`, a pure ACK of IP version `S` that is held; the IP headers
+/// of both begin at `network`.
 #[inline(always)]
 pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
-    held: &Held,
     last: &Frame<B>,
     next: &Frame<B>,
-    plain: &Plain,
     network: usize,
 ) -> Option<AckPoint> {
-    let (old, new) = (last.bytes(), next.bytes());
-    let (old_link, old) = old.split_at_checked(network)?;
-    let (new_link, new) = new.split_at_checked(network)?;
-    let said = AckPoint::of(new.get(S::IP_BYTES..)?)?;
-    let is_alike = usize::from(held.network) == network
-        && usize::from(held.transport) == network + S::IP_BYTES
-        && last.vlan == next.vlan
-        && held.next_seq == plain.seq
-        && held.acks.said?.news(said) == News::More;
-    if !is_alike || !S::is_alike(old, new)? {
-        return None;
+    let (old_link, old) = last.bytes().split_at_checked(network)?;
+    let (new_link, new) = next.bytes().split_at_checked(network)?;
+    let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
+        (IpVersion::V4, OFFSET_TIMESTAMP) => headers::<20, 52>(old, new)?,
+        (IpVersion::V4, OFFSET_BARE) => headers::<20, 40>(old, new)?,
+        (IpVersion::V6, OFFSET_TIMESTAMP) => headers::<40, 72>(old, new)?,
+        (IpVersion::V6, OFFSET_BARE) => headers::<40, 60>(old, new)?,
+        _ => return None,
+    };
+    let is_alike = link(old_link, new_link) == 0 && last.vlan == next.vlan && next.gso.is_none();
+    is_alike.then_some(said)
+}
+
+/// The same for `HEADERS` bytes of headers, `IP` of them the IP header's.
+#[inline(always)]
+fn headers<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
+    let (old, new): (&[u8; HEADERS], &[u8; HEADERS]) = (old.first_chunk()?, new.first_chunk()?);
+    let differing = ip::<IP, HEADERS>(old, new) | tcp::<IP, HEADERS>(old, new);
+    let (last, said) = (AckPoint::of::<IP, HEADERS>(old), AckPoint::of::<IP, HEADERS>(new));
+    (differing == 0 && last.news(said) == News::More).then_some(said)
+}
+
+const PROTOCOL_TCP: u8 = 6;
+const ID_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
+const CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 255, 255, 255, 255]);
+
+/// Zero when the IP headers are alike but for the ID, and the checksum of the new one is as right as
+/// that of the old.
+#[inline(always)]
+fn ip<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
+    let differing = |at| word(old, at) ^ word(new, at);
+    if IP == 40 {
+        // With extension headers what follows is not what it is taken for.
+        let extended = u64::from(new[6] ^ PROTOCOL_TCP);
+        return extended
+            | differing(0)
+            | differing(8)
+            | differing(16)
+            | differing(24)
+            | differing(32);
     }
-    let has_timestamp = plain.header_bytes as usize > S::IP_BYTES + TCP_BYTES;
-    let (old, new) = (old.get(S::IP_BYTES..)?, new.get(S::IP_BYTES..)?);
-    let is_ahead = link(old_link, new_link) == 0
-        && layout(old)? == layout(new)?
-        && (!has_timestamp || timestamp_follows(old, new)?);
-    is_ahead.then_some(said)
+    let sums = changing(old) ^ changing(new);
+    differing(0) & ID_OUT | differing(8) & CHECKSUM_OUT | differing(12) | u64::from(sums)
 }
 
-/// Header length and flags.
+/// The one's complement sum of an IPv4 header's ID and checksum, which stays the same while only the
+/// ID changes.
 #[inline(always)]
-fn layout(tcp: &[u8]) -> Option<[u8; 2]> {
-    tcp.get(12..)?.first_chunk().copied()
+fn changing<const HEADERS: usize>(ip: &[u8; HEADERS]) -> u32 {
+    let half = |at| u32::from(u16::from_ne_bytes([ip[at], ip[at + 1]]));
+    let sum = half(4) + half(10);
+    (sum & 0xffff) + (sum >> 16)
 }
 
-/// Whether both have the timestamp in its usual place, and it does not go back.
+/// From the data offset on: offset and flags count, window and checksum do not, the urgent pointer
+/// does.
+const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
+
+/// Zero when ports, SEQ, header length, flags, urgent pointer and the timestamp's padding are alike,
+/// and TSval does not go back.
 #[inline(always)]
-fn timestamp_follows(old: &[u8], new: &[u8]) -> Option<bool> {
-    let (old, new): (&[u8; 32], &[u8; 32]) = (old.first_chunk()?, new.first_chunk()?);
-    let (old, new) = (number(old, 20), number(new, 20));
-    let is_usual = old >> 32 == new >> 32;
-    Some(is_usual && (new as u32).wrapping_sub(old as u32) as i32 >= 0)
+fn tcp<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
+    let differing = |at| word(old, IP + at) ^ word(new, IP + at);
+    let fixed = differing(0) | differing(12) & WINDOW_AND_CHECKSUM_OUT;
+    if HEADERS == IP + 20 {
+        return fixed;
+    }
+    let (old, new) = (number(old, IP + 20), number(new, IP + 20));
+    let went_back = (new as u32).wrapping_sub(old as u32) >> 31;
+    fixed | (old ^ new) >> 32 | u64::from(went_back)
 }

@@ -84,8 +84,8 @@ impl Memory {
         }
     }
 
-    /// These ACKs are delivered now.
-    #[inline(always)]
+    /// These ACKs are delivered now. A call, so that the flushing of data does not carry it.
+    #[inline(never)]
     pub(crate) fn note(&mut self, acks: &HeldAcks) {
         match acks.said {
             Some(said) => self.remember(acks.flow, said),
@@ -94,7 +94,7 @@ impl Memory {
     }
 
     /// What the flow said last is not known any more.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn forget(&mut self, flow: FlowHash) {
         let (epoch, set) = (self.epoch, self.set_of(flow));
         let Some(Set(entries)) = self.sets.get_mut(set) else { return };

@@ -9,6 +9,7 @@
 //! * `rules`: candidate and verdict, as for data.
 //! * `follows`: the same verdict for plain ACKs, in a few compares.
 //! * `sack`: when a list of SACK blocks covers another.
+//! * `recent`: where the flow of an ACK is probably held.
 //! * `memory`: what flows said last.
 //! * `delivery`: ACKs as their receiver sees them.
 
@@ -16,6 +17,7 @@ mod delivery;
 mod follows;
 mod memory;
 mod point;
+mod recent;
 mod rules;
 mod sack;
 
@@ -23,4 +25,5 @@ pub use delivery::Acks;
 pub(crate) use follows::follows;
 pub(crate) use memory::Memory;
 pub(crate) use point::{AckPoint, News};
+pub(crate) use recent::Recent;
 pub(crate) use rules::{AckVerdict, ack_candidate, ack_verdict, is_pure};

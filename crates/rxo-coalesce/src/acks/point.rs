@@ -2,6 +2,8 @@
 
 use rxo_wire::SeqNumber;
 
+use crate::expected::{Shape, number};
+
 /// How far the peer acknowledges, and how much more it would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPoint {
@@ -23,12 +25,18 @@ pub(crate) enum News {
 }
 
 impl AckPoint {
-    /// What a segment says, from the first byte of its TCP header.
+    /// What a packet says whose headers begin with `IP` bytes of the IP header.
     #[inline(always)]
-    pub(crate) fn of(tcp: &[u8]) -> Option<Self> {
-        let [a, b, c, d, _, _, e, f] = *tcp.get(8..)?.first_chunk::<8>()?;
-        let (ack, window) = (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]));
-        Some(Self { ack: SeqNumber(ack), window })
+    pub(crate) fn of<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> Self {
+        let word = number(headers, IP + 8);
+        Self { ack: SeqNumber((word >> 32) as u32), window: word as u16 }
+    }
+
+    /// The same for a packet of IP version `S`; `None` when it is cut short.
+    #[inline(always)]
+    pub(crate) fn read<S: Shape>(packet: &[u8]) -> Option<Self> {
+        let tcp: &[u8; 16] = packet.get(S::IP_BYTES..)?.first_chunk()?;
+        Some(Self::of::<0, 16>(tcp))
     }
 
     /// What `next` says after this.

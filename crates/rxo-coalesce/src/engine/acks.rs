@@ -10,11 +10,15 @@ use rxo_wire::{FlowHash, Parsed, Plain, TcpSegment, checksum};
 use super::Engine;
 use super::apply::{first_of, first_plain, flow_key};
 use super::batch::Batch;
+use super::run::Verification;
 use crate::acks::{AckPoint, AckVerdict, News, ack_candidate, ack_verdict, follows, is_pure};
 use crate::expected::Shape;
 use crate::held::{First, HeldAcks};
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason};
+
+/// The longest TCP header that is plain.
+const MOST_TCP_BYTES: usize = 32;
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Whether the full rules for pure ACKs are to judge this frame.
@@ -23,41 +27,68 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.ack_limit >= 2 && is_pure(parsed)
     }
 
-    /// Takes a plain pure ACK whose IP header begins at `network`. Returns the slot after it; `None`
-    /// when only the full rules can tell.
+    /// Appends the pure ACK in `slot`, whose IP header begins at `network`, to those of its flow, if it
+    /// is guessed where they are held and it may follow them. `None` when more has to be known.
     #[inline(always)]
-    pub(super) fn take_short_ack<S: Shape>(
+    pub(super) fn take_next_ack<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
-        packet: &[u8],
-        (plain, network): (&Plain, usize),
+        network: usize,
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
-        if !S::is_checksum_right(packet)
-            || !(self.is_trusted(frame) || self.is_intact::<S>(plain, packet))
-        {
+        let packet = frame.bytes().get(network..)?;
+        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
             return None;
+        }
+        let place = self.recent.guess::<S>(packet)?;
+        let held = self.store.held.get(usize::from(place))?;
+        if !held.is_acks() || !self.store.links.is_last_of(held.chain.tail, place) {
+            return None;
+        }
+        let said = follows::<S, B>(batch.get(held.chain.tail)?, frame, network)?;
+        if !self.is_trusted(frame) && !Verification::of(held).holds(frame, self.config.summer) {
+            return None;
+        }
+        self.append_ack(place, slot, Some(said), batch.now);
+        Some(slot + 1)
+    }
+
+    /// Takes a plain pure ACK whose IP header begins at `network`, the first of its flow. `None` when
+    /// only the full rules can tell.
+    #[inline(always)]
+    pub(super) fn take_first_ack<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        (plain, network): (Plain, usize),
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        let packet = frame.bytes().get(network..)?;
+        if !S::is_checksum_right(packet) {
+            return None;
+        }
+        if !self.is_trusted(frame) {
+            // A copy, so that what was read need not be in memory.
+            let escaping = plain;
+            if !self.is_intact::<S>(&escaping, packet) {
+                return None;
+            }
         }
         let key = flow_key(plain.key, frame);
         let hash = self.hasher.hash(&key);
-        let place = match self.table.find(&self.store.held, &key, hash) {
-            Some(place) if self.store.held[usize::from(place)].is_acks() => place,
-            found => {
-                if let Some(place) = found {
-                    self.flush_held(place, FlushReason::Order, batch.now);
-                }
-                let said = AckPoint::of(packet.get(S::IP_BYTES..)?)?;
-                if self.may_hold(hash, said, slot) {
-                    let first = first_plain::<S, B>((plain, network), key, frame, slot);
-                    self.hold_ack(first, hash, Some(said), batch.now);
-                }
-                return Some(slot + 1);
+        if let Some(place) = self.table.find(&self.store.held, &key, hash) {
+            if self.store.held[usize::from(place)].is_acks() {
+                return None;
             }
-        };
-        let held = &self.store.held[usize::from(place)];
-        let said = follows::<S, B>(held, batch.get(held.chain.tail)?, frame, plain, network)?;
-        self.append_ack(place, slot, Some(said), batch.now);
+            self.flush_held(place, FlushReason::Order, batch.now);
+        }
+        let said = AckPoint::read::<S>(packet)?;
+        if self.may_hold(hash, said, slot) {
+            let first = first_plain::<S, B>((&plain, network), key, frame, slot);
+            let place = self.hold_ack(first, hash, Some(said), batch.now);
+            self.recent.note::<S>(packet, place);
+        }
         Some(slot + 1)
     }
 
@@ -154,18 +185,26 @@ impl<B: AsRef<[u8]>> Engine<B> {
         false
     }
 
-    /// Holds the first pure ACK of a flow.
+    /// Holds the first pure ACK of a flow, and says where.
     #[inline(always)]
-    fn hold_ack(&mut self, first: First, flow: FlowHash, said: Option<AckPoint>, now: Instant) {
+    fn hold_ack(
+        &mut self,
+        first: First,
+        flow: FlowHash,
+        said: Option<AckPoint>,
+        now: Instant,
+    ) -> u16 {
         let place = self.start(first, flow, now);
-        self.store.held[usize::from(place)].acks = HeldAcks { flow, said };
+        self.store.acks[usize::from(place)] = HeldAcks { flow, said };
+        place
     }
 
     #[inline(always)]
     fn append_ack(&mut self, place: u16, slot: u32, said: Option<AckPoint>, now: Instant) {
         let held = &mut self.store.held[usize::from(place)];
-        let tail = held.append_ack(slot, said);
+        let tail = held.append_ack(slot);
         let is_full = held.segments >= self.ack_limit;
+        self.store.acks[usize::from(place)].said = said;
         self.store.links.append(tail, slot, place);
         if is_full {
             self.flush_held(place, FlushReason::AckLimit, now);

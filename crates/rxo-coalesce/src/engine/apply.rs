@@ -167,6 +167,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Delivers a frame untouched, after whatever of its flow is held.
+    #[inline(always)]
     pub(super) fn bypass(
         &mut self,
         batch: Batch<'_, B>,

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
-use crate::acks::Memory;
+use crate::acks::{Memory, Recent};
 use crate::counters::Tally;
 use crate::held::Held;
 use crate::merge::MAX_HEADER_BYTES;
@@ -33,6 +33,8 @@ pub struct Engine<B> {
     counters: Counters,
     /// What flows acknowledged last, where that is needed.
     memory: Memory,
+    /// Where pure ACKs were held last.
+    recent: Recent,
     /// Most pure ACKs held together; below 2 none are.
     ack_limit: u32,
     /// Payloads up to this can take the short way: no policy limit can be in their way. 0 when
@@ -60,6 +62,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             store: Store::new(config.frame_slots(), policy.flows.into()),
             counters: Counters::default(),
             memory: memory(policy),
+            recent: Recent::new(),
             ack_limit: policy.ack_limit(),
             short_payload_bytes: short_payload_bytes(policy),
             polls: 0,
@@ -173,17 +176,27 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Delivers everything held, the least recently used flow first; nothing is held of the frames
     /// from the slot `to` on, which may not be taken yet.
     fn flush_all(&mut self, to: u32, reason: FlushReason, now: Instant) {
+        match self.ack_limit < 2 {
+            true => self.flush_all_of::<false>(to, reason, now),
+            false => self.flush_all_of::<true>(to, reason, now),
+        }
+    }
+
+    /// The same; without `ACKS` no pure ACKs are held.
+    #[inline(always)]
+    fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();
         // Within a poll the places are needed again; at its end all are free at once.
         let is_mid_poll = reason == FlushReason::PacketLimit;
-        self.store.ready_all(to, reason, is_mid_poll, |held| {
+        self.store.ready_all::<ACKS>(to, reason, is_mid_poll, |held, acks| {
             self.table.forget_bucket(held);
             let held_ns = now.nanos_since(held.first_arrival);
-            if held.is_acks() {
-                self.counters.flush_acks(reason, held.segments, held_ns);
-                self.memory.note(&held.acks);
-            } else {
-                self.counters.flush_one(&mut tally, held.segments, held_ns);
+            match acks {
+                None => self.counters.flush_one(&mut tally, held.segments, held_ns),
+                Some(acks) => {
+                    self.counters.flush_acks(reason, held.segments, held_ns);
+                    self.memory.note(acks);
+                }
             }
         });
         self.table.forget_all();
@@ -243,7 +256,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let held_ns = now.nanos_since(held.first_arrival);
         if held.is_acks() {
             self.counters.flush_acks(reason, held.segments, held_ns);
-            self.memory.note(&held.acks);
+            self.memory.note(&self.store.acks[usize::from(place)]);
         } else {
             self.counters.flush(reason, held.segments, held_ns);
         }

@@ -17,7 +17,7 @@ use crate::held::Held;
 
 /// What is left to check of an expected segment: its TCP checksum.
 #[derive(Clone, Copy)]
-struct Verification {
+pub(super) struct Verification {
     pseudo_header: Sum,
     /// Where the segment stands in its frame.
     from: usize,
@@ -191,7 +191,7 @@ fn count_run<S: Shape, B: AsRef<[u8]>>(
 
 impl Verification {
     /// For segments like the last of `held`.
-    fn of(held: &Held) -> Self {
+    pub(super) fn of(held: &Held) -> Self {
         Self {
             pseudo_header: held.pseudo_header(held.last_payload_bytes),
             from: held.transport.into(),
@@ -201,7 +201,7 @@ impl Verification {
 
     /// Whether the TCP checksum of `frame` is right.
     #[inline(always)]
-    fn holds<B: AsRef<[u8]>>(self, frame: &Frame<B>, summer: Summer) -> bool {
+    pub(super) fn holds<B: AsRef<[u8]>>(self, frame: &Frame<B>, summer: Summer) -> bool {
         let segment = frame.bytes().get(self.from..self.to).unwrap_or_default();
         (summer.sum(segment) + self.pseudo_header).is_valid()
     }

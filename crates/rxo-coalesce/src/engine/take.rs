@@ -4,7 +4,8 @@
 //! was appended to last, the compare alone (`run`). Everything else takes the full way.
 //!
 //! The short way exists once for each version of IP, chosen before anything else is read: what
-//! is known at compile time need not be kept, and neither version pays for the other.
+//! is known at compile time need not be kept, and neither version pays for the other. It exists once
+//! more for policies that aggregate pure ACKs (`ACKS`), so that the others do not pay for that.
 
 use alloc::vec::Vec;
 
@@ -46,7 +47,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             let from = self.store.take_in(batch, room);
             let frames = self.store.lend_frames();
-            self.take_all(Batch::new(&frames, now), from);
+            let batch = Batch::new(&frames, now);
+            match self.ack_limit < 2 {
+                true => self.take_all::<false>(batch, from),
+                false => self.take_all::<true>(batch, from),
+            }
             self.store.take_back(frames);
         }
     }
@@ -64,27 +69,27 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Takes the frames from the slot `from` on, never beyond those whose headers were asked for.
-    fn take_all(&mut self, batch: Batch<'_, B>, from: u32) {
+    fn take_all<const ACKS: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
         let mut asked = from;
         let mut slot = from;
         while slot < batch.end() {
             asked = ask_for_headers(batch, asked, slot);
             let is_all = asked == batch.end();
             let reach = if is_all { asked } else { slot + PREFETCH_FRAMES };
-            slot = self.take_near(batch.up_to(reach), slot);
+            slot = self.take_near::<ACKS>(batch.up_to(reach), slot);
         }
     }
 
     /// Takes the frames of `batch` from the slot `from` on. Returns the slot after the last.
     #[inline(always)]
-    fn take_near(&mut self, batch: Batch<'_, B>, from: u32) -> u32 {
+    fn take_near<const ACKS: bool>(&mut self, batch: Batch<'_, B>, from: u32) -> u32 {
         let sums = !self.config.trust_checksums;
         let mut slot = from;
         while let Some(frame) = batch.get(slot) {
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
-            let after = self.take_one(batch, slot, frame);
+            let after = self.take_one::<ACKS>(batch, slot, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
@@ -98,14 +103,23 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
     /// last.
     #[inline(always)]
-    fn take_one(&mut self, batch: Batch<'_, B>, slot: u32, frame: &Frame<B>) -> u32 {
+    fn take_one<const ACKS: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        frame: &Frame<B>,
+    ) -> u32 {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
-                Some(ETHERTYPE_IPV4) => self.take_plain::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
-                Some(ETHERTYPE_IPV6) => self.take_plain::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
+                Some(ETHERTYPE_IPV4) => {
+                    self.take_plain::<V4, ACKS>(batch, slot, ETHERNET_HEADER_BYTES)
+                }
+                Some(ETHERTYPE_IPV6) => {
+                    self.take_plain::<V6, ACKS>(batch, slot, ETHERNET_HEADER_BYTES)
+                }
                 _ => None,
             },
-            LinkKind::RawIp => self.take_plain_ip(batch, slot),
+            LinkKind::RawIp => self.take_plain_ip::<ACKS>(batch, slot),
         };
         match taken {
             Some(after) => after,
@@ -114,10 +128,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     #[inline(never)]
-    fn take_plain_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
+    fn take_plain_ip<const ACKS: bool>(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
         match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_plain::<V4>(batch, slot, 0),
-            6 => self.take_plain::<V6>(batch, slot, 0),
+            4 => self.take_plain::<V4, ACKS>(batch, slot, 0),
+            6 => self.take_plain::<V6, ACKS>(batch, slot, 0),
             _ => None,
         }
     }
@@ -125,7 +139,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes the short way with a frame whose IP header begins at `network`, if it is plain and
     /// needs none of the rules that only the full way knows.
     #[inline(always)]
-    fn take_plain<S: Shape>(
+    fn take_plain<S: Shape, const ACKS: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -133,15 +147,18 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
+        if ACKS && let Some(after) = self.take_next_ack::<S>(batch, slot, network) {
+            return Some(after);
+        }
         let plain = S::plain(packet)?;
         if plain.payload_bytes > self.short_payload_bytes || frame.gso.is_some() {
             return None;
         }
         let key = flow_key(plain.key, frame);
         if plain.payload_bytes == 0 {
-            return match self.ack_limit < 2 {
-                true => self.take_plain_ack::<S>(batch, slot, packet, key),
-                false => self.take_short_ack::<S>(batch, slot, packet, (&plain, network)),
+            return match ACKS {
+                true => self.take_first_ack::<S>(batch, slot, (plain, network)),
+                false => self.take_plain_ack::<S>(batch, slot, packet, key),
             };
         }
         let hash = self.hasher.hash(&key);
@@ -166,7 +183,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
             // Out of sequence: the first rule of all, so no other need be asked.
             self.flush_held(place, FlushReason::OutOfSequence, batch.now);
         }
-        self.memory.forget(hash);
+        if ACKS {
+            self.memory.forget(hash);
+        }
         let first = first_plain::<S, B>((&plain, network), key, frame, slot);
         let place = self.start(first, hash, batch.now);
         let next_seq = plain.seq + plain.payload_bytes;
