@@ -3,20 +3,22 @@
 
 use anyhow::Result;
 use rxo_coalesce::Policy;
-use rxo_trace::study::{BadPollRule, ChecksumMode, PollRule};
+use rxo_trace::study::{BadPollRule, ChecksumMode, Point, PollRule};
 
 use crate::defaults;
 use crate::exit::usage;
+use crate::flags::{PolicyFlags, ReplayFlags};
 
-/// The profile `name` with `settings` (`key=value`) and then `hold` applied, in this order.
+/// The profile of this name with the settings (`key=value`) and then `hold` applied, in this order.
 ///
 /// # Errors
 /// When there is no such profile, or a field or value cannot be.
-pub(crate) fn policy(name: &str, settings: &[String], hold: Option<&str>) -> Result<Policy> {
+pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
+    let PolicyFlags { policy: name, set, hold } = flags;
     let profile =
         Policy::by_name(name).map_err(|error| usage(format!("--policy {name}: {error}")))?;
     let mut policy = defaults::live(profile);
-    for setting in settings {
+    for setting in set {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
             usage(format!("--set {setting}: write key=value, such as max_segments=16"))
         })?;
@@ -30,11 +32,19 @@ pub(crate) fn policy(name: &str, settings: &[String], hold: Option<&str>) -> Res
     Ok(policy)
 }
 
+/// The policy, and when polls end.
+///
+/// # Errors
+/// When one of them cannot be.
+pub(crate) fn point(flags: &ReplayFlags) -> Result<Point> {
+    Ok(Point { policy: policy(&flags.policy)?, poll: poll(&flags.poll)? })
+}
+
 /// When a poll ends, as typed after `--poll`.
 ///
 /// # Errors
 /// When it cannot be.
-pub(crate) fn poll(text: &str) -> Result<PollRule> {
+fn poll(text: &str) -> Result<PollRule> {
     text.parse()
         .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))
 }
@@ -56,10 +66,18 @@ mod tests {
 
     use super::*;
 
+    fn flags(name: &str, settings: &[&str], hold: Option<&str>) -> PolicyFlags {
+        PolicyFlags {
+            policy: name.to_owned(),
+            set: settings.iter().map(|&text| text.to_owned()).collect(),
+            hold: hold.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn fields_are_changed_in_the_order_typed() {
-        let settings = ["max_segments=16".to_owned(), "max_segments=8".to_owned()];
-        let policy = policy("menon-2008", &settings, Some("100us")).unwrap();
+        let settings = ["max_segments=16", "max_segments=8"];
+        let policy = policy(&flags("menon-2008", &settings, Some("100us"))).unwrap();
         assert_eq!(policy.max_segments, 8);
         assert_eq!(policy.hold, Hold::Within(Duration::from_micros(100)));
         assert_eq!(policy.name, "menon-2008");
@@ -67,9 +85,9 @@ mod tests {
 
     #[test]
     fn the_kernels_profile_is_limited_unless_told_otherwise() {
-        let limited = policy("linux-gro", &[], None).unwrap();
+        let limited = policy(&flags("linux-gro", &[], None)).unwrap();
         assert_eq!(limited.max_segments, defaults::LIVE_MAX_SEGMENTS);
-        let free = policy("linux-gro", &["max_segments=65535".to_owned()], None).unwrap();
+        let free = policy(&flags("linux-gro", &["max_segments=65535"], None)).unwrap();
         assert_eq!(free, Policy::linux_gro());
     }
 
@@ -83,8 +101,7 @@ mod tests {
             ("none", &[], Some("1h"), "--hold 1h cannot be: end-of-poll, polls:N"),
         ];
         for (name, settings, hold, message) in rows {
-            let settings: Vec<String> = settings.iter().map(|&text| text.to_owned()).collect();
-            let error = policy(name, &settings, hold).unwrap_err().to_string();
+            let error = policy(&flags(name, settings, hold)).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
             assert!(!error.contains('\n'));
         }

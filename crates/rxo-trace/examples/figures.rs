@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rxo_trace::figure::{Axis, Bar, Figure, Guide, HeatMap, Ranking, Series};
+use rxo_trace::figure::{Axis, Bar, Draw, Figure, Guide, HeatMap, Ranking, Series};
 
 fn main() -> std::io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());

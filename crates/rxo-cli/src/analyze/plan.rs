@@ -37,12 +37,11 @@ impl Plan {
     /// # Errors
     /// When a value cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
-        let policy = rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?;
-        let chosen = Point { policy, poll: rules::poll(&flags.poll)? };
+        let chosen = rules::point(&flags.replay)?;
         let settings = Settings {
             sweep: sweep(&chosen, &flags.sweep)?,
             advise: !flags.no_advice,
-            checksums: rules::checksums(&flags.checksum)?,
+            checksums: rules::checksums(&flags.replay.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
             seed: RandomState::new().hash_one(0),

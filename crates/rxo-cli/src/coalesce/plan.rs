@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, RandomState};
 
 use anyhow::Result;
 use rxo_trace::rewrite::Settings;
-use rxo_trace::study::Point;
 
 use crate::captures::Input;
 use crate::flags::CoalesceFlags;
@@ -25,9 +24,8 @@ impl Plan {
     /// # Errors
     /// When a value cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &CoalesceFlags) -> Result<Self> {
-        let policy = rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?;
-        let point = Point { policy, poll: rules::poll(&flags.poll)? };
-        let checksums = rules::checksums(&flags.checksum)?;
+        let point = rules::point(&flags.replay)?;
+        let checksums = rules::checksums(&flags.replay.checksum)?;
         let seed = RandomState::new().hash_one(0);
         Ok(Self {
             input: Input::new(&flags.input),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::defaults;
+use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct AnalyzeFlags {
@@ -12,22 +12,8 @@ pub(crate) struct AnalyzeFlags {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<String>,
 
-    /// The coalescing policy; `rxo policies` lists them.
-    #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
-    pub(crate) policy: String,
-
-    /// Change fields of the policy, such as max_segments=16; may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
-    pub(crate) set: Vec<String>,
-
-    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
-    #[arg(long, value_name = "HOLD")]
-    pub(crate) hold: Option<String>,
-
-    /// When a poll ends: packets:N, time:T after its first packet, or host:T for a host that is
-    /// busy for T with each packet and then takes what came meanwhile.
-    #[arg(long, value_name = "RULE", default_value = "packets:64")]
-    pub(crate) poll: String,
+    #[command(flatten)]
+    pub(crate) replay: ReplayFlags,
 
     /// Try other values of a setting, of hold or of poll in the same pass: KEY=V,V or KEY=A..B, with
     /// A..B*2 for factors and A..B+5 for steps; two make a grid.
@@ -38,11 +24,6 @@ pub(crate) struct AnalyzeFlags {
     /// like, joined by and, or; such as "dst 10.0.0.1 and port 445".
     #[arg(long, value_name = "FILTER")]
     pub(crate) flow: Option<String>,
-
-    /// What to make of TCP checksums: verify, partial (verify, but take those as what they are that
-    /// the sender's card was to fill in) or trust (look at none).
-    #[arg(long, value_name = "HOW", default_value = "verify")]
-    pub(crate) checksum: String,
 
     /// How many flows are listed, those with most packets.
     #[arg(long, value_name = "N", default_value_t = 10)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::defaults;
+use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct CoalesceFlags {
@@ -14,27 +14,8 @@ pub(crate) struct CoalesceFlags {
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
 
-    /// The coalescing policy; `rxo policies` lists them.
-    #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
-    pub(crate) policy: String,
-
-    /// Change fields of the policy, such as max_segments=16; may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
-    pub(crate) set: Vec<String>,
-
-    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
-    #[arg(long, value_name = "HOLD")]
-    pub(crate) hold: Option<String>,
-
-    /// When a poll ends: packets:N, time:T after its first packet, or host:T for a host that is
-    /// busy for T with each packet and then takes what came meanwhile.
-    #[arg(long, value_name = "RULE", default_value = "packets:64")]
-    pub(crate) poll: String,
-
-    /// What to make of TCP checksums: verify, partial (verify, but take those as what they are that
-    /// the sender's card was to fill in) or trust (look at none).
-    #[arg(long, value_name = "HOW", default_value = "verify")]
-    pub(crate) checksum: String,
+    #[command(flatten)]
+    pub(crate) replay: ReplayFlags,
 
     /// Print JSON instead of a sentence.
     #[arg(long)]

@@ -10,6 +10,7 @@ mod coalesce;
 mod demo;
 mod expand;
 mod policies;
+mod policy;
 mod repro;
 mod run;
 mod verify;
@@ -22,6 +23,7 @@ pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
 pub(crate) use policies::PoliciesFlags;
+pub(crate) use policy::{PolicyFlags, ReplayFlags};
 pub(crate) use repro::{Paper, ReproFlags, RscFlags, RscPart};
 pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use verify::VerifyFlags;
@@ -73,7 +75,7 @@ mod tests {
                     max_bytes=9000 --set psh=keep --checksum trust --hold 100us --stats 1s --json";
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         let Command::Run(flags) = cli.command else { panic!("{cli:?}") };
-        assert_eq!(flags.set, ["flows=8", "max_bytes=9000", "psh=keep"]);
+        assert_eq!(flags.policy.set, ["flows=8", "max_bytes=9000", "psh=keep"]);
         assert!(flags.json && !flags.dry_run && flags.checksum == ChecksumFlag::Trust);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::defaults;
+use super::PolicyFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
@@ -17,21 +17,12 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) host: String,
 
-    /// The coalescing policy; `rxo policies` lists them.
-    #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
-    pub(crate) policy: String,
-
-    /// Change fields of the policy, such as max_segments=16; may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
-    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
 
     /// What to do about a TCP checksum that the device has not judged.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,
-
-    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
-    #[arg(long, value_name = "HOLD")]
-    pub(crate) hold: Option<String>,
 
     /// How often a line of figures is printed, such as 1s or 500ms; 0s prints only the totals.
     #[arg(long, value_name = "TIME", default_value = "1s")]

@@ -48,7 +48,7 @@ impl Plan {
         Ok(Self {
             nic,
             host,
-            policy: rules::policy(&flags.policy, &flags.set, flags.hold.as_deref())?,
+            policy: rules::policy(&flags.policy)?,
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.stats)?,
             tap: flags.tap.clone(),

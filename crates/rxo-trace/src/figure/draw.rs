@@ -5,6 +5,27 @@ use std::fmt::Write;
 use super::style::STYLE;
 use super::svg::{Anchor, Area, Escaped, Svg, at};
 
+/// What can be drawn.
+pub trait Draw {
+    /// What it shows, in a few words.
+    fn title(&self) -> &str;
+
+    /// The drawing of this size, made for this place. Same data, same bytes.
+    fn draw(&self, size: Size, place: Place) -> String;
+
+    /// The drawing as a file of its own.
+    #[must_use]
+    fn to_svg(&self) -> String {
+        self.draw(Size::WIDE, Place::Alone)
+    }
+
+    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
+    #[must_use]
+    fn to_inline_svg(&self, size: Size) -> String {
+        self.draw(size, Place::InPage)
+    }
+}
+
 /// How large a figure is drawn, in pixels at its natural size. It is scaled to the width it gets;
 /// type is only readable when that is not much less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +45,10 @@ impl Size {
 
 /// Where a figure is to stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     /// In a file of its own: with style, ground and visible title.
     Alone,
-    /// In a page that has [`STYLE`] and says the title itself.
+    /// In a page that has [`STYLE`](super::STYLE) and says the title itself.
     InPage,
 }
 

@@ -1,6 +1,6 @@
 //! Heat maps: one value for each pair of two settings.
 
-use super::draw::{Canvas, EDGE, Naming, Place, Size, document, text_width};
+use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width};
 use super::numbers::{full, short};
 use super::svg::{Anchor, Area, Svg, at};
 
@@ -24,33 +24,6 @@ pub struct HeatMap {
 }
 
 impl HeatMap {
-    /// The drawing as a file of its own.
-    #[must_use]
-    pub fn to_svg(&self) -> String {
-        self.draw(Size::WIDE, Place::Alone)
-    }
-
-    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
-    #[must_use]
-    pub fn to_inline_svg(&self, size: Size) -> String {
-        self.draw(size, Place::InPage)
-    }
-
-    fn draw(&self, size: Size, place: Place) -> String {
-        let naming = Naming { title: &self.title, description: &self.description };
-        let width = f64::from(size.width);
-        let mut canvas = Canvas::begin(naming, place, width);
-        let grid = Grid::fit(self, width, canvas.top);
-        let left = at(EDGE, canvas.top + 10.0);
-        canvas.svg.text("fig-tick", Anchor::Start, left, &format!("{} (rows)", self.y_label));
-        self.draw_rows(&mut canvas.svg, &grid);
-        let bottom = grid.area.bottom();
-        self.draw_columns(&mut canvas.svg, &grid);
-        let middle = at(grid.area.x + grid.area.width / 2.0, bottom + 38.0);
-        canvas.svg.text("fig-tick", Anchor::Middle, middle, &self.x_label);
-        document(canvas.svg, naming, (width, bottom + 46.0), place)
-    }
-
     fn draw_rows(&self, svg: &mut Svg, grid: &Grid) {
         for (row, name) in self.rows.iter().enumerate() {
             let first = grid.cell(row, 0);
@@ -95,6 +68,27 @@ impl HeatMap {
             taken = x + half;
             svg.text("fig-tick", Anchor::Middle, at(x, grid.area.bottom() + 18.0), name);
         }
+    }
+}
+
+impl Draw for HeatMap {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn draw(&self, size: Size, place: Place) -> String {
+        let naming = Naming { title: &self.title, description: &self.description };
+        let width = f64::from(size.width);
+        let mut canvas = Canvas::begin(naming, place, width);
+        let grid = Grid::fit(self, width, canvas.top);
+        let left = at(EDGE, canvas.top + 10.0);
+        canvas.svg.text("fig-tick", Anchor::Start, left, &format!("{} (rows)", self.y_label));
+        self.draw_rows(&mut canvas.svg, &grid);
+        let bottom = grid.area.bottom();
+        self.draw_columns(&mut canvas.svg, &grid);
+        let middle = at(grid.area.x + grid.area.width / 2.0, bottom + 38.0);
+        canvas.svg.text("fig-tick", Anchor::Middle, middle, &self.x_label);
+        document(canvas.svg, naming, (width, bottom + 46.0), place)
     }
 }
 

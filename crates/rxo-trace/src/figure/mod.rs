@@ -1,6 +1,6 @@
 //! Figures: lines, bars, dots and heat maps as SVG.
 //!
-//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]); `to_svg` draws it. Colours come from
+//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]); [`Draw::to_svg`] draws it. Colours come from
 //! style classes, so a figure follows the reader's light or dark scheme; every mark says its value
 //! when pointed at, every figure has a title and a description for who cannot see it, and series
 //! differ by shape as well as by colour. Same data, same bytes.
@@ -10,7 +10,7 @@
 //!
 //! # Examples
 //! ```
-//! use rxo_trace::figure::{Axis, Figure, Series};
+//! use rxo_trace::figure::{Axis, Draw, Figure, Series};
 //!
 //! let payloads = ["2 KB", "4 KB", "8 KB"];
 //! let figure = Figure::new(
@@ -41,7 +41,7 @@ mod ticks;
 mod tests;
 
 pub use axis::{Axis, Scale};
-pub use draw::Size;
+pub use draw::{Draw, Place, Size};
 pub use heat::HeatMap;
 pub use numbers::{full as number, short as short_number};
 pub use plot::{Figure, Guide};

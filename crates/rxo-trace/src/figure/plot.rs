@@ -1,7 +1,7 @@
 //! Figures with two axes.
 
 use super::axis::Axis;
-use super::draw::{Canvas, EDGE, Naming, Place, Size, document};
+use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document};
 use super::frame::Frame;
 use super::legend::{self, Entry};
 use super::marks;
@@ -60,16 +60,21 @@ impl Figure {
         Self { description: description.into(), ..self }
     }
 
-    /// The drawing as a file of its own.
-    #[must_use]
-    pub fn to_svg(&self) -> String {
-        self.draw(Size::WIDE, Place::Alone)
+    /// A single series needs no legend: the title says what it is.
+    fn legend(&self) -> Vec<Entry<'_>> {
+        if self.series.len() < 2 {
+            return Vec::new();
+        }
+        let entries = self.series.iter().enumerate();
+        entries
+            .map(|(index, series)| Entry { series, colour: series.colour.unwrap_or(index) })
+            .collect()
     }
+}
 
-    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
-    #[must_use]
-    pub fn to_inline_svg(&self, size: Size) -> String {
-        self.draw(size, Place::InPage)
+impl Draw for Figure {
+    fn title(&self) -> &str {
+        &self.title
     }
 
     fn draw(&self, size: Size, place: Place) -> String {
@@ -82,16 +87,5 @@ impl Figure {
         marks::draw(&mut canvas.svg, &frame, &self.series);
         frame.draw_guides(&mut canvas.svg, &self.guides);
         document(canvas.svg, naming, (width, height), place)
-    }
-
-    /// A single series needs no legend: the title says what it is.
-    fn legend(&self) -> Vec<Entry<'_>> {
-        if self.series.len() < 2 {
-            return Vec::new();
-        }
-        let entries = self.series.iter().enumerate();
-        entries
-            .map(|(index, series)| Entry { series, colour: series.colour.unwrap_or(index) })
-            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Horizontal bars, one below the other, each with its name: for few values with long names.
 
-use super::draw::{Canvas, EDGE, Naming, Place, Size, document, text_width};
+use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width};
 use super::style::series_class;
 use super::svg::{Anchor, Area, Svg, at};
 
@@ -28,17 +28,9 @@ pub struct Bar {
     pub colour: usize,
 }
 
-impl Ranking {
-    /// The drawing as a file of its own.
-    #[must_use]
-    pub fn to_svg(&self) -> String {
-        self.draw(Size::WIDE, Place::Alone)
-    }
-
-    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
-    #[must_use]
-    pub fn to_inline_svg(&self, size: Size) -> String {
-        self.draw(size, Place::InPage)
+impl Draw for Ranking {
+    fn title(&self) -> &str {
+        &self.title
     }
 
     fn draw(&self, size: Size, place: Place) -> String {

@@ -29,7 +29,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
             section.text.push(format!("{title}: nothing."));
             continue;
         }
-        section.drawings.push(Drawing::of_ranking(&ranking(title, reasons, colour)));
+        section.drawings.push(Drawing::of(&ranking(title, reasons, colour)));
         section.tables.push(table(title, reasons));
     }
     section

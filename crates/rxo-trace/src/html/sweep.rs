@@ -64,7 +64,7 @@ fn drawings(sweep: &Sweep) -> Vec<Drawing> {
         ],
         [rows, columns] => {
             let values = sweep.outcomes.iter().map(|outcome| outcome.eliminated_per_10_000);
-            vec![Drawing::of_map(&HeatMap {
+            vec![Drawing::of(&HeatMap {
                 title: ELIMINATED.to_owned(),
                 description: sentence(sweep),
                 x_label: columns.key.clone(),

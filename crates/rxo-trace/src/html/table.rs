@@ -1,6 +1,6 @@
 //! Tables, figures and sections as the template shows them.
 
-use crate::figure::{Figure, HeatMap, Ranking, Size};
+use crate::figure::{Draw, Size};
 
 /// A part of the page.
 pub(super) struct Section {
@@ -102,20 +102,12 @@ impl Table {
 }
 
 impl Drawing {
-    pub(super) fn of(figure: &Figure) -> Self {
-        Self::sized(&figure.title, |size| figure.to_inline_svg(size))
-    }
-
-    pub(super) fn of_ranking(ranking: &Ranking) -> Self {
-        Self::sized(&ranking.title, |size| ranking.to_inline_svg(size))
-    }
-
-    pub(super) fn of_map(map: &HeatMap) -> Self {
-        Self::sized(&map.title, |size| map.to_inline_svg(size))
-    }
-
-    fn sized(caption: &str, draw: impl Fn(Size) -> String) -> Self {
-        Self { caption: caption.to_owned(), wide: draw(WIDE), narrow: draw(Size::NARROW) }
+    pub(super) fn of(figure: &impl Draw) -> Self {
+        Self {
+            caption: figure.title().to_owned(),
+            wide: figure.to_inline_svg(WIDE),
+            narrow: figure.to_inline_svg(Size::NARROW),
+        }
     }
 }
 

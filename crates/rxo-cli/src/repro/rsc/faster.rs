@@ -4,7 +4,7 @@
 //! packet from the wire (Menon & Zwaenepoel 2008, section 5.2). `x` is what coalescing cannot
 //! change, `y` what it divides. The line is fitted here; `rxo_trace::projection` carries it on.
 
-use rxo_trace::figure::{Axis, Figure, Guide, Series};
+use rxo_trace::figure::{Axis, Draw, Figure, Guide, Series};
 use rxo_trace::projection::{Costs, Projection};
 use rxo_trace::report::{Outcome, Traffic};
 use serde::Serialize;

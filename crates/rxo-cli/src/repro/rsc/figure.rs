@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rxo_trace::figure;
+use rxo_trace::figure::{self, Draw};
 use serde::Serialize;
 
 use super::statement::Statement;

@@ -1,0 +1,38 @@
+//! Flags that several commands share: which policy, and how a capture is played to it.
+
+use clap::Args;
+
+use crate::defaults;
+
+/// The policy, for whatever coalesces.
+#[derive(Args, Debug)]
+pub(crate) struct PolicyFlags {
+    /// The coalescing policy; `rxo policies` lists them.
+    #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
+    pub(crate) policy: String,
+
+    /// Change fields of the policy, such as max_segments=16; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    pub(crate) set: Vec<String>,
+
+    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
+    #[arg(long, value_name = "HOLD")]
+    pub(crate) hold: Option<String>,
+}
+
+/// The policy, and what a capture does not say of the host that received it.
+#[derive(Args, Debug)]
+pub(crate) struct ReplayFlags {
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    /// When a poll ends: packets:N, time:T after its first packet, or host:T for a host that is
+    /// busy for T with each packet and then takes what came meanwhile.
+    #[arg(long, value_name = "RULE", default_value = "packets:64")]
+    pub(crate) poll: String,
+
+    /// What to make of TCP checksums: verify, partial (verify, but take those as what they are that
+    /// the sender's card was to fill in) or trust (look at none).
+    #[arg(long, value_name = "HOW", default_value = "verify")]
+    pub(crate) checksum: String,
+}

@@ -1,0 +1,240 @@
+//! Whole captures in memory: coalesced, expanded, compared.
+
+mod interfaces;
+mod pcap;
+mod policies;
+mod random;
+mod refusals;
+
+use std::io::Cursor;
+
+use rxo_coalesce::Policy;
+use rxo_device::capture::{
+    Capture, CaptureError, CaptureWriter, Interface, LinkType, Packet as Written, Record,
+};
+use rxo_frame::{Instant, LinkKind};
+use rxo_testkit::script::scripts;
+use rxo_testkit::{Packet, Random, arp, seg, udp};
+use rxo_wire::checksum::{Summer, verify_transport};
+use rxo_wire::{parse, parse_ip};
+
+use super::digest::PacketOptions;
+use super::*;
+use crate::study::{ChecksumMode, Point};
+use crate::verify::{Comparison, Limits, Side, Verdict};
+
+const START_NS: u64 = 1_700_000_000_000_000_000;
+
+fn open(file: &[u8]) -> Capture {
+    Capture::from_reader("test", Box::new(Cursor::new(file.to_vec()))).unwrap()
+}
+
+/// Every record, and why not all of them.
+fn read(file: &[u8]) -> (Vec<Record>, Vec<Interface>, Option<CaptureError>) {
+    let (mut capture, mut records) = (open(file), Vec::new());
+    let error = loop {
+        match capture.read_batch(&mut records, 7) {
+            Ok(0) => break None,
+            Ok(_) => {}
+            Err(error) => break Some(error),
+        }
+    };
+    (records, capture.interfaces().to_vec(), error)
+}
+
+fn settings(policy: Policy) -> Settings {
+    let point = Point { policy, poll: "packets:64".parse().unwrap() };
+    Settings { point, checksums: ChecksumMode::Verify, seed: 1 }
+}
+
+fn remember() -> Settings {
+    settings(Policy::by_name("remember").unwrap())
+}
+
+fn coalesce(file: &[u8], settings: Settings) -> Result<(Vec<u8>, Coalesced), RewriteError> {
+    let (mut capture, mut batch) = (open(file), Vec::new());
+    let mut more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
+    let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    while more {
+        coalescer.take(capture.interfaces(), &mut batch)?;
+        more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
+    }
+    coalescer.take(capture.interfaces(), &mut batch)?;
+    coalescer.finish(&capture, false)
+}
+
+fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded), RewriteError> {
+    let (mut capture, mut batch) = (open(file), Vec::new());
+    let mut read = capture.read_batch(&mut batch, 50);
+    let mut expander = Expander::new(&capture, Vec::new(), format)?;
+    loop {
+        match read {
+            Ok(0) => return expander.finish(capture.interfaces()),
+            Ok(_) => expander.take(capture.interfaces(), &mut batch)?,
+            Err(_) => return expander.finish_partial(),
+        }
+        read = capture.read_batch(&mut batch, 50);
+    }
+}
+
+fn compare(a: &[u8], b: &[u8]) -> Verdict {
+    let mut comparison = Comparison::new(Limits::default());
+    let files = [read(a), read(b)];
+    let mut rest = [files[0].0.iter(), files[1].0.iter()];
+    while let Some(side) = comparison.next_side() {
+        let index = usize::from(side == Side::B);
+        match rest[index].next() {
+            Some(record) => {
+                let link = files[index].1[record.interface as usize].link;
+                comparison.push(side, record, link);
+            }
+            None => comparison.end(side),
+        }
+    }
+    comparison.finish()
+}
+
+/// A record as it can be compared.
+type Plain = (u32, Instant, u32, Vec<u8>, PacketOptions);
+
+fn plain(record: &Record) -> Plain {
+    let mut options = PacketOptions::new();
+    record.options.each_little_endian(|code, value| options.push((code, value)));
+    let Record { interface, at, original_bytes, .. } = *record;
+    (interface, at, original_bytes, record.bytes.as_ref().to_vec(), options)
+}
+
+/// Coalesces, expands, and checks everything that must hold. Says what became of it.
+fn round(file: &[u8], settings: Settings) -> Coalesced {
+    let (coalesced, figures) = coalesce(file, settings).unwrap();
+    let (expanded, given) = expand(&coalesced, None).unwrap();
+    let ((before, interfaces, _), (after, same_interfaces, error)) = (read(file), read(&expanded));
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(before.len() as u64, given.originals);
+    for (number, (before, after)) in before.iter().zip(&after).enumerate() {
+        assert_eq!(plain(before), plain(after), "record {number}");
+    }
+    assert_eq!(before.len(), after.len());
+    assert_eq!(interfaces, same_interfaces);
+    let whole = figures.packets - figures.aggregated_packets + figures.aggregates;
+    assert_eq!((figures.packets, figures.deliveries), (before.len() as u64, whole));
+    if settings.checksums != ChecksumMode::Trust {
+        let verdict = compare(file, &coalesced);
+        assert!(verdict.equal, "{verdict:?}");
+    }
+    assert!(compare(file, &expanded).equal);
+    check_aggregates(&coalesced, figures.aggregates);
+    figures
+}
+
+/// Every aggregate is a packet whose checksums are right, and says what it is.
+fn check_aggregates(coalesced: &[u8], expected: u64) {
+    let (records, interfaces, error) = read(coalesced);
+    assert!(error.is_none(), "{error:?}");
+    let mut found = 0;
+    for record in &records {
+        let Some(comment) = record.options.comments().next() else { continue };
+        let Some(said) = String::from_utf8_lossy(comment).strip_prefix("rxo: ").map(str::to_owned)
+        else {
+            continue;
+        };
+        found += 1;
+        assert!(said.contains(" segments, ") && said.contains("flushed: "), "{said}");
+        let network = interfaces[record.interface as usize].link.network(&record.bytes).unwrap();
+        let bytes = network.packet.as_ref();
+        let parsed = match network.link {
+            LinkKind::Ethernet => parse(bytes),
+            LinkKind::RawIp => parse_ip(bytes),
+        };
+        let parsed = parsed.unwrap();
+        assert!(parsed.ip.checksum_ok && parsed.end as usize == bytes.len());
+        assert!(verify_transport(&parsed, bytes, Summer::detect()));
+        assert_eq!(record.original_bytes as usize, record.bytes.as_ref().len());
+    }
+    assert_eq!(found, expected);
+}
+
+/// A pcapng file of records on interfaces.
+fn pcapng(interfaces: &[Interface], records: &[Plain]) -> Vec<u8> {
+    let mut writer = CaptureWriter::new(Vec::new(), "a test").unwrap();
+    for interface in interfaces {
+        writer.add_interface(interface).unwrap();
+    }
+    for (interface, at, original_bytes, bytes, options) in records {
+        let packet = Written {
+            interface: *interface,
+            at: *at,
+            original_bytes: *original_bytes,
+            pieces: &[bytes],
+            direction: None,
+            comments: &[],
+            custom: &[],
+        };
+        writer.write_with(&packet, options).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn interface(link: LinkType) -> Interface {
+    Interface { link, snap_bytes: None, name: None }
+}
+
+/// Frames one after the other, a microsecond apart.
+fn ethernet(packets: &[Packet]) -> Vec<u8> {
+    let record = |(number, packet): (usize, &Packet)| -> Plain {
+        let bytes = packet.bytes();
+        let at = Instant::from_nanos(START_NS + 1_000 * number as u64);
+        (0, at, bytes.len() as u32, bytes, PacketOptions::new())
+    };
+    let records: Vec<Plain> = packets.iter().enumerate().map(record).collect();
+    pcapng(&[interface(LinkType::ETHERNET)], &records)
+}
+
+/// `count` segments of flow `flow`.
+fn bulk(flow: u32, count: u32) -> Vec<Packet> {
+    let packet = |n: u32| seg().flow(flow).seq(1 + 1_448 * n).len(1_448).id(n as u16).ts(n / 9, 3);
+    (0..count).map(packet).collect()
+}
+
+/// A pcap file with a header of one's own.
+fn pcap(
+    magic: [u8; 4],
+    snap_bytes: u32,
+    link: u32,
+    records: &[(u32, u32, u32, Vec<u8>)],
+) -> Vec<u8> {
+    let number = |number: u32| {
+        if magic[0] == 0xa1 { number.to_be_bytes() } else { number.to_le_bytes() }
+    };
+    let mut file = magic.to_vec();
+    let version: [u8; 4] = if magic[0] == 0xa1 { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
+    file.extend(version);
+    // Zone and accuracy: nobody fills them in, so nobody may lose them.
+    for value in [7_200, 5, snap_bytes, link] {
+        file.extend(number(value));
+    }
+    for (seconds, fraction, original_bytes, bytes) in records {
+        for value in [*seconds, *fraction, bytes.len() as u32, *original_bytes] {
+            file.extend(number(value));
+        }
+        file.extend_from_slice(bytes);
+    }
+    file
+}
+
+const MAGICS: [[u8; 4]; 4] = [
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+];
+
+/// Where each block ends.
+fn block_ends(file: &[u8]) -> Vec<usize> {
+    let (mut at, mut ends) = (0, Vec::new());
+    while at < file.len() {
+        at += u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize;
+        ends.push(at);
+    }
+    ends
+}
