@@ -48,6 +48,6 @@ pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_vet
 pub use namespace::Namespace;
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::StackCounters;
-pub use topology::{KernelGro, Lab, LabOptions};
+pub use topology::{AckRate, KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

@@ -134,14 +134,15 @@ impl Namespace {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
     }
 
-    /// Binds what the namespace receives to one core (0 to 31): receive packet steering, for
-    /// interfaces yet to be made. Without effect on kernels that cannot (before 6.3).
-    pub(crate) fn receive_on(&self, core: usize) -> Result<()> {
+    /// Binds what the namespace receives to one core (0 to 31), or to none: receive packet
+    /// steering, for interfaces yet to be made. Without effect on kernels that cannot (before 6.3).
+    pub(crate) fn receive_on(&self, core: Option<usize>) -> Result<()> {
         const STEERING: &str = "net.core.rps_default_mask";
         if self.sysctl(STEERING).is_err() {
             return Ok(());
         }
-        self.set_sysctl(STEERING, &format!("{:x}", 1_u32 << core.min(31)))
+        let cores = core.map_or(0, |core| 1_u32 << core.min(31));
+        self.set_sysctl(STEERING, &format!("{cores:x}"))
     }
 
     pub(crate) fn netlink(&self) -> &Netlink {

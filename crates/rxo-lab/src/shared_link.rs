@@ -116,7 +116,7 @@ fn host(label: &str, options: SharedLinkOptions) -> Result<Namespace> {
         host.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
     }
     if let Some(core) = options.core {
-        host.receive_on(core)?;
+        host.receive_on(Some(core))?;
     }
     Ok(host)
 }

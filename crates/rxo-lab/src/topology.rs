@@ -38,11 +38,38 @@ pub struct LabOptions {
     /// handled where they were sent, data leaves from two cores at once, and the veth reorders it.
     /// Without effect on kernels that cannot (before 6.3).
     pub peer_core: Option<usize>,
+    /// The same for what the host receives from the wire; what it gets by a TAP is handled where it
+    /// is written. Only of use where the host sends and what it costs the host is to be measured.
+    pub host_core: Option<usize>,
+    /// How often the peer acknowledges what the host sends.
+    pub acks: AckRate,
+}
+
+/// How often the peer's kernel acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRate {
+    /// As Linux does by itself on such a wire: an ACK for 10 to 100 segments, because windows open
+    /// seldom and large sends arrive together.
+    Default,
+    /// Every segment that is given to TCP, as hosts do that take segments one by one. Where the
+    /// receiving thread holds a connection, what comes meanwhile is acknowledged together: 0.3 to
+    /// 0.6 ACKs for a segment are what is seen.
+    EachSegment,
+    /// One ACK for up to this many full segments: the peer's kernel coalesces so many, and each
+    /// aggregate is acknowledged. 1 is as [`AckRate::EachSegment`].
+    Groups(u16),
 }
 
 impl Default for LabOptions {
     fn default() -> Self {
-        Self { mtu: 1500, partial_checksums: true, limit_bytes_per_s: None, peer_core: None }
+        Self {
+            mtu: 1500,
+            partial_checksums: true,
+            limit_bytes_per_s: None,
+            peer_core: None,
+            host_core: None,
+            acks: AckRate::Default,
+        }
     }
 }
 
@@ -158,10 +185,12 @@ impl Lab {
         }
         let near = lab.peer.interface(Self::PEER_INTERFACE);
         let far = lab.host.interface(host_end);
-        if let Some(core) = options.peer_core {
-            lab.peer.receive_on(core)?;
+        for (namespace, core) in [(&lab.peer, options.peer_core), (&lab.host, options.host_core)] {
+            core.map_or(Ok(()), |core| namespace.receive_on(Some(core)))?;
         }
         create_veth(&near, &far)?;
+        // A TAP made from here on is handled where it is written.
+        options.host_core.map_or(Ok(()), |_| lab.host.receive_on(None))?;
         far.set_mtu(options.mtu)?;
         near.set_mtu(options.mtu)?;
         // What the host sends is cut too: rxo and the peer are to see frames of the wire's MTU.
@@ -174,7 +203,29 @@ impl Lab {
             near.limit_rate(RateLimit::new(bytes_per_s))?;
         }
         address(&near, Self::PEER_ADDRESSES)?;
+        lab.set_ack_rate()?;
         Ok(lab)
+    }
+
+    /// Lets the peer acknowledge as often as the options say.
+    fn set_ack_rate(&self) -> Result<()> {
+        let near = self.peer.interface(Self::PEER_INTERFACE);
+        let segments = match self.options.acks {
+            AckRate::Default => return Ok(()),
+            AckRate::EachSegment => 1,
+            AckRate::Groups(segments) => segments.max(1),
+        };
+        if segments > 1 {
+            near.set_offload(Offload::GenericReceive, true)?;
+            // Headers, the full segments, and half of one that shall not fit.
+            let bytes = u32::from(segments) * self.options.mtu + self.options.mtu / 2;
+            near.set_coalesced_bytes(bytes)?;
+        }
+        near.acknowledge_at_once(Self::HOST_ADDRESSES.0.into())?;
+        if self.peer.has_ipv6() {
+            near.acknowledge_at_once(Self::HOST_ADDRESSES.1.into())?;
+        }
+        Ok(())
     }
 }
 

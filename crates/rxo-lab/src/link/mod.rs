@@ -166,6 +166,28 @@ impl<'n> Interface<'n> {
         )
     }
 
+    /// Sends what is for `destination`, which is on this link, out of this interface, and lets TCP
+    /// acknowledge what comes from there at once: every packet that it is given.
+    ///
+    /// # Errors
+    /// As [`Interface::add_route`].
+    pub fn acknowledge_at_once(&self, destination: IpAddr) -> Result<()> {
+        let bits = if destination.is_ipv4() { 32 } else { 128 };
+        let route = route::route(self.index()?, (destination, bits), None);
+        let message = route::with_quick_acks(route);
+        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+            .context(|| self.cannot(&format!("add the route to {destination} by")))
+    }
+
+    /// Limits the packets that the kernel's own coalescing makes of what comes in, in bytes from
+    /// the IP header on. Without effect on IPv4 before Linux 6.3.
+    ///
+    /// # Errors
+    /// When the interface does not exist.
+    pub fn set_coalesced_bytes(&self, bytes: u32) -> Result<()> {
+        self.set(LinkAttribute::GroMaxSize(bytes), "limit what is coalesced on")
+    }
+
     /// Fixes the MAC address of a neighbour, so that nobody is asked for it.
     ///
     /// # Errors

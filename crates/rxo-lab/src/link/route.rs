@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
 };
 
 use super::Mac;
@@ -28,6 +29,12 @@ pub(crate) fn route(
         message.attributes.push(RouteAttribute::Destination(route_address(destination)));
     }
     message.attributes.extend(gateway.map(|ip| RouteAttribute::Gateway(route_address(ip))));
+    message
+}
+
+/// The same route for TCP that acknowledges what it is given at once, not after a while.
+pub(crate) fn with_quick_acks(mut message: RouteMessage) -> RouteMessage {
+    message.attributes.push(RouteAttribute::Metrics(vec![RouteMetric::QuickAck(1)]));
     message
 }
 
