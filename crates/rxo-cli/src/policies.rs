@@ -57,16 +57,19 @@ pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
 fn text() -> String {
     let mut limits = Table::new(&LIMITS);
     let mut rules = Table::new(&RULES);
+    let mut acks = Table::new(&ACKS);
     for policy in Policy::all() {
         limits.row(limits_of(&policy));
         if policy.coalesce {
-            rules.row(rules_of(&policy));
+            rules.row(named(&policy, RULES_OF));
+            acks.row(named(&policy, ACKS_OF));
         }
     }
     format!(
-        "Limits\n\n{}\n\nWhat may differ between the segments of an aggregate\n\n{}\n\n{}",
+        "Limits\n\n{}\n\nWhat may differ between the segments of an aggregate\n\n{}\n\nPure ACKs\n\n{}\n\n{}",
         limits.render(),
         rules.render(),
+        acks.render(),
         notes()
     )
 }
@@ -74,6 +77,10 @@ fn text() -> String {
 const LIMITS: [&str; 7] = ["policy", "segments", "bytes", "payload", "flows", "held until", "from"];
 const RULES: [&str; 8] =
     ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
+const RULES_OF: &[&str] =
+    &["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
+const ACKS: [&str; 5] = ["policy", "pure acks", "at most", "keep every", "newer SACK covers"];
+const ACKS_OF: &[&str] = &["pure_acks", "max_acks", "keep_every", "sack_superset"];
 
 fn limits_of(policy: &Policy) -> Vec<String> {
     let or_dash = |limit: u32, none: u32| {
@@ -90,11 +97,11 @@ fn limits_of(policy: &Policy) -> Vec<String> {
     ]
 }
 
-fn rules_of(policy: &Policy) -> Vec<String> {
+/// The policy's name and these fields of it.
+fn named(policy: &Policy, keys: &[&str]) -> Vec<String> {
     let settings: Vec<_> = policy.settings().collect();
     let of = |name| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
-    let keys = ["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
-    let values = keys.into_iter().map(|key| of(key).unwrap_or_default());
+    let values = keys.iter().map(|&key| of(key).unwrap_or_default());
     std::iter::once(policy.name.to_owned()).chain(values).collect()
 }
 
@@ -107,9 +114,12 @@ fn notes() -> String {
         "segments -  as many as the bytes allow. bytes: the whole IP packet. payload: of one\n\
          aggregate. {default} is the default; `rxo run` and `rxo demo` limit it to {limit} segments.\n\
          {} needs a receiver that reads each segment's record, which a kernel does not.\n\
+         pure acks: single shows the host the last of several, record gives all to who reads records;\n\
+         keep every: of single ones at least every Nth is delivered. `rxo run --ack-aggregate` is\n\
+         pure_acks=single with any policy.\n\
          Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
-         (payload), flows, ack, window, options, psh, fin, payload (sizes), extension_headers,\n\
-         hold (held until), max_hold.",
+         (payload), flows, ack, window, options, psh, fin, payload (sizes), pure_acks, max_acks,\n\
+         keep_every, sack_superset, extension_headers, hold (held until), max_hold.",
         records.join(", ")
     )
 }

@@ -20,6 +20,12 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
+    /// Aggregate pure ACKs too: of several that advance, the host is given the last. For a host that
+    /// sends much behind rxo and whose peers acknowledge often. Duplicates, SACK and changes of ECN
+    /// always pass.
+    #[arg(long)]
+    pub(crate) ack_aggregate: bool,
+
     /// What to do about a TCP checksum that the device has not judged.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,

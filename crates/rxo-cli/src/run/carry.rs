@@ -3,7 +3,7 @@
 //! Decided before anything is opened for traffic, so that a profile is never half in force.
 
 use anyhow::Result;
-use rxo_coalesce::Policy;
+use rxo_coalesce::{Policy, PureAckRule};
 use rxo_device::SinkCapabilities;
 
 use crate::exit::usage;
@@ -22,6 +22,12 @@ pub(crate) fn carried(policy: Policy, sink: &str, can: SinkCapabilities) -> Resu
         return Err(usage(format!(
             "policy {name} cannot go to {sink}: its merged header hides windows and timestamps \
              that the stack behind {sink} has no way to read; take linux-gro"
+        )));
+    }
+    if policy.pure_acks == PureAckRule::Record {
+        return Err(usage(format!(
+            "pure_acks=record cannot go to {sink}: the stack behind {sink} has no way to read the \
+             records of aggregated ACKs; take pure_acks=single"
         )));
     }
     if can.gso_bytes == 0 {
@@ -58,6 +64,9 @@ mod tests {
         }
         let error = carried(Policy::remember(), "tap:rxo0", sink(65_535)).unwrap_err().to_string();
         assert!(error.starts_with("policy remember cannot go to tap:rxo0: its merged"), "{error}");
+        let records = Policy { pure_acks: PureAckRule::Record, ..Policy::linux_gro() };
+        let error = carried(records, "tap:rxo0", sink(65_535)).unwrap_err().to_string();
+        assert!(error.starts_with("pure_acks=record cannot go to tap:rxo0: the stack"), "{error}");
     }
 
     #[test]

@@ -81,9 +81,10 @@ impl Configuration {
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
-             checksum {checksum}; Ctrl-C ends",
+             {}checksum {checksum}; Ctrl-C ends",
             setting("max_segments"),
-            setting("max_bytes")
+            setting("max_bytes"),
+            if setting("pure_acks") == "\"single\"" { "pure ACKs aggregated, " } else { "" },
         )
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Figures {
     pub(crate) host_out: Outgoing,
     /// Segments that could be coalesced, for each delivery they made.
     pub(crate) packets_per_aggregate: f64,
+    /// Pure ACKs among what came from the device.
+    pub(crate) acks: PureAcks,
     /// From the host to rxo.
     pub(crate) host_in: Incoming,
     /// From rxo to the device.
@@ -54,6 +56,19 @@ pub(crate) struct Incoming {
     pub(crate) ring_drops: u64,
     /// Cut short when they came, and therefore not given.
     pub(crate) truncated: u64,
+}
+
+/// What became of pure ACKs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct PureAcks {
+    /// How many came.
+    pub(crate) packets: u64,
+    /// Deliveries that they made; as many as came where they are not aggregated.
+    pub(crate) deliveries: u64,
+    /// Pure ACKs in a delivery.
+    pub(crate) per_delivery: f64,
+    /// Those in deliveries of two or more.
+    pub(crate) aggregated: u64,
 }
 
 /// What a sink took.
@@ -87,6 +102,7 @@ impl Figures {
             nic_in: incoming(&then.nic_in, &now.nic_in, time),
             host_out: outgoing(&then.host_out, &now.host_out),
             packets_per_aggregate: rounded(per_aggregate(&then.engine, &now.engine), 2),
+            acks: acks(&then.engine, &now.engine),
             host_in: incoming(&then.host_in, &now.host_in, time),
             nic_out: outgoing(&then.nic_out, &now.nic_out),
             impaired: impaired(&then.nic_in, &now.nic_in),
@@ -148,6 +164,17 @@ fn per_aggregate(then: &Counters, now: &Counters) -> f64 {
     ratio(segments as f64, deliveries as f64)
 }
 
+fn acks(then: &Counters, now: &Counters) -> PureAcks {
+    let packets = now.pure_acks() - then.pure_acks();
+    let deliveries = now.ack_deliveries() - then.ack_deliveries();
+    PureAcks {
+        packets,
+        deliveries,
+        per_delivery: rounded(ratio(packets as f64, deliveries as f64), 2),
+        aggregated: now.aggregated_acks - then.aggregated_acks,
+    }
+}
+
 fn reasons(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
@@ -179,6 +206,19 @@ mod tests {
         assert!((figures.packets_per_aggregate - 20.0).abs() < 1e-9);
         assert!((figures.cpu_percent - 25.0).abs() < 1e-9);
         assert!((figures.elapsed_s - 4.0).abs() < 1e-9 && (figures.interval_s - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pure_acks_are_counted_apart() {
+        let mut then = reading(2, 1_000, 1_000);
+        (then.engine.ack_aggregates, then.engine.aggregated_acks) = (10, 100);
+        let mut now = reading(4, 2_000, 1_500);
+        (now.engine.ack_aggregates, now.engine.aggregated_acks) = (20, 1_000);
+        now.engine.ack_singles = 5;
+        let PureAcks { packets, deliveries, per_delivery, aggregated } =
+            Figures::between(&then, &now).acks;
+        assert_eq!((packets, deliveries, aggregated), (905, 15, 900));
+        assert!((per_delivery - 60.33).abs() < 1e-9, "{per_delivery}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! policy to the sink; what is in force is the [`configuration`]. Only then is anything opened.
 //! While it runs, readings become [`figures`], and these lines of text by [`show`].
 
+mod acks;
 mod carry;
 mod configuration;
 mod figures;

@@ -8,7 +8,7 @@ use rxo_coalesce::Policy;
 use rxo_device::middleware::ImpairmentSettings;
 use rxo_driver::DeviceName;
 
-use super::impair;
+use super::{acks, impair};
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, RunFlags};
 use crate::numbers::parse_time;
@@ -45,10 +45,11 @@ impl Plan {
                 "--nic {nic} and --host {host} are one interface, `{name}`; give two"
             )));
         }
+        let policy = rules::policy(&flags.policy)?;
         Ok(Self {
             nic,
             host,
-            policy: rules::policy(&flags.policy)?,
+            policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.stats)?,
             tap: flags.tap.clone(),
@@ -103,6 +104,17 @@ mod tests {
     }
 
     #[test]
+    fn pure_acks_are_aggregated_with_any_policy_when_asked() {
+        for policy in ["linux-gro", "menon-2008", "gallatin-2007"] {
+            let line = format!("rxo run --nic packet:a --host tap:b --policy {policy}");
+            let with = plan(&format!("{line} --ack-aggregate")).unwrap().policy;
+            assert_eq!(with.pure_acks, rxo_coalesce::PureAckRule::Single);
+            let of = plan(&line).unwrap().policy;
+            assert_eq!(Policy { pure_acks: of.pure_acks, ..with }, of);
+        }
+    }
+
+    #[test]
     fn no_time_between_lines_means_no_lines() {
         let plan = plan("rxo run --nic packet:eth1 --host tap:rxo0 --stats 0s").unwrap();
         assert_eq!(plan.stats, None);
@@ -116,6 +128,10 @@ mod tests {
             ("--nic packet:a --host tap:b --stats 1d", "--stats 1d: give a time from 100ms"),
             ("--nic packet:a --host tap:b --impair loss=1", "--impair loss=1: give a share"),
             ("--nic packet:a --host tap:b --impair-back x", "--impair-back x: give loss=1%"),
+            (
+                "--nic packet:a --host tap:b --ack-aggregate --policy none",
+                "--ack-aggregate does nothing with policy none",
+            ),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

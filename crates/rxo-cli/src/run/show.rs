@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figures, Incoming, Outgoing};
+use super::figures::{Figures, Incoming, Outgoing, PureAcks};
 use crate::numbers::grouped;
 
 /// Most reasons shown of each kind in one line.
@@ -23,6 +23,9 @@ pub(crate) fn line(figures: &Figures) -> String {
         host_in.gbit_per_s,
         figures.cpu_percent,
     );
+    if figures.acks.packets > 0 {
+        line.push_str(&format!("  acks {}", acks(figures.acks)));
+    }
     for (what, reasons) in [("bypass", &figures.bypass), ("flush", &figures.flush)] {
         if !reasons.is_empty() {
             line.push_str(&format!("  {what} {}", listed(reasons, TOP)));
@@ -39,6 +42,7 @@ pub(crate) fn totals(figures: &Figures) -> String {
     let mut text = format!(
         "totals after {:.1} s, cpu {:.0} %\n\
          nic -> host  {}; {}; {}\n\
+         pure ACKs    {}\n\
          host -> nic  {}; {}\n\
          bypass       {}\n\
          flush        {}",
@@ -47,6 +51,7 @@ pub(crate) fn totals(figures: &Figures) -> String {
         came(&figures.nic_in),
         went(&figures.host_out),
         per_aggregate(figures, "packets per aggregate"),
+        acks(figures.acks),
         came(&figures.host_in),
         went(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
@@ -65,6 +70,15 @@ pub(crate) fn totals(figures: &Figures) -> String {
 fn per_aggregate(figures: &Figures, unit: &str) -> String {
     let packets = figures.packets_per_aggregate;
     if packets > 0.0 { format!("{packets:.1} {unit}") } else { "none coalesced".to_owned() }
+}
+
+/// Pure ACKs, their deliveries, and how many a delivery had.
+fn acks(acks: PureAcks) -> String {
+    let PureAcks { packets, deliveries, per_delivery, .. } = acks;
+    if packets == 0 {
+        return "none".to_owned();
+    }
+    format!("{} in {} deliveries ({per_delivery:.1} each)", grouped(packets), grouped(deliveries))
 }
 
 fn came(from: &Incoming) -> String {
@@ -125,6 +139,20 @@ mod tests {
             "    3.0 s  in 1,012,345 pkt 11.42 Gbit/s  out 31,890 (31.7 pkt/aggregate)  back 0 pkt \
              0.00 Gbit/s  cpu 87 %  flush segment_limit 31,000, end_of_poll 884, psh 5"
         );
+    }
+
+    #[test]
+    fn pure_acks_are_shown_where_there_are_any() {
+        assert!(totals(&figures()).contains("\npure ACKs    none\n"));
+        let acks = PureAcks {
+            packets: 90_123,
+            deliveries: 2_001,
+            per_delivery: 45.04,
+            aggregated: 90_000,
+        };
+        let figures = Figures { acks, ..figures() };
+        assert!(line(&figures).contains("cpu 87 %  acks 90,123 in 2,001 deliveries (45.0 each)"));
+        assert!(totals(&figures).contains("\npure ACKs    90,123 in 2,001 deliveries (45.0 each)"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Decided before the first frame, so that a policy is never half in force and no frame is taken
 //! that cannot be handed on.
 
-use rxo_coalesce::{ConfigError, Policy};
+use rxo_coalesce::{ConfigError, Policy, PureAckRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
 use rxo_frame::LinkKind;
 use thiserror::Error;
@@ -52,6 +52,15 @@ pub enum Misfit {
          segment said, and the merged header hides it; choose policy linux-gro"
     )]
     NeedsRecords {
+        /// The policy's name.
+        policy: &'static str,
+    },
+    /// One ACK alone would hide the others from the receiver.
+    #[error(
+        "pure_acks=record of policy {policy} cannot be carried: the host's device has no way to \
+         hand over what each ACK said; choose pure_acks=single"
+    )]
+    NeedsAckRecords {
         /// The policy's name.
         policy: &'static str,
     },
@@ -142,6 +151,9 @@ fn check_policy(policy: &mut Policy, sink: SinkCapabilities) -> Result<(), Misfi
     }
     if policy.needs_records {
         return Err(Misfit::NeedsRecords { policy: policy.name });
+    }
+    if policy.pure_acks == PureAckRule::Record {
+        return Err(Misfit::NeedsAckRecords { policy: policy.name });
     }
     if sink.gso_bytes == 0 {
         return Err(Misfit::NoSegmentation { policy: policy.name, mtu: sink.mtu });

@@ -45,6 +45,10 @@ fn a_misfit_is_one_line_with_its_remedy() {
         ),
         (between(USUAL, USUAL, config(Policy::remember())), "policy remember cannot be carried"),
         (
+            between(USUAL, USUAL, config(ack_records())),
+            "pure_acks=record of policy linux-gro cannot",
+        ),
+        (
             between(USUAL, NO_GSO, config(Policy::none())),
             "the nic gives packets of several segments, and the host's device cannot cut them",
         ),
@@ -69,6 +73,10 @@ fn a_misfit_is_one_line_with_its_remedy() {
         let line = result.unwrap_err().to_string();
         assert!(line.starts_with(begins) && !line.contains('\n'), "{line}");
     }
+}
+
+fn ack_records() -> Policy {
+    Policy { pure_acks: rxo_coalesce::PureAckRule::Record, ..Policy::linux_gro() }
 }
 
 #[test]
