@@ -50,6 +50,15 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
+        "rxo-tcp",
+        2,
+        PURE,
+        &[
+            ("rxo-wire", "sequence numbers, options, the header of what leaves, records of ACKs"),
+            ("rxo-frame", "text stays in the buffer it came in; instants"),
+        ],
+    ),
+    layer(
         "rxo-device",
         2,
         MAY_DO_IO,

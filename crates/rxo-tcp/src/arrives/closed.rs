@@ -1,0 +1,11 @@
+//! CLOSED (RFC 9293, section 3.10.7.1).
+
+use crate::segment::Segment;
+use crate::{Connection, Reset};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// All data is discarded; anything but a reset is answered by one.
+    pub(super) fn arrives_closed(&mut self, segment: &Segment<B>) {
+        self.reset = Reset::answer(segment);
+    }
+}

@@ -1,0 +1,103 @@
+//! Fifth, check the ACK field (RFC 9293, section 3.10.7.4; RFC 5961, section 5).
+
+use core::ops::ControlFlow;
+
+use rxo_frame::Instant;
+use rxo_wire::TcpFlags;
+
+use crate::recovery::AckNews;
+use crate::segment::Segment;
+use crate::send::Fin;
+use crate::{Connection, Events, Reset, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Drops what has no ACK, or one that cannot be; takes the acknowledgement.
+    pub(super) fn check_ack(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        if !segment.has(TcpFlags::ACK) {
+            return ControlFlow::Break(());
+        }
+        if matches!(self.state, State::SynReceived(_)) {
+            self.complete_handshake(now, segment)?;
+        }
+        if !self.snd.may_be_acknowledged(segment.ack) {
+            self.challenge(now);
+            return ControlFlow::Break(());
+        }
+        if segment.ack.is_at_or_after(self.snd.una) {
+            self.take_ack(now, segment);
+        }
+        self.follow_our_fin(now)
+    }
+
+    fn complete_handshake(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        if segment.ack != self.snd.nxt {
+            self.reset = Reset::answer(segment);
+            return ControlFlow::Break(());
+        }
+        self.sample_handshake(now, segment);
+        self.establish(now);
+        self.snd.set_window(segment.seq, segment.ack, self.scaled(segment.window));
+        ControlFlow::Continue(())
+    }
+
+    fn scaled(&self, window: u16) -> u32 {
+        u32::from(window) << self.snd.scale
+    }
+
+    fn take_ack(&mut self, now: Instant, segment: &Segment<B>) {
+        let window = self.scaled(segment.window);
+        let is_new = segment.ack != self.snd.una;
+        // A probe is answered also when all is acknowledged: by a duplicate, or D-SACK.
+        let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();
+        if is_watched || !segment.options.sack.is_empty() {
+            self.recover(now, segment, is_watched && !is_new && window == self.snd.wnd);
+        }
+        if is_new {
+            self.snd.acknowledge(segment.ack);
+            self.events |= Events::WRITABLE;
+            self.made_progress(now);
+        }
+        self.snd.update_window(segment.seq, segment.ack, window);
+    }
+
+    fn recover(&mut self, now: Instant, segment: &Segment<B>, repeats: bool) {
+        let (una, nxt) = (self.snd.una, self.snd.nxt);
+        if self.ecn.is_agreed
+            && segment.has(TcpFlags::ECE)
+            && self.recovery.on_ecn_echo(una, nxt, &mut self.congestion)
+        {
+            self.ecn.has_reduced = true;
+        }
+        let timestamp = segment.options.timestamp;
+        let news = AckNews {
+            now,
+            arrived_at: segment.arrived_at.min(now),
+            ack: segment.ack,
+            nxt,
+            is_duplicate: repeats && segment.is_empty(),
+            sack: &segment.options.sack,
+            echoed: timestamp.and_then(|timestamp| self.timestamps.echoed(timestamp.echo, now)),
+        };
+        self.recovery.on_ack(&news, &mut self.congestion);
+    }
+
+    fn follow_our_fin(&mut self, now: Instant) -> ControlFlow<()> {
+        if self.snd.fin != Fin::Acknowledged {
+            return ControlFlow::Continue(());
+        }
+        match self.state.after_fin_acknowledged() {
+            State::Closed(closed) => {
+                self.close(closed);
+                ControlFlow::Break(())
+            }
+            State::TimeWait => {
+                self.enter_time_wait(now);
+                ControlFlow::Continue(())
+            }
+            next => {
+                self.state = next;
+                ControlFlow::Continue(())
+            }
+        }
+    }
+}

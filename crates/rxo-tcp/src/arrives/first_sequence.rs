@@ -1,0 +1,118 @@
+//! First, check the sequence number (RFC 9293, section 3.10.7.4), and before it the timestamp (RFC 7323,
+//! section 5.3).
+
+use core::ops::ControlFlow;
+
+use rxo_frame::Instant;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use crate::options::SackBlock;
+use crate::segment::Segment;
+use crate::sequence::distance;
+use crate::timer::Timer;
+use crate::{Connection, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// An unacceptable segment is answered by an acknowledgement and dropped; a reset is not
+    /// answered.
+    pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        self.check_timestamp(now, segment)?;
+        if self.is_acceptable(segment) {
+            self.remember_timestamp(now, segment);
+            return ControlFlow::Continue(());
+        }
+        if !segment.has(TcpFlags::RST) {
+            self.answer_unacceptable(now, segment);
+        }
+        ControlFlow::Break(())
+    }
+
+    /// RFC 7323, sections 3.2 and 5.3, R1. Resets are not checked.
+    fn check_timestamp(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        if !self.timestamps.is_agreed || segment.has(TcpFlags::RST) {
+            return ControlFlow::Continue(());
+        }
+        match segment.options.timestamp {
+            None => ControlFlow::Break(()),
+            Some(timestamp) if self.timestamps.is_old(timestamp.value, now) => {
+                self.answer_unacceptable(now, segment);
+                ControlFlow::Break(())
+            }
+            Some(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The four cases of the table in section 3.10.7.4. With a closed window, what begins at RCV.NXT is
+    /// let through for its ACK and RST (MUST-66); its text is cut off in [`Self::trim_to_window`].
+    fn is_acceptable(&self, segment: &Segment<B>) -> bool {
+        let (nxt, wnd, len) = (self.rcv.nxt, self.rcv.wnd(), segment.len());
+        let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
+        if segment.seq == nxt || is_inside(segment.seq) {
+            return true;
+        }
+        len > 0 && is_inside(segment.seq + (len - 1))
+    }
+
+    fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
+        if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
+            && !segment.has(TcpFlags::RST)
+        {
+            self.timestamps.remember(timestamp.value, segment.seq, now);
+        }
+    }
+
+    fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<B>) {
+        let is_plain_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::ACK);
+        let is_old_syn = is_plain_syn && segment.seq == self.rcv.irs;
+        if let State::SynReceived(state) = &mut self.state
+            && is_old_syn
+        {
+            // Our SYN-ACK was lost.
+            state.syn.is_due = true;
+            return;
+        }
+        if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
+            self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
+        }
+        if segment.text_bytes() > 0 {
+            self.report_duplicate(segment);
+            self.acks.owe_alone(self.rcv.nxt);
+        } else if !segment.is_empty() || self.challenges.may_send(now) {
+            // Two sides that disagree must not answer each other's bare answers for ever.
+            self.acks.owe_alone(self.rcv.nxt);
+        }
+    }
+
+    /// RFC 2883, section 4: text that was here before.
+    fn report_duplicate(&mut self, segment: &Segment<B>) {
+        let end = segment.seq + segment.text_bytes();
+        if self.uses_sack && self.rcv.nxt.is_at_or_after(end) {
+            self.rcv.sack.received_again(SackBlock { start: segment.seq, end });
+        }
+    }
+
+    /// "In the following it is assumed that the segment is the idealized segment that begins at
+    /// RCV.NXT and does not exceed the window": what lies outside is cut off.
+    pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) {
+        let before = distance(segment.seq, self.rcv.nxt);
+        if before > 0 {
+            let cut = before.min(segment.text_bytes());
+            if cut > 0 && self.uses_sack {
+                let block = SackBlock { start: segment.seq, end: segment.seq + cut };
+                self.rcv.sack.received_again(block);
+            }
+            segment.payload = segment.payload.take().and_then(|text| text.without_front(cut));
+            segment.seq = segment.seq + before;
+            if cut < before {
+                segment.flags = segment.flags.without(TcpFlags::FIN);
+            }
+        }
+        let offset = distance(self.rcv.nxt, segment.seq);
+        let room = self.rcv.wnd().saturating_sub(offset);
+        if segment.len() > room {
+            segment.payload = segment.payload.take().and_then(|text| text.truncated(room));
+            segment.flags = segment.flags.without(TcpFlags::FIN);
+            self.acks.owe_alone(self.rcv.nxt);
+        }
+    }
+}

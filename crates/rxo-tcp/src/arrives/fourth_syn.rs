@@ -1,0 +1,25 @@
+//! Fourth, check the SYN bit (RFC 9293, section 3.10.7.4; RFC 5961, section 4).
+
+use core::ops::ControlFlow;
+
+use rxo_frame::Instant;
+use rxo_wire::TcpFlags;
+
+use crate::segment::Segment;
+use crate::state::SynReceived;
+use crate::{Connection, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// A SYN in a connection that is open: the peer has restarted, or somebody else sent it. A
+    /// challenge tells; a peer that restarted answers it with a reset.
+    pub(super) fn check_syn(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        if !segment.has(TcpFlags::SYN) {
+            return ControlFlow::Continue(());
+        }
+        match self.state {
+            State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
+            _ => self.challenge(now),
+        }
+        ControlFlow::Break(())
+    }
+}

@@ -1,0 +1,29 @@
+//! LISTEN (RFC 9293, section 3.10.7.2).
+
+use rxo_frame::Instant;
+use rxo_wire::TcpFlags;
+
+use crate::segment::Segment;
+use crate::state::SynReceived;
+use crate::{Connection, Reset, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// First RST, second ACK, third SYN. Text and FIN beside a SYN are left for the peer to send
+    /// again: they are not acknowledged.
+    pub(super) fn arrives_listen(&mut self, now: Instant, segment: &Segment<B>) {
+        if segment.has(TcpFlags::RST) {
+            return;
+        }
+        if segment.has(TcpFlags::ACK) {
+            self.reset = Reset::answer(segment);
+            return;
+        }
+        if segment.has(TcpFlags::SYN) {
+            self.choose_iss(now);
+            self.take_syn(now, segment);
+            let state = SynReceived { is_passive: true, ..SynReceived::default() };
+            self.state = State::SynReceived(state);
+            self.start_handshake(now);
+        }
+    }
+}

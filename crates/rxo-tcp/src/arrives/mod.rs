@@ -1,0 +1,105 @@
+//! SEGMENT ARRIVES: the numbered steps of RFC 9293, section 3.10.7, in their order.
+//!
+//! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all others
+//! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security)
+//! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here.
+
+mod closed;
+mod eighth_fin;
+mod fifth_ack;
+mod first_sequence;
+mod fourth_syn;
+mod listen;
+mod second_reset;
+mod seventh_text;
+mod syn;
+mod syn_sent;
+
+use core::ops::ControlFlow;
+
+use rxo_frame::Instant;
+use rxo_wire::tcp::{AckRecord, Timestamp};
+
+use crate::options::SegmentOptions;
+use crate::segment::{Ecn, Segment};
+use crate::{AckPolicy, Connection, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes one segment, whose addresses and ports are this connection's and whose checksum is
+    /// right. `now` is not before any time given earlier. Does not allocate.
+    pub fn on_segment(&mut self, now: Instant, segment: Segment<B>) {
+        self.arrive(now, segment);
+        self.settle(now);
+    }
+
+    /// Takes an aggregate: its segments, in order. The same as one [`Connection::on_segment`] after
+    /// the other with nothing transmitted in between, except that with
+    /// [`AckPolicy::OneForAnAggregate`] one acknowledgement is owed for all.
+    pub fn on_aggregate(&mut self, now: Instant, segments: impl IntoIterator<Item = Segment<B>>) {
+        let owed_before = self.acks.count_owed();
+        for segment in segments {
+            self.arrive(now, segment);
+        }
+        if self.config.acks == AckPolicy::OneForAnAggregate {
+            self.acks.stretch(owed_before);
+        }
+        self.settle(now);
+    }
+
+    /// Takes a pure ACK by its record; the same as [`Connection::on_segment`] with that segment.
+    pub fn on_pure_ack(&mut self, now: Instant, record: &AckRecord) {
+        self.on_segment(now, of_record(record));
+    }
+
+    /// Takes the pure ACKs of an aggregate, each counted by itself.
+    pub fn on_pure_acks<'a>(
+        &mut self,
+        now: Instant,
+        records: impl IntoIterator<Item = &'a AckRecord>,
+    ) {
+        self.on_aggregate(now, records.into_iter().map(of_record));
+    }
+
+    fn arrive(&mut self, now: Instant, segment: Segment<B>) {
+        match self.state {
+            State::Closed(_) => self.arrives_closed(&segment),
+            State::Listen => self.arrives_listen(now, &segment),
+            State::SynSent(_) => self.arrives_syn_sent(now, &segment),
+            _ => {
+                // Break only says which step was the last.
+                let _ = self.arrives_otherwise(now, segment);
+            }
+        }
+        if self.acks.count_owed() > 0 {
+            self.timestamps.last_ack = self.rcv.nxt;
+        }
+    }
+
+    /// Section 3.10.7.4.
+    fn arrives_otherwise(&mut self, now: Instant, mut segment: Segment<B>) -> ControlFlow<()> {
+        self.check_sequence(now, &segment)?;
+        self.check_reset(now, &segment)?;
+        self.check_syn(now, &segment)?;
+        self.trim_to_window(&mut segment);
+        self.check_ack(now, &segment)?;
+        self.heard_of_peer(now);
+        let fin_at = self.fin_of(&segment);
+        self.take_text(&mut segment);
+        self.check_fin(now, fin_at)
+    }
+}
+
+fn of_record<B>(record: &AckRecord) -> Segment<B> {
+    let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
+    let timestamp = record.has_timestamp.then_some(timestamp);
+    Segment {
+        seq: record.seq,
+        ack: record.ack,
+        flags: record.flags,
+        window: record.window,
+        options: SegmentOptions { timestamp, ..SegmentOptions::default() },
+        payload: None,
+        ecn: Ecn::from_traffic_class(record.ecn),
+        arrived_at: Instant::from_nanos(record.arrived_at_ns),
+    }
+}

@@ -1,0 +1,44 @@
+//! Second, check the RST bit (RFC 9293, section 3.10.7.4; RFC 5961, section 3).
+
+use core::ops::ControlFlow;
+
+use rxo_frame::Instant;
+use rxo_wire::TcpFlags;
+
+use crate::segment::Segment;
+use crate::state::{Closed, SynReceived};
+use crate::{Connection, Failure, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// A reset counts when it stands exactly at RCV.NXT; elsewhere in the window anybody could have
+    /// guessed it, and the peer is asked.
+    pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
+        if !segment.has(TcpFlags::RST) {
+            return ControlFlow::Continue(());
+        }
+        if segment.seq == self.rcv.nxt {
+            self.was_reset();
+        } else {
+            self.challenge(now);
+        }
+        ControlFlow::Break(())
+    }
+
+    fn was_reset(&mut self) {
+        match self.state {
+            State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
+            State::SynReceived(_) => self.fail(Failure::Refused),
+            State::Closing | State::LastAck | State::TimeWait => {
+                self.close(Closed { failure: None });
+            }
+            _ => self.fail(Failure::Reset),
+        }
+    }
+
+    /// Asks the peer whether it meant what somebody sent (RFC 5961), not too often.
+    pub(super) fn challenge(&mut self, now: Instant) {
+        if self.challenges.may_send(now) {
+            self.acks.owe_alone(self.rcv.nxt);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a SYN settles: the peer's sequence number and what both sides take.
+
+use rxo_frame::Instant;
+
+use crate::Connection;
+use crate::congestion::Congestion;
+use crate::options::{SegmentOptions, TIMESTAMP_BYTES};
+use crate::segment::Segment;
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes the peer's SYN. A feature is on when both sides want it: ours was offered, or will be
+    /// in the SYN-ACK.
+    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
+        let options = &segment.options;
+        self.rcv.start(segment.seq);
+        self.timestamps.agree(options.timestamp, self.config.timestamps, now);
+        self.timestamps.last_ack = self.rcv.nxt;
+        self.uses_sack = self.config.sack && options.is_sack_permitted;
+        self.ecn.agree(segment.flags, self.config.ecn);
+        self.agree_scale(options);
+        self.snd.mss = self.effective_mss(options);
+        self.recovery.start(self.uses_sack, self.snd.mss);
+        self.congestion = Congestion::new(self.config.congestion, self.snd.mss);
+        // The window of a SYN is never scaled (RFC 7323, section 2.2).
+        self.snd.set_window(segment.seq, segment.ack, segment.window.into());
+    }
+
+    /// RFC 7323, section 2.2: both or none.
+    fn agree_scale(&mut self, options: &SegmentOptions) {
+        let both = options.window_scale.filter(|_| self.config.window_scaling);
+        self.agreed_on_scaling = both.is_some();
+        self.snd.scale = both.map_or(0, |shift| shift.min(MAX_SCALE));
+        self.rcv.scale = both.map_or(0, |_| self.offered_scale());
+    }
+
+    /// The scale that lets all of the receive buffer be offered.
+    pub(crate) fn offered_scale(&self) -> u8 {
+        let bits = u32::BITS - self.config.receive_buffer_bytes.leading_zeros();
+        (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
+    }
+
+    /// RFC 9293, section 3.7.1: Eff.snd.MSS.
+    fn effective_mss(&self, options: &SegmentOptions) -> u32 {
+        let default = if self.pair.source().is_ipv4() { DEFAULT_V4 } else { DEFAULT_V6 };
+        let offered = options.maximum_segment_size.unwrap_or(default);
+        let largest = u32::from(offered.min(self.config.maximum_segment_size));
+        let taken = if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 };
+        largest.saturating_sub(taken).max(LEAST)
+    }
+}
+
+/// RFC 7323, section 2.3.
+const MAX_SCALE: u8 = 14;
+/// RFC 9293, section 3.7.1 (MUST-15).
+const DEFAULT_V4: u16 = 536;
+const DEFAULT_V6: u16 = 1220;
+/// A peer that asks for less wants many packets made of few bytes.
+const LEAST: u32 = 48;

@@ -1,0 +1,176 @@
+//! CUBIC (RFC 9438).
+//!
+//! The window is a cubic function of the time since it was last reduced. In integers, so that every
+//! machine computes the same: bytes, and milliseconds.
+
+use rxo_frame::{Duration, Instant};
+
+use super::{Acked, Control, Window};
+
+/// CUBIC's state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cubic {
+    /// W_max: the window before it was last reduced, in bytes.
+    w_max: u32,
+    /// cwnd_prior, in bytes.
+    prior: u32,
+    epoch: Option<Epoch>,
+    /// What growth by less than a byte has come to, in bytes times the window.
+    remainder: u64,
+}
+
+/// A time of congestion avoidance.
+#[derive(Clone, Debug)]
+struct Epoch {
+    start: Instant,
+    /// K, in milliseconds.
+    k_ms: i64,
+    /// W_max of this epoch.
+    origin: u32,
+    /// W_est: what Reno would have, in bytes (section 4.3).
+    reno: u32,
+    reno_remainder: u64,
+}
+
+impl Control for Cubic {
+    /// Sections 4.2 to 4.5.
+    fn avoid(&mut self, window: &mut Window, acked: &Acked) {
+        let (w_max, prior) = (self.w_max, self.prior);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(acked.now, window, w_max));
+        epoch.follow_reno(window, acked.bytes, prior);
+        let t = acked.now.since(epoch.start);
+        let cubic_now = epoch.cubic(t, window.mss);
+        if cubic_now < i64::from(epoch.reno) {
+            window.cwnd = window.cwnd.max(epoch.reno);
+            return;
+        }
+        let target = epoch.target(t + acked.rtt, window);
+        self.approach(window, target, acked.bytes);
+    }
+
+    /// Sections 4.6 and 4.7: multiplicative decrease and fast convergence.
+    fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
+        let cwnd = window.cwnd;
+        self.prior = cwnd;
+        self.w_max = if cwnd < self.w_max { scaled(cwnd, 17, 20) } else { cwnd };
+        self.restart();
+        scaled(in_flight, BETA_TENTHS, 10).max(2 * window.mss)
+    }
+
+    fn restart(&mut self) {
+        (self.epoch, self.remainder) = (None, 0);
+    }
+
+    /// The time without anything to send does not count (section 4.2, at its end).
+    fn was_idle(&mut self, idle: Duration) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = epoch.start + idle;
+        }
+    }
+}
+
+impl Cubic {
+    /// Section 4.4: cwnd grows by (target - cwnd) / cwnd for each segment acknowledged.
+    fn approach(&mut self, window: &mut Window, target: u32, acked_bytes: u32) {
+        let gap = u64::from(target - window.cwnd.min(target));
+        self.remainder += gap * u64::from(acked_bytes);
+        let bytes = self.remainder / u64::from(window.cwnd.max(1));
+        self.remainder %= u64::from(window.cwnd.max(1));
+        window.grow(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+}
+
+impl Epoch {
+    fn new(now: Instant, window: &Window, w_max: u32) -> Self {
+        let origin = w_max.max(window.cwnd);
+        // K = cube root of ((W_max - cwnd) / C): C = 0.4 segments a second cubed.
+        let bytes = u128::from(origin - window.cwnd);
+        let k_cubed = bytes * 2_500_000_000 / u128::from(window.mss.max(1));
+        let k_ms = cube_root(k_cubed) as i64;
+        Self { start: now, k_ms, origin, reno: window.cwnd, reno_remainder: 0 }
+    }
+
+    /// W_cubic(t) = C (t - K)^3 + W_max, in bytes.
+    fn cubic(&self, t: Duration, mss: u32) -> i64 {
+        let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX).min(MAX_EPOCH_MS);
+        let distance = i128::from(t_ms - self.k_ms);
+        let delta = distance * distance * distance * i128::from(mss) / 2_500_000_000;
+        i64::from(self.origin) + delta.clamp(-MAX_BYTES, MAX_BYTES) as i64
+    }
+
+    /// Section 4.2: not below the window, nor above one and a half of it.
+    fn target(&self, t: Duration, window: &Window) -> u32 {
+        let least = i64::from(window.cwnd);
+        self.cubic(t, window.mss).clamp(least, least + least / 2) as u32
+    }
+
+    /// Section 4.3: alpha is 3 (1 - beta) / (1 + beta) = 9/17 until the old window is reached.
+    fn follow_reno(&mut self, window: &Window, acked_bytes: u32, prior: u32) {
+        let (over, under) = if self.reno >= prior { (1, 1) } else { (9, 17) };
+        let cwnd = u64::from(window.cwnd.max(1)) * under;
+        self.reno_remainder += u64::from(acked_bytes) * u64::from(window.mss) * over;
+        self.reno += (self.reno_remainder / cwnd) as u32;
+        self.reno_remainder %= cwnd;
+    }
+}
+
+fn scaled(value: u32, over: u32, under: u32) -> u32 {
+    (u64::from(value) * u64::from(over) / u64::from(under)) as u32
+}
+
+/// The largest integer whose cube is not above `value`, bit by bit.
+fn cube_root(value: u128) -> u64 {
+    let mut root = 0_u128;
+    for bit in (0..40).rev() {
+        let tried = root | 1 << bit;
+        if tried * tried * tried <= value {
+            root = tried;
+        }
+    }
+    root as u64
+}
+
+/// beta = 0.7 (section 4.6).
+const BETA_TENTHS: u32 = 7;
+/// Three hours: the cube stays in range, and the window is at its limit long before.
+const MAX_EPOCH_MS: i64 = 10_000_000;
+const MAX_BYTES: i128 = 1 << 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots_are_exact() {
+        for root in [0, 1, 2, 3, 10, 1_000, 123_456] {
+            let cube = u128::from(root) * u128::from(root) * u128::from(root);
+            assert_eq!(cube_root(cube), root);
+            assert_eq!(cube_root(cube + 1), root.max(1));
+        }
+    }
+
+    /// RFC 9438, section 4.2: with W_max = 100 segments and cwnd = 70, K = (30 / 0.4)^(1/3) s.
+    #[test]
+    fn the_window_is_back_after_k() {
+        let window = Window { cwnd: 70_000, ssthresh: 70_000, mss: 1000 };
+        let epoch = Epoch::new(Instant::ZERO, &window, 100_000);
+        assert_eq!(epoch.k_ms, 4217);
+        let at = |seconds: f64| epoch.cubic(Duration::from_secs_f64(seconds), 1000);
+        assert!((at(0.0) - 70_000).abs() < 50);
+        assert_eq!(at(4.217), 100_000);
+        // One second after K: 0.4 segments more; five seconds after: 50.
+        assert!((at(5.217) - 100_400).abs() < 5);
+        assert!((at(9.217) - 150_000).abs() < 50);
+    }
+
+    /// Section 4.7: a window that grows no more gives room to others.
+    #[test]
+    fn fast_convergence_lowers_w_max() {
+        let mut cubic = Cubic::default();
+        let window = |cwnd| Window { cwnd, ssthresh: 0, mss: 1000 };
+        assert_eq!(cubic.threshold(&window(100_000), 100_000), 70_000);
+        assert_eq!(cubic.w_max, 100_000);
+        assert_eq!(cubic.threshold(&window(80_000), 80_000), 56_000);
+        assert_eq!(cubic.w_max, 68_000);
+    }
+}

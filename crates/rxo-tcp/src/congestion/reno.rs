@@ -1,0 +1,31 @@
+//! Reno (RFC 5681).
+
+use super::{Acked, Control, Window};
+
+/// Congestion avoidance adds one segment each round trip; a loss halves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reno {
+    /// Bytes acknowledged towards the next segment.
+    acked_bytes: u32,
+}
+
+impl Control for Reno {
+    /// RFC 5681, section 3.1: one segment when a window's worth of bytes is acknowledged.
+    fn avoid(&mut self, window: &mut Window, acked: &Acked) {
+        self.acked_bytes = self.acked_bytes.saturating_add(acked.bytes);
+        if self.acked_bytes >= window.cwnd {
+            self.acked_bytes -= window.cwnd;
+            window.grow(window.mss);
+        }
+    }
+
+    /// RFC 5681, section 3.1, equation 4: half of what is in flight.
+    fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
+        self.acked_bytes = 0;
+        (in_flight / 2).max(2 * window.mss)
+    }
+
+    fn restart(&mut self) {
+        self.acked_bytes = 0;
+    }
+}

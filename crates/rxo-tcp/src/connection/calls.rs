@@ -1,0 +1,156 @@
+//! What the application calls (RFC 9293, section 3.9.1).
+
+use core::fmt;
+
+use super::Connection;
+use crate::send::Fin;
+use crate::state::{Closed, Failure};
+use crate::{Reset, State};
+
+/// Why a call did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// Nothing has come yet, or there is no room yet.
+    NotYet,
+    /// There is no connection: none was opened, or it is closed.
+    NotOpen,
+    /// The application has said that it is done sending.
+    Closing,
+    /// The connection has failed.
+    Failed(Failure),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotYet => f.write_str("nothing can be sent or read now; try again later"),
+            Self::NotOpen => f.write_str("connection does not exist; open one"),
+            Self::Closing => f.write_str("connection closing; nothing more can be sent"),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CallError {}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// SEND: takes as much of `data` as there is room for, and says how much. While the connection
+    /// opens, data waits. Copies; does not allocate.
+    ///
+    /// # Errors
+    /// [`CallError::NotYet`] when there is no room, or why nothing can be sent any more.
+    pub fn send(&mut self, data: &[u8]) -> Result<usize, CallError> {
+        self.check_sending()?;
+        match self.snd.buffer.write(data) {
+            0 if !data.is_empty() => Err(CallError::NotYet),
+            taken => Ok(taken),
+        }
+    }
+
+    /// How many bytes [`Connection::send`] would take now.
+    #[must_use]
+    pub fn send_room(&self) -> usize {
+        self.check_sending().map_or(0, |()| self.snd.buffer.room() as usize)
+    }
+
+    fn check_sending(&self) -> Result<(), CallError> {
+        match self.state {
+            State::Closed(Closed { failure: Some(failure) }) => Err(CallError::Failed(failure)),
+            State::Closed(_) | State::Listen => Err(CallError::NotOpen),
+            _ if self.snd.fin != Fin::None => Err(CallError::Closing),
+            _ => Ok(()),
+        }
+    }
+
+    /// RECEIVE: copies what has come in order into `to`, and says how much; 0 when the peer is done
+    /// and all is read.
+    ///
+    /// # Errors
+    /// [`CallError::NotYet`] when nothing has come, or why nothing will.
+    pub fn receive(&mut self, to: &mut [u8]) -> Result<usize, CallError> {
+        if self.readable_bytes() == 0 {
+            return self.nothing_to_read();
+        }
+        let mut copied = 0;
+        for piece in self.rcv.slices() {
+            let part = piece.len().min(to.len() - copied);
+            to[copied..copied + part].copy_from_slice(&piece[..part]);
+            copied += part;
+        }
+        Ok(self.consume(copied))
+    }
+
+    fn nothing_to_read(&self) -> Result<usize, CallError> {
+        match self.state {
+            State::Closed(Closed { failure: Some(failure) }) => Err(CallError::Failed(failure)),
+            _ if self.is_peer_done() => Ok(0),
+            State::Closed(_) => Err(CallError::NotOpen),
+            _ => Err(CallError::NotYet),
+        }
+    }
+
+    /// What has come in order and is not consumed, piece by piece where it lies: reading without a
+    /// copy.
+    pub fn readable(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.rcv.slices()
+    }
+
+    /// How much that is.
+    #[must_use]
+    pub fn readable_bytes(&self) -> usize {
+        self.rcv.ready_bytes()
+    }
+
+    /// Drops the first `bytes` of it, and the buffers that are used up; says how many there were.
+    /// The window may open: [`Connection::poll_transmit`] then has an acknowledgement.
+    pub fn consume(&mut self, bytes: usize) -> usize {
+        let consumed = self.rcv.consume(bytes);
+        if self.state.takes_text() && self.acks.count_owed() == 0 && self.rcv.wants_update() {
+            self.acks.owe(self.rcv.nxt);
+        }
+        consumed
+    }
+
+    /// Whether the peer is done sending; what it sent may still be readable.
+    #[must_use]
+    pub fn is_peer_done(&self) -> bool {
+        self.rcv.fin_at.is_some_and(|at| self.rcv.nxt == at + 1)
+    }
+
+    /// CLOSE: this side is done sending; what was given to [`Connection::send`] is still delivered,
+    /// then a FIN. Text can be received as before (a half-closed connection).
+    ///
+    /// # Errors
+    /// When there is no connection, or it was called before.
+    pub fn shutdown(&mut self) -> Result<(), CallError> {
+        match self.state {
+            State::Listen | State::SynSent(_) => {
+                self.close(Closed { failure: None });
+                return Ok(());
+            }
+            _ => self.check_sending()?,
+        }
+        self.snd.fin = Fin::Queued;
+        self.state = self.state.after_shutdown();
+        Ok(())
+    }
+
+    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5).
+    pub fn abort(&mut self) {
+        match self.state {
+            State::Closed(_) => return,
+            State::Listen
+            | State::SynSent(_)
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => {}
+            _ => self.reset = Some(Reset::of_connection(self.snd.nxt, self.rcv.nxt)),
+        }
+        self.fail(Failure::Aborted);
+    }
+
+    /// Switches Nagle's rule (RFC 9293, section 3.7.4, MUST-17).
+    pub fn set_nagle(&mut self, is_on: bool) {
+        self.config.nagle = is_on;
+    }
+}

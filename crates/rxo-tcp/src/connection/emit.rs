@@ -1,0 +1,228 @@
+//! Letting a segment leave: what `plan.rs` decided, done.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::Instant;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use super::plan::{Plan, Range, Why};
+use super::{Connection, Persist};
+use crate::Transmit;
+use crate::options::OptionBytes;
+use crate::segment::Ecn;
+use crate::send::Held;
+use crate::sequence::{before, distance, later};
+use crate::timer::Timer;
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// The next segment to be sent, or `None` when none is. To be called until `None` after
+    /// everything that goes in. The segment counts as sent when it is given out. Does not allocate.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let plan = self.plan();
+        self.congestion.is_limiting = match plan {
+            Ok(_) => self.congestion.is_limiting,
+            Err(held) => held == Held::ByCongestion,
+        };
+        let Ok(plan) = plan else {
+            self.settle(now);
+            return None;
+        };
+        let transmit = match plan {
+            Plan::Reset(reset) => {
+                self.reset = None;
+                return Some(reset.transmit());
+            }
+            Plan::Syn { acknowledges } => return Some(self.emit_syn(now, acknowledges)),
+            Plan::Acks => return Some(self.emit_acks(now)),
+            Plan::KeepAlive => self.emit_keep_alive(now),
+            Plan::Text(range, why) => {
+                self.send_text(range, why, now);
+                self.emit_text(range, why, now)
+            }
+        };
+        self.settle(now);
+        let (start, end) = transmit.text;
+        let payload = self.snd.text(start, end);
+        Some(Transmit { payload, ..transmit.segment })
+    }
+
+    fn emit_syn(&mut self, now: Instant, acknowledges: bool) -> Transmit<'static> {
+        let rto = self.recovery.rtt.timeout();
+        let mut is_first = true;
+        if let Some(syn) = self.state.syn() {
+            syn.is_due = false;
+            syn.sent_at.get_or_insert(now);
+            is_first = syn.retransmissions == 0;
+        }
+        self.timers.arm(Timer::Retransmit, now + rto);
+        let ack = if acknowledges { self.rcv.nxt } else { SeqNumber(0) };
+        Transmit {
+            seq: self.snd.iss,
+            ack,
+            flags: self.syn_flags(acknowledges, is_first),
+            window: self.rcv.syn_window(),
+            options: self.syn_options(now, acknowledges),
+            payload: [&[], &[]],
+            gso_size: None,
+            ecn: Ecn::NotCapable,
+            later_acks: &[],
+        }
+    }
+
+    /// RFC 3168, section 6.1.1: asks with ECE and CWR, agrees with ECE; and does not ask again when
+    /// there was no answer (section 6.1.1.1).
+    fn syn_flags(&self, acknowledges: bool, is_first: bool) -> TcpFlags {
+        match (acknowledges, self.config.ecn && is_first) {
+            (false, true) => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
+            (false, false) => TcpFlags::SYN,
+            (true, _) if self.ecn.is_agreed => TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
+            (true, _) => TcpFlags::SYN | TcpFlags::ACK,
+        }
+    }
+
+    /// A SYN offers what is configured, a SYN-ACK what was offered to it as well.
+    fn syn_options(&self, now: Instant, acknowledges: bool) -> OptionBytes {
+        let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
+        let mut options = OptionBytes::default();
+        options.push_maximum_segment_size(self.config.maximum_segment_size);
+        if offers(self.config.sack, self.uses_sack) {
+            options.push_sack_permitted();
+        }
+        if offers(self.config.timestamps, self.timestamps.is_agreed) {
+            options.push_timestamp(self.timestamps.current(now));
+        }
+        if offers(self.config.window_scaling, self.agreed_on_scaling) {
+            options.push_window_scale(self.offered_scale());
+        }
+        options
+    }
+
+    fn emit_acks(&mut self, now: Instant) -> Transmit<'_> {
+        let window = self.rcv.window_field();
+        let Self { acks, rcv, .. } = self;
+        acks.take(|ack| rcv.window_field_for(ack));
+        let has_gap = self.uses_sack && (self.rcv.has_gap() || self.rcv.sack.has_duplicate());
+        let mut options = self.options(now);
+        if has_gap {
+            options.push_sack(self.rcv.sack_blocks());
+        }
+        let flags = TcpFlags::ACK | self.ecn.flags(false);
+        self.settle(now);
+        let (first, later_acks) = match self.acks.taken() {
+            [first, later @ ..] => (first.ack, later),
+            [] => (self.rcv.nxt, &[][..]),
+        };
+        let window = if later_acks.is_empty() && first == self.rcv.nxt {
+            window
+        } else {
+            self.rcv.window_field_for(first)
+        };
+        Transmit {
+            seq: self.snd.nxt,
+            ack: first,
+            flags,
+            window,
+            options,
+            payload: [&[], &[]],
+            gso_size: None,
+            ecn: Ecn::NotCapable,
+            later_acks,
+        }
+    }
+
+    /// The options of every segment after the handshake.
+    fn options(&self, now: Instant) -> OptionBytes {
+        let mut options = OptionBytes::default();
+        if self.timestamps.is_agreed {
+            options.push_timestamp(self.timestamps.current(now));
+        }
+        options
+    }
+
+    /// RFC 9293, section 3.8.4: SEQ is one that the peer has, so that it must answer.
+    fn emit_keep_alive(&mut self, now: Instant) -> Outgoing {
+        self.keep_alive.is_due = false;
+        let segment = self.segment(before(self.snd.nxt, 1), TcpFlags::ACK, now);
+        Outgoing { segment, text: (self.snd.nxt, self.snd.nxt) }
+    }
+
+    /// Notes that `range` is on its way.
+    fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
+        match why {
+            Why::New => self.send_new((start, end), now),
+            Why::Lost => self.recovery.sent_again(start, end, now),
+            Why::TailProbe => {
+                self.recovery.sent_again(start, end, now);
+                self.recovery.probe_sent_again(self.snd.nxt);
+                self.timers.stop(Timer::Retransmit);
+            }
+            Why::WindowProbe => self.send_window_probe((start, end), now),
+        }
+        self.snd.last_sent_at = now;
+    }
+
+    fn send_new(&mut self, (start, end): Range, now: Instant) {
+        if self.snd.outstanding() == 0 {
+            let idle = now.since(self.snd.last_sent_at);
+            self.congestion.on_idle(idle, self.recovery.rtt.timeout());
+        }
+        let is_probe = self.recovery.has_probe_due();
+        self.recovery.sent(start, end, now);
+        self.snd.sent_until(end, now);
+        if is_probe {
+            self.timers.stop(Timer::Retransmit);
+        }
+        self.restart_tail_probe(now);
+    }
+
+    fn send_window_probe(&mut self, (start, end): Range, now: Instant) {
+        self.persist = Persist { probes: self.persist.probes.saturating_add(1), is_due: false };
+        let new_from = later(start, self.snd.nxt);
+        if new_from.is_before(end) {
+            self.recovery.sent(new_from, end, now);
+            self.snd.sent_until(end, now);
+        }
+        if start.is_before(new_from) {
+            self.recovery.sent_again(start, new_from, now);
+        }
+    }
+
+    fn emit_text(&mut self, (start, end): Range, why: Why, now: Instant) -> Outgoing {
+        let is_new = why == Why::New;
+        let carries_fin = self.snd.carries_fin(end);
+        let bytes = distance(start, end) - u32::from(carries_fin);
+        let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
+        let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
+        let psh = if bytes > 0 && empties { TcpFlags::PSH } else { TcpFlags::default() };
+        let ecn_flags = self.ecn.flags(is_new && bytes > 0);
+        let mut segment = self.segment(start, TcpFlags::ACK | fin | psh | ecn_flags, now);
+        segment.ecn = self.ecn.codepoint(is_new && bytes > 0);
+        if bytes > self.snd.mss {
+            segment.gso_size = NonZeroU16::new(u16::try_from(self.snd.mss).unwrap_or(u16::MAX));
+        }
+        Outgoing { segment, text: (start, end) }
+    }
+
+    /// A segment that acknowledges all there is.
+    fn segment(&mut self, seq: SeqNumber, flags: TcpFlags, now: Instant) -> Transmit<'static> {
+        self.acks.ride_along();
+        self.timestamps.last_ack = self.rcv.nxt;
+        Transmit {
+            seq,
+            ack: self.rcv.nxt,
+            flags,
+            window: self.rcv.window_field(),
+            options: self.options(now),
+            payload: [&[], &[]],
+            gso_size: None,
+            ecn: Ecn::NotCapable,
+            later_acks: &[],
+        }
+    }
+}
+
+/// A segment whose text is still to be found in the send buffer.
+struct Outgoing {
+    segment: Transmit<'static>,
+    text: Range,
+}

@@ -1,0 +1,95 @@
+//! The connection: everything together.
+//!
+//! `open.rs` makes one and changes its state, `calls.rs` is what the application calls,
+//! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what leaves next and
+//! `emit.rs` lets it leave.
+
+mod calls;
+mod emit;
+mod open;
+mod plan;
+mod statistics;
+mod time_wait;
+mod timeouts;
+
+use rxo_wire::FlowKey;
+
+pub use self::calls::CallError;
+pub use self::statistics::Statistics;
+pub use self::time_wait::Reuse;
+use crate::challenge::Challenges;
+use crate::congestion::Congestion;
+use crate::ecn::EcnState;
+use crate::receive::{Acks, Receive};
+use crate::recovery::Recovery;
+use crate::send::Send;
+use crate::timer::Timers;
+use crate::timestamps::Timestamps;
+use crate::{Config, Events, Reset, Secret, State};
+
+/// One TCP connection. `B` is the buffer that arrived text stays in.
+///
+/// It is driven by its owner: segments, time and the application's calls go in; after each of them
+/// [`Connection::poll_transmit`] is called until it gives `None`, and [`Connection::poll_at`] says
+/// when to call [`Connection::on_timeout`].
+#[derive(Debug)]
+pub struct Connection<B> {
+    pub(crate) config: Config,
+    /// The direction in which this side sends.
+    pub(crate) pair: FlowKey,
+    pub(crate) secret: Secret,
+    pub(crate) state: State,
+    pub(crate) snd: Send,
+    pub(crate) rcv: Receive<B>,
+    pub(crate) acks: Acks,
+    pub(crate) recovery: Recovery,
+    pub(crate) congestion: Congestion,
+    pub(crate) timestamps: Timestamps,
+    pub(crate) ecn: EcnState,
+    /// Both sides take SACK.
+    pub(crate) uses_sack: bool,
+    /// Both sides scale their windows.
+    pub(crate) agreed_on_scaling: bool,
+    pub(crate) challenges: Challenges,
+    pub(crate) timers: Timers,
+    persist: Persist,
+    keep_alive: KeepAliveState,
+    /// A reset that is to be sent.
+    pub(crate) reset: Option<Reset>,
+    pub(crate) events: Events,
+}
+
+/// Probing a closed window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Persist {
+    /// Probes since the window closed.
+    probes: u32,
+    is_due: bool,
+}
+
+/// Asking an idle peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeepAliveState {
+    /// Questions without an answer.
+    unanswered: u8,
+    is_due: bool,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Where it is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The direction in which it sends.
+    #[must_use]
+    pub fn pair(&self) -> FlowKey {
+        self.pair
+    }
+
+    /// What has happened since this was last called.
+    pub fn take_events(&mut self) -> Events {
+        core::mem::take(&mut self.events)
+    }
+}

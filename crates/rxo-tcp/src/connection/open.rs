@@ -1,0 +1,146 @@
+//! Opening, and every change of state that needs more than a new name.
+
+use rxo_frame::Instant;
+use rxo_wire::{FlowKey, SeqNumber};
+
+use super::{Connection, KeepAliveState, Persist, Reuse};
+use crate::challenge::Challenges;
+use crate::congestion::Congestion;
+use crate::ecn::EcnState;
+use crate::receive::{Acks, Receive};
+use crate::recovery::Recovery;
+use crate::send::{Fin, Send, SendBuffer};
+use crate::state::{Closed, Failure, SynSent};
+use crate::timer::{Timer, Timers};
+use crate::timestamps::Timestamps;
+use crate::{Config, ConfigError, Events, Secret, State, isn};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in
+    /// which this side sends. Allocates all the connection will need.
+    ///
+    /// # Errors
+    /// When a setting cannot be.
+    pub fn open_active(
+        config: Config,
+        pair: FlowKey,
+        secret: Secret,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let mut connection = Self::open_passive(config, pair, secret)?;
+        connection.choose_iss(now);
+        connection.state = State::SynSent(SynSent::default());
+        connection.start_handshake(now);
+        Ok(connection)
+    }
+
+    /// Passive OPEN with a known peer: LISTEN. A listener that hears a SYN makes one of these for
+    /// it and gives it the SYN.
+    ///
+    /// # Errors
+    /// When a setting cannot be.
+    pub fn open_passive(
+        config: Config,
+        pair: FlowKey,
+        secret: Secret,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mss = config.maximum_segment_size.into();
+        Ok(Self {
+            pair,
+            secret,
+            state: State::Listen,
+            snd: Send::new(SendBuffer::with_capacity(config.send_buffer_bytes), mss),
+            rcv: Receive::new(&config),
+            acks: Acks::new(),
+            recovery: Recovery::new(&config),
+            congestion: Congestion::new(config.congestion, mss),
+            timestamps: Timestamps::new(isn::timestamp_offset(secret, &pair)),
+            ecn: EcnState::default(),
+            uses_sack: false,
+            agreed_on_scaling: false,
+            challenges: Challenges::default(),
+            timers: Timers::default(),
+            persist: Persist::default(),
+            keep_alive: KeepAliveState::default(),
+            reset: None,
+            events: Events::default(),
+            config,
+        })
+    }
+
+    /// Makes it the follower of a connection between the same sockets that is in TIME-WAIT: its
+    /// sequence numbers come after those (RFC 9293, section 3.6.1). To be called in LISTEN.
+    pub fn follow(&mut self, reuse: Reuse) {
+        if self.state == State::Listen {
+            self.snd.nxt = reuse.iss_after;
+            self.snd.una = reuse.iss_after;
+        }
+    }
+
+    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before.
+    pub(crate) fn choose_iss(&mut self, now: Instant) {
+        let iss = isn::initial_sequence_number(self.secret, &self.pair, now);
+        let was_used = self.snd.nxt != SeqNumber::default();
+        let is_behind = was_used && iss.is_before(self.snd.nxt);
+        self.snd.start(if is_behind { self.snd.nxt + GAP_AFTER_REUSE } else { iss });
+    }
+
+    /// A SYN or SYN-ACK is to be sent.
+    pub(crate) fn start_handshake(&mut self, now: Instant) {
+        self.timers.stop_all();
+        self.timers.arm(Timer::GiveUp, now + self.config.handshake_timeout);
+    }
+
+    /// Our SYN is acknowledged and the peer's has come.
+    pub(crate) fn establish(&mut self, now: Instant) {
+        let was_repeated = self.state.syn().is_some_and(|syn| syn.retransmissions > 0);
+        if was_repeated {
+            self.congestion.on_slow_handshake();
+        }
+        self.recovery.rtt.handshake_done(was_repeated);
+        self.snd.syn_acknowledged();
+        self.snd.last_sent_at = now;
+        self.timers.stop_all();
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+        self.state = State::Established;
+        self.heard_of_peer(now);
+        if self.snd.fin == Fin::Queued {
+            self.state = self.state.after_shutdown();
+        }
+    }
+
+    /// The peer gave up while opening: back to LISTEN.
+    pub(crate) fn listen_again(&mut self) {
+        self.timers.stop_all();
+        self.acks.ride_along();
+        self.state = State::Listen;
+    }
+
+    /// Starts 2 MSL (RFC 9293, section 3.6.1).
+    pub(crate) fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.recovery.clear();
+        self.timers.stop_all();
+        self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
+    }
+
+    /// Ends it in failure; all text is flushed (RFC 9293, section 3.10.7.4, second step).
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.rcv.clear();
+        self.close(Closed { failure: Some(failure) });
+    }
+
+    /// Ends it. What has arrived in order stays readable.
+    pub(crate) fn close(&mut self, closed: Closed) {
+        self.state = State::Closed(closed);
+        self.snd.buffer.clear();
+        self.recovery.clear();
+        self.timers.stop_all();
+        self.acks.ride_along();
+        self.events |= Events::CLOSED;
+    }
+}
+
+/// How far after the old numbers a new connection begins, when the clock says less.
+const GAP_AFTER_REUSE: u32 = 128_000;

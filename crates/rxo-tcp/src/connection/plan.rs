@@ -1,0 +1,174 @@
+//! What leaves next. Decides only; `emit.rs` does it.
+
+use rxo_wire::SeqNumber;
+
+use super::Connection;
+use crate::congestion::Congestion;
+use crate::send::{Held, Sizing};
+use crate::sequence::{distance, earlier};
+use crate::{Reset, State};
+
+/// The next segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// A reset.
+    Reset(Reset),
+    /// Our SYN; with an ACK when the peer's has come.
+    Syn {
+        /// Whether the peer's has come.
+        acknowledges: bool,
+    },
+    /// Acknowledgements without text.
+    Acks,
+    /// Text, or the FIN, or both.
+    Text(Range, Why),
+    /// A segment that asks whether the peer is there.
+    KeepAlive,
+}
+
+/// Sequence numbers from the first up to, not including, the second.
+pub(super) type Range = (SeqNumber, SeqNumber);
+
+/// Why text leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// For the first time.
+    New,
+    /// It was lost.
+    Lost,
+    /// It is a tail loss probe, sent again.
+    TailProbe,
+    /// It probes a closed window.
+    WindowProbe,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// What leaves next, or why nothing does.
+    pub(super) fn plan(&self) -> Result<Plan, Held> {
+        if let Some(reset) = self.reset {
+            return Ok(Plan::Reset(reset));
+        }
+        match self.state {
+            State::Closed(_) | State::Listen => return Err(Held::Nothing),
+            State::SynSent(state) if state.syn.is_due => {
+                return Ok(Plan::Syn { acknowledges: false });
+            }
+            State::SynReceived(state) if state.syn.is_due => {
+                return Ok(Plan::Syn { acknowledges: true });
+            }
+            State::SynSent(_) => return Err(Held::Nothing),
+            _ => {}
+        }
+        if !self.acks.can_ride_along() {
+            return Ok(Plan::Acks);
+        }
+        self.plan_text().or_else(|held| self.plan_bare(held))
+    }
+
+    /// Text, by urgency: what was lost, then what is new.
+    fn plan_text(&self) -> Result<Plan, Held> {
+        if !self.state.sends_text() {
+            return Err(Held::Nothing);
+        }
+        if self.recovery.has_lost() {
+            return self.lost_text().map(|range| Plan::Text(range, Why::Lost));
+        }
+        match self.new_text() {
+            Ok(range) => Ok(Plan::Text(range, Why::New)),
+            Err(held) if self.recovery.has_probe_due() => {
+                let range = self.recovery.probe_range().ok_or(held)?;
+                Ok(Plan::Text(range, Why::TailProbe))
+            }
+            Err(held) => Err(held),
+        }
+    }
+
+    /// Without new text: an acknowledgement, or a question.
+    fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
+        if self.acks.count_owed() > 0 {
+            return Ok(Plan::Acks);
+        }
+        if self.persist.is_due && self.state.sends_text() {
+            return self
+                .window_probe()
+                .map(|range| Plan::Text(range, Why::WindowProbe))
+                .ok_or(held);
+        }
+        if self.keep_alive.is_due && self.state.is_synchronized() {
+            return Ok(Plan::KeepAlive);
+        }
+        Err(held)
+    }
+
+    /// As much of the first lost range as the congestion window and the peer's window allow.
+    fn lost_text(&self) -> Result<Range, Held> {
+        let mss = self.snd.mss;
+        let allowed = self.allowed();
+        let full = allowed.min(self.config.large_send_bytes.max(mss)) / mss * mss;
+        let (start, end) = self.recovery.first_lost(full.max(mss)).ok_or(Held::Nothing)?;
+        let end = earlier(end, self.snd.una + self.snd.wnd);
+        if !start.is_before(end) {
+            return Err(Held::ByWindow);
+        }
+        let may_exceed = self.recovery.is_urgent() || self.recovery.in_flight() == 0;
+        if distance(start, end) > allowed && !may_exceed {
+            return Err(Held::ByCongestion);
+        }
+        Ok((start, end))
+    }
+
+    fn new_text(&self) -> Result<Range, Held> {
+        let mut sizing = self.sizing(&self.congestion);
+        if self.recovery.has_probe_due() {
+            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment.
+            sizing.allowed = sizing.allowed.max(self.snd.mss);
+            sizing.large_send = self.snd.mss;
+        }
+        let bytes = sizing.next_send()?;
+        if !self.recovery.has_room() {
+            return Err(Held::ByCongestion);
+        }
+        Ok((self.snd.nxt, self.snd.nxt + bytes))
+    }
+
+    fn sizing(&self, congestion: &Congestion) -> Sizing {
+        Sizing {
+            unsent: self.snd.unsent(),
+            usable: self.snd.usable(),
+            allowed: congestion.cwnd().saturating_sub(self.recovery.in_flight()),
+            mss: self.snd.mss,
+            max_window: self.snd.max_wnd,
+            large_send: self.config.large_send_bytes,
+            is_outstanding: self.snd.outstanding() > 0,
+            nagle: self.config.nagle && !self.ends_with_fin(),
+        }
+    }
+
+    /// The last segment with a FIN does not wait: nothing will come to fill it.
+    fn ends_with_fin(&self) -> bool {
+        self.snd.carries_fin(self.snd.end())
+    }
+
+    fn allowed(&self) -> u32 {
+        self.congestion.cwnd().saturating_sub(self.recovery.in_flight())
+    }
+
+    /// Whether the peer's window alone holds text back, so that only a probe helps: it is closed,
+    /// or nothing is outstanding whose acknowledgement could open it.
+    pub(super) fn is_held_by_window(&self) -> bool {
+        if self.snd.wnd == 0 {
+            return true;
+        }
+        let is_outstanding = self.snd.outstanding() > 0;
+        !is_outstanding && self.sizing(&self.congestion).next_send() == Err(Held::ByWindow)
+    }
+
+    /// RFC 9293, section 3.8.6.1 (MUST-36): at least one byte, whatever the window; with a window
+    /// that is only silly, what fits (section 3.8.6.2.1, rule 4).
+    fn window_probe(&self) -> Option<Range> {
+        let start = self.snd.una;
+        let bytes = self.snd.wnd.clamp(1, self.snd.mss);
+        let end = earlier(self.snd.end(), start + bytes);
+        start.is_before(end).then_some((start, end))
+    }
+}

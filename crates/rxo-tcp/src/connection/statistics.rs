@@ -1,0 +1,62 @@
+//! What can be seen of a connection from outside.
+
+use rxo_frame::Duration;
+use rxo_wire::SeqNumber;
+
+use super::Connection;
+
+/// A look inside, for tests, logs and tuning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// SND.UNA.
+    pub snd_una: SeqNumber,
+    /// SND.NXT.
+    pub snd_nxt: SeqNumber,
+    /// SND.WND, in bytes.
+    pub snd_wnd: u32,
+    /// Eff.snd.MSS, in bytes.
+    pub mss: u32,
+    /// RCV.NXT.
+    pub rcv_nxt: SeqNumber,
+    /// RCV.WND, in bytes.
+    pub rcv_wnd: u32,
+    /// The congestion window, in bytes.
+    pub cwnd: u32,
+    /// The slow-start threshold, in bytes.
+    pub ssthresh: u32,
+    /// Bytes that count as in the network.
+    pub in_flight: u32,
+    /// The smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// The retransmission timeout, backed off.
+    pub rto: Duration,
+    /// Whether timestamps are in use.
+    pub timestamps: bool,
+    /// Whether SACK is in use.
+    pub sack: bool,
+    /// Whether ECN is in use.
+    pub ecn: bool,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// How it stands now.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
+            snd_wnd: self.snd.wnd,
+            mss: self.snd.mss,
+            rcv_nxt: self.rcv.nxt,
+            rcv_wnd: self.rcv.wnd(),
+            cwnd: self.congestion.cwnd(),
+            ssthresh: self.congestion.ssthresh(),
+            in_flight: self.recovery.in_flight(),
+            srtt: self.recovery.rtt.smoothed(),
+            rto: self.recovery.rtt.timeout(),
+            timestamps: self.timestamps.is_agreed,
+            sack: self.uses_sack,
+            ecn: self.ecn.is_agreed,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Which timers run, and what each does when it fires.
+
+use rxo_frame::{Duration, Instant};
+
+use super::{Connection, Persist};
+use crate::state::{Closed, Failure};
+use crate::timer::Timer;
+use crate::{Events, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// When [`Connection::on_timeout`] is to be called; `None` when nothing waits for time.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Time has come to `now`; does what is due, which may be nothing.
+    pub fn on_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.take_due(now) {
+            self.fire(timer, now);
+        }
+        self.settle(now);
+    }
+
+    fn fire(&mut self, timer: Timer, now: Instant) {
+        match timer {
+            Timer::Retransmit => self.retransmit_timeout(),
+            Timer::Persist => self.persist = Persist { is_due: true, ..self.persist },
+            Timer::TailLoss => self.recovery.probe_is_due(),
+            Timer::Reorder => {
+                self.recovery.on_reorder_timeout(now, self.snd.nxt, &mut self.congestion);
+            }
+            Timer::DelayedAck => self.acks.owe_delayed(self.rcv.nxt),
+            Timer::KeepAlive => self.keep_alive_timeout(now),
+            Timer::GiveUp => self.fail(Failure::TimedOut),
+            Timer::TimeWait => self.close(Closed { failure: None }),
+        }
+    }
+
+    fn retransmit_timeout(&mut self) {
+        if let Some(syn) = self.state.syn() {
+            syn.is_due = true;
+            syn.retransmissions += 1;
+            self.recovery.rtt.back_off();
+        } else {
+            self.recovery.on_timeout(self.snd.nxt, &mut self.congestion);
+        }
+        if self.recovery.rtt.backed_off() == R1 {
+            self.events |= Events::STALLED;
+        }
+    }
+
+    fn keep_alive_timeout(&mut self, now: Instant) {
+        let Some(settings) = self.config.keep_alive else { return };
+        if self.keep_alive.unanswered == settings.probes {
+            self.fail(Failure::TimedOut);
+            return;
+        }
+        if self.snd.outstanding() > 0 {
+            // What is outstanding asks by itself (RFC 9293, section 3.8.4, MUST-26).
+            self.timers.arm(Timer::KeepAlive, now + settings.idle);
+            return;
+        }
+        self.keep_alive.unanswered += 1;
+        self.keep_alive.is_due = true;
+        self.timers.arm(Timer::KeepAlive, now + settings.interval);
+    }
+
+    /// The peer has acknowledged something new (RFC 6298, section 5.3).
+    pub(crate) fn made_progress(&mut self, now: Instant) {
+        self.persist = Persist::default();
+        self.timers.stop(Timer::GiveUp);
+        self.timers.stop(Timer::Retransmit);
+        self.restart_tail_probe(now);
+    }
+
+    /// An acceptable segment came: the peer is there.
+    pub(crate) fn heard_of_peer(&mut self, now: Instant) {
+        self.keep_alive.unanswered = 0;
+        if let Some(settings) = self.config.keep_alive {
+            self.timers.arm(Timer::KeepAlive, now + settings.idle);
+        }
+        if self.persist.probes > 0 {
+            // A peer that answers probes may keep its window closed for as long as it likes
+            // (RFC 9293, section 3.8.6.1, MUST-37).
+            self.timers.stop(Timer::GiveUp);
+        }
+    }
+
+    /// RFC 8985, section 7.2: when new data is sent, and when some is acknowledged.
+    pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
+        self.timers.stop(Timer::TailLoss);
+        if let Some(timeout) = self.recovery.probe_timeout() {
+            self.timers.arm(Timer::TailLoss, now + timeout);
+        }
+    }
+
+    /// Brings the timers in line with everything else; called after whatever may change it.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        if self.state.is_synchronized() {
+            self.settle_sending(now);
+        }
+        self.set(Timer::Reorder, self.recovery.look_again_at());
+        if !self.acks.is_delaying() || !self.state.is_synchronized() {
+            self.timers.stop(Timer::DelayedAck);
+        } else {
+            self.timers.arm_if_idle(Timer::DelayedAck, now + self.config.delayed_ack);
+        }
+    }
+
+    fn settle_sending(&mut self, now: Instant) {
+        let is_outstanding = self.state.sends_text() && self.snd.outstanding() > 0;
+        let is_waiting = is_outstanding || self.state.sends_text() && self.snd.unsent() > 0;
+        let persists = is_waiting && self.is_held_by_window();
+        let rto = self.recovery.rtt.timeout();
+        self.keep(Timer::Retransmit, is_outstanding && !persists, now + rto);
+        self.keep(Timer::Persist, persists && !self.persist.is_due, now + self.persist_timeout());
+        self.keep(Timer::GiveUp, is_waiting, now + self.config.user_timeout);
+        if !persists {
+            self.persist = Persist::default();
+        }
+        if !is_outstanding || self.recovery.probe_timeout().is_none() {
+            self.timers.stop(Timer::TailLoss);
+        }
+    }
+
+    /// RFC 9293, section 3.8.6.1: the first probe after a timeout, then ever later (SHLD-29, 30).
+    fn persist_timeout(&self) -> Duration {
+        let base = self.recovery.rtt.timeout();
+        base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)
+    }
+
+    /// Starts `timer` unless it runs, or stops it.
+    fn keep(&mut self, timer: Timer, runs: bool, at: Instant) {
+        if runs { self.timers.arm_if_idle(timer, at) } else { self.timers.stop(timer) }
+    }
+
+    fn set(&mut self, timer: Timer, at: Option<Instant>) {
+        match at {
+            Some(at) => self.timers.arm(timer, at),
+            None => self.timers.stop(timer),
+        }
+    }
+
+    /// Whether the connection is over, so that its owner may drop it.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+}
+
+/// RFC 9293, section 3.8.3: at least three retransmissions.
+const R1: u32 = 3;
+const MOST_BETWEEN_PROBES: Duration = Duration::from_secs(60);

@@ -1,0 +1,59 @@
+//! What an application may want to hear of.
+
+use core::fmt;
+use core::ops::{BitOr, BitOrAssign};
+
+/// A set of things that have happened.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Events(u8);
+
+impl Events {
+    /// The connection is open.
+    pub const CONNECTED: Self = Self(1);
+    /// Text has come.
+    pub const READABLE: Self = Self(2);
+    /// The peer has acknowledged; there may be room to send.
+    pub const WRITABLE: Self = Self(4);
+    /// The peer is done sending; what it sent can still be read.
+    pub const PEER_DONE: Self = Self(8);
+    /// The connection is closed; its state says why.
+    pub const CLOSED: Self = Self(16);
+    /// The peer has not answered three retransmissions: perhaps another route helps (RFC 9293,
+    /// section 3.8.3: R1).
+    pub const STALLED: Self = Self(32);
+
+    /// Whether all of `other` have happened.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether nothing has.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl BitOr for Events {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Events {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 6] =
+            ["CONNECTED", "READABLE", "WRITABLE", "PEER_DONE", "CLOSED", "STALLED"];
+        let has = |(bit, _): &(usize, &&str)| self.0 >> bit & 1 == 1;
+        f.debug_set().entries(NAMES.iter().enumerate().filter(has).map(|(_, name)| name)).finish()
+    }
+}

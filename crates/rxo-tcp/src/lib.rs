@@ -1,0 +1,73 @@
+//! One TCP connection as a state machine (RFC 9293) that counts segments, not packets.
+//!
+//! A receive engine makes one aggregate of many segments, so that everything that costs once for
+//! each packet costs less. A TCP endpoint must not be fooled by that: how many segments came decides
+//! how many acknowledgements are owed, and how many acknowledgements came decides how the
+//! congestion window grows (Menon and Zwaenepoel 2008, section 3.4). [`Connection`] takes segments
+//! one by one or as aggregates, and does the same either way.
+//!
+//! Contract, sans-IO: segments go in ([`Connection::on_segment`], [`Connection::on_aggregate`],
+//! [`Connection::on_pure_ack`]), time goes in ([`Connection::on_timeout`], due at
+//! [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
+//! no clock, no randomness, no input or output; the same input gives the same output. All memory is
+//! allocated when a connection is opened. Text that arrives stays in the buffer it came in until
+//! the application has read it. No segment makes it panic.
+//!
+//! The path of a segment, and where to read on:
+//!
+//! * `arrives/` has the numbered steps of RFC 9293, section 3.10.7, a file each.
+//! * `receive/` is the receive window, reassembly, SACK blocks, and which acknowledgements are owed.
+//! * `recovery/` finds what was lost; `congestion/` says how much may be in flight.
+//! * `send/` is the send window and buffer, and how much leaves at once.
+//! * `connection/` holds it together: the application's calls, timers, what leaves next.
+//!
+//! # Examples
+//! ```
+//! use rxo_frame::Instant;
+//! use rxo_tcp::{Config, Connection, Secret};
+//! use rxo_wire::{FlowKey, TcpFlags};
+//!
+//! let to_peer = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 5000 << 16 | 80, 0);
+//! let now = Instant::ZERO;
+//! let config = Config::default();
+//! let mut connection = Connection::<Vec<u8>>::open_active(config, to_peer, Secret([1, 2]), now)?;
+//! let syn = connection.poll_transmit(now).expect("a SYN is to be sent");
+//! assert_eq!(syn.header(&to_peer).destination_port, 80);
+//! assert!(syn.flags.contains(TcpFlags::SYN));
+//! # Ok::<(), rxo_tcp::ConfigError>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+
+#[cfg(test)]
+extern crate std;
+
+mod arrives;
+mod challenge;
+mod config;
+mod congestion;
+mod connection;
+mod ecn;
+mod events;
+mod isn;
+mod options;
+mod receive;
+mod recovery;
+mod segment;
+mod send;
+mod sequence;
+mod state;
+mod timer;
+mod timestamps;
+mod transmit;
+
+pub use config::{AckPolicy, Algorithm, Config, ConfigError, KeepAlive};
+pub use connection::{CallError, Connection, Reuse, Statistics};
+pub use events::Events;
+pub use isn::Secret;
+pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
+pub use receive::AckOwed;
+pub use segment::{Ecn, Payload, Segment};
+pub use state::{Closed, Failure, State, SynReceived, SynSent};
+pub use transmit::{Reset, Transmit};

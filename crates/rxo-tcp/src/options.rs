@@ -1,0 +1,221 @@
+//! The options this crate reads and writes: maximum segment size (RFC 9293), window scale and
+//! timestamps (RFC 7323), SACK (RFC 2018).
+//!
+//! Separate so that a segment is read once, into values. An option with a wrong length ends the
+//! reading; what stands before it counts. Nothing here allocates or panics.
+
+use rxo_wire::SeqNumber;
+use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
+use rxo_wire::tcp::{OptionKind, Options, Timestamp};
+
+/// The options of one segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// The largest segment the peer takes, in bytes of payload and options; on a SYN.
+    pub maximum_segment_size: Option<u16>,
+    /// By how many bits the peer's windows are to be shifted; on a SYN.
+    pub window_scale: Option<u8>,
+    /// Whether the peer takes SACK options; on a SYN.
+    pub is_sack_permitted: bool,
+    /// TSval and TSecr.
+    pub timestamp: Option<Timestamp>,
+    /// What the peer holds out of order.
+    pub sack: SackBlocks,
+}
+
+impl SegmentOptions {
+    /// Reads the part of a header after its first 20 bytes.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut read = Self::default();
+        for option in Options::new(bytes).map_while(Result::ok) {
+            read.take(option.kind, option.data);
+        }
+        read
+    }
+
+    fn take(&mut self, kind: OptionKind, data: &[u8]) {
+        match (kind, data) {
+            (OptionKind::MaximumSegmentSize, &[high, low]) => {
+                self.maximum_segment_size = Some(u16::from_be_bytes([high, low]));
+            }
+            (OptionKind::WindowScale, &[shift]) => self.window_scale = Some(shift),
+            (OptionKind::SackPermitted, []) => self.is_sack_permitted = true,
+            (OptionKind::Timestamp, data) if data.len() == 8 => {
+                self.timestamp = Some(Timestamp { value: word(data, 0), echo: word(data, 4) });
+            }
+            (OptionKind::Sack, data) if data.len().is_multiple_of(SACK_BLOCK_BYTES) => {
+                for block in data.chunks_exact(SACK_BLOCK_BYTES) {
+                    let (start, end) = (SeqNumber(word(block, 0)), SeqNumber(word(block, 4)));
+                    self.sack.push(SackBlock { start, end });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bytes that arrived out of order: from `start` up to, not including, `end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// The first byte.
+    pub start: SeqNumber,
+    /// The byte after the last.
+    pub end: SeqNumber,
+}
+
+/// The blocks of one SACK option, in its order; at most four fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [SackBlock; Self::MAX],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// How many fit into a header without other options.
+    pub const MAX: usize = 4;
+
+    /// Appends `block`; more than four are left out.
+    pub fn push(&mut self, block: SackBlock) {
+        if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
+            *place = block;
+            self.count += 1;
+        }
+    }
+
+    /// The blocks.
+    #[must_use]
+    pub fn as_slice(&self) -> &[SackBlock] {
+        self.blocks.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Keeps the first `blocks`.
+    pub(crate) fn truncate(&mut self, blocks: usize) {
+        self.count = self.count.min(blocks as u8);
+    }
+}
+
+/// Options as they shall stand in a header that goes out; a multiple of 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionBytes {
+    bytes: [u8; Self::MAX],
+    length: u8,
+}
+
+impl Default for OptionBytes {
+    fn default() -> Self {
+        Self { bytes: [0; Self::MAX], length: 0 }
+    }
+}
+
+impl OptionBytes {
+    const MAX: usize = 40;
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    pub(crate) fn push_maximum_segment_size(&mut self, bytes: u16) {
+        self.push(&maximum_segment_size_option(bytes));
+    }
+
+    pub(crate) fn push_window_scale(&mut self, shift: u8) {
+        self.push(&[1, 3, 3, shift]);
+    }
+
+    pub(crate) fn push_sack_permitted(&mut self) {
+        self.push(&[1, 1, 4, 2]);
+    }
+
+    pub(crate) fn push_timestamp(&mut self, timestamp: Timestamp) {
+        self.push(&timestamp_option(timestamp));
+    }
+
+    /// As many of `blocks` as there is room for; the first ones matter most (RFC 2018, section 4).
+    pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
+        let room = Self::MAX - usize::from(self.length);
+        blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
+        if blocks.is_empty() {
+            return;
+        }
+        let bytes = (2 + blocks.as_slice().len() * SACK_BLOCK_BYTES) as u8;
+        self.push(&[1, 1, 5, bytes]);
+        for block in blocks.as_slice() {
+            self.push(&block.start.0.to_be_bytes());
+            self.push(&block.end.0.to_be_bytes());
+        }
+    }
+
+    fn push(&mut self, option: &[u8]) {
+        let start = usize::from(self.length);
+        if let Some(place) = self.bytes.get_mut(start..start + option.len()) {
+            place.copy_from_slice(option);
+            self.length += option.len() as u8;
+        }
+    }
+}
+
+/// The timestamp option with its padding: what it takes from each segment's payload.
+pub(crate) const TIMESTAMP_BYTES: u32 = 12;
+
+const SACK_BLOCK_BYTES: usize = 8;
+/// Two no-operations, kind and length.
+const SACK_PREFIX_BYTES: usize = 4;
+
+fn word(data: &[u8], at: usize) -> u32 {
+    let bytes = data.get(at..).and_then(|rest| rest.first_chunk());
+    bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syns_options_are_read_back() {
+        let mut written = OptionBytes::default();
+        written.push_maximum_segment_size(1460);
+        written.push_sack_permitted();
+        written.push_timestamp(Timestamp { value: 7, echo: 9 });
+        written.push_window_scale(5);
+        let read = SegmentOptions::read(written.as_slice());
+        assert_eq!(read.maximum_segment_size, Some(1460));
+        assert_eq!(read.window_scale, Some(5));
+        assert!(read.is_sack_permitted);
+        assert_eq!(read.timestamp, Some(Timestamp { value: 7, echo: 9 }));
+    }
+
+    /// RFC 2018, section 3: four blocks fit alone, three beside a timestamp.
+    #[test]
+    fn sack_blocks_fill_the_room_there_is() {
+        let mut blocks = SackBlocks::default();
+        for start in [100, 300, 500, 700, 900] {
+            blocks.push(SackBlock { start: SeqNumber(start), end: SeqNumber(start + 50) });
+        }
+        let mut alone = OptionBytes::default();
+        alone.push_sack(blocks);
+        assert_eq!(SegmentOptions::read(alone.as_slice()).sack, blocks);
+        let mut beside = OptionBytes::default();
+        beside.push_timestamp(Timestamp::default());
+        beside.push_sack(blocks);
+        let read = SegmentOptions::read(beside.as_slice()).sack;
+        assert_eq!(read.as_slice(), &blocks.as_slice()[..3]);
+    }
+
+    /// RFC 9293, section 3.1 (MUST-7): a length that cannot be true ends the reading, no more.
+    #[test]
+    fn what_stands_before_a_wrong_length_counts() {
+        let read = SegmentOptions::read(&[2, 4, 5, 0xb4, 3, 0, 4, 2]);
+        assert_eq!(read.maximum_segment_size, Some(1460));
+        assert!(!read.is_sack_permitted);
+        assert_eq!(SegmentOptions::read(&[2, 3, 5]), SegmentOptions::default());
+    }
+}

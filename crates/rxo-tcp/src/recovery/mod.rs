@@ -1,0 +1,269 @@
+//! Finding out what was lost, and sending it again.
+//!
+//! Separate from the steps of RFC 9293, which only know that an acknowledgement advances SND.UNA.
+//! [`Recovery`] is told of each acknowledgement by itself, also when an aggregate brought many, in
+//! their order; that makes the result the same. Which file holds what:
+//! `scoreboard.rs` what was sent, `rtt.rs` RFC 6298, `rack.rs` and `tail_probe.rs` RFC 8985,
+//! `prr.rs` RFC 6937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522.
+
+mod newreno;
+mod on_ack;
+mod prr;
+mod rack;
+mod rtt;
+mod scoreboard;
+mod spurious;
+mod tail_probe;
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+
+use self::newreno::Duplicates;
+pub(crate) use self::on_ack::AckNews;
+use self::prr::Prr;
+use self::rack::Rack;
+use self::rtt::RoundTrip;
+use self::scoreboard::Scoreboard;
+use self::spurious::Suspect;
+use self::tail_probe::{TailProbe, probe_timeout};
+use crate::Config;
+use crate::congestion::Congestion;
+
+/// What is known of everything between SND.UNA and SND.NXT.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    board: Scoreboard,
+    pub(crate) rtt: RoundTrip,
+    rack: Rack,
+    prr: Prr,
+    duplicates: Duplicates,
+    probe: TailProbe,
+    phase: Phase,
+    suspect: Option<Suspect>,
+    /// Both sides take SACK.
+    uses_sack: bool,
+    mss: u32,
+    /// Without SACK: the next retransmission leaves whatever the window (RFC 5681, section 3.2, step
+    /// 3).
+    is_urgent: bool,
+    /// RACK wants to look again then.
+    look_again: Option<Instant>,
+    /// Until this is acknowledged, another mark of ECN is the same congestion.
+    reduced_until: Option<SeqNumber>,
+}
+
+/// Whether something is being recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No.
+    Open,
+    /// Fast recovery, until `recover` is acknowledged.
+    Recovery { recover: SeqNumber },
+    /// After a timeout, until `recover` is acknowledged.
+    Loss { recover: SeqNumber },
+}
+
+impl Recovery {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            board: Scoreboard::with_limit(config.sent_ranges),
+            rtt: RoundTrip::new(config.min_rto),
+            rack: Rack::default(),
+            prr: Prr::default(),
+            duplicates: Duplicates::default(),
+            probe: TailProbe::default(),
+            phase: Phase::Open,
+            suspect: None,
+            uses_sack: false,
+            mss: config.maximum_segment_size.into(),
+            is_urgent: false,
+            look_again: None,
+            reduced_until: None,
+        }
+    }
+
+    /// The handshake has settled what both sides take.
+    pub(crate) fn start(&mut self, uses_sack: bool, mss: u32) {
+        (self.uses_sack, self.mss) = (uses_sack, mss);
+    }
+
+    /// Forgets all that was sent.
+    pub(crate) fn clear(&mut self) {
+        self.board.clear();
+        self.probe.cancel();
+        (self.phase, self.suspect, self.look_again) = (Phase::Open, None, None);
+    }
+
+    /// Bytes that count as in the network.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.board.in_flight().saturating_sub(self.duplicates.credit())
+    }
+
+    /// Whether another send can be remembered.
+    pub(crate) fn has_room(&self) -> bool {
+        self.board.has_room()
+    }
+
+    /// Whether anything is to be sent again.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.board.lost() > 0
+    }
+
+    /// What is to be sent again first, at most `bytes` of it.
+    pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
+        self.board.first_lost(bytes)
+    }
+
+    /// Whether the first of it leaves even when the congestion window is full.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// When RACK wants [`Recovery::on_reorder_timeout`]; `None` is never.
+    pub(crate) fn look_again_at(&self) -> Option<Instant> {
+        self.look_again
+    }
+
+    /// `start` to `end` leaves for the first time.
+    pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
+        self.board.sent(start, end, now);
+        if self.probe.is_due {
+            self.probe.sent(end, false);
+        }
+        self.prr.sent(crate::sequence::distance(start, end));
+    }
+
+    /// `start` to `end` leaves again.
+    pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
+        self.board.sent_again(start, end, now);
+        self.is_urgent = false;
+        self.prr.sent(crate::sequence::distance(start, end));
+        if let Some(suspect) = &mut self.suspect {
+            suspect.retransmitted(now);
+        }
+    }
+
+    /// The retransmission timer has fired (RFC 6298, section 5.4; RFC 5681, section 3.1): all that
+    /// the peer does not hold is lost.
+    pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
+        if !matches!(self.phase, Phase::Loss { .. }) {
+            self.suspect = Some(Suspect::new(congestion.clone()));
+            congestion.on_loss(self.flight_size(congestion));
+        }
+        self.board.lose_all();
+        self.is_urgent = false;
+        self.duplicates.reset();
+        self.probe.cancel();
+        self.look_again = None;
+        self.phase = Phase::Loss { recover: nxt };
+        congestion.set_cwnd(self.mss);
+        self.rtt.back_off();
+    }
+
+    /// RACK's timer has fired.
+    pub(crate) fn on_reorder_timeout(
+        &mut self,
+        now: Instant,
+        nxt: SeqNumber,
+        congestion: &mut Congestion,
+    ) {
+        self.detect_loss(now);
+        if self.has_lost() && self.phase == Phase::Open {
+            self.enter_recovery(nxt, congestion);
+            self.limit_by_prr(0, congestion);
+        }
+    }
+
+    /// A router has marked a segment (RFC 3168, section 6.1.2); says whether the window was
+    /// reduced, at most once for each of its flights.
+    pub(crate) fn on_ecn_echo(
+        &mut self,
+        una: SeqNumber,
+        nxt: SeqNumber,
+        congestion: &mut Congestion,
+    ) -> bool {
+        let is_old = self.reduced_until.is_some_and(|until| una.is_before(until));
+        if is_old || self.phase != Phase::Open {
+            return false;
+        }
+        congestion.on_loss(self.flight_size(congestion));
+        congestion.set_cwnd(congestion.ssthresh());
+        self.reduced_until = Some(nxt);
+        true
+    }
+
+    /// How long after now a tail loss probe is due (RFC 8985, section 7.2); `None` when there is
+    /// to be none.
+    pub(crate) fn probe_timeout(&self) -> Option<Duration> {
+        let may_probe = self.uses_sack
+            && self.phase == Phase::Open
+            && self.board.sacked() == 0
+            && !self.probe.is_out();
+        let is_one_segment = self.board.in_flight() <= self.mss;
+        may_probe.then(|| probe_timeout(self.rtt.smoothed(), is_one_segment))
+    }
+
+    /// The probe's timer has fired: the next segment that leaves is the probe.
+    pub(crate) fn probe_is_due(&mut self) {
+        self.probe.is_due = true;
+    }
+
+    /// Whether it has.
+    pub(crate) fn has_probe_due(&self) -> bool {
+        self.probe.is_due
+    }
+
+    /// Whether one is in flight.
+    pub(crate) fn has_probe_out(&self) -> bool {
+        self.probe.is_out()
+    }
+
+    /// The probe when there is nothing new to send: the last segment again (section 7.3).
+    pub(crate) fn probe_range(&self) -> Option<(SeqNumber, SeqNumber)> {
+        self.board.last_unsacked(self.mss)
+    }
+
+    /// It leaves.
+    pub(crate) fn probe_sent_again(&mut self, nxt: SeqNumber) {
+        self.probe.sent(nxt, true);
+    }
+
+    /// FlightSize of RFC 5681, without what limited transmit added to the window.
+    fn flight_size(&self, congestion: &Congestion) -> u32 {
+        let outstanding = self.board.in_flight() + self.board.sacked() + self.board.lost();
+        outstanding.min(congestion.cwnd())
+    }
+
+    fn detect_loss(&mut self, now: Instant) {
+        let has_evidence =
+            self.phase != Phase::Open || self.board.sacked().div_ceil(self.mss) >= DUP_THRESHOLD;
+        let least = self.rtt.least();
+        let times = (least, self.rtt.smoothed().unwrap_or(least));
+        self.look_again = self.rack.detect_loss(&mut self.board, now, has_evidence, times);
+    }
+
+    fn enter_recovery(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
+        let flight = self.flight_size(congestion);
+        self.suspect = Some(Suspect::new(congestion.clone()));
+        congestion.on_loss(flight);
+        self.prr = Prr::start(flight);
+        self.probe.cancel();
+        self.phase = Phase::Recovery { recover: nxt };
+    }
+
+    /// With SACK: the window for `delivered` more bytes.
+    fn limit_by_prr(&mut self, delivered: u32, congestion: &mut Congestion) {
+        let pipe = self.board.in_flight();
+        let window = self.prr.window(delivered, pipe, congestion.ssthresh(), self.mss);
+        congestion.set_cwnd(window);
+    }
+}
+
+/// The millisecond in which `at` lies: what a timestamp can say of it.
+fn to_millis(at: Instant) -> Instant {
+    Instant::from_nanos(at.as_nanos() / NANOS_PER_MILLI * NANOS_PER_MILLI)
+}
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+/// RFC 8985, section 6.2.4: as many overtaken segments as duplicates in RFC 5681.
+const DUP_THRESHOLD: u32 = 3;

@@ -1,0 +1,235 @@
+//! One acknowledgement, from the scoreboard to the congestion window.
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+
+use super::rack::Arrival;
+use super::scoreboard::{Fate, Sent};
+use super::tail_probe::ProbeAck;
+use super::{Phase, Recovery};
+use crate::congestion::{Acked, Congestion};
+use crate::options::{SackBlock, SackBlocks};
+
+/// What one acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckNews<'a> {
+    pub(crate) now: Instant,
+    /// When its frame arrived; not after `now`.
+    pub(crate) arrived_at: Instant,
+    /// SEG.ACK; at or after SND.UNA.
+    pub(crate) ack: SeqNumber,
+    /// SND.NXT.
+    pub(crate) nxt: SeqNumber,
+    /// It repeats the one before: no text, no new window, something outstanding (RFC 5681, section
+    /// 2).
+    pub(crate) is_duplicate: bool,
+    pub(crate) sack: &'a SackBlocks,
+    /// When the segment that its timestamp echoes was sent, to the millisecond.
+    pub(crate) echoed: Option<Instant>,
+}
+
+/// What arrived at the peer by this acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivered {
+    /// Bytes acknowledged in order for the first time.
+    acked: u32,
+    /// Bytes that arrived, in order or not, for the first time.
+    bytes: u32,
+    /// When the last of those that were sent once was sent.
+    sent_at: Option<Instant>,
+    has_retransmitted: bool,
+}
+
+impl Delivered {
+    fn add(&mut self, range: &Sent) {
+        self.bytes += range.bytes();
+        if range.was_retransmitted {
+            self.has_retransmitted = true;
+        } else {
+            self.sent_at = self.sent_at.max(Some(range.sent_at));
+        }
+    }
+}
+
+impl Recovery {
+    /// Takes one acknowledgement. Costs the ranges it covers, and all ranges while something is out
+    /// of order or lost.
+    pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+        let delivered = self.take_delivered(news);
+        self.sample_round_trip(news, &delivered);
+        if delivered.acked > 0 {
+            self.rtt.forget_backoff();
+            self.probe.is_due = false;
+            self.acquit(news, congestion);
+        }
+        let reports_duplicate = reports_duplicate(news);
+        if reports_duplicate {
+            self.rack.duplicate_arrived(news.nxt);
+        }
+        self.rack.acknowledged(news.ack);
+        self.find_losses(news, &delivered);
+        self.probe_answered(news, reports_duplicate, congestion);
+        self.leave_phase(news.ack, congestion);
+        self.follow_phase(news, &delivered, congestion);
+    }
+
+    fn take_delivered(&mut self, news: &AckNews<'_>) -> Delivered {
+        let (at, echoed, least_rtt) = (news.arrived_at, news.echoed, self.rtt.least());
+        let arrival = Arrival { at, echoed, least_rtt };
+        let mut delivered = Delivered::default();
+        let Self { board, rack, .. } = self;
+        board.acknowledge(news.ack, |range| {
+            delivered.acked += range.bytes();
+            if range.fate != Fate::Sacked {
+                delivered.add(range);
+                rack.delivered(range, &arrival);
+            }
+        });
+        if self.uses_sack {
+            for block in news.sack.as_slice().iter().filter(|block| is_valid(block, news)) {
+                board.sack(*block, |range| {
+                    delivered.add(range);
+                    rack.delivered(range, &arrival);
+                });
+            }
+        }
+        delivered
+    }
+
+    /// RFC 6298, section 3: of what was sent once, or by the timestamp (RFC 7323, section 4).
+    fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
+        let by_timestamp = news.echoed.filter(|_| delivered.acked > 0);
+        if let Some(sent_at) = delivered.sent_at {
+            self.rtt.sample(news.arrived_at.since(sent_at));
+        } else if let Some(sent_at) = by_timestamp {
+            self.rtt.sample(news.arrived_at.since(sent_at).max(Duration::from_millis(1)));
+        }
+    }
+
+    /// RFC 3522: the first acknowledgement after a retransmission says whether it was needed.
+    fn acquit(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+        let Some(suspect) = self.suspect.take_if(|suspect| suspect.has_retransmitted()) else {
+            return;
+        };
+        if let Some(before) = suspect.acquit(news.echoed) {
+            congestion.restore(before);
+            self.board.find_all();
+            self.duplicates.reset();
+            self.rack.was_reordering();
+            self.phase = Phase::Open;
+        }
+    }
+
+    fn find_losses(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
+        if self.uses_sack {
+            let is_in_order = self.board.sacked() == 0 && !delivered.has_retransmitted;
+            if is_in_order && self.phase == Phase::Open {
+                self.look_again = None;
+            } else {
+                self.detect_loss(news.now);
+            }
+        } else if news.is_duplicate && !matches!(self.phase, Phase::Loss { .. }) {
+            let is_third = self.duplicates.count(self.mss);
+            if is_third && self.phase == Phase::Open {
+                self.lose_first();
+            }
+        }
+    }
+
+    fn lose_first(&mut self) {
+        self.board.lose_first(self.mss);
+        self.is_urgent = true;
+    }
+
+    fn probe_answered(
+        &mut self,
+        news: &AckNews<'_>,
+        reports_duplicate: bool,
+        congestion: &mut Congestion,
+    ) {
+        let is_duplicate = news.is_duplicate && news.sack.is_empty();
+        let answer = ProbeAck { ack: news.ack, reports_duplicate, is_duplicate };
+        if self.probe.on_ack(&answer) && self.phase == Phase::Open {
+            congestion.on_loss(self.flight_size(congestion));
+            congestion.set_cwnd(congestion.ssthresh());
+        }
+    }
+
+    fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) {
+        let (Phase::Recovery { recover } | Phase::Loss { recover }) = self.phase else { return };
+        if ack.is_before(recover) {
+            return;
+        }
+        if matches!(self.phase, Phase::Recovery { .. }) {
+            congestion.set_cwnd(self.window_after(congestion.ssthresh()));
+        }
+        self.phase = Phase::Open;
+        self.suspect = None;
+        self.duplicates.reset();
+        self.rack.recovery_ended();
+    }
+
+    /// RFC 6937 leaves the window at the threshold; RFC 6582, section 3.2, step 3 sees to it that
+    /// without SACK not all of it leaves at once.
+    fn window_after(&self, ssthresh: u32) -> u32 {
+        let in_flight = self.board.in_flight().max(self.mss);
+        if self.uses_sack { ssthresh } else { ssthresh.min(in_flight + self.mss) }
+    }
+
+    fn follow_phase(
+        &mut self,
+        news: &AckNews<'_>,
+        delivered: &Delivered,
+        congestion: &mut Congestion,
+    ) {
+        match self.phase {
+            Phase::Open if self.has_lost() => {
+                self.enter_recovery(news.nxt, congestion);
+                if self.uses_sack {
+                    self.limit_by_prr(delivered.bytes, congestion);
+                } else {
+                    congestion.set_cwnd(congestion.ssthresh());
+                }
+            }
+            Phase::Recovery { .. } if self.uses_sack => {
+                self.limit_by_prr(delivered.bytes, congestion);
+            }
+            Phase::Recovery { .. } if delivered.acked > 0 => {
+                // RFC 6582, section 3.2, step 3: a partial acknowledgement names the next loss.
+                self.duplicates.partial(delivered.acked, self.mss);
+                self.lose_first();
+            }
+            Phase::Recovery { .. } => {}
+            Phase::Open | Phase::Loss { .. } => self.grow(news, delivered, congestion),
+        }
+    }
+
+    fn grow(&mut self, news: &AckNews<'_>, delivered: &Delivered, congestion: &mut Congestion) {
+        if delivered.acked == 0 {
+            return;
+        }
+        if self.phase == Phase::Open {
+            self.duplicates.reset();
+        }
+        let rtt = self.rtt.smoothed().unwrap_or_default();
+        congestion.on_ack(&Acked { now: news.now, bytes: delivered.acked, rtt });
+    }
+}
+
+/// Whether `block` is about what is outstanding (RFC 2018, section 5).
+fn is_valid(block: &SackBlock, news: &AckNews<'_>) -> bool {
+    block.start.is_before(block.end)
+        && block.start.is_at_or_after(news.ack)
+        && news.nxt.is_at_or_after(block.end)
+}
+
+/// RFC 2883, section 4: the first block lies before SEG.ACK, or inside the second.
+fn reports_duplicate(news: &AckNews<'_>) -> bool {
+    match news.sack.as_slice() {
+        [first, ..] if first.start.is_before(news.ack) => true,
+        [first, second, ..] => {
+            first.start.is_at_or_after(second.start) && second.end.is_at_or_after(first.end)
+        }
+        _ => false,
+    }
+}

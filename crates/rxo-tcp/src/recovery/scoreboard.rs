@@ -1,0 +1,326 @@
+//! What was sent, range by range, and what has become of it.
+//!
+//! Separate because everything that recovers from loss asks it: which bytes are in flight, which
+//! the peer holds, which count as lost, when each was last sent. A large send is one range until
+//! an acknowledgement cuts it. Room for a fixed number of ranges is allocated when made; where a
+//! cut finds no room, the SACK that asked for it is forgotten, which costs a needless
+//! retransmission and nothing else.
+
+use alloc::collections::VecDeque;
+
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
+
+use crate::options::SackBlock;
+use crate::sequence::{distance, earlier, later};
+
+/// A range of sequence numbers that was sent as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) start: SeqNumber,
+    pub(crate) end: SeqNumber,
+    /// When it was last sent.
+    pub(crate) sent_at: Instant,
+    pub(crate) was_retransmitted: bool,
+    pub(crate) fate: Fate,
+}
+
+/// What is known of a range that is not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// On its way, as far as anybody knows.
+    InFlight,
+    /// The peer holds it.
+    Sacked,
+    /// It is to be sent again.
+    Lost,
+}
+
+impl Sent {
+    pub(crate) fn bytes(&self) -> u32 {
+        distance(self.start, self.end)
+    }
+}
+
+/// All ranges from SND.UNA to SND.NXT, in order.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    ranges: VecDeque<Sent>,
+    limit: usize,
+    in_flight: u32,
+    sacked: u32,
+    lost: u32,
+}
+
+impl Scoreboard {
+    pub(crate) fn with_limit(ranges: usize) -> Self {
+        let ranges_of = VecDeque::with_capacity(ranges);
+        Self { ranges: ranges_of, limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
+    }
+
+    /// Bytes that may still be in the network: the pipe.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Bytes that the peer holds out of order.
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    /// Bytes that wait to be sent again.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Whether another send can be remembered, with places left for cuts.
+    pub(crate) fn has_room(&self) -> bool {
+        self.ranges.len() < self.limit / 2
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+        (self.in_flight, self.sacked, self.lost) = (0, 0, 0);
+    }
+
+    /// `start` to `end` was sent for the first time.
+    pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
+        let fate = Fate::InFlight;
+        let range = Sent { start, end, sent_at: now, was_retransmitted: false, fate };
+        self.in_flight += range.bytes();
+        match self.ranges.back_mut() {
+            Some(last) if continues(last, &range) => last.end = end,
+            _ => self.ranges.push_back(range),
+        }
+    }
+
+    /// Everything before `ack` arrived; shows each range that goes.
+    pub(crate) fn acknowledge(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
+        while let Some(first) = self.ranges.front().copied() {
+            if first.start.is_at_or_after(ack) {
+                return;
+            }
+            let part = Sent { end: earlier(first.end, ack), ..first };
+            gone(&part);
+            self.count(part.fate, -i64::from(part.bytes()));
+            match self.ranges.front_mut() {
+                Some(front) if part.end != first.end => front.start = part.end,
+                _ => drop(self.ranges.pop_front()),
+            }
+        }
+    }
+
+    /// The peer holds `block`; shows each range for which that is news.
+    pub(crate) fn sack(&mut self, block: SackBlock, mut news: impl FnMut(&Sent)) {
+        self.cut(block.start);
+        self.cut(block.end);
+        let first = self.ranges.partition_point(|range| range.start.is_before(block.start));
+        for index in first..self.ranges.len() {
+            let range = self.ranges[index];
+            if block.end.is_before(range.end) {
+                break;
+            }
+            if range.fate != Fate::Sacked {
+                news(&range);
+                self.set(index, Fate::Sacked);
+            }
+        }
+    }
+
+    /// Marks as lost what `is_lost` says of the ranges in flight; says how many bytes.
+    pub(crate) fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
+        let before = self.lost;
+        for index in 0..self.ranges.len() {
+            let range = self.ranges[index];
+            if range.fate == Fate::InFlight && is_lost(&range) {
+                self.set(index, Fate::Lost);
+            }
+        }
+        self.lost - before
+    }
+
+    /// Marks the first `bytes` as lost, if they are in flight.
+    pub(crate) fn lose_first(&mut self, bytes: u32) {
+        let Some(start) = self.ranges.front().map(|first| first.start) else { return };
+        self.cut(start + bytes);
+        if self.ranges.front().is_some_and(|first| first.fate == Fate::InFlight) {
+            self.set(0, Fate::Lost);
+        }
+    }
+
+    /// Marks everything as lost that the peer does not hold. When it seems to have thrown away what
+    /// it held (RFC 2018, section 8), that too.
+    pub(crate) fn lose_all(&mut self) {
+        let has_reneged = self.ranges.front().is_some_and(|first| first.fate == Fate::Sacked);
+        for index in 0..self.ranges.len() {
+            if has_reneged || self.ranges[index].fate != Fate::Sacked {
+                self.set(index, Fate::Lost);
+            }
+        }
+    }
+
+    /// What was counted as lost is in flight after all.
+    pub(crate) fn find_all(&mut self) {
+        for index in 0..self.ranges.len() {
+            if self.ranges[index].fate == Fate::Lost {
+                self.set(index, Fate::InFlight);
+            }
+        }
+    }
+
+    /// The first bytes to be sent again, at most `bytes` of them.
+    pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
+        let first = self.ranges.iter().find(|range| range.fate == Fate::Lost)?;
+        Some((first.start, earlier(first.end, first.start + bytes)))
+    }
+
+    /// The last `bytes` that the peer is not known to hold.
+    pub(crate) fn last_unsacked(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
+        let last = self.ranges.iter().rev().find(|range| range.fate != Fate::Sacked)?;
+        let start = SeqNumber(last.end.0.wrapping_sub(bytes));
+        Some((later(last.start, start), last.end))
+    }
+
+    /// `start` to `end`, inside one range, was sent again.
+    pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
+        self.cut(start);
+        self.cut(end);
+        let index = self.ranges.partition_point(|range| start.is_at_or_after(range.end));
+        if index == self.ranges.len() {
+            return;
+        }
+        if self.ranges[index].fate == Fate::Lost {
+            self.set(index, Fate::InFlight);
+        }
+        let range = &mut self.ranges[index];
+        (range.sent_at, range.was_retransmitted) = (now, true);
+    }
+
+    fn set(&mut self, index: usize, fate: Fate) {
+        let range = self.ranges[index];
+        self.count(range.fate, -i64::from(range.bytes()));
+        self.count(fate, i64::from(range.bytes()));
+        self.ranges[index].fate = fate;
+    }
+
+    fn count(&mut self, fate: Fate, bytes: i64) {
+        let counter = match fate {
+            Fate::InFlight => &mut self.in_flight,
+            Fate::Sacked => &mut self.sacked,
+            Fate::Lost => &mut self.lost,
+        };
+        *counter = (i64::from(*counter) + bytes).max(0) as u32;
+    }
+
+    /// Makes `at` the boundary of two ranges, when it lies inside one and there is room.
+    fn cut(&mut self, at: SeqNumber) {
+        let index = self.ranges.partition_point(|range| at.is_at_or_after(range.end));
+        let Some(range) = self.ranges.get(index).copied() else { return };
+        if range.start.is_at_or_after(at) || self.ranges.len() == self.limit {
+            return;
+        }
+        self.ranges[index].end = at;
+        self.ranges.insert(index + 1, Sent { start: at, ..range });
+    }
+}
+
+/// Whether `next` can be one range with `last`.
+fn continues(last: &Sent, next: &Sent) -> bool {
+    last.end == next.start
+        && last.sent_at == next.sent_at
+        && last.fate == next.fate
+        && last.was_retransmitted == next.was_retransmitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn board(limit: usize) -> Scoreboard {
+        let mut board = Scoreboard::with_limit(limit);
+        board.sent(SeqNumber(0), SeqNumber(100), Instant::ZERO);
+        board
+    }
+
+    fn block(start: u32, end: u32) -> SackBlock {
+        SackBlock { start: SeqNumber(start), end: SeqNumber(end) }
+    }
+
+    #[test]
+    fn a_sack_cuts_a_large_send() {
+        let mut board = board(32);
+        let mut news = 0;
+        board.sack(block(40, 60), |range| news += range.bytes());
+        board.sack(block(40, 60), |range| news += range.bytes());
+        assert_eq!((news, board.in_flight(), board.sacked()), (20, 80, 20));
+        assert_eq!(board.lose(|range| range.start == SeqNumber(0)), 40);
+        assert_eq!(board.first_lost(30), Some((SeqNumber(0), SeqNumber(30))));
+        board.sent_again(SeqNumber(0), SeqNumber(30), Instant::ZERO);
+        assert_eq!((board.in_flight(), board.lost()), (70, 10));
+        assert_eq!(board.last_unsacked(10), Some((SeqNumber(90), SeqNumber(100))));
+    }
+
+    #[test]
+    fn no_room_forgets_the_sack_only() {
+        let mut board = board(1);
+        board.sack(block(40, 60), |_| unreachable!("nothing can be cut"));
+        assert_eq!(board.in_flight(), 100);
+        board.acknowledge(SeqNumber(70), |range| assert_eq!(range.bytes(), 70));
+        assert_eq!(board.in_flight(), 30);
+    }
+
+    /// RFC 2018, section 8: what a peer held and threw away is sent again.
+    #[test]
+    fn a_peer_that_reneged_is_not_believed() {
+        let mut board = board(32);
+        board.sack(block(50, 100), |_| {});
+        board.lose_all();
+        assert_eq!((board.lost(), board.sacked()), (50, 50));
+        board.acknowledge(SeqNumber(50), |_| {});
+        board.lose_all();
+        assert_eq!((board.lost(), board.sacked()), (50, 0));
+    }
+
+    proptest! {
+        /// The naive oracle keeps the fate of each byte.
+        #[test]
+        fn counters_agree_with_bytes(
+            operations in prop::collection::vec((0_u8..4, 0_u32..100, 1_u32..40), 0..40),
+        ) {
+            let mut board = board(256);
+            let mut bytes = [Fate::InFlight; 100];
+            let mut una = 0;
+            for (operation, at, length) in operations {
+                let end = (at + length).min(100);
+                match operation {
+                    0 => {
+                        board.acknowledge(SeqNumber(at), |_| {});
+                        una = una.max(at);
+                    }
+                    1 => {
+                        board.sack(block(at.max(una), end.max(una)), |_| {});
+                        let from = at.max(una) as usize;
+                        bytes[from..(end as usize).max(from)].fill(Fate::Sacked);
+                    }
+                    2 => {
+                        board.lose(|_| true);
+                        let is_in_flight = |fate: &&mut Fate| **fate == Fate::InFlight;
+                        bytes.iter_mut().filter(is_in_flight).for_each(|fate| *fate = Fate::Lost);
+                    }
+                    _ => {
+                        let Some((start, end)) = board.first_lost(length) else { continue };
+                        board.sent_again(start, end, Instant::ZERO);
+                        bytes[start.0 as usize..end.0 as usize].fill(Fate::InFlight);
+                    }
+                }
+                let left = &bytes[una as usize..];
+                let count = |fate| left.iter().filter(|is| **is == fate).count() as u32;
+                let counted = [board.in_flight(), board.sacked(), board.lost()];
+                let expected = [count(Fate::InFlight), count(Fate::Sacked), count(Fate::Lost)];
+                prop_assert_eq!(counted, expected);
+                prop_assert_eq!(board.ranges.iter().map(Sent::bytes).sum::<u32>(), 100 - una);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Tail loss probes (RFC 8985, section 7): when the last segments of a flight are lost, nothing
+//! behind them tells; a probe makes the peer speak before the retransmission timeout.
+
+use rxo_frame::Duration;
+use rxo_wire::SeqNumber;
+
+/// The probe in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TailProbe {
+    /// TLP.end_seq.
+    end: Option<SeqNumber>,
+    /// TLP.is_retrans.
+    is_retransmission: bool,
+    /// The timer has fired and the probe is to be sent.
+    pub(crate) is_due: bool,
+}
+
+/// What an acknowledgement says of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProbeAck {
+    pub(crate) ack: SeqNumber,
+    /// It reports that something arrived twice.
+    pub(crate) reports_duplicate: bool,
+    /// It repeats the one before, with no SACK and no text.
+    pub(crate) is_duplicate: bool,
+}
+
+impl TailProbe {
+    /// Whether one is in flight.
+    pub(crate) fn is_out(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Section 7.3: the probe leaves; `nxt` is SND.NXT after it.
+    pub(crate) fn sent(&mut self, nxt: SeqNumber, is_retransmission: bool) {
+        *self = Self { end: Some(nxt), is_retransmission, is_due: false };
+    }
+
+    pub(crate) fn cancel(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Section 7.4.2: says whether the probe repaired a loss, which then counts as one.
+    pub(crate) fn on_ack(&mut self, ack: &ProbeAck) -> bool {
+        let Some(end) = self.end.filter(|end| ack.ack.is_at_or_after(*end)) else { return false };
+        let both_arrived = ack.reports_duplicate || (ack.ack == end && ack.is_duplicate);
+        if !self.is_retransmission || both_arrived {
+            self.end = None;
+            return false;
+        }
+        let has_repaired = ack.ack != end;
+        if has_repaired {
+            self.end = None;
+        }
+        has_repaired
+    }
+}
+
+/// Section 7.2: PTO. `is_one_segment` allows for a peer that delays its acknowledgement.
+pub(crate) fn probe_timeout(srtt: Option<Duration>, is_one_segment: bool) -> Duration {
+    let Some(srtt) = srtt else { return WITHOUT_ESTIMATE };
+    let delay = if is_one_segment { MAX_ACK_DELAY } else { Duration::ZERO };
+    srtt * 2 + delay
+}
+
+const WITHOUT_ESTIMATE: Duration = Duration::from_secs(1);
+/// TLP.max_ack_delay.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: SeqNumber = SeqNumber(1000);
+
+    fn acked(is_retransmission: bool, ack: &ProbeAck) -> (bool, bool) {
+        let mut probe = TailProbe::default();
+        probe.sent(END, is_retransmission);
+        let repaired = probe.on_ack(ack);
+        (repaired, probe.is_out())
+    }
+
+    /// RFC 8985, section 7.4.2, case by case.
+    #[test]
+    fn only_a_retransmission_that_was_needed_counts_as_loss() {
+        let ack = |ack, reports_duplicate, is_duplicate| ProbeAck {
+            ack: SeqNumber(ack),
+            reports_duplicate,
+            is_duplicate,
+        };
+        assert_eq!(acked(true, &ack(999, false, false)), (false, true));
+        assert_eq!(acked(false, &ack(1000, false, false)), (false, false));
+        assert_eq!(acked(true, &ack(1000, true, false)), (false, false));
+        assert_eq!(acked(true, &ack(1000, false, true)), (false, false));
+        assert_eq!(acked(true, &ack(1000, false, false)), (false, true));
+        assert_eq!(acked(true, &ack(1001, false, false)), (true, false));
+    }
+}

@@ -1,0 +1,166 @@
+//! A segment as the connection sees it: header values, and its payload in the buffer it came in.
+//!
+//! Separate from the wire: addresses, checksums and lengths are settled before a segment comes
+//! here, and the connection keeps payload by taking the buffer, never by copying.
+
+use core::ops::Range;
+
+use rxo_frame::Instant;
+use rxo_wire::tcp::MIN_HEADER_BYTES;
+use rxo_wire::{Parsed, SeqNumber, TcpFlags, Transport};
+
+use crate::options::SegmentOptions;
+
+/// One segment that arrived; what an aggregate is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment<B> {
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK; means nothing without the ACK flag.
+    pub ack: SeqNumber,
+    /// Control bits.
+    pub flags: TcpFlags,
+    /// SEG.WND as it stands in the header, unscaled.
+    pub window: u16,
+    /// The options that this crate knows.
+    pub options: SegmentOptions,
+    /// The text; `None` when there is none.
+    pub payload: Option<Payload<B>>,
+    /// The ECN field of the IP header.
+    pub ecn: Ecn,
+    /// When the frame arrived. Round-trip times are measured to here, so waiting in an aggregate
+    /// does not lengthen them.
+    pub arrived_at: Instant,
+}
+
+impl<B> Segment<B> {
+    /// SEG.LEN: text, and one for each of SYN and FIN (RFC 9293, section 3.4).
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        let controls = u32::from(self.has(TcpFlags::SYN)) + u32::from(self.has(TcpFlags::FIN));
+        self.text_bytes() + controls
+    }
+
+    /// Whether it takes no room in the sequence space.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Payload, in bytes.
+    #[must_use]
+    pub fn text_bytes(&self) -> u32 {
+        self.payload.as_ref().map_or(0, |payload| payload.range.len() as u32)
+    }
+
+    /// Whether any of `flags` is set.
+    #[must_use]
+    pub const fn has(&self, flags: TcpFlags) -> bool {
+        self.flags.intersects(flags)
+    }
+}
+
+impl<B: AsRef<[u8]>> Segment<B> {
+    /// The segment in the frame `buffer`, whose headers `parsed` are. `None` when it is not TCP.
+    /// Takes the buffer; copies nothing.
+    #[must_use]
+    pub fn of_frame(buffer: B, parsed: &Parsed, arrived_at: Instant) -> Option<Self> {
+        let Transport::Tcp(tcp) = parsed.transport else { return None };
+        let options_at = parsed.transport_at as usize + MIN_HEADER_BYTES;
+        let payload = parsed.payload as usize..parsed.end as usize;
+        let options = buffer.as_ref().get(options_at..payload.start).unwrap_or_default();
+        Some(Self {
+            seq: tcp.seq,
+            ack: tcp.ack,
+            flags: tcp.flags,
+            window: tcp.window,
+            options: SegmentOptions::read(options),
+            payload: Payload::new(buffer, payload),
+            ecn: Ecn::from_traffic_class(parsed.ip.traffic_class),
+            arrived_at,
+        })
+    }
+}
+
+/// Text that stays in the buffer it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload<B> {
+    buffer: B,
+    /// Inside the buffer, and never empty.
+    range: Range<usize>,
+}
+
+impl<B: AsRef<[u8]>> Payload<B> {
+    /// The bytes of `buffer` in `range`. `None` when there are none, or `range` is not inside or
+    /// longer than a sequence number can count.
+    pub fn new(buffer: B, range: Range<usize>) -> Option<Self> {
+        let bytes = buffer.as_ref().get(range.clone())?;
+        let is_text = !bytes.is_empty() && bytes.len() <= MAX_TEXT_BYTES;
+        is_text.then_some(Self { buffer, range })
+    }
+}
+
+impl<B> Payload<B> {
+    /// How many bytes; never 0.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.range.len() as u32
+    }
+
+    /// Without its first `bytes`; `None` when nothing is left.
+    pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
+        self.range.start = self.range.start.saturating_add(bytes as usize);
+        (!self.range.is_empty()).then_some(self)
+    }
+
+    /// Its first `bytes`; `None` when that is nothing.
+    pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
+        self.range.end = self.range.end.min(self.range.start.saturating_add(bytes as usize));
+        (!self.range.is_empty()).then_some(self)
+    }
+
+    /// Buffer and range.
+    pub(crate) fn into_parts(self) -> (B, Range<usize>) {
+        (self.buffer, self.range)
+    }
+}
+
+/// The ECN field of an IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not know ECN.
+    #[default]
+    NotCapable,
+    /// ECT(1).
+    Capable1,
+    /// ECT(0): what this crate sends on data when ECN is agreed.
+    Capable0,
+    /// CE: a router saw congestion.
+    Congestion,
+}
+
+impl Ecn {
+    /// From the lower two bits of a type of service or traffic class.
+    #[must_use]
+    pub const fn from_traffic_class(class: u8) -> Self {
+        match class & 3 {
+            0 => Self::NotCapable,
+            1 => Self::Capable1,
+            2 => Self::Capable0,
+            _ => Self::Congestion,
+        }
+    }
+
+    /// The two bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotCapable => 0,
+            Self::Capable1 => 1,
+            Self::Capable0 => 2,
+            Self::Congestion => 3,
+        }
+    }
+}
+
+/// No IP packet carries more, jumbograms left out.
+const MAX_TEXT_BYTES: usize = 65_535;

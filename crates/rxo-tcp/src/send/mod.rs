@@ -1,0 +1,148 @@
+//! The send sequence variables (RFC 9293, section 3.3.1) and what is sent when.
+
+mod buffer;
+mod sizing;
+
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
+
+pub(crate) use self::buffer::SendBuffer;
+pub(crate) use self::sizing::{Held, Sizing};
+use crate::sequence::{before, distance, later};
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct Send {
+    /// ISS.
+    pub(crate) iss: SeqNumber,
+    /// SND.UNA: the oldest unacknowledged sequence number.
+    pub(crate) una: SeqNumber,
+    /// SND.NXT: the next to be sent for the first time.
+    pub(crate) nxt: SeqNumber,
+    /// SND.WND, scaled: how far after SND.UNA the peer allows.
+    pub(crate) wnd: u32,
+    /// SND.WL1: SEG.SEQ of the last window update.
+    pub(crate) wl1: SeqNumber,
+    /// SND.WL2: SEG.ACK of the last window update.
+    pub(crate) wl2: SeqNumber,
+    /// Max(SND.WND): the largest window ever seen.
+    pub(crate) max_wnd: u32,
+    /// By how many bits the peer's windows are shifted.
+    pub(crate) scale: u8,
+    /// Eff.snd.MSS: payload of a full segment, in bytes (RFC 9293, section 3.7.1).
+    pub(crate) mss: u32,
+    /// Data from SND.UNA on.
+    pub(crate) buffer: SendBuffer,
+    /// Our FIN.
+    pub(crate) fin: Fin,
+    /// When data was last sent, new or again.
+    pub(crate) last_sent_at: Instant,
+}
+
+/// Where our FIN is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fin {
+    /// The application may send more.
+    #[default]
+    None,
+    /// It stands after the last byte of the buffer.
+    Queued,
+    /// The peer has it.
+    Acknowledged,
+}
+
+impl Send {
+    pub(crate) fn new(buffer: SendBuffer, mss: u32) -> Self {
+        let zero = SeqNumber::default();
+        Self {
+            iss: zero,
+            una: zero,
+            nxt: zero,
+            wnd: 0,
+            wl1: zero,
+            wl2: zero,
+            max_wnd: 0,
+            scale: 0,
+            mss,
+            buffer,
+            fin: Fin::None,
+            last_sent_at: Instant::ZERO,
+        }
+    }
+
+    /// Chooses ISS; the SYN is to be sent. What the application has written stays.
+    pub(crate) fn start(&mut self, iss: SeqNumber) {
+        (self.iss, self.una, self.nxt) = (iss, iss, iss + 1);
+    }
+
+    /// The peer has our SYN.
+    pub(crate) fn syn_acknowledged(&mut self) {
+        self.una = self.iss + 1;
+    }
+
+    /// Bytes (and FIN) that are sent and not acknowledged.
+    pub(crate) fn outstanding(&self) -> u32 {
+        distance(self.una, self.nxt)
+    }
+
+    /// The sequence number after all that is to be sent, FIN included.
+    pub(crate) fn end(&self) -> SeqNumber {
+        self.una + self.buffer.len() + u32::from(self.fin == Fin::Queued)
+    }
+
+    /// What has not been sent yet, FIN included: the RFC's D.
+    pub(crate) fn unsent(&self) -> u32 {
+        distance(self.nxt, self.end())
+    }
+
+    /// The usable window: the RFC's U = SND.UNA + SND.WND - SND.NXT.
+    pub(crate) fn usable(&self) -> u32 {
+        distance(self.nxt, self.una + self.wnd)
+    }
+
+    /// Whether a segment that ends at `end` carries the FIN.
+    pub(crate) fn carries_fin(&self, end: SeqNumber) -> bool {
+        self.fin == Fin::Queued && end == self.end()
+    }
+
+    /// The bytes of a segment from `start` to `end`, without the FIN.
+    pub(crate) fn text(&self, start: SeqNumber, end: SeqNumber) -> [&[u8]; 2] {
+        self.buffer.slices(distance(self.una, start), distance(self.una, end))
+    }
+
+    /// Advances SND.UNA to `ack`, which lies in the window; says whether the FIN is acknowledged.
+    pub(crate) fn acknowledge(&mut self, ack: SeqNumber) {
+        if self.fin == Fin::Queued && ack == self.end() {
+            self.fin = Fin::Acknowledged;
+        }
+        self.buffer.advance(distance(self.una, ack));
+        self.una = ack;
+    }
+
+    /// Whether `ack` is one that this side may get: at most one largest window old, and of
+    /// something that was sent (RFC 5961, section 5.2).
+    pub(crate) fn may_be_acknowledged(&self, ack: SeqNumber) -> bool {
+        let oldest = before(self.una, self.max_wnd);
+        ack.is_at_or_after(oldest) && self.nxt.is_at_or_after(ack)
+    }
+
+    /// Takes SEG.WND from a segment unless one that is newer has been seen; `window` is scaled.
+    pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
+        let is_newer = self.wl1.is_before(seq) || (self.wl1 == seq && ack.is_at_or_after(self.wl2));
+        if is_newer {
+            self.set_window(seq, ack, window);
+        }
+    }
+
+    /// Takes SEG.WND whatever was before.
+    pub(crate) fn set_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
+        (self.wl1, self.wl2, self.wnd) = (seq, ack, window);
+        self.max_wnd = self.max_wnd.max(window);
+    }
+
+    /// `bytes` more have been sent for the first time.
+    pub(crate) fn sent_until(&mut self, end: SeqNumber, now: Instant) {
+        self.nxt = later(self.nxt, end);
+        self.last_sent_at = now;
+    }
+}

@@ -1,0 +1,195 @@
+//! The states (RFC 9293, section 3.3.2).
+//!
+//! What all synchronized states need (sequence variables, text, what was sent) belongs to the
+//! connection; a state holds what is its own.
+//!
+//! ```text
+//!  CLOSED --passive open--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
+//!  CLOSED --active open---> SYN-SENT --SYN,ACK--> ESTABLISHED
+//!                           SYN-SENT --SYN------> SYN-RECEIVED
+//!  ESTABLISHED --shutdown--> FIN-WAIT-1 --ACK of FIN--> FIN-WAIT-2 --FIN--> TIME-WAIT
+//!                            FIN-WAIT-1 --FIN--> CLOSING --ACK of FIN--> TIME-WAIT
+//!  ESTABLISHED --FIN--> CLOSE-WAIT --shutdown--> LAST-ACK --ACK of FIN--> CLOSED
+//!  TIME-WAIT --2 MSL--> CLOSED        any --RST, abort, timeout--> CLOSED
+//! ```
+
+use core::fmt;
+
+use rxo_frame::Instant;
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Closed(Closed),
+    /// Waits for a SYN.
+    Listen,
+    /// Has sent a SYN.
+    SynSent(SynSent),
+    /// Has sent and received a SYN.
+    SynReceived(SynReceived),
+    /// Open; data goes both ways.
+    Established,
+    /// The application is done sending; the peer does not have our FIN.
+    FinWait1,
+    /// The peer has our FIN.
+    FinWait2,
+    /// The peer is done sending.
+    CloseWait,
+    /// Both are done, and the peer does not have our FIN.
+    Closing,
+    /// Both are done, the peer first, and it does not have our FIN.
+    LastAck,
+    /// Both are done; old segments die out.
+    TimeWait,
+}
+
+/// CLOSED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Why; `None` when both sides were done.
+    pub failure: Option<Failure>,
+}
+
+/// SYN-SENT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SynSent {
+    pub(crate) syn: Syn,
+}
+
+/// SYN-RECEIVED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SynReceived {
+    pub(crate) syn: Syn,
+    /// It came from LISTEN, and goes back there when the peer gives up.
+    pub(crate) is_passive: bool,
+}
+
+/// Our SYN, until it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syn {
+    /// It is to be sent now.
+    pub(crate) is_due: bool,
+    /// How often it was sent again.
+    pub(crate) retransmissions: u32,
+    /// When it was first sent.
+    pub(crate) sent_at: Option<Instant>,
+}
+
+impl Default for Syn {
+    fn default() -> Self {
+        Self { is_due: true, retransmissions: 0, sent_at: None }
+    }
+}
+
+/// Why a connection ended before both sides were done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer reset it.
+    Reset,
+    /// The peer refused to open it.
+    Refused,
+    /// The peer did not answer for too long.
+    TimedOut,
+    /// The application aborted it.
+    Aborted,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reset => "connection reset",
+            Self::Refused => "connection refused",
+            Self::TimedOut => "connection aborted due to user timeout",
+            Self::Aborted => "connection aborted",
+        })
+    }
+}
+
+impl core::error::Error for Failure {}
+
+impl State {
+    /// Whether both SYNs are acknowledged.
+    #[must_use]
+    pub const fn is_synchronized(&self) -> bool {
+        !matches!(self, Self::Closed(_) | Self::Listen | Self::SynSent(_) | Self::SynReceived(_))
+    }
+
+    /// Whether text is taken from the peer (seventh step).
+    pub(crate) const fn takes_text(&self) -> bool {
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
+    }
+
+    /// Whether text or FIN may leave.
+    pub(crate) const fn sends_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
+        )
+    }
+
+    /// Our SYN, while it is not acknowledged.
+    pub(crate) fn syn(&mut self) -> Option<&mut Syn> {
+        match self {
+            Self::SynSent(state) => Some(&mut state.syn),
+            Self::SynReceived(state) => Some(&mut state.syn),
+            _ => None,
+        }
+    }
+
+    /// The state after our FIN was acknowledged (fifth step).
+    pub(crate) const fn after_fin_acknowledged(self) -> Self {
+        match self {
+            Self::FinWait1 => Self::FinWait2,
+            Self::Closing => Self::TimeWait,
+            Self::LastAck => Self::Closed(Closed { failure: None }),
+            other => other,
+        }
+    }
+
+    /// The state after the peer's FIN (eighth step).
+    pub(crate) const fn after_fin_received(self) -> Self {
+        match self {
+            Self::Established => Self::CloseWait,
+            Self::FinWait1 => Self::Closing,
+            Self::FinWait2 => Self::TimeWait,
+            other => other,
+        }
+    }
+
+    /// The state after the application is done sending.
+    pub(crate) const fn after_shutdown(self) -> Self {
+        match self {
+            Self::Established => Self::FinWait1,
+            Self::CloseWait => Self::LastAck,
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9293, section 3.3.2, figure 5: every edge that a FIN or its acknowledgement makes.
+    #[test]
+    fn the_figure() {
+        use State::{CloseWait, Closing, Established, FinWait1, FinWait2, LastAck, TimeWait};
+        let closed = State::Closed(Closed { failure: None });
+        let rows = [
+            // state, shut down, our FIN acknowledged, the peer's FIN
+            (Established, FinWait1, Established, CloseWait),
+            (FinWait1, FinWait1, FinWait2, Closing),
+            (FinWait2, FinWait2, FinWait2, TimeWait),
+            (CloseWait, LastAck, CloseWait, CloseWait),
+            (Closing, Closing, TimeWait, Closing),
+            (LastAck, LastAck, closed, LastAck),
+            (TimeWait, TimeWait, TimeWait, TimeWait),
+        ];
+        for (state, shut, acknowledged, received) in rows {
+            assert_eq!(state.after_shutdown(), shut, "{state:?}");
+            assert_eq!(state.after_fin_acknowledged(), acknowledged, "{state:?}");
+            assert_eq!(state.after_fin_received(), received, "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Every timer of a connection, in one table.
+
+use rxo_frame::Instant;
+
+/// A timer. At most one of each runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// When nothing new has been acknowledged for a retransmission timeout (RFC 6298).
+    Retransmit,
+    /// When the peer's window has held data back for so long that it must be probed
+    /// (RFC 9293, section 3.8.6.1).
+    Persist,
+    /// When the last segments sent have not been acknowledged for about two round trips
+    /// (RFC 8985, section 7).
+    TailLoss,
+    /// When a segment that others overtook counts as lost (RFC 8985, section 6.2).
+    Reorder,
+    /// When an acknowledgement has been held back long enough (RFC 9293, section 3.8.6.3).
+    DelayedAck,
+    /// When the connection has been idle so long that the peer is asked (RFC 9293, section 3.8.4).
+    KeepAlive,
+    /// When no progress for so long ends the connection (RFC 9293, section 3.8.3: R2).
+    GiveUp,
+    /// When the pair of sockets may be used again (RFC 9293, section 3.3.2: 2 MSL).
+    TimeWait,
+}
+
+impl Timer {
+    const COUNT: usize = 8;
+    const ALL: [Self; Self::COUNT] = [
+        Self::Retransmit,
+        Self::Persist,
+        Self::TailLoss,
+        Self::Reorder,
+        Self::DelayedAck,
+        Self::KeepAlive,
+        Self::GiveUp,
+        Self::TimeWait,
+    ];
+}
+
+/// When each timer fires.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    at: [Option<Instant>; Timer::COUNT],
+}
+
+impl Timers {
+    /// Starts `timer`, or moves it.
+    pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
+        self.at[timer as usize] = Some(at);
+    }
+
+    /// Starts `timer` unless it runs.
+    pub(crate) fn arm_if_idle(&mut self, timer: Timer, at: Instant) {
+        self.at[timer as usize].get_or_insert(at);
+    }
+
+    /// Stops `timer`.
+    pub(crate) fn stop(&mut self, timer: Timer) {
+        self.at[timer as usize] = None;
+    }
+
+    /// Stops all.
+    pub(crate) fn stop_all(&mut self) {
+        *self = Self::default();
+    }
+
+    /// When `timer` fires; `None` when it does not run.
+    pub(crate) fn when(&self, timer: Timer) -> Option<Instant> {
+        self.at[timer as usize]
+    }
+
+    /// When the first fires.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.at.iter().flatten().min().copied()
+    }
+
+    /// Stops the first timer that is due and names it.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<Timer> {
+        let due = |timer: &Timer| self.when(*timer).is_some_and(|at| at <= now);
+        let timer = Timer::ALL.into_iter().find(due)?;
+        self.stop(timer);
+        Some(timer)
+    }
+}

@@ -1,0 +1,121 @@
+//! Timestamps (RFC 7323): our clock, the peer's last value, protection against wrapped sequence
+//! numbers.
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+use rxo_wire::tcp::Timestamp;
+
+/// One connection's timestamps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timestamps {
+    /// Both sides use them.
+    pub(crate) is_agreed: bool,
+    /// What our clock begins with.
+    offset: u32,
+    /// TS.Recent.
+    recent: u32,
+    recent_at: Instant,
+    /// Last.ACK.sent; also an acknowledgement that is owed and not sent yet counts, so that the
+    /// echoes do not depend on how segments were aggregated.
+    pub(crate) last_ack: SeqNumber,
+}
+
+impl Timestamps {
+    pub(crate) fn new(offset: u32) -> Self {
+        Self { offset, ..Self::default() }
+    }
+
+    /// The peer's SYN: `offered` is its timestamp.
+    pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
+        self.is_agreed = is_wanted && offered.is_some();
+        (self.recent, self.recent_at) = (offered.map_or(0, |timestamp| timestamp.value), now);
+    }
+
+    /// The option to send now.
+    pub(crate) fn current(&self, now: Instant) -> Timestamp {
+        Timestamp { value: self.clock(now), echo: self.recent }
+    }
+
+    /// Section 5.3, R1: whether a segment with this TSval is old; after 24 days nobody can say
+    /// (section 5.5).
+    pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
+        let is_before = value.wrapping_sub(self.recent) as i32;
+        is_before < 0 && now.since(self.recent_at) < OUTDATED
+    }
+
+    /// Whether `value` is after TS.Recent.
+    pub(crate) fn is_newer(&self, value: u32) -> bool {
+        value.wrapping_sub(self.recent) as i32 > 0
+    }
+
+    /// Whether `value` is TS.Recent.
+    pub(crate) fn is_recent(&self, value: u32) -> bool {
+        value == self.recent
+    }
+
+    /// Section 4.3, rule 2: takes TSval of a segment that begins at `seq`.
+    pub(crate) fn remember(&mut self, value: u32, seq: SeqNumber, now: Instant) {
+        let covers = self.last_ack.is_at_or_after(seq);
+        if covers && value.wrapping_sub(self.recent) as i32 >= 0 {
+            (self.recent, self.recent_at) = (value, now);
+        }
+    }
+
+    /// When the segment was sent that the peer echoes, to the millisecond. `None` when it cannot
+    /// have been.
+    pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
+        let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
+        let now_ms = now.as_nanos() / NANOS_PER_MILLI;
+        let sent_ms = now_ms.checked_sub(age_ms)?;
+        self.is_agreed.then_some(Instant::from_nanos(sent_ms * NANOS_PER_MILLI))
+    }
+
+    /// TSval: a tick is a millisecond (section 5.4 allows 1 ms to 1 s).
+    fn clock(&self, now: Instant) -> u32 {
+        self.offset.wrapping_add((now.as_nanos() / NANOS_PER_MILLI) as u32)
+    }
+}
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agreed(value: u32) -> Timestamps {
+        let mut timestamps = Timestamps::new(u32::MAX - 5);
+        timestamps.agree(Some(Timestamp { value, echo: 0 }), true, Instant::ZERO);
+        timestamps
+    }
+
+    /// RFC 7323, sections 5.3 and 5.5.
+    #[test]
+    fn what_is_old_is_told_across_the_wrap() {
+        let timestamps = agreed(3);
+        let now = Instant::from_micros(1);
+        assert!(timestamps.is_old(2, now));
+        assert!(timestamps.is_old(u32::MAX, now));
+        assert!(!timestamps.is_old(3, now));
+        assert!(!timestamps.is_old(2, Instant::ZERO + OUTDATED));
+    }
+
+    /// RFC 7323, section 4.3: the echo is that of the earliest segment not acknowledged.
+    #[test]
+    fn the_first_of_two_is_echoed() {
+        let mut timestamps = agreed(3);
+        timestamps.last_ack = SeqNumber(100);
+        timestamps.remember(10, SeqNumber(100), Instant::ZERO);
+        timestamps.remember(20, SeqNumber(200), Instant::ZERO);
+        assert_eq!(timestamps.current(Instant::ZERO).echo, 10);
+    }
+
+    #[test]
+    fn an_echo_names_the_millisecond() {
+        let timestamps = agreed(3);
+        let (sent, now) = (Instant::from_micros(7_400), Instant::from_micros(30_900));
+        let echo = timestamps.current(sent).value;
+        assert_eq!(timestamps.echoed(echo, now), Some(Instant::from_micros(7_000)));
+        assert_eq!(timestamps.echoed(echo.wrapping_sub(1000), now), None);
+    }
+}

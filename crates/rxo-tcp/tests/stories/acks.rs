@@ -1,0 +1,82 @@
+//! Which acknowledgements leave, and when (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
+
+use rxo_tcp::{AckPolicy, Config};
+
+use crate::dsl::*;
+
+/// RFC 9293, section 3.8.6.3 (SHLD-18, 19).
+#[test]
+fn every_second_full_segment_is_acknowledged() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(seg().len(MSS)), [""; 0]);
+    assert_eq!(scene.answers(seg().seq(1001).len(MSS)), [". 1:1 ack 2001"]);
+    assert_eq!(scene.answers(seg().seq(2001).len(MSS)), [""; 0]);
+    assert_eq!(scene.answers(seg().seq(3001).len(MSS)), [". 1:1 ack 4001"]);
+}
+
+/// RFC 9293, section 3.8.6.3 (MUST-40): a single segment is acknowledged within half a second.
+#[test]
+fn one_segment_is_acknowledged_in_time() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(MSS));
+    assert_eq!(scene.after(ms(39)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:1 ack 1001"]);
+    assert_eq!(scene.tcp.poll_at(), None);
+}
+
+#[test]
+fn an_acknowledgement_rides_along_with_text() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(MSS));
+    assert_eq!(scene.sends(5), ["P. 1:6 ack 1001"]);
+    assert_eq!(scene.after(ms(100)), [""; 0]);
+}
+
+/// Menon 2008, section 3.4: an aggregate owes what its segments would have.
+#[test]
+fn an_aggregate_owes_an_ack_for_each_second_segment() {
+    let mut scene = Scene::established(plain());
+    scene.gets_aggregate((0..7).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    assert_eq!(scene.out(), [". 1:1 ack 2001", ". 1:1 ack 4001", ". 1:1 ack 6001"]);
+    assert_eq!(scene.after(ms(40)), [". 1:1 ack 7001"]);
+}
+
+/// Menon 2008, section 4: they leave as one template, each with the window of the same edge.
+#[test]
+fn acks_leave_as_one_template() {
+    let mut scene = Scene::established(plain());
+    scene.gets_aggregate((0..6).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    let template = scene.tcp.poll_transmit(scene.now).unwrap();
+    let first = (template.ack - PEER_ISS, template.window);
+    let later: Vec<_> =
+        template.later_acks.iter().map(|ack| (ack.ack - PEER_ISS, ack.window)).collect();
+    assert_eq!(first, (2001, 58_000));
+    assert_eq!(later, [(4001, 56_000), (6001, 54_000)]);
+    assert!(scene.tcp.poll_transmit(scene.now).is_none());
+}
+
+#[test]
+fn the_switch_makes_one_ack_of_an_aggregate() {
+    let config = Config { acks: AckPolicy::OneForAnAggregate, ..plain() };
+    let mut scene = Scene::established(config);
+    scene.gets_aggregate((0..7).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    assert_eq!(scene.out(), [". 1:1 ack 6001"]);
+}
+
+/// Menon 2008, section 3.6: duplicates are counted by the peer; each leaves, in its place.
+#[test]
+fn an_aggregate_out_of_order_owes_one_for_each() {
+    let mut scene = Scene::established(plain());
+    scene.gets_aggregate((0..4).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    scene.gets_aggregate((5..8).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    let plain = [". 1:1 ack 2001", ". 1:1 ack 4001"];
+    assert_eq!(scene.out(), [&plain[..], &[". 1:1 ack 4001"; 3]].concat());
+}
+
+/// RFC 9293, section 3.8.6.1: a probe of the window is answered at once.
+#[test]
+fn old_text_is_answered_at_once() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10));
+    assert_eq!(scene.answers(seg().len(10)), [". 1:1 ack 11"]);
+}

@@ -1,0 +1,156 @@
+//! Equivalence: the same input as single segments and as aggregates gives the same bytes, the same
+//! acknowledgement numbers and the same congestion window (Menon 2008, sections 3.4 and 3.6).
+
+use proptest::prelude::*;
+use rxo_tcp::Config;
+use rxo_wire::SeqNumber;
+use rxo_wire::tcp::AckRecord;
+
+use crate::dsl::*;
+
+/// What the peer does between two polls.
+#[derive(Clone, Debug)]
+struct Turn {
+    /// Segments of text that come: length, by how much their ACK advances, a gap before them.
+    segments: Vec<(u32, u32, bool)>,
+    /// How much the application sends before.
+    sends: u32,
+    /// Whether it reads after.
+    reads: bool,
+    /// Milliseconds until the next.
+    pause: u64,
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let segment = (1_u32..=MSS, 0_u32..3_000, prop::bool::weighted(0.05));
+    let turn = (prop::collection::vec(segment, 1..12), 0_u32..9_000, any::<bool>(), 0_u64..60);
+    let turn =
+        turn.prop_map(|(segments, sends, reads, pause)| Turn { segments, sends, reads, pause });
+    prop::collection::vec(turn, 1..12)
+}
+
+/// All that may be seen from outside.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    lines: Vec<String>,
+    bytes: Vec<u8>,
+    windows: Vec<(u32, u32, u32)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Single,
+    Aggregate,
+}
+
+fn play(turns: &[Turn], config: &Config, way: Way) -> Seen {
+    let mut scene = Scene::established(config.clone());
+    let with_timestamps = config.timestamps;
+    let mut seen = Seen { lines: Vec::new(), bytes: Vec::new(), windows: Vec::new() };
+    let (mut seq, mut ack) = (1, 1);
+    for (number, turn) in turns.iter().enumerate() {
+        let data = vec![7; turn.sends as usize];
+        let _ = scene.tcp.send(&data);
+        seen.lines.extend(scene.out());
+        let outstanding = {
+            let now = scene.tcp.statistics();
+            (now.snd_nxt - now.snd_una) as u32
+        };
+        let most = ack + outstanding;
+        let mut segments = Vec::new();
+        for (length, advance, has_gap) in &turn.segments {
+            seq += if *has_gap { 100 } else { 0 };
+            ack = most.min(ack + advance);
+            let peer = seg().seq(seq).ack(ack).len(*length);
+            segments.push(if with_timestamps { peer.ts(number as u32, 0) } else { peer });
+            seq += length;
+        }
+        match way {
+            Way::Single => segments.into_iter().for_each(|peer| scene.gets(peer)),
+            Way::Aggregate => scene.gets_aggregate(segments),
+        }
+        let after = scene.tcp.statistics();
+        seen.windows.push((after.cwnd, after.ssthresh, after.in_flight));
+        seen.lines.extend(scene.out());
+        if turn.reads {
+            seen.bytes.extend(scene.reads());
+        }
+        seen.lines.extend(scene.after(ms(turn.pause)));
+    }
+    seen.bytes.extend(scene.reads());
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn singles_and_aggregates_are_the_same(turns in turns(), choice in 0_u8..4) {
+        let config = match choice {
+            0 => plain(),
+            1 => with_sack(),
+            2 => Config { timestamps: true, sack: true, ..plain() },
+            _ => Config { large_send_bytes: 64_000, window_scaling: true, ..with_sack() },
+        };
+        let single = play(&turns, &config, Way::Single);
+        let aggregate = play(&turns, &config, Way::Aggregate);
+        prop_assert_eq!(single, aggregate);
+    }
+}
+
+/// The case without loss, transmitting after each single segment as a stack does: the same
+/// acknowledgement numbers leave, and the window is the same after each aggregate.
+#[test]
+fn a_bulk_transfer_is_acknowledged_alike() {
+    let mut single = Scene::established(plain());
+    let mut aggregate = Scene::established(plain());
+    for turn in 0..5 {
+        let segments: Vec<Peer> =
+            (0..9).map(|n| seg().seq(1 + (turn * 9 + n) * MSS).len(MSS)).collect();
+        let one_by_one: Vec<_> =
+            segments.iter().flat_map(|peer| single.answers(peer.clone())).collect();
+        aggregate.gets_aggregate(segments);
+        assert_eq!(one_by_one, aggregate.out());
+        assert_eq!(single.reads(), aggregate.reads());
+        assert_eq!(single.out(), aggregate.out());
+    }
+}
+
+/// Menon 2008, section 3.4: text that carries acknowledgements opens the window by each of them.
+#[test]
+fn acknowledgements_inside_an_aggregate_are_counted() {
+    let mut scene = Scene::established(plain());
+    scene.sends(30_000);
+    assert_eq!(scene.cwnd_segments(), 10);
+    scene.gets_aggregate((0..5).map(|n| seg().seq(1 + n * 10).len(10).ack(1 + (n + 1) * 2 * MSS)));
+    assert_eq!(scene.cwnd_segments(), 20);
+}
+
+/// A pure ACK does the same as its record, and ten records the same as ten ACKs.
+#[test]
+fn a_record_is_a_pure_ack() {
+    let (mut whole, mut record) = (Scene::established(plain()), Scene::established(plain()));
+    let first_out = (whole.sends(30_000), record.sends(30_000));
+    assert_eq!(first_out.0, first_out.1);
+    let acks = (1..=10).map(|n| seg().ack(1 + n * MSS).win(40_000 + n as u16));
+    let records: Vec<AckRecord> = acks
+        .clone()
+        .map(|peer| {
+            let segment = record.segment(peer);
+            AckRecord {
+                arrived_at_ns: segment.arrived_at.as_nanos(),
+                seq: segment.seq,
+                ack: segment.ack,
+                window: segment.window,
+                flags: segment.flags,
+                ..AckRecord::default()
+            }
+        })
+        .collect();
+    acks.for_each(|peer| whole.gets(peer));
+    record.tcp.on_pure_acks(record.now, &records);
+    assert_eq!(whole.tcp.statistics(), record.tcp.statistics());
+    assert_eq!(whole.out(), record.out());
+    assert_eq!(whole.cwnd_segments(), 20);
+    assert_ne!(whole.tcp.statistics().snd_una, SeqNumber(0));
+}

@@ -1,0 +1,168 @@
+//! Closing: both orders, both at once, half closed, TIME-WAIT (RFC 9293, section 3.6).
+
+use rxo_tcp::{CallError, Config, Connection, Events, State};
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+/// RFC 9293, section 3.6, figure 12: this side first.
+#[test]
+fn this_side_closes_first() {
+    let mut scene = Scene::established(plain());
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.out(), ["F. 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::FinWait1);
+    assert_eq!(scene.answers(seg().ack(2)), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::FinWait2);
+    assert_eq!(scene.answers(seg().ack(2).fin()), [". 2:2 ack 2"]);
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    scene.after(ms(59_999));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    scene.after(ms(1));
+    assert!(scene.tcp.is_closed());
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+}
+
+/// RFC 9293, section 3.6, figure 12: the peer first; half closed, this side goes on.
+#[test]
+fn the_peer_closes_first() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(seg().len(5).fin()), [". 1:1 ack 7"]);
+    assert_eq!(scene.tcp.state(), State::CloseWait);
+    assert!(scene.tcp.take_events().contains(Events::PEER_DONE | Events::READABLE));
+    assert_eq!(scene.reads().len(), 5);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+    assert_eq!(scene.sends(10), ["P. 1:11 ack 7"]);
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.out(), ["F. 11:11 ack 7"]);
+    assert_eq!(scene.tcp.state(), State::LastAck);
+    scene.gets(seg().seq(7).ack(12));
+    assert!(scene.tcp.is_closed());
+}
+
+/// RFC 9293, section 3.6, figure 13: both at once.
+#[test]
+fn both_close_at_once() {
+    let mut scene = Scene::established(plain());
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    assert_eq!(scene.answers(seg().fin()), [". 2:2 ack 2"]);
+    assert_eq!(scene.tcp.state(), State::Closing);
+    scene.gets(seg().seq(2).ack(2));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+}
+
+#[test]
+fn a_fin_that_acknowledges_ours_goes_to_time_wait() {
+    let mut scene = Scene::established(plain());
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    assert_eq!(scene.answers(seg().ack(2).fin()), [". 2:2 ack 2"]);
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+}
+
+/// RFC 9293, section 3.9.1.4: what was sent before CLOSE is delivered before the FIN; a half-closed
+/// connection receives.
+#[test]
+fn all_that_was_sent_goes_before_the_fin() {
+    let mut scene = Scene::established(plain());
+    let mut leaves = scene.sends(1_500);
+    scene.tcp.shutdown().unwrap();
+    leaves.extend(scene.out());
+    assert_eq!(leaves, [". 1:1001 ack 1", "FP. 1001:1501 ack 1"]);
+    assert_eq!(scene.tcp.send(b"more"), Err(CallError::Closing));
+    assert_eq!(scene.tcp.shutdown(), Err(CallError::Closing));
+    scene.gets(seg().ack(1502));
+    scene.gets(seg().ack(1502).len(100));
+    assert_eq!(scene.reads().len(), 100);
+}
+
+/// RFC 9293, section 3.10.7.4, eighth step: in its place, not before.
+#[test]
+fn a_fin_waits_for_the_text_before_it() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(seg().seq(101).len(50).fin()), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+    scene.gets(seg().len(100));
+    assert_eq!(scene.tcp.state(), State::CloseWait);
+    assert_eq!(scene.out().last().map(String::as_str), Some(". 1:1 ack 152"));
+}
+
+#[test]
+fn a_lost_fin_is_sent_again() {
+    let mut scene = Scene::established(plain());
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    assert_eq!(scene.after(ms(1_000)).first().map(String::as_str), Some("F. 1:1 ack 1"));
+}
+
+fn in_time_wait(config: Config) -> Scene {
+    let with_timestamps = config.timestamps;
+    let mut scene = Scene::established(config);
+    scene.tcp.shutdown().expect("it is open");
+    scene.out();
+    let last = seg().ack(2).fin();
+    scene.gets(if with_timestamps { last.ts(5, 0) } else { last });
+    scene.out();
+    scene
+}
+
+/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and 2 MSL begin again (MUST-13).
+#[test]
+fn a_repeated_fin_starts_time_wait_again() {
+    let mut scene = in_time_wait(plain());
+    scene.after(ms(59_000));
+    assert_eq!(scene.answers(seg().ack(2).fin()), [". 2:2 ack 2"]);
+    scene.after(ms(59_000));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    scene.after(ms(1_000));
+    assert!(scene.tcp.is_closed());
+}
+
+/// RFC 9293, section 3.6.1: a SYN after all that was may open a new connection.
+#[test]
+fn a_newer_syn_may_reuse_the_pair() {
+    let scene = in_time_wait(plain());
+    let reuse = |peer| scene.tcp.reuse_by(&scene.segment(peer));
+    assert_eq!(reuse(syn().seq(1)), None);
+    assert_eq!(reuse(seg().seq(500)), None);
+    let found = reuse(syn().seq(500)).unwrap();
+    let mut next = Connection::<Vec<u8>>::open_passive(plain(), PAIR, SECRET).unwrap();
+    next.follow(found);
+    next.on_segment(scene.now, scene.segment(syn().seq(500)));
+    let answer = next.poll_transmit(scene.now).unwrap();
+    assert!(answer.flags.contains(TcpFlags::SYN | TcpFlags::ACK));
+    assert!(answer.seq - scene.tcp.statistics().snd_nxt > 0);
+}
+
+/// RFC 6191, section 2: by timestamp, where there are some.
+#[test]
+fn a_newer_timestamp_may_reuse_the_pair() {
+    let scene = in_time_wait(Config { timestamps: true, ..plain() });
+    let reuse = |peer| scene.tcp.reuse_by(&scene.segment(peer)).is_some();
+    assert!(reuse(syn().seq(0).ts(6, 0)));
+    assert!(!reuse(syn().seq(500).ts(4, 0)));
+    assert!(reuse(syn().seq(500).ts(5, 0)));
+    assert!(!reuse(syn().seq(0).ts(5, 0)));
+}
+
+#[test]
+fn closing_before_the_handshake_forgets_it() {
+    for mut scene in [Scene::active(plain()), Scene::passive(plain())] {
+        scene.tcp.shutdown().unwrap();
+        assert!(scene.tcp.is_closed());
+        assert_eq!(scene.tcp.poll_at(), None);
+    }
+}
+
+/// RFC 9293, section 3.10.4: CLOSE in SYN-RECEIVED waits for the handshake.
+#[test]
+fn closing_in_the_handshake_waits_for_it() {
+    let mut scene = Scene::passive(plain());
+    scene.gets(syn());
+    scene.out();
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.out(), [""; 0]);
+    assert_eq!(scene.answers(seg()), ["F. 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::FinWait1);
+}

@@ -1,0 +1,58 @@
+//! Explicit congestion notification (RFC 3168, section 6.1).
+
+use rxo_tcp::{Config, Ecn};
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+fn scene() -> Scene {
+    Scene::established(Config { ecn: true, ..with_sack() })
+}
+
+/// Sections 6.1.1, 6.1.4, 6.1.5: text is marked as capable; pure ACKs and retransmissions are not.
+#[test]
+fn only_new_text_is_capable() {
+    let mut scene = scene();
+    assert_eq!(scene.sends(1_000), ["P. 1:1001 ack 1 ect0"]);
+    assert_eq!(scene.answers(seg().seq(101).len(10)), [". 1001:1001 ack 1 sack 101-111"]);
+    assert_eq!(scene.after(ms(300))[0], "P. 1:1001 ack 1");
+}
+
+/// Section 6.1.3: a mark is echoed until the peer says that it has reduced its window.
+#[test]
+fn a_mark_is_echoed_until_it_is_heard() {
+    let mut scene = scene();
+    scene.gets(seg().len(MSS).ecn(Ecn::Congestion));
+    assert_eq!(scene.answers(seg().seq(1001).len(MSS).ecn(Ecn::Capable0)), ["E. 1:1 ack 2001"]);
+    scene.gets(seg().seq(2001).len(MSS).ecn(Ecn::Capable0));
+    assert_eq!(scene.answers(seg().seq(3001).len(MSS)), ["E. 1:1 ack 4001"]);
+    scene.gets(seg().seq(4001).len(MSS).flags(TcpFlags::ACK | TcpFlags::CWR));
+    assert_eq!(scene.answers(seg().seq(5001).len(MSS)), [". 1:1 ack 6001"]);
+}
+
+/// Section 6.1.2: an echo reduces the window, once for each flight, and the peer is told.
+#[test]
+fn an_echo_reduces_the_window_once() {
+    let mut scene = scene();
+    scene.sends(20_000);
+    let echo = |ack| seg().ack(ack).flags(TcpFlags::ACK | TcpFlags::ECE);
+    scene.gets(echo(1001));
+    assert_eq!(scene.cwnd_segments(), 7);
+    scene.gets(echo(2001));
+    scene.gets(echo(4001));
+    let sent = scene.answers(echo(5001));
+    assert_eq!(sent[0], "W. 10001:11001 ack 1 ect0");
+    assert!(sent[1..].iter().all(|line| line.starts_with(". ")), "{sent:?}");
+    assert!(scene.cwnd_segments() <= 7);
+}
+
+/// Section 6.1.1: without agreement marks and echoes mean nothing.
+#[test]
+fn nothing_is_echoed_without_agreement() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(MSS).ecn(Ecn::Congestion));
+    assert_eq!(scene.answers(seg().seq(1001).len(MSS)), [". 1:1 ack 2001"]);
+    scene.sends(20_000);
+    scene.gets(seg().seq(2001).ack(1001).flags(TcpFlags::ACK | TcpFlags::ECE));
+    assert!(scene.cwnd_segments() >= 10);
+}

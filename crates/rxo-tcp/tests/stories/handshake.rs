@@ -1,0 +1,192 @@
+//! Opening: active, passive, simultaneous, and what is agreed on the way.
+
+use rxo_tcp::{CallError, Config, Events, Failure, SegmentOptions, State};
+use rxo_wire::{FlowKey, TcpFlags};
+
+use crate::dsl::*;
+
+/// RFC 9293, section 3.5, figure 6 (MUST-10: the three-way handshake).
+#[test]
+fn an_active_open_is_answered() {
+    let mut scene = Scene::active(plain());
+    assert_eq!(scene.out(), ["S 0:0"]);
+    assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+    assert!(scene.tcp.take_events().contains(Events::CONNECTED));
+}
+
+/// RFC 9293, section 3.5, figure 6, from the other side.
+#[test]
+fn a_passive_open_answers() {
+    let mut scene = Scene::passive(plain());
+    assert_eq!(scene.out(), [""; 0]);
+    assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
+    assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
+    assert_eq!(scene.answers(seg()), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// RFC 9293, section 3.5, figure 7 (MUST-10: simultaneous open).
+#[test]
+fn both_sides_may_open_at_once() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
+    // The peer's SYN-ACK lies before the window: it is answered, and so is ours over there.
+    assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
+    assert_eq!(scene.answers(seg()), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// RFC 9293, section 3.10.7.3: an ACK of something that was not sent.
+#[test]
+fn a_wrong_answer_is_reset() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.answers(seg().ack(7)), ["R 7:7"]);
+    assert!(matches!(scene.tcp.state(), State::SynSent(_)));
+}
+
+#[test]
+fn a_refusal_is_told() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    // Without the right ACK anybody could have sent it.
+    scene.gets(seg().flags(TcpFlags::RST));
+    assert!(matches!(scene.tcp.state(), State::SynSent(_)));
+    scene.gets(seg().flags(TcpFlags::RST).ack(1));
+    assert!(scene.tcp.is_closed());
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Refused)));
+}
+
+/// RFC 9293, section 3.10.7.2.
+#[test]
+fn a_listener_wants_a_syn() {
+    let mut scene = Scene::passive(plain());
+    assert_eq!(scene.answers(seg().flags(TcpFlags::RST)), [""; 0]);
+    let reset = scene.answers(seg().ack(5));
+    assert!(reset[0].starts_with("R "), "{reset:?}");
+    assert_eq!(scene.answers(seg().flags(TcpFlags::FIN)), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Listen);
+}
+
+/// RFC 9293, section 3.10.7.4, second and fourth step: back to LISTEN.
+#[test]
+fn a_peer_that_gives_up_leaves_a_listener() {
+    for last in [TcpFlags::RST, TcpFlags::SYN] {
+        let mut scene = Scene::passive(plain());
+        scene.gets(syn());
+        scene.out();
+        scene.gets(seg().flags(last));
+        assert_eq!(scene.tcp.state(), State::Listen);
+        assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
+    }
+}
+
+/// RFC 6298, sections 2.1 and 5.5; RFC 9293, section 3.8.3 (MUST-23: a SYN for 3 minutes).
+#[test]
+fn a_syn_is_repeated_for_three_minutes() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.after(ms(999)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), ["S 0:0"]);
+    assert_eq!(scene.after(ms(2_000)), ["S 0:0"]);
+    assert!(scene.tcp.take_events().is_empty());
+    assert_eq!(scene.after(ms(4_000)), ["S 0:0"]);
+    assert!(scene.tcp.take_events().contains(Events::STALLED));
+    scene.after(ms(172_999));
+    assert!(!scene.tcp.is_closed());
+    scene.after(ms(1));
+    let failed = scene.tcp.receive(&mut [0]);
+    assert_eq!(failed, Err(CallError::Failed(Failure::TimedOut)));
+}
+
+/// RFC 9293, section 3.4: the SYN-ACK is repeated by the timer and for a repeated SYN.
+#[test]
+fn a_lost_syn_ack_is_repeated() {
+    let mut scene = Scene::passive(plain());
+    scene.gets(syn());
+    scene.out();
+    assert_eq!(scene.after(ms(1_000)), ["S. 0:0 ack 1"]);
+    assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
+}
+
+/// RFC 5681, section 3.1: after a lost SYN the initial window is one segment.
+#[test]
+fn a_slow_handshake_makes_a_careful_start() {
+    let mut scene = Scene::active(plain());
+    scene.after(ms(1_500));
+    scene.gets(syn().ack(1));
+    assert_eq!(scene.cwnd_segments(), 1);
+    assert_eq!(scene.tcp.statistics().rto, ms(3_000));
+    assert_eq!(Scene::established(plain()).cwnd_segments(), 10);
+}
+
+/// RFC 9293, section 3.7.1 (MUST-14, 15, 16): the option, its absence, its effect.
+#[test]
+fn the_peers_segment_size_is_kept() {
+    let mss_with = |option, config| {
+        let mut scene = Scene::active(config);
+        scene.out();
+        scene.gets(syn().ack(1).mss(option));
+        scene.tcp.statistics().mss
+    };
+    assert_eq!(mss_with(Some(700), plain()), 700);
+    assert_eq!(mss_with(Some(9000), plain()), MSS);
+    assert_eq!(mss_with(None, plain()), 536);
+    let addresses = [0x20; 32];
+    let pair = FlowKey::v6(&addresses, 0x1388_0050, 0);
+    let mut v6 = rxo_tcp::Connection::open_passive(plain(), pair, SECRET).unwrap();
+    let scene = Scene::passive(plain());
+    v6.on_segment(scene.now, scene.segment(syn().mss(None)));
+    assert_eq!(v6.statistics().mss, MSS.min(1220));
+}
+
+/// RFC 7323, sections 2.2 and 3.2, RFC 2018, section 2, RFC 3168, section 6.1.1: offered by a SYN,
+/// and in a SYN-ACK only what was offered (RFC 9293 MUST-6).
+#[test]
+fn what_both_want_is_agreed() {
+    let all = || Config { maximum_segment_size: MSS as u16, ..Config::default() };
+    let mut scene = Scene::active(all());
+    let first = scene.tcp.poll_transmit(scene.now).unwrap();
+    assert!(first.flags.contains(TcpFlags::ECE | TcpFlags::CWR));
+    let offered = SegmentOptions::read(first.options.as_slice());
+    assert_eq!(offered.maximum_segment_size, Some(MSS as u16));
+    assert_eq!(offered.window_scale, Some(3));
+    assert!(offered.is_sack_permitted && offered.timestamp.is_some());
+
+    let mut scene = Scene::passive(all());
+    scene.gets(syn());
+    let answer = scene.tcp.poll_transmit(scene.now).unwrap();
+    let agreed = SegmentOptions::read(answer.options.as_slice());
+    let nothing = SegmentOptions { maximum_segment_size: Some(1000), ..SegmentOptions::default() };
+    assert_eq!(agreed, nothing);
+    assert!(!answer.flags.contains(TcpFlags::ECE));
+
+    let mut scene = Scene::passive(all());
+    let asks = TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR;
+    scene.gets(syn().flags(asks).scale(2).sack_permitted().ts(1, 0));
+    let statistics = scene.tcp.statistics();
+    assert!(statistics.timestamps && statistics.sack && statistics.ecn);
+    // The timestamp option takes its bytes from each segment (RFC 9293, section 3.7.1).
+    assert_eq!(statistics.mss, MSS - 12);
+}
+
+/// RFC 7323, section 2.3: a scale above 14 counts as 14.
+#[test]
+fn a_huge_scale_is_fourteen() {
+    let mut scene = Scene::active(Config { window_scaling: true, ..plain() });
+    scene.out();
+    scene.gets(syn().ack(1).scale(200).win(10));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 10);
+    scene.gets(seg().win(2));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 2 << 14);
+}
+
+/// RFC 9293, section 3.9.1: data given before the connection is open follows the handshake.
+#[test]
+fn data_may_wait_for_the_handshake() {
+    let mut scene = Scene::active(plain());
+    assert_eq!(scene.sends(10), ["S 0:0"]);
+    assert_eq!(scene.answers(syn().ack(1)), ["P. 1:11 ack 1"]);
+}

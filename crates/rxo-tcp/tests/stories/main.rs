@@ -1,0 +1,20 @@
+//! The crate's behaviour as stories: one file a topic, virtual time, a peer made by hand.
+//!
+//! Numbers are relative as in a capture: 0 is a SYN, 1 the first byte. Each RFC MUST that is tested
+//! is named in the test's doc.
+
+mod acks;
+mod aggregates;
+mod close;
+mod dsl;
+mod ecn;
+mod handshake;
+mod link;
+mod network;
+mod recovery;
+mod recovery_without_sack;
+mod resets;
+mod sequence;
+mod text;
+mod timers;
+mod windows;

@@ -1,0 +1,146 @@
+//! Loss recovery with SACK: RACK, tail loss probes, PRR, limited transmit, Eifel.
+
+use rxo_tcp::Config;
+
+use crate::dsl::*;
+
+/// Ten segments are outstanding, a window's worth; more waits.
+fn ten_outstanding() -> Scene {
+    let mut scene = Scene::established(with_sack());
+    assert_eq!(scene.sends(40_000).len(), 10);
+    scene.after(ms(10));
+    scene
+}
+
+fn sack(from: u32, to: u32) -> Peer {
+    seg().sack(&[(1 + from * MSS, 1 + to * MSS)])
+}
+
+/// RFC 8985, section 6.2, steps 4 and 5: three segments have overtaken the first. RFC 6937: and it
+/// leaves at once.
+#[test]
+fn an_overtaken_segment_is_sent_again() {
+    let mut scene = ten_outstanding();
+    // RFC 3042, section 2: new segments leave for the first two.
+    assert_eq!(scene.answers(sack(1, 2)), [". 10001:11001 ack 1"]);
+    assert_eq!(scene.answers(sack(1, 3)), [". 11001:12001 ack 1"]);
+    assert_eq!(scene.answers(sack(1, 4)), [". 1:1001 ack 1"]);
+    // RFC 9438, section 4.6: to 0.7 of the window.
+    assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+}
+
+/// RFC 6937, section 3: what is in flight comes down to the threshold, then one leaves for each that
+/// arrives; the window ends at the threshold.
+#[test]
+fn the_window_comes_down_evenly() {
+    let mut scene = ten_outstanding();
+    (2..=4).for_each(|to| drop(scene.answers(sack(1, to))));
+    assert_eq!(scene.tcp.statistics().in_flight, 9_000);
+    let sent: Vec<usize> = (5..=10).map(|to| scene.answers(sack(1, to)).len()).collect();
+    assert_eq!(sent, [0, 0, 1, 1, 1, 1]);
+    assert_eq!(scene.tcp.statistics().in_flight, 7_000);
+    scene.gets(seg().ack(10_001));
+    assert_eq!(scene.cwnd_segments(), 7);
+}
+
+/// RFC 8985, section 6.2, step 5: without three overtaking segments, by time.
+#[test]
+fn one_overtaking_segment_is_enough_after_a_while() {
+    let mut scene = ten_outstanding();
+    scene.answers(sack(1, 2));
+    // A quarter of the least round trip, which was 10 ms.
+    let waited = scene.after(ms(2));
+    assert_eq!(waited, [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
+}
+
+/// RFC 8985, section 6.2, step 5: what was sent again and lost again is found by time, too.
+#[test]
+fn a_lost_retransmission_is_found() {
+    let mut scene = ten_outstanding();
+    assert_eq!(scene.answers(sack(1, 4))[0], ". 1:1001 ack 1");
+    scene.after(ms(10));
+    // Something sent after it arrives, a round trip later.
+    let sent = scene.answers(sack(1, 10));
+    assert!(sent.len() > 1, "{sent:?}");
+    scene.after(ms(15));
+    let again = scene.answers(sack(1, 11));
+    assert_eq!(again[0], ". 1:1001 ack 1");
+}
+
+/// RFC 8985, section 7.3: the last segment asks, two round trips after the last acknowledgement.
+#[test]
+fn a_lost_tail_is_probed() {
+    let mut scene = Scene::established(with_sack());
+    scene.sends(3_000);
+    assert_eq!(scene.after(ms(19)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), ["P. 2001:3001 ack 1"]);
+    // Its SACK shows what is missing; nothing waits for the retransmission timeout.
+    scene.after(ms(10));
+    let sent = scene.answers(seg().sack(&[(2001, 3001)]));
+    let rest = scene.after(ms(20));
+    assert_eq!([sent, rest].concat(), [". 1:1001 ack 1", ". 1001:2001 ack 1"]);
+}
+
+/// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not.
+#[test]
+fn a_repaired_loss_reduces_the_window() {
+    let after_probe = |last: &[Peer]| {
+        let mut scene = Scene::established(with_sack());
+        scene.sends(3_000);
+        assert_eq!(scene.after(ms(20)).len(), 1);
+        scene.after(ms(10));
+        for peer in last {
+            scene.gets(peer.clone());
+        }
+        scene.sends(1_000);
+        scene.gets(seg().ack(4_001));
+        scene.cwnd_segments()
+    };
+    assert!(after_probe(&[seg().ack(3_001)]) < 10);
+    let with_duplicate = seg().ack(3_001).sack(&[(2_001, 3_001)]);
+    assert!(after_probe(&[seg().ack(3_001), with_duplicate]) >= 10);
+}
+
+/// RFC 6298, section 5, with SACK: what the peer holds is not sent again.
+#[test]
+fn a_timeout_leaves_out_what_the_peer_holds() {
+    let mut scene = ten_outstanding();
+    scene.gets(sack(9, 10));
+    let sent = scene.after(ms(400));
+    assert!(sent.contains(&". 1:1001 ack 1".to_string()), "{sent:?}");
+    let sent = scene.answers(sack(9, 10).ack(8_001));
+    assert_eq!(sent[0], ". 8001:9001 ack 1");
+    assert!(!sent.iter().any(|line| line.contains("9001:10001")), "{sent:?}");
+}
+
+/// RFC 3522 and 4015: the acknowledgement after a needless retransmission gives everything back.
+#[test]
+fn a_needless_timeout_is_forgiven() {
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    scene.sends(20_000);
+    let before = scene.tcp.statistics();
+    assert!(scene.after(ms(200))[0].starts_with(". 1:"));
+    assert_eq!(scene.cwnd_segments(), 1);
+    // It echoes a timestamp of before: 10 ms after the SYN.
+    let mss = scene.tcp.statistics().mss;
+    scene.gets(seg().ack(1 + mss).ts(300, 10));
+    let after = scene.tcp.statistics();
+    assert!(after.cwnd >= before.cwnd, "{after:?}");
+    assert_eq!(after.ssthresh, before.ssthresh);
+
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    scene.sends(20_000);
+    scene.after(ms(200));
+    scene.gets(seg().ack(1 + mss).ts(300, 210));
+    assert!(scene.cwnd_segments() <= 3);
+}
+
+/// RFC 2018, section 5: blocks that cannot be are left out.
+#[test]
+fn blocks_that_cannot_be_do_nothing() {
+    let mut scene = ten_outstanding();
+    let wild = [(90_001, 95_001), (5_001, 5_001), (9_001, 4_001), (u32::MAX - 5, 900)];
+    assert_eq!(scene.answers(seg().sack(&wild)), [""; 0]);
+    assert_eq!(scene.tcp.statistics().in_flight, 10_000);
+}

@@ -1,0 +1,108 @@
+//! RST, and what strangers may try (RFC 9293, section 3.10.7; RFC 5961).
+
+use rxo_tcp::{CallError, Events, Failure, Reset, State};
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+fn rst() -> Peer {
+    seg().flags(TcpFlags::RST)
+}
+
+/// RFC 5961, section 3.2 (RFC 9293, second step): exactly at RCV.NXT it counts.
+#[test]
+fn a_reset_that_fits_ends_the_connection() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10));
+    scene.gets(rst().seq(11));
+    assert!(scene.tcp.take_events().contains(Events::CLOSED));
+    assert_eq!(scene.tcp.receive(&mut [0; 9]), Err(CallError::Failed(Failure::Reset)));
+    assert_eq!(scene.out(), [""; 0]);
+}
+
+/// RFC 5961, section 3.2: elsewhere in the window it is asked back, outside it is dropped.
+#[test]
+fn a_guessed_reset_is_challenged() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(rst().seq(500)), [". 1:1 ack 1"]);
+    assert_eq!(scene.answers(rst().seq(61_001)), [""; 0]);
+    assert_eq!(scene.answers(rst().seq(0)), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// RFC 5961, section 4.2 (RFC 9293, fourth step).
+#[test]
+fn a_syn_in_the_window_is_challenged() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(syn().seq(100)), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// RFC 5961, section 5.2: data with an ACK that cannot be is not taken.
+#[test]
+fn guessed_data_is_challenged() {
+    let mut scene = Scene::established(plain());
+    scene.sends(100);
+    let too_new = seg().len(10).ack(102);
+    assert_eq!(scene.answers(too_new), [". 101:101 ack 1"]);
+    let too_old = seg().len(10).ack(1_u32.wrapping_sub(50_001));
+    assert_eq!(scene.answers(too_old), [". 101:101 ack 1"]);
+    assert_eq!(scene.tcp.readable_bytes(), 0);
+    // One largest window back is an old duplicate.
+    scene.gets(seg().len(10).ack(1_u32.wrapping_sub(50_000)));
+    assert_eq!(scene.tcp.readable_bytes(), 10);
+}
+
+/// RFC 5961, section 7: ten in five seconds.
+#[test]
+fn challenges_are_limited() {
+    let mut scene = Scene::established(plain());
+    let count =
+        |scene: &mut Scene| (0..50).map(|_| scene.answers(rst().seq(500)).len()).sum::<usize>();
+    assert_eq!(count(&mut scene), 10);
+    scene.after(ms(4_999));
+    assert_eq!(count(&mut scene), 0);
+    scene.after(ms(1));
+    assert_eq!(count(&mut scene), 10);
+}
+
+/// Bare segments that are not acceptable are answered within the same limit, so that two sides that
+/// disagree do not answer each other for ever.
+#[test]
+fn an_ack_war_ends() {
+    let mut scene = Scene::established(plain());
+    let answers: usize = (0..50).map(|_| scene.answers(seg().seq(61_000)).len()).sum();
+    assert_eq!(answers, 10);
+}
+
+/// RFC 9293, section 3.10.7.1: what has no connection.
+#[test]
+fn a_stranger_is_reset() {
+    let scene = Scene::established(plain());
+    let answer = |peer| Reset::answer(&scene.segment(peer)).map(|reset| reset.transmit().flags);
+    assert_eq!(answer(seg().len(9)), Some(TcpFlags::RST));
+    assert_eq!(answer(syn()), Some(TcpFlags::RST | TcpFlags::ACK));
+    assert_eq!(answer(rst()), None);
+    let reset = Reset::answer(&scene.segment(syn().len(9))).unwrap().transmit();
+    assert_eq!((reset.seq.0, reset.ack), (0, PEER_ISS + 10));
+}
+
+/// RFC 9293, section 3.10.5: ABORT resets the peer and drops everything.
+#[test]
+fn an_abort_resets_the_peer() {
+    let mut scene = Scene::established(plain());
+    scene.sends(10);
+    scene.tcp.abort();
+    assert_eq!(scene.out(), ["R. 11:11 ack 1"]);
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Aborted)));
+    assert_eq!(scene.answers(seg().ack(11)), ["R 11:11"]);
+}
+
+#[test]
+fn an_abort_before_the_handshake_says_nothing() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    scene.tcp.abort();
+    assert_eq!(scene.out(), [""; 0]);
+    assert!(scene.tcp.is_closed());
+}

@@ -1,0 +1,118 @@
+//! The first step: what is acceptable (RFC 9293, section 3.10.7.4), and PAWS (RFC 7323).
+
+use rxo_tcp::Config;
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+/// The four rows of the table, each with what it accepts and refuses.
+#[test]
+fn the_table_of_acceptable_segments() {
+    let answered = |peer: Peer| {
+        let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
+        let answered = !scene.answers(peer).is_empty();
+        let readable = scene.tcp.readable_bytes();
+        (answered, readable)
+    };
+    // length 0, window open
+    assert_eq!(answered(seg()), (false, 0));
+    assert_eq!(answered(seg().seq(2000)), (false, 0));
+    assert_eq!(answered(seg().seq(2001)), (true, 0));
+    assert_eq!(answered(seg().seq(0)), (true, 0));
+    // length above 0, window open
+    assert_eq!(answered(seg().len(10)), (false, 10));
+    assert_eq!(answered(seg().seq(0).len(10)), (false, 9));
+    assert_eq!(answered(seg().seq(0).len(1)), (true, 0));
+    assert_eq!(answered(seg().seq(2001).len(10)), (true, 0));
+}
+
+/// The same with a closed window (MUST-66: ACK and RST count all the same).
+#[test]
+fn a_closed_window_takes_acks_and_resets() {
+    let full = || {
+        let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
+        scene.sends(10);
+        scene.gets(seg().len(1000));
+        scene.gets(seg().seq(1001).len(1000));
+        scene.out();
+        assert_eq!(scene.tcp.statistics().rcv_wnd, 0);
+        scene
+    };
+    let mut scene = full();
+    // A probe of the window is answered, its text not taken, its ACK is.
+    assert_eq!(scene.answers(seg().seq(2001).len(1).ack(11)), [". 11:11 ack 2001"]);
+    assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
+    let mut scene = full();
+    scene.gets(seg().seq(2001).flags(TcpFlags::RST));
+    assert!(scene.tcp.is_closed());
+}
+
+#[test]
+fn what_lies_outside_the_window_is_cut_off() {
+    let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
+    scene.gets(seg().len(500));
+    // 100 bytes are old, 600 are new.
+    scene.gets(seg().seq(401).len(700));
+    assert_eq!(scene.tcp.readable_bytes(), 1100);
+    scene.gets(seg().seq(1101).len(1000).fin());
+    assert_eq!(scene.tcp.readable_bytes(), 2000);
+    let expected: Vec<u8> = (1..2001).map(stream_byte).collect();
+    assert_eq!(scene.reads(), expected);
+    assert!(!scene.tcp.is_peer_done());
+}
+
+fn with_timestamps() -> Scene {
+    Scene::established(Config { timestamps: true, ..plain() })
+}
+
+/// RFC 7323, section 5.3, R1: an old timestamp is an old segment, whatever its number.
+#[test]
+fn an_old_timestamp_is_refused() {
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(10).ts(50, 0));
+    scene.out();
+    assert_eq!(scene.answers(seg().seq(11).len(10).ts(49, 0)), [". 1:1 ack 11"]);
+    assert_eq!(scene.tcp.readable_bytes(), 10);
+    scene.gets(seg().seq(11).len(10).ts(50, 0));
+    assert_eq!(scene.tcp.readable_bytes(), 20);
+}
+
+/// RFC 7323, section 5.3: resets are not checked, and section 5.5: nor is anything after 24 days.
+#[test]
+fn a_timestamp_does_not_hold_back_a_reset() {
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(10).ts(50, 0));
+    scene.gets(seg().seq(11).flags(TcpFlags::RST).ts(1, 0));
+    assert!(scene.tcp.is_closed());
+
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(10).ts(50, 0));
+    scene.after(ms(24 * 24 * 3600 * 1000));
+    scene.gets(seg().seq(11).len(10).ts(1, 0));
+    assert_eq!(scene.tcp.readable_bytes(), 20);
+}
+
+/// RFC 7323, section 3.2: agreed is agreed; what has no timestamp is dropped.
+#[test]
+fn a_missing_timestamp_is_dropped() {
+    let mut scene = with_timestamps();
+    assert_eq!(scene.answers(seg().len(10)), [""; 0]);
+    assert_eq!(scene.tcp.readable_bytes(), 0);
+}
+
+/// RFC 7323, section 4.3: the echo is of the first segment that is not acknowledged.
+#[test]
+fn the_echo_is_of_the_first_unacknowledged() {
+    let mut scene = with_timestamps();
+    let echo = |scene: &mut Scene| {
+        let sent = scene.tcp.poll_transmit(scene.now).unwrap();
+        let options = rxo_tcp::SegmentOptions::read(sent.options.as_slice());
+        options.timestamp.unwrap().echo - PEER_TS
+    };
+    scene.gets(seg().len(1000).ts(10, 0));
+    scene.gets(seg().seq(1001).len(1000).ts(20, 0));
+    assert_eq!(echo(&mut scene), 10);
+    scene.gets(seg().seq(2001).len(1000).ts(30, 0));
+    scene.gets(seg().seq(3001).len(1000).ts(40, 0));
+    assert_eq!(echo(&mut scene), 30);
+}

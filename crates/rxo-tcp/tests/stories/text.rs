@@ -1,0 +1,87 @@
+//! Text that arrives: in order, out of order, twice, without room.
+
+use rxo_tcp::{CallError, Config, Events};
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+fn stream(from: u32, to: u32) -> Vec<u8> {
+    (from..to).map(stream_byte).collect()
+}
+
+#[test]
+fn text_is_read_in_order() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.tcp.receive(&mut [0; 4]), Err(CallError::NotYet));
+    scene.gets(seg().len(10));
+    assert!(scene.tcp.take_events().contains(Events::READABLE));
+    let mut first = [0; 4];
+    assert_eq!(scene.tcp.receive(&mut first), Ok(4));
+    assert_eq!(first.as_slice(), stream(1, 5));
+    assert_eq!(scene.tcp.readable().next(), Some(stream(5, 11).as_slice()));
+    assert_eq!(scene.tcp.consume(100), 6);
+}
+
+/// RFC 9293, section 3.10.7.4 (SHLD-31): what comes out of order is kept.
+#[test]
+fn text_out_of_order_waits() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(seg().seq(201).len(100)), [". 1:1 ack 1"]);
+    assert_eq!(scene.answers(seg().seq(101).len(100)), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.readable_bytes(), 0);
+    // RFC 5681, section 4.2: at once when a gap is filled.
+    assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 301"]);
+    assert_eq!(scene.reads(), stream(1, 301));
+}
+
+/// RFC 2018, section 4: blocks, the latest first.
+#[test]
+fn gaps_are_reported_by_sack() {
+    let mut scene = Scene::established(with_sack());
+    assert_eq!(scene.answers(seg().seq(101).len(100)), [". 1:1 ack 1 sack 101-201"]);
+    assert_eq!(scene.answers(seg().seq(301).len(100)), [". 1:1 ack 1 sack 301-401,101-201"]);
+    assert_eq!(scene.answers(seg().seq(201).len(100)), [". 1:1 ack 1 sack 101-401"]);
+    assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 401"]);
+}
+
+/// RFC 2883, section 4: a duplicate below and above the acknowledgement.
+#[test]
+fn duplicates_are_reported_by_sack() {
+    let mut scene = Scene::established(with_sack());
+    scene.gets(seg().len(100));
+    assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 101 sack 1-101"]);
+    scene.answers(seg().seq(201).len(100));
+    let again = scene.answers(seg().seq(201).len(100));
+    assert_eq!(again, [". 1:1 ack 101 sack 201-301,201-301"]);
+    // Half of it is new.
+    assert_eq!(scene.answers(seg().seq(51).len(100)), [". 1:1 ack 151 sack 51-101,201-301"]);
+}
+
+/// RFC 9293, section 3.8.5 (MUST-31): urgent data of any length; here it is plain data.
+#[test]
+fn urgent_data_is_plain_data() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(50).flags(TcpFlags::ACK | TcpFlags::URG));
+    assert_eq!(scene.reads(), stream(1, 51));
+}
+
+/// RFC 9293, section 3.10.7.4, fifth step: without ACK it is dropped.
+#[test]
+fn text_without_ack_is_dropped() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.answers(seg().len(50).flags(TcpFlags::PSH)), [""; 0]);
+    assert_eq!(scene.tcp.readable_bytes(), 0);
+}
+
+/// Bounded: more buffers than there are places for are refused, not lost.
+#[test]
+fn segments_without_room_come_again() {
+    let mut scene = Scene::established(Config { receive_pieces: 4, ..plain() });
+    for n in 0..6 {
+        scene.gets(seg().seq(1 + n).len(1));
+    }
+    assert_eq!(scene.reads(), stream(1, 5));
+    scene.out();
+    scene.gets(seg().seq(5).len(2));
+    assert_eq!(scene.reads(), stream(5, 7));
+}

@@ -1,0 +1,107 @@
+//! Timers: retransmission, giving up, keep-alive (RFC 6298; RFC 9293, sections 3.8.3 and 3.8.4).
+
+use rxo_tcp::{CallError, Config, Events, Failure, KeepAlive, State};
+
+use crate::dsl::*;
+
+/// RFC 6298, sections 5.4 to 5.6: the earliest segment, and the timeout doubles.
+#[test]
+fn the_earliest_segment_is_sent_again() {
+    let mut scene = Scene::established(plain());
+    scene.sends(3_000);
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(rto, ms(200));
+    assert_eq!(scene.after(rto), [". 1:1001 ack 1"]);
+    assert_eq!(scene.cwnd_segments(), 1);
+    assert_eq!(scene.after(rto * 2 - ms(1)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
+    // RFC 5681, section 3.1: slow start from one segment.
+    let both = scene.answers(seg().ack(1001));
+    assert_eq!(both, [". 1001:2001 ack 1", "P. 2001:3001 ack 1"]);
+}
+
+/// RFC 6298, section 5.3: new acknowledgements restart the timer.
+#[test]
+fn progress_restarts_the_timer() {
+    let mut scene = Scene::established(plain());
+    scene.sends(3_000);
+    scene.after(ms(150));
+    scene.gets(seg().ack(1001));
+    assert_eq!(scene.after(ms(150)), [""; 0]);
+    scene.gets(seg().ack(3001));
+    assert_eq!(scene.after(ms(10_000)), [""; 0]);
+}
+
+/// RFC 6298, section 3 (Karn): what was sent twice gives no sample, without timestamps.
+#[test]
+fn what_was_sent_twice_is_not_measured() {
+    let mut scene = Scene::established(plain());
+    let before = scene.tcp.statistics().srtt;
+    scene.sends(1_000);
+    scene.after(ms(250));
+    scene.gets(seg().ack(1001));
+    assert_eq!(scene.tcp.statistics().srtt, before);
+    scene.sends(1_000);
+    scene.after(ms(90));
+    scene.gets(seg().ack(2001));
+    assert_eq!(scene.tcp.statistics().srtt, Some(ms(20)));
+}
+
+/// The time that a segment waited in an aggregate is not the network's.
+#[test]
+fn a_round_trip_ends_when_the_frame_arrives() {
+    let mut scene = Scene::established(plain());
+    scene.sends(1_000);
+    scene.after(ms(90));
+    scene.gets(seg().ack(1001).arrived_earlier(ms(80)));
+    assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
+}
+
+/// RFC 9293, section 3.8.3 (MUST-20, 21): R1 is told, R2 ends the connection.
+#[test]
+fn a_peer_that_vanished_is_given_up() {
+    let mut scene = Scene::established(plain());
+    scene.sends(1_000);
+    scene.after(ms(1_500));
+    assert!(scene.tcp.take_events().contains(Events::STALLED));
+    scene.after(ms(298_000));
+    assert_eq!(scene.tcp.state(), State::Established);
+    scene.after(ms(1_000));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+    assert_eq!(scene.tcp.poll_at(), None);
+}
+
+/// RFC 9293, section 3.8.4 (MUST-25): off unless asked for.
+#[test]
+fn an_idle_connection_says_nothing() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.after(ms(100_000_000)), [""; 0]);
+}
+
+fn with_keep_alive() -> Scene {
+    let keep_alive = KeepAlive { idle: ms(10_000), interval: ms(1_000), probes: 3 };
+    Scene::established(Config { keep_alive: Some(keep_alive), ..plain() })
+}
+
+/// RFC 9293, section 3.8.4 (MUST-24 to 29): one unanswered question does not end it.
+#[test]
+fn an_idle_peer_is_asked() {
+    let mut scene = with_keep_alive();
+    assert_eq!(scene.after(ms(9_999)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 0:0 ack 1"]);
+    assert_eq!(scene.after(ms(1_000)), [". 0:0 ack 1"]);
+    scene.gets(seg());
+    assert_eq!(scene.after(ms(9_999)), [""; 0]);
+    assert_eq!(scene.after(ms(2_001)).len(), 3);
+    scene.after(ms(1_000));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+}
+
+/// RFC 9293, section 3.8.4 (MUST-26): not while something is outstanding.
+#[test]
+fn a_busy_peer_is_not_asked() {
+    let mut scene = with_keep_alive();
+    scene.sends(10);
+    let sent = scene.after(ms(12_000));
+    assert!(sent.iter().all(|line| line == "P. 1:11 ack 1"), "{sent:?}");
+}

@@ -1,0 +1,156 @@
+//! Windows of both sides, and Nagle (RFC 9293, sections 3.7.4 and 3.8.6).
+
+use rxo_tcp::{Config, Failure, State};
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+/// RFC 9293, section 3.7.4: the Nagle algorithm and its switch (MUST-17).
+#[test]
+fn small_segments_wait_for_what_is_outstanding() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.sends(10), ["P. 1:11 ack 1"]);
+    assert_eq!(scene.sends(10), [""; 0]);
+    assert_eq!(scene.sends(10), [""; 0]);
+    assert_eq!(scene.answers(seg().ack(11)), ["P. 11:31 ack 1"]);
+    scene.tcp.set_nagle(false);
+    assert_eq!(scene.sends(10), ["P. 31:41 ack 1"]);
+}
+
+#[test]
+fn full_segments_do_not_wait() {
+    let mut scene = Scene::established(plain());
+    scene.sends(10);
+    assert_eq!(scene.sends(2_500), [". 11:1011 ack 1", ". 1011:2011 ack 1"]);
+}
+
+#[test]
+fn a_large_send_leaves_as_one() {
+    let mut scene = Scene::established(Config { large_send_bytes: 64_000, ..plain() });
+    assert_eq!(scene.sends(4_500), [". 1:4001 ack 1 gso 1000"]);
+    assert_eq!(scene.answers(seg().ack(4001)), ["P. 4001:4501 ack 1"]);
+    scene.tcp.set_nagle(false);
+    scene.gets(seg().ack(4501));
+    assert_eq!(scene.sends(4_500), ["P. 4501:9001 ack 1 gso 1000"]);
+}
+
+#[test]
+fn no_more_leaves_than_the_peer_allows() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(2_500));
+    assert_eq!(scene.sends(5_000), [". 1:1001 ack 1", ". 1001:2001 ack 1"]);
+    assert_eq!(scene.answers(seg().ack(1001).win(1_500)), [""; 0]);
+    assert_eq!(scene.answers(seg().ack(1001).win(2_000)), [". 2001:3001 ack 1"]);
+}
+
+/// RFC 9293, section 3.10.7.4, fifth step: SND.WL1 and SND.WL2 keep an old segment from changing the
+/// window.
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10).win(9_000));
+    scene.gets(seg().seq(11).len(10).win(8_000));
+    scene.gets(seg().seq(1).len(11).win(500));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
+}
+
+/// RFC 7323, section 2.3: windows are scaled after the handshake, not in it.
+#[test]
+fn windows_are_scaled() {
+    let config = Config {
+        window_scaling: true,
+        receive_buffer_bytes: 1 << 20,
+        receive_pieces: 2048,
+        ..plain()
+    };
+    let mut scene = Scene::established(config);
+    assert_eq!(scene.tcp.statistics().snd_wnd, 50_000);
+    scene.gets(seg().win(1000));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
+    assert_eq!(scene.tcp.statistics().rcv_wnd, 1 << 20);
+}
+
+fn closed() -> Scene {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(0));
+    assert_eq!(scene.sends(5_000), [""; 0]);
+    scene
+}
+
+/// RFC 9293, section 3.8.6.1 (MUST-36, SHLD-29, SHLD-30): probes of at least a byte, the first after
+/// a retransmission timeout, then ever later.
+#[test]
+fn a_closed_window_is_probed() {
+    let mut scene = closed();
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(scene.after(rto - ms(1)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:2 ack 1"]);
+    scene.gets(seg().win(0));
+    assert_eq!(scene.after(rto * 2 - ms(1)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:2 ack 1"]);
+    // The window opens: everything flows.
+    assert_eq!(scene.answers(seg().ack(2).win(2_000)), [". 2:1002 ack 1", ". 1002:2002 ack 1"]);
+}
+
+/// RFC 9293, section 3.8.6.1 (MUST-37): while the peer answers, the connection stays open.
+#[test]
+fn a_window_may_stay_closed_for_ever() {
+    let mut scene = closed();
+    for _ in 0..100 {
+        scene.after(ms(60_000));
+        scene.gets(seg().win(0));
+    }
+    assert_eq!(scene.tcp.state(), State::Established);
+    // When the peer is gone as well, it ends (section 3.8.3: R2).
+    scene.after(ms(301_000));
+    assert_eq!(scene.tcp.send(b"x"), Err(rxo_tcp::CallError::Failed(Failure::TimedOut)));
+}
+
+/// RFC 9293, section 3.8.6.2.1 (MUST-38): little room is left alone, until waiting is no better.
+#[test]
+fn a_silly_window_is_used_in_the_end() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(400));
+    assert_eq!(scene.sends(5_000), [""; 0]);
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(scene.after(rto), [". 1:401 ack 1"]);
+}
+
+/// RFC 9293, section 3.8.6 (MUST-34): a peer that takes back its window.
+#[test]
+fn a_window_may_shrink() {
+    let mut scene = Scene::established(plain());
+    scene.sends(5_000);
+    // The edge moves from 50001 back to 3001.
+    assert_eq!(scene.answers(seg().ack(1001).win(2_000)), [""; 0]);
+    let again = scene.after(ms(1_000));
+    assert_eq!(again.first().map(String::as_str), Some(". 1001:2001 ack 1"));
+    assert_eq!(scene.answers(seg().ack(5001)), [""; 0]);
+}
+
+/// RFC 9293, section 3.8.6.2.2 (MUST-39): an update is worth telling, or not told.
+#[test]
+fn the_window_opens_in_large_steps() {
+    let mut scene = Scene::established(Config { receive_buffer_bytes: 4_000, ..plain() });
+    scene.gets_aggregate((0..4).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    scene.out();
+    assert_eq!(scene.tcp.statistics().rcv_wnd, 0);
+    scene.tcp.consume(999);
+    assert_eq!(scene.out(), [""; 0]);
+    scene.tcp.consume(1);
+    assert_eq!(scene.out(), [". 1:1 ack 4001"]);
+    assert_eq!(scene.tcp.statistics().rcv_wnd, 1000);
+}
+
+/// A FIN stands behind the window like text does.
+#[test]
+fn a_fin_waits_for_the_window() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(10));
+    assert_eq!(scene.sends(10), ["P. 1:11 ack 1"]);
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.out(), [""; 0]);
+    assert_eq!(scene.answers(seg().ack(11).win(10)), ["F. 11:11 ack 1"]);
+    scene.gets(seg().ack(12).flags(TcpFlags::ACK));
+    assert_eq!(scene.tcp.state(), State::FinWait2);
+}
