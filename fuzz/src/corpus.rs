@@ -38,6 +38,7 @@ pub fn seeds() -> Vec<Seed> {
     add("packed", captures::packed());
     add("expand", coalesced::files());
     add("template", acks::templates());
+    add("split", acks::scripts());
     seeds
 }
 

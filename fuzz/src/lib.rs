@@ -17,13 +17,16 @@ pub mod parse;
 pub mod pcap;
 pub mod pcapng;
 pub mod resegment;
+pub mod split;
+#[path = "../../crates/rxo-ack/tests/harness/mod.rs"]
+mod split_harness;
 pub mod template;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
@@ -34,4 +37,5 @@ pub const TARGETS: [Target; 10] = [
     ("packed", packed::run),
     ("expand", expand::run),
     ("template", template::run),
+    ("split", split::run),
 ];

@@ -5,6 +5,7 @@
 
 mod expand;
 mod show;
+mod split;
 
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::machine::Machine;
 use crate::stats::Summary;
 
 pub(crate) use expand::Expand;
+pub(crate) use split::Split;
 
 /// What was asked for.
 #[derive(Args, Debug)]
@@ -40,6 +42,8 @@ const PASSES: usize = 3;
 pub(crate) enum Case {
     /// A template expanded.
     Expand(Expand),
+    /// The splitter told or asked.
+    Split(Split),
 }
 
 /// A case made ready: the same work in every pass.
@@ -57,6 +61,7 @@ impl Case {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Expand(expand) => expand.name(),
+            Self::Split(split) => split.name().to_owned(),
         }
     }
 
@@ -64,19 +69,21 @@ impl Case {
     fn target_ns(self) -> Option<f64> {
         match self {
             Self::Expand(_) => Some(expand::TARGET_NS),
+            Self::Split(_) => None,
         }
     }
 
     pub(crate) fn work(self) -> Box<dyn Work> {
         match self {
             Self::Expand(expand) => Box::new(expand.work()),
+            Self::Split(split) => Box::new(split.work()),
         }
     }
 }
 
 /// Everything that is measured, in the order of the table.
 pub(crate) fn cases() -> Vec<Case> {
-    Expand::all().map(Case::Expand).collect()
+    Expand::all().map(Case::Expand).chain(Split::ALL.map(Case::Split)).collect()
 }
 
 /// What one run found out.

@@ -10,7 +10,7 @@ pub(super) fn table(report: &Report) -> String {
     let _ = writeln!(text, "{}", report.machine);
     let _ = writeln!(
         text,
-        "ns per ACK: median (quartiles) of {} rounds taken in turn, warm",
+        "ns per ACK or delivery: median (quartiles) of {} rounds taken in turn, warm",
         report.rounds
     );
     let _ = writeln!(text, "{:<21} {:>7} {:>15}  against the target", "case", "ns", "(quartiles)");

@@ -82,6 +82,13 @@ impl<'a> AckTemplate<'a> {
         Ok(Self { pattern: Pattern::read(first, link)?, first: None, later, ids })
     }
 
+    /// A template of ACKs like `pattern`, all of them in `numbers`; `None` when there are none. The
+    /// identification stays: who makes these keeps the pattern's frame, too.
+    pub(crate) fn like(pattern: Pattern<'a>, numbers: &'a [AckNumbers]) -> Option<Self> {
+        let (first, later) = numbers.split_first()?;
+        Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
+    }
+
     /// How many ACKs it stands for: at least one.
     #[inline]
     #[must_use]

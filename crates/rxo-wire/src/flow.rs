@@ -20,6 +20,8 @@ const MAPPED: u64 = 0xffff << 32;
 
 /// Tells a tag that a device took from the same tag in the bytes.
 const DEVICE_VLAN: u32 = 1 << 31;
+/// One more in the number of tags.
+const ONE_TAG: u32 = 1 << 24;
 
 impl FlowKey {
     /// The key of no flow.
@@ -67,6 +69,27 @@ impl FlowKey {
         let vlan = DEVICE_VLAN | depth | (vlan_id as u32 & 0x0fff) << 12 | first;
         self.words[4] = Self::tail(self.words[4] as u32, vlan);
         self
+    }
+
+    /// The same flow as it is named where the device leaves its tag in the bytes: two devices that
+    /// treat tags differently then speak of one flow by one key.
+    #[inline]
+    #[must_use]
+    pub const fn with_tag_in_bytes(mut self) -> Self {
+        let vlan = (self.words[4] >> 32) as u32;
+        if vlan & DEVICE_VLAN != 0 {
+            self.words[4] = Self::tail(self.words[4] as u32, (vlan & !DEVICE_VLAN) + ONE_TAG);
+        }
+        self
+    }
+
+    /// The other direction of the same connection.
+    #[inline]
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        let [a, b, c, d, tail] = self.words;
+        let ports = (tail as u32).rotate_left(16);
+        Self { words: [c, d, a, b, Self::tail(ports, (tail >> 32) as u32)] }
     }
 
     /// Whether both keys have the same addresses and VLANs, whatever the ports.

@@ -1,4 +1,4 @@
-//! ACK templates.
+//! ACK templates, and scripts for the splitter.
 
 use rxo_testkit::{Packet, Random, seg};
 
@@ -34,5 +34,30 @@ fn template(how: u8, packet: &Packet) -> Vec<u8> {
     let mut bytes = vec![how, 3];
     bytes.extend((0..3 * 14).map(|index| if index < 14 { 0xff } else { random.next() as u8 }));
     bytes.extend(packet.bytes());
+    bytes
+}
+
+/// Deliveries and answers in turn, every other event between them, and chance.
+pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = (0..16).map(|kind| (format!("event-{kind}"), between(kind))).collect();
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        files.push((format!("random-{seed}"), (0..601).map(|_| random.next() as u8).collect()));
+    }
+    files
+}
+
+const DELIVER: u8 = 0;
+const ANSWER: u8 = 7;
+
+fn between(kind: u8) -> Vec<u8> {
+    let mut bytes = vec![2];
+    for round in 0..12 {
+        let flow = round % 3;
+        bytes.extend([DELIVER, flow, 16 + round, 0, 0, 1]);
+        bytes.extend([kind, flow, round * 5, round * 20, round * 17, round * 4]);
+        bytes.extend([DELIVER, flow, 7, 0x40, 0, 0]);
+        bytes.extend([ANSWER, flow, 0, 0, 100 - round, round * 4]);
+    }
     bytes
 }

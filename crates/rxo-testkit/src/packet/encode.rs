@@ -58,7 +58,9 @@ impl Packet {
         if self.link == LinkKind::RawIp {
             return;
         }
-        out.extend_from_slice(&MAC_ADDRESSES);
+        let mut addresses = MAC_ADDRESSES;
+        self.turn(&mut addresses);
+        out.extend_from_slice(&addresses);
         for (tpid, tci) in &self.tags {
             out.extend_from_slice(&tpid.to_be_bytes());
             out.extend_from_slice(&tci.to_be_bytes());
@@ -71,13 +73,21 @@ impl Packet {
         out.extend_from_slice(&ethertype.to_be_bytes());
     }
 
+    /// Puts source and destination in the order of the packet's direction.
+    fn turn(&self, addresses: &mut [u8]) {
+        if self.is_reply {
+            addresses.rotate_left(addresses.len() / 2);
+        }
+    }
+
     fn protocol(&self) -> u8 {
         if self.body == Body::Udp { UDP } else { TCP }
     }
 
     fn write_v4(&self, out: &mut Vec<u8>) {
         let [_, b, c, d] = self.host.to_be_bytes();
-        let addresses = [10, b, c, d, 192, 168, 0, 1];
+        let mut addresses = [10, b, c, d, 192, 168, 0, 1];
+        self.turn(&mut addresses);
         let segment = self.segment(&addresses);
         let words = 5 + self.ip_options.len() / 4;
         let total = (words * 4 + segment.len()) as i32 + self.length_lie;
@@ -106,6 +116,7 @@ impl Packet {
         addresses[12..16].copy_from_slice(&self.host.to_be_bytes());
         addresses[16..18].copy_from_slice(&[0xfd, 2]);
         addresses[31] = 1;
+        self.turn(&mut addresses);
         let segment = self.segment(&addresses);
         let (first, chain) = self.extension_chain();
         let length = (chain.len() + segment.len()) as i32 + self.length_lie;
@@ -161,8 +172,9 @@ impl Packet {
         options.resize(options.len().next_multiple_of(4), 0);
         let words = (5 + options.len() / 4) as i8 + self.offset_lie;
         let mut header = Vec::with_capacity(60 + self.len);
-        header.extend_from_slice(&self.ports.0.to_be_bytes());
-        header.extend_from_slice(&self.ports.1.to_be_bytes());
+        let mut ports = [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes()].concat();
+        self.turn(&mut ports);
+        header.extend_from_slice(&ports);
         header.extend_from_slice(&self.seq.to_be_bytes());
         header.extend_from_slice(&self.ack.to_be_bytes());
         header.extend_from_slice(&((words as u16) << 12 | self.flags).to_be_bytes());
@@ -175,8 +187,9 @@ impl Packet {
 
     fn udp_header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(8 + self.len);
-        header.extend_from_slice(&self.ports.0.to_be_bytes());
-        header.extend_from_slice(&self.ports.1.to_be_bytes());
+        let mut ports = [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes()].concat();
+        self.turn(&mut ports);
+        header.extend_from_slice(&ports);
         header.extend_from_slice(&((8 + self.len) as u16).to_be_bytes());
         header.extend_from_slice(&[0, 0]);
         header

@@ -33,6 +33,13 @@ impl Packet {
         self
     }
 
+    /// The other direction of the same connection: addresses and ports change places.
+    #[must_use]
+    pub fn reply(mut self) -> Self {
+        self.is_reply = !self.is_reply;
+        self
+    }
+
     /// Time to live, or hop limit.
     #[must_use]
     pub fn ttl(mut self, hops: u8) -> Self {

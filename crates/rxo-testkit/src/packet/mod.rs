@@ -26,6 +26,8 @@ pub struct Packet {
     pub(crate) v6: bool,
     pub(crate) host: u32,
     pub(crate) ports: (u16, u16),
+    /// From the second host to the first.
+    pub(crate) is_reply: bool,
     pub(crate) hop_limit: u8,
     pub(crate) traffic_class: u8,
     pub(crate) flow_label: u32,
@@ -81,6 +83,7 @@ pub fn seg() -> Packet {
         v6: false,
         host: 0,
         ports: (1000, 443),
+        is_reply: false,
         hop_limit: 8,
         traffic_class: 0,
         flow_label: 0,

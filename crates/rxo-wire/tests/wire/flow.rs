@@ -29,6 +29,32 @@ fn a_key_gives_back_what_it_was_made_of() {
 }
 
 #[test]
+fn the_other_direction_has_ends_changed_and_vlans_kept() {
+    for (key, other) in [
+        (FlowKey::v4(1, 2, ports(3, 4), 5), FlowKey::v4(2, 1, ports(4, 3), 5)),
+        (
+            FlowKey::v6(&[[1; 16], [2; 16]].concat().try_into().unwrap(), ports(3, 4), 0),
+            FlowKey::v6(&[[2; 16], [1; 16]].concat().try_into().unwrap(), ports(4, 3), 0),
+        ),
+    ] {
+        assert_eq!(key.reversed(), other);
+        assert_eq!(key.reversed().reversed(), key);
+        assert_eq!(key.on_device_vlan(7).reversed(), other.on_device_vlan(7));
+    }
+}
+
+#[test]
+fn a_tag_names_the_same_flow_wherever_it_is() {
+    let tagged = |tags: &[u16]| {
+        let tags = tags.iter().map(|tci| (0x8100, *tci)).collect();
+        parse(&Shape { tags, ..Shape::default() }.frame()).unwrap().key
+    };
+    assert_eq!(tagged(&[]).on_device_vlan(7).with_tag_in_bytes(), tagged(&[7]));
+    assert_eq!(tagged(&[8]).on_device_vlan(7).with_tag_in_bytes(), tagged(&[7, 8]));
+    assert_eq!(tagged(&[7]).with_tag_in_bytes(), tagged(&[7]));
+}
+
+#[test]
 fn each_part_of_a_key_tells_flows_apart() {
     let key = |shape: Shape| parse(&shape.frame()).unwrap().key;
     let base = key(Shape::default());

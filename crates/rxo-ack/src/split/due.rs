@@ -1,0 +1,145 @@
+//! Which ACKs were due before the one that the host sent. Pure.
+
+use rxo_wire::SeqNumber;
+
+use super::runs::{Run, Runs};
+
+/// Most ACKs that leave for one stretch ACK, the host's own included. Where more were due they are
+/// spread over the stretch: one for every 2N, 3N, … segments instead of N, the same all along, so
+/// that none of them acknowledges much more than its neighbours.
+pub const MAX_ACKS_PER_STRETCH: usize = 32;
+/// Those besides the host's own.
+pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
+
+/// An ACK that was due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) ack: SeqNumber,
+    /// TSval of the first segment that the ACK before it did not cover, which is what it echoes
+    /// (RFC 7323, section 4.3); `None` when that had no timestamp.
+    pub(super) echo: Option<u32>,
+}
+
+/// Shows the ACKs that were due, in order, from the first segment of `runs` up to but not at `ack`:
+/// one for every `every` full-sized segments. At most [`MAX_INSERTED`].
+pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(Due)) {
+    // Full-sized segments that end before `ack`: at its place the host's own ACK stands.
+    let (mut full, mut last) = (0, 0);
+    for run in parts(runs, ack) {
+        last = u32::from(run.is_full);
+        full += last * u32::from(run.count);
+    }
+    let every = u32::from(every.max(1));
+    let inserted = (full - last) / every;
+    let spread = (inserted + 1).div_ceil(MAX_ACKS_PER_STRETCH as u32).max(1);
+    let mut walk = Walk { every: every * spread, since: 0, echo: None };
+    for run in parts(runs, ack) {
+        walk.pass(&run, ack, &mut show);
+    }
+}
+
+/// The runs, as far as they end at or before `ack`.
+fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
+    runs.iter().map(move |run| run.before(ack)).take_while(|run| run.count > 0)
+}
+
+/// Where a receiver without coalescing would stand.
+struct Walk {
+    every: u32,
+    /// Full-sized segments since its last ACK.
+    since: u32,
+    /// What its next ACK echoes; `None` when no segment came since the last.
+    echo: Option<Option<u32>>,
+}
+
+impl Walk {
+    fn pass(&mut self, run: &Run, ack: SeqNumber, show: &mut impl FnMut(Due)) {
+        let mut left = if run.is_full { u32::from(run.count) } else { 0 };
+        let mut at = run.seq;
+        while self.since + left >= self.every {
+            let taken = self.every - self.since;
+            at = at + taken * u32::from(run.segment_bytes);
+            left -= taken;
+            let echo = self.echo.take().unwrap_or(run.tsval);
+            self.since = 0;
+            if at == ack {
+                return;
+            }
+            show(Due { ack: at, echo });
+        }
+        self.since += left;
+        if at != run.end() {
+            self.echo.get_or_insert(run.tsval);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn runs(parts: &[(u16, u16)]) -> Runs {
+        let mut runs = Runs::default();
+        let mut seq = SeqNumber(0);
+        for (index, (segment_bytes, count)) in parts.iter().enumerate() {
+            let (tsval, is_full) = (Some(index as u32), *segment_bytes == 100);
+            let run = Run { seq, segment_bytes: *segment_bytes, count: *count, is_full, tsval };
+            runs.push(run);
+            seq = run.end();
+        }
+        runs
+    }
+
+    fn acks(parts: &[(u16, u16)], every: u16, ack: u32) -> Vec<(u32, Option<u32>)> {
+        let mut found = Vec::new();
+        due(&runs(parts), every, SeqNumber(ack), |due| found.push((due.ack.0, due.echo)));
+        found
+    }
+
+    #[test]
+    fn every_second_segment_is_due_and_the_last_is_the_hosts() {
+        assert_eq!(acks(&[(100, 6)], 2, 600), [(200, Some(0)), (400, Some(0))]);
+        assert_eq!(acks(&[(100, 5)], 2, 500), [(200, Some(0)), (400, Some(0))]);
+        assert_eq!(acks(&[(100, 2)], 2, 200), []);
+        assert_eq!(acks(&[(100, 6)], 3, 600), [(300, Some(0))]);
+        assert_eq!(acks(&[(100, 3)], 1, 300), [(100, Some(0)), (200, Some(0))]);
+    }
+
+    #[test]
+    fn a_pair_may_straddle_two_runs_and_echoes_its_first_segment() {
+        let found = acks(&[(100, 3), (100, 3)], 2, 600);
+        assert_eq!(found, [(200, Some(0)), (400, Some(0))]);
+        let found = acks(&[(100, 2), (100, 4)], 2, 600);
+        assert_eq!(found, [(200, Some(0)), (400, Some(1))]);
+    }
+
+    #[test]
+    fn small_segments_do_not_count_and_are_acknowledged_with_the_next() {
+        assert_eq!(acks(&[(100, 2), (30, 1), (100, 3)], 2, 530), [(200, Some(0)), (430, Some(1))]);
+        assert_eq!(acks(&[(30, 9)], 2, 270), []);
+        assert_eq!(acks(&[(100, 2), (30, 1)], 2, 230), [(200, Some(0))]);
+        assert_eq!(acks(&[(100, 3), (30, 1)], 2, 330), [(200, Some(0))]);
+    }
+
+    #[test]
+    fn nothing_is_due_beyond_what_the_host_acknowledged() {
+        assert_eq!(acks(&[(100, 9)], 2, 400), [(200, Some(0))]);
+    }
+
+    #[test]
+    fn more_than_thirty_two_are_spread() {
+        assert_eq!(acks(&[(100, 64)], 2, 6_400).len(), 31);
+        assert_eq!(acks(&[(100, 64), (30, 1)], 2, 6_430).len(), 16, "the 33rd was one too many");
+        let found = acks(&[(100, 146)], 2, 14_600);
+        assert_eq!(found.len(), 24);
+        assert!(found.iter().zip(1..).all(|(due, index)| due.0 == index * 600));
+        for count in 65..2_000 {
+            let found = acks(&[(100, count)], 1, u32::from(count) * 100);
+            assert!((15..=MAX_INSERTED).contains(&found.len()), "{count}: {}", found.len());
+        }
+    }
+}

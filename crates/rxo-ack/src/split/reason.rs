@@ -1,0 +1,60 @@
+//! Why nothing was inserted before a frame of the host.
+//!
+//! Each is a counter with a stable name.
+
+/// Declares an enum of reasons with their names, so that neither list can miss one.
+macro_rules! reasons {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every reason, in the order of the counters.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// How many reasons there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The counter's name; stable across versions.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a frame of the host went out with nothing before it.
+    PassReason {
+        /// No readable TCP segment: another protocol, a fragment, or malformed.
+        NotTcp => "not_tcp",
+        /// It carries payload, or is several segments in one.
+        Data => "data",
+        /// SYN, FIN, RST, PSH, URG, a reserved bit, or no ACK.
+        Flags => "flags",
+        /// ECE, CWR or AE: each ACK would repeat the mark.
+        Ecn => "ecn",
+        /// Options besides the timestamp, such as SACK.
+        Options => "options",
+        /// IPv4 without DF: every packet needs an identification of its own.
+        MayBeFragmented => "may_be_fragmented",
+        /// Headers too long for a slot, or a seed outside the TCP header.
+        Form => "form",
+        /// Nothing was delivered of this flow, or it was the least recently used.
+        UnknownFlow => "unknown_flow",
+        /// The first ACK seen of this flow: what came before it is not known.
+        FirstAck => "first_ack",
+        /// It acknowledges less than an ACK before it.
+        OldAck => "old_ack",
+        /// The same ACK and window again: it may mean loss.
+        Duplicate => "duplicate_ack",
+        /// The same ACK with another window.
+        WindowUpdate => "window_update",
+        /// It does not end where a delivered segment ended, or not all between was seen.
+        UnknownBoundaries => "unknown_boundaries",
+        /// It acknowledges no more segments than any ACK may.
+        FewSegments => "few_segments",
+    }
+}

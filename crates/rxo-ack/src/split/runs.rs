@@ -1,0 +1,197 @@
+//! The segment boundaries of one flow, from what the host acknowledged to what it was given last.
+//!
+//! Runs of equal segments: an aggregate is one, and aggregates that follow each other often are one
+//! together. There are few, in a ring; where one more does not fit the oldest is forgotten, and then
+//! the boundaries are not fully known until the host has acknowledged past the gap.
+
+use rxo_wire::SeqNumber;
+
+/// Equal segments, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Where the first begins.
+    pub(super) seq: SeqNumber,
+    pub(super) segment_bytes: u16,
+    /// How many; never 0 in a ring.
+    pub(super) count: u16,
+    /// Whether they are full-sized.
+    pub(super) is_full: bool,
+    pub(super) tsval: Option<u32>,
+}
+
+impl Run {
+    pub(super) const fn bytes(&self) -> u32 {
+        self.segment_bytes as u32 * self.count as u32
+    }
+
+    pub(super) fn end(&self) -> SeqNumber {
+        self.seq + self.bytes()
+    }
+
+    /// How many of its segments end at or before `seq`, and whether one ends there.
+    fn until(&self, seq: SeqNumber) -> (u16, bool) {
+        let bytes = seq - self.seq;
+        if bytes <= 0 {
+            return (0, bytes == 0);
+        }
+        let bytes = bytes.unsigned_abs().min(self.bytes());
+        let segment_bytes = u32::from(self.segment_bytes).max(1);
+        ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
+    }
+
+    /// The part of it before `seq`.
+    pub(super) fn before(&self, seq: SeqNumber) -> Self {
+        Self { count: self.until(seq).0, ..*self }
+    }
+}
+
+/// A run is not extended beyond: no window is larger, and sequence numbers must compare.
+const MAX_RUN_BYTES: u32 = 1 << 30;
+/// Most runs that a flow remembers.
+pub(super) const MAX_RUNS: usize = 32;
+
+/// Runs without a gap between them, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Runs {
+    ring: [Run; MAX_RUNS],
+    first: usize,
+    len: usize,
+}
+
+impl Runs {
+    pub(super) const fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Run> {
+        (0..self.len).map(|index| &self.ring[(self.first + index) % MAX_RUNS])
+    }
+
+    /// Where the first segment begins.
+    pub(super) fn start(&self) -> Option<SeqNumber> {
+        self.iter().next().map(|run| run.seq)
+    }
+
+    /// Where the last one ends.
+    pub(super) fn end(&self) -> Option<SeqNumber> {
+        let last = self.len.checked_sub(1)?;
+        Some(self.ring[(self.first + last) % MAX_RUNS].end())
+    }
+
+    /// Adds a run. One that does not begin where the last ended takes the place of all: a gap, or
+    /// something sent again.
+    pub(super) fn push(&mut self, run: Run) {
+        if run.bytes() == 0 {
+            return;
+        }
+        if self.end() != Some(run.seq) {
+            self.clear();
+        } else if self.extend_last(&run) {
+            return;
+        }
+        if self.len == MAX_RUNS {
+            self.first = (self.first + 1) % MAX_RUNS;
+            self.len -= 1;
+        }
+        self.ring[(self.first + self.len) % MAX_RUNS] = run;
+        self.len += 1;
+    }
+
+    fn extend_last(&mut self, run: &Run) -> bool {
+        let Some(last) = self.len.checked_sub(1) else { return false };
+        let last = &mut self.ring[(self.first + last) % MAX_RUNS];
+        let are_alike = last.segment_bytes == run.segment_bytes
+            && last.is_full == run.is_full
+            && last.tsval == run.tsval;
+        match last.count.checked_add(run.count) {
+            Some(count) if are_alike && last.bytes() < MAX_RUN_BYTES => {
+                last.count = count;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets the segments that end at or before `seq`.
+    pub(super) fn forget_until(&mut self, seq: SeqNumber) {
+        while self.len > 0 {
+            let run = &mut self.ring[self.first];
+            let (done, _) = run.until(seq);
+            if done < run.count {
+                run.seq = run.seq + u32::from(done) * u32::from(run.segment_bytes);
+                run.count -= done;
+                return;
+            }
+            self.first = (self.first + 1) % MAX_RUNS;
+            self.len -= 1;
+        }
+    }
+
+    /// Whether a segment ends at `seq`, or the first one begins there.
+    pub(super) fn has_boundary(&self, seq: SeqNumber) -> bool {
+        self.iter()
+            .any(|run| !seq.is_before(run.seq) && !run.end().is_before(seq) && run.until(seq).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seq: u32, count: u16) -> Run {
+        let (segment_bytes, is_full, tsval) = (100, true, Some(seq));
+        Run { seq: SeqNumber(seq), segment_bytes, count, is_full, tsval }
+    }
+
+    #[test]
+    fn what_follows_is_kept_and_a_gap_starts_anew() {
+        let mut runs = Runs::default();
+        runs.push(run(0, 3));
+        runs.push(run(300, 2));
+        assert_eq!((runs.start(), runs.end()), (Some(SeqNumber(0)), Some(SeqNumber(500))));
+        runs.push(run(600, 1));
+        assert_eq!((runs.start(), runs.end()), (Some(SeqNumber(600)), Some(SeqNumber(700))));
+    }
+
+    #[test]
+    fn equal_runs_are_one() {
+        let mut runs = Runs::default();
+        let second = Run { tsval: Some(0), ..run(300, 2) };
+        runs.push(run(0, 3));
+        runs.push(second);
+        assert_eq!(runs.iter().count(), 1);
+        runs.push(Run { count: u16::MAX, tsval: Some(0), ..run(500, 0) });
+        assert_eq!(runs.iter().count(), 2, "a count has an end");
+    }
+
+    #[test]
+    fn a_full_ring_forgets_the_oldest() {
+        let mut runs = Runs::default();
+        (0..=MAX_RUNS as u32).for_each(|index| runs.push(run(index * 100, 1)));
+        assert_eq!(runs.iter().count(), MAX_RUNS);
+        assert_eq!(runs.start(), Some(SeqNumber(100)));
+    }
+
+    #[test]
+    fn forgetting_stops_inside_a_run() {
+        let mut runs = Runs::default();
+        runs.push(run(u32::MAX - 149, 3));
+        runs.push(run(150, 2));
+        runs.forget_until(SeqNumber(60));
+        assert_eq!(runs.start(), Some(SeqNumber(50)), "the segment that is not whole stays");
+        runs.forget_until(SeqNumber(150));
+        assert_eq!(runs.start(), Some(SeqNumber(150)));
+        runs.forget_until(SeqNumber(1_000));
+        assert_eq!(runs.start(), None);
+    }
+
+    #[test]
+    fn boundaries_are_where_segments_meet() {
+        let mut runs = Runs::default();
+        runs.push(run(0, 3));
+        for (seq, is_one) in [(0, true), (100, true), (300, true), (50, false), (400, false)] {
+            assert_eq!(runs.has_boundary(SeqNumber(seq)), is_one, "{seq}");
+        }
+        assert!(!runs.has_boundary(SeqNumber(u32::MAX - 99)));
+    }
+}

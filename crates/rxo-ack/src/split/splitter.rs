@@ -1,0 +1,311 @@
+//! The splitter: told what the host was given, asked what goes before each of its frames.
+
+use core::fmt;
+
+use rxo_frame::{Frame, LinkKind};
+use rxo_wire::tcp::{MIN_HEADER_BYTES, OptionLayout};
+use rxo_wire::{FlowKey, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
+
+use super::counters::SplitCounters;
+use super::delivered::Delivered;
+use super::due::{MAX_INSERTED, due};
+use super::flow::{Advance, Flow};
+use super::reason::PassReason;
+use super::table::{MAX_FLOWS, Table};
+use super::window::{Offer, window};
+use crate::pattern::Pattern;
+use crate::{AckNumbers, AckTemplate, NotATemplate};
+
+/// How a splitter is to work. Its memory follows from this: some 700 bytes for each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitConfig {
+    /// An ACK for so many full-sized segments, 1 to 64; 2 is what RFC 9293 asks of a receiver.
+    pub every: u16,
+    /// What the frames of both sides begin with.
+    pub link: LinkKind,
+    /// Most flows remembered, 1 to 16,384; beyond, the least recently used is forgotten.
+    pub flows: u16,
+    /// Seed of the flow hash; make it unpredictable where senders are not trusted.
+    pub seed: u64,
+}
+
+impl Default for SplitConfig {
+    /// An ACK for every second segment, Ethernet, 1,024 flows.
+    fn default() -> Self {
+        Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed: 0x9e37_79b9_5bd1_e995 }
+    }
+}
+
+/// Inserts ACKs before stretch ACKs; see the module.
+///
+/// # Examples
+/// ```
+/// use rxo_ack::{AckSlot, SplitConfig, Splitter};
+/// use rxo_frame::{Frame, Instant};
+///
+/// let mut splitter = Splitter::new(SplitConfig::default())?;
+/// let (to_host, from_host) = ([0; 60], [0; 60]);
+/// splitter.delivered_frame(Frame::new(&to_host[..], Instant::ZERO));
+///
+/// let mut memory = [AckSlot::EMPTY; rxo_ack::MAX_ACKS_PER_STRETCH];
+/// let frame = Frame::new(&from_host[..], Instant::ZERO);
+/// if let Some(template) = splitter.split(frame) {
+///     for ack in template.expand(&mut memory)?.iter() {
+///         println!("send {} bytes", ack.bytes.len());
+///     }
+/// }
+/// println!("then the frame itself, {} bytes", frame.bytes.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Splitter {
+    config: SplitConfig,
+    table: Table,
+    counters: SplitCounters,
+    /// The ACKs inserted last.
+    numbers: [AckNumbers; MAX_INSERTED],
+}
+
+/// A number in a [`SplitConfig`] that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitConfigError {
+    /// The field.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u16,
+    /// The most accepted; the least is 1.
+    pub to: u16,
+}
+
+/// Most segments to an ACK.
+const MAX_EVERY: u16 = 64;
+
+impl Splitter {
+    /// A splitter. The only place that allocates.
+    ///
+    /// # Errors
+    /// When a number of `config` is out of range.
+    pub fn new(config: SplitConfig) -> Result<Self, SplitConfigError> {
+        for (name, value, to) in
+            [("every", config.every, MAX_EVERY), ("flows", config.flows, MAX_FLOWS)]
+        {
+            if !(1..=to).contains(&value) {
+                return Err(SplitConfigError { name, value, to });
+            }
+        }
+        let table = Table::new(config.flows, config.seed);
+        let numbers = [AckNumbers::default(); MAX_INSERTED];
+        Ok(Self { config, table, counters: SplitCounters::default(), numbers })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub const fn config(&self) -> SplitConfig {
+        self.config
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn counters(&self) -> SplitCounters {
+        let mut counters = self.counters.clone();
+        counters.evicted = self.table.evicted;
+        counters
+    }
+
+    /// Tells that the host is given an aggregate of the flow `key`, whose direction is to the host.
+    pub fn delivered(&mut self, key: &FlowKey, delivered: &Delivered) {
+        let flow = self.table.find_or_add(&key.with_tag_in_bytes());
+        self.counters.segments += u64::from(flow.deliver(delivered));
+    }
+
+    /// Tells that the host is given this frame. Of interest are data, which may be several segments
+    /// in one as [`Frame::gso`] says, SYN and RST; anything else costs a look.
+    pub fn delivered_frame(&mut self, frame: Frame<&[u8]>) {
+        let Some((parsed, tcp)) = self.read(frame) else { return };
+        let key = key_of(&parsed, frame);
+        if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+            self.delivered_event(&key, frame, &parsed, &tcp);
+        } else if parsed.payload_bytes() > 0 {
+            self.delivered(&key, &Delivered::of(frame, &parsed, &tcp));
+        }
+    }
+
+    #[cold]
+    fn delivered_event(
+        &mut self,
+        key: &FlowKey,
+        frame: Frame<&[u8]>,
+        parsed: &Parsed,
+        tcp: &TcpSegment,
+    ) {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            let offer = Offer::read(options_of(frame, parsed));
+            let is_answer = tcp.flags.contains(TcpFlags::ACK);
+            self.table.find_or_add(key).peer_syn(offer, is_answer);
+        } else if let Some(flow) = self.table.find(key) {
+            *flow = Flow::default();
+        }
+    }
+
+    /// What shall go before `frame`, which the host sends: a template of at most 31 ACKs, or `None`.
+    /// The frame itself always goes, as it is, after them. Call it for every frame of the host, in
+    /// order. Costs a look at the frame and the ACKs inserted.
+    pub fn split<'s>(&'s mut self, frame: Frame<&'s [u8]>) -> Option<AckTemplate<'s>> {
+        self.counters.frames += 1;
+        match self.insert(frame) {
+            Ok((pattern, count)) => {
+                self.counters.templates += 1;
+                self.counters.inserted += count as u64;
+                AckTemplate::like(pattern, &self.numbers[..count])
+            }
+            Err(reason) => {
+                self.counters.pass(reason);
+                None
+            }
+        }
+    }
+
+    /// Puts the ACKs that are missing into `numbers`, and says how many.
+    fn insert<'f>(&mut self, frame: Frame<&'f [u8]>) -> Result<(Pattern<'f>, usize), PassReason> {
+        let (parsed, tcp) = self.read(frame).ok_or(PassReason::NotTcp)?;
+        let refused = refusal(frame, &parsed, &tcp);
+        let is_pure = parsed.payload_bytes() == 0 && !tcp.flags.intersects(CONNECTION);
+        self.counters.acks += u64::from(is_pure && tcp.flags.contains(TcpFlags::ACK));
+        let key = key_of(&parsed, frame).reversed();
+        if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+            self.host_event(&key, frame, &parsed, &tcp);
+            return Err(PassReason::Flags);
+        }
+        let Some(flow) = self.table.find(&key) else {
+            return Err(refused.unwrap_or(PassReason::UnknownFlow));
+        };
+        let is_stretch = is_pure && flow.is_stretch(tcp.ack, self.config.every);
+        self.counters.stretch_acks += u64::from(is_stretch);
+        let found = match refused {
+            Some(reason) => Err(reason),
+            None => missing(&mut self.numbers, flow, &tcp, self.config.every),
+        };
+        if tcp.flags.contains(TcpFlags::ACK) {
+            flow.note(tcp.ack, tcp.window);
+        }
+        let count = found?;
+        Ok((pattern(frame, &parsed)?, count))
+    }
+
+    #[cold]
+    fn host_event(
+        &mut self,
+        key: &FlowKey,
+        frame: Frame<&[u8]>,
+        parsed: &Parsed,
+        tcp: &TcpSegment,
+    ) {
+        if tcp.flags.contains(TcpFlags::RST) {
+            if let Some(flow) = self.table.find(key) {
+                *flow = Flow::default();
+            }
+            return;
+        }
+        let ack = tcp.flags.contains(TcpFlags::ACK).then_some(tcp.ack);
+        let offer = Offer::read(options_of(frame, parsed));
+        self.table.find_or_add(key).host_syn(offer, ack, tcp.window);
+    }
+
+    fn read(&self, frame: Frame<&[u8]>) -> Option<(Parsed, TcpSegment)> {
+        let parsed = match self.config.link {
+            LinkKind::Ethernet => parse(frame.bytes),
+            LinkKind::RawIp => parse_ip(frame.bytes),
+        };
+        let parsed = parsed.ok()?;
+        match parsed.transport {
+            Transport::Tcp(tcp) => Some((parsed, tcp)),
+            _ => None,
+        }
+    }
+}
+
+const CONNECTION: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
+const ECN: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
+
+/// Why the frame is not of the kind that may be split, whatever its flow.
+fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<PassReason> {
+    if parsed.payload_bytes() > 0 || frame.gso.is_some() {
+        return Some(PassReason::Data);
+    }
+    if tcp.flags.without(ECN) != TcpFlags::ACK || tcp.urgent != 0 {
+        return Some(PassReason::Flags);
+    }
+    if tcp.flags.intersects(ECN) {
+        return Some(PassReason::Ecn);
+    }
+    if !matches!(tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp) {
+        return Some(PassReason::Options);
+    }
+    let may_be_fragmented = parsed.ip.version == IpVersion::V4 && !parsed.ip.dont_fragment;
+    may_be_fragmented.then_some(PassReason::MayBeFragmented)
+}
+
+/// The frame as a pattern; last, because most ACKs do not need one.
+fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
+    Pattern::of(parsed, frame).map_err(|refused| match refused {
+        NotATemplate::NotAPureAck => PassReason::Flags,
+        NotATemplate::Options => PassReason::Options,
+        NotATemplate::TooLong | NotATemplate::Checksum => PassReason::Form,
+    })
+}
+
+/// Writes the ACKs that are missing before `tcp`, and says how many; never none.
+fn missing(
+    numbers: &mut [AckNumbers; MAX_INSERTED],
+    flow: &Flow,
+    tcp: &TcpSegment,
+    every: u16,
+) -> Result<usize, PassReason> {
+    let advance = flow.advance(tcp.ack, tcp.window)?;
+    match fill(numbers, flow, advance, tcp, every) {
+        0 => Err(PassReason::FewSegments),
+        count => Ok(count),
+    }
+}
+
+/// Writes the ACKs that were due before `tcp`, and says how many.
+fn fill(
+    numbers: &mut [AckNumbers; MAX_INSERTED],
+    flow: &Flow,
+    advance: Advance,
+    tcp: &TcpSegment,
+    every: u16,
+) -> usize {
+    let mut count = 0;
+    due(&flow.runs, every, advance.until, |due| {
+        let Some(slot) = numbers.get_mut(count) else { return };
+        let mut timestamp = tcp.timestamp;
+        timestamp.echo = due.echo.unwrap_or(timestamp.echo);
+        *slot = AckNumbers {
+            ack: due.ack,
+            window: window(due.ack, tcp.window, advance.edges),
+            timestamp,
+        };
+        count += 1;
+    });
+    count
+}
+
+/// The flow's name, wherever the device leaves its tag.
+fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
+    frame.vlan.map_or(parsed.key, |tag| parsed.key.on_device_vlan(tag.tci).with_tag_in_bytes())
+}
+
+fn options_of<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> &'f [u8] {
+    let from = parsed.transport_at as usize + MIN_HEADER_BYTES;
+    frame.bytes.get(from..parsed.payload as usize).unwrap_or_default()
+}
+
+impl fmt::Display for SplitConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, to } = self;
+        write!(f, "{name} is {value}; it must be from 1 to {to}")
+    }
+}
+
+impl core::error::Error for SplitConfigError {}

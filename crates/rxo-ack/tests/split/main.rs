@@ -1,0 +1,9 @@
+//! The splitter, beside a naive receiver that coalesces nothing.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod model;
+mod promises;
+mod stories;
+mod windows;
+mod world;
