@@ -25,6 +25,7 @@ mod policies;
 mod repro;
 mod rules;
 mod run;
+mod sending;
 mod stats;
 mod stop;
 mod table;

@@ -2,7 +2,7 @@
 //! with it.
 
 use anyhow::Result;
-use rxo_coalesce::Policy;
+use rxo_coalesce::{Hold, Policy};
 use rxo_trace::study::{BadPollRule, ChecksumMode, Point, PollRule};
 
 use crate::defaults;
@@ -24,12 +24,21 @@ pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
         })?;
         policy.set(key, value).map_err(|error| usage(format!("--set {error}")))?;
     }
-    if let Some(hold) = hold {
-        policy
-            .set("hold", hold)
-            .map_err(|error| usage(format!("--hold {hold} cannot be: {}", error.accepted)))?;
+    if let Some(text) = hold {
+        policy.hold = self::hold(text)?;
     }
     Ok(policy)
+}
+
+/// How long segments are held, as typed after `--hold`.
+///
+/// # Errors
+/// When it cannot be.
+pub(crate) fn hold(text: &str) -> Result<Hold> {
+    let mut policy = Policy::none();
+    let set = policy.set("hold", text);
+    set.map_err(|error| usage(format!("--hold {text} cannot be: {}", error.accepted)))?;
+    Ok(policy.hold)
 }
 
 /// The policy, and when polls end.
@@ -61,8 +70,6 @@ pub(crate) fn checksums(text: &str) -> Result<ChecksumMode> {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
-
-    use rxo_coalesce::Hold;
 
     use super::*;
 

@@ -7,7 +7,8 @@
 //! cost is the total. The split says on which core, not on whose behalf.
 
 use std::fs;
-use std::time::Duration;
+use std::io;
+use std::time::{Duration, Instant};
 
 use crate::error::{Context, Result};
 use crate::sys;
@@ -18,6 +19,7 @@ use crate::sys;
 pub struct CpuMeter {
     parts: Vec<(String, Part)>,
     ksoftirqd: Vec<u32>,
+    cores: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,29 @@ pub struct CpuReading {
     parts: Vec<(String, Duration)>,
     ksoftirqd: Duration,
     rest: Duration,
+    cores: Vec<CoreReading>,
+}
+
+/// One core at one instant.
+#[derive(Clone, Copy, Debug)]
+struct CoreReading {
+    core: usize,
+    at: Instant,
+    ksoftirqd: Duration,
+    idle: Duration,
+}
+
+/// What one core did between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreUse {
+    /// Which.
+    pub core: usize,
+    /// The kernel's thread for work put off on this core.
+    pub ksoftirqd: Duration,
+    /// All the time in which it was not idle, whoever used it, in steps of 10 ms. What interrupts
+    /// did while nothing else ran is in it and in nobody's thread; on a quiet machine it is
+    /// what everything bound to this core cost.
+    pub busy: Duration,
 }
 
 /// Processor time used between two readings.
@@ -46,6 +71,8 @@ pub struct CpuUse {
     pub ksoftirqd: Duration,
     /// The other threads of this process.
     pub rest: Duration,
+    /// The cores that the meter was asked for, in that order.
+    pub cores: Vec<CoreUse>,
 }
 
 impl Default for CpuMeter {
@@ -58,7 +85,7 @@ impl CpuMeter {
     /// Counts `ksoftirqd` and this process.
     #[must_use]
     pub fn new() -> Self {
-        Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd() }
+        Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
     /// Counts these threads of this process apart, as `name`.
@@ -72,6 +99,13 @@ impl CpuMeter {
     #[must_use]
     pub fn process(mut self, name: &str, process: u32) -> Self {
         self.parts.push((name.to_owned(), Part::Process(process)));
+        self
+    }
+
+    /// Looks at this core too.
+    #[must_use]
+    pub fn core(mut self, core: usize) -> Self {
+        self.cores.push(core);
         self
     }
 
@@ -91,8 +125,27 @@ impl CpuMeter {
             parts.push((name.clone(), time));
         }
         let ksoftirqd = self.ksoftirqd.iter().filter_map(|&thread| run_time(thread)).sum();
+        let cores = self.read_cores()?;
         // The threads ran on while they were read one after the other.
-        Ok(CpuReading { parts, ksoftirqd, rest: whole.saturating_sub(own) })
+        Ok(CpuReading { parts, ksoftirqd, rest: whole.saturating_sub(own), cores })
+    }
+
+    fn read_cores(&self) -> Result<Vec<CoreReading>> {
+        if self.cores.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(STAT).context(|| format!("cannot read {STAT}"))?;
+        let at = Instant::now();
+        let of = |&core: &usize| {
+            let name = format!("ksoftirqd/{core}");
+            let is_its = |thread: &&u32| comm(**thread).is_some_and(|comm| comm.trim() == name);
+            let ksoftirqd = self.ksoftirqd.iter().find(is_its).copied().and_then(run_time);
+            let idle = idle(&text, core)
+                .ok_or_else(|| io::ErrorKind::NotFound.into())
+                .context(|| format!("{STAT} does not know core {core}"))?;
+            Ok(CoreReading { core, at, ksoftirqd: ksoftirqd.unwrap_or_default(), idle })
+        };
+        self.cores.iter().map(of).collect()
     }
 }
 
@@ -127,6 +180,23 @@ impl CpuReading {
                 .collect(),
             ksoftirqd: self.ksoftirqd.saturating_sub(earlier.ksoftirqd),
             rest: self.rest.saturating_sub(earlier.rest),
+            cores: self
+                .cores
+                .iter()
+                .zip(&earlier.cores)
+                .map(|(now, then)| now.since(then))
+                .collect(),
+        }
+    }
+}
+
+impl CoreReading {
+    fn since(&self, earlier: &Self) -> CoreUse {
+        let idle = self.idle.saturating_sub(earlier.idle);
+        CoreUse {
+            core: self.core,
+            ksoftirqd: self.ksoftirqd.saturating_sub(earlier.ksoftirqd),
+            busy: (self.at - earlier.at).saturating_sub(idle),
         }
     }
 }
@@ -154,13 +224,44 @@ fn run_time(thread: u32) -> Option<Duration> {
 fn find_ksoftirqd() -> Vec<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| number(&entry));
-    let is_ksoftirqd = |process: &u32| {
-        fs::read_to_string(format!("/proc/{process}/comm"))
-            .is_ok_and(|name| name.starts_with("ksoftirqd/"))
-    };
+    let is_ksoftirqd =
+        |process: &u32| comm(*process).is_some_and(|name| name.starts_with("ksoftirqd/"));
     numbers.filter(is_ksoftirqd).collect()
+}
+
+fn comm(process: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{process}/comm")).ok()
+}
+
+/// How long a core has been idle, waiting for devices included. Not sampled: the kernel notes when
+/// it begins and ends, interrupts left out, and shows hundredths of a second.
+fn idle(stat: &str, core: usize) -> Option<Duration> {
+    let name = format!("cpu{core}");
+    let mut columns = stat
+        .lines()
+        .map(str::split_whitespace)
+        .find_map(|mut columns| (columns.next() == Some(name.as_str())).then_some(columns))?;
+    // user nice system idle iowait …
+    let idle: u64 = columns.nth(3)?.parse().ok()?;
+    let waiting: u64 = columns.next()?.parse().ok()?;
+    Some(Duration::from_millis(10) * u32::try_from(idle + waiting).unwrap_or(u32::MAX))
 }
 
 fn number(entry: &fs::DirEntry) -> Option<u32> {
     entry.file_name().to_str()?.parse().ok()
+}
+
+const STAT: &str = "/proc/stat";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_is_found_by_its_whole_name() {
+        let stat = "cpu  9 9 9 9 9\ncpu1 1 2 3 400 5 6\ncpu10 1 2 3 7 0 6\nintr 5\n";
+        assert_eq!(idle(stat, 1), Some(Duration::from_millis(4_050)));
+        assert_eq!(idle(stat, 10), Some(Duration::from_millis(70)));
+        assert_eq!(idle(stat, 2), None);
+    }
 }

@@ -42,7 +42,7 @@ pub mod traffic;
 mod user_namespace;
 mod worker;
 
-pub use cpu::{CpuMeter, CpuReading, CpuUse};
+pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
 pub use namespace::Namespace;

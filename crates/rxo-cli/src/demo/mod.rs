@@ -10,6 +10,7 @@ mod path;
 mod plan;
 mod progress;
 mod report;
+mod reverse;
 mod row;
 mod sample;
 mod sentence;
@@ -35,11 +36,15 @@ use crate::output;
 /// that were not sent.
 pub(crate) fn command(flags: &DemoFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
+    let peer = reverse::Peer::from_flags(flags)?;
     // Before anything starts a thread: only a process of one thread can get its own namespaces.
     let privilege = match become_root_in_user_namespace()? {
         Privilege::Given => "root",
         Privilege::UserNamespace => "user-namespace",
     };
+    if flags.reverse {
+        return reverse::command(&plan, peer, privilege, flags.json);
+    }
     let rows = measured(&plan, &Progress::new(plan.measurements(), flags.json))?;
     let report = Report::new(rows, Machine::read(privilege), &plan);
     if flags.json {

@@ -32,7 +32,7 @@ impl Plan {
     /// # Errors
     /// When a number or a time cannot be; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
-        let DemoFlags { connections, rounds, seconds, json: _ } = flags;
+        let DemoFlags { connections, rounds, seconds, .. } = flags;
         if !CONNECTIONS.contains(connections) {
             return Err(usage(format!("--connections {connections}: choose 1 to 400")));
         }
@@ -83,7 +83,15 @@ mod tests {
     use super::*;
 
     fn flags(connections: usize, rounds: usize, seconds: &str) -> DemoFlags {
-        DemoFlags { connections, rounds, seconds: seconds.into(), json: false }
+        DemoFlags {
+            connections,
+            rounds,
+            seconds: seconds.into(),
+            reverse: false,
+            peer_acks: "each".into(),
+            hold: "end-of-poll".into(),
+            json: false,
+        }
     }
 
     #[test]

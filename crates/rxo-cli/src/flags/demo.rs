@@ -16,6 +16,19 @@ pub(crate) struct DemoFlags {
     #[arg(long, value_name = "TIME", default_value = "1.2s")]
     pub(crate) seconds: String,
 
+    /// Show the sender's side: a bulk sender behind rxo whose peer acknowledges often.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+
+    /// How often that peer acknowledges: each (segment), linux (as it does by itself) or every N
+    /// segments, 2 to 40.
+    #[arg(long, value_name = "RATE", default_value = "each", requires = "reverse")]
+    pub(crate) peer_acks: String,
+
+    /// How long rxo holds ACKs there: end-of-poll, polls:N, packets:N or a time such as 100us.
+    #[arg(long, value_name = "HOLD", default_value = "end-of-poll", requires = "reverse")]
+    pub(crate) hold: String,
+
     /// Print JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,

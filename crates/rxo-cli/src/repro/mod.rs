@@ -1,7 +1,7 @@
 //! `rxo repro`: the experiments of the papers, repeated on this machine, beside what the papers
 //! report. A module for each paper.
 
-mod progress;
+pub(crate) mod progress;
 mod rsc;
 
 use anyhow::Result;

@@ -9,7 +9,7 @@ use crate::output;
 
 /// Shows how far the steps are.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     Bar(ProgressBar),
     Lines,
     Silent,
@@ -17,7 +17,7 @@ pub(super) enum Progress {
 
 impl Progress {
     /// For so many steps; `json` when the result is for a machine.
-    pub(super) fn new(steps: usize, json: bool) -> Self {
+    pub(crate) fn new(steps: usize, json: bool) -> Self {
         if io::stderr().is_terminal() {
             let bar = ProgressBar::new(steps as u64);
             // The template is a constant; were it wrong, the plain bar would do.
@@ -30,14 +30,14 @@ impl Progress {
     }
 
     /// A step begins.
-    pub(super) fn begin(&self, step: &str) {
+    pub(crate) fn begin(&self, step: &str) {
         if let Self::Bar(bar) = self {
             bar.set_message(step.to_owned());
         }
     }
 
     /// It came to this.
-    pub(super) fn end(&self, line: &str) {
+    pub(crate) fn end(&self, line: &str) {
         match self {
             Self::Bar(bar) => bar.inc(1),
             Self::Lines => output::note(line),
@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// No more steps.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }

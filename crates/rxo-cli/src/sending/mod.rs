@@ -1,0 +1,42 @@
+//! The sender's side: a bulk sender in a host whose acknowledgements come in by one of three
+//! [`Way`]s, [`measure`]d; several [`Sample`]s of a way make a [`Row`].
+//!
+//! Separate from the commands because `rxo demo --reverse` and `rxo repro gallatin` measure the
+//! same. One host a core: the peer's receiver and everything that its kernel receives stand on one,
+//! the sender, rxo and what the sender's kernel receives on the other, so that what acknowledgements
+//! cost the sender is not hidden behind the receiver.
+
+mod measure;
+mod row;
+mod sample;
+mod way;
+
+use std::time::Duration;
+
+use rxo_coalesce::Hold;
+use rxo_lab::AckRate;
+
+pub(crate) use measure::measure;
+pub(crate) use row::Row;
+#[cfg(test)]
+pub(crate) use row::tests::sample as sample_for_tests;
+pub(crate) use sample::Sample;
+pub(crate) use way::Way;
+
+use crate::machine::Cores;
+
+/// What is sent, to whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) connections: usize,
+    /// How long it is measured.
+    pub(crate) bulk: Duration,
+    /// How long it runs before that.
+    pub(crate) warm_up: Duration,
+    /// The peer's receiver on the first, the sending host on the second.
+    pub(crate) cores: Cores,
+    /// How often the peer acknowledges.
+    pub(crate) acks: AckRate,
+    /// How long rxo holds what it aggregates, on both ways through it.
+    pub(crate) hold: Hold,
+}

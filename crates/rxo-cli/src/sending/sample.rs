@@ -1,0 +1,61 @@
+//! One measurement of one way.
+
+use serde::Serialize;
+
+/// The figures of one bulk transfer from the host to the peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) gbit_per_s: f64,
+    /// Processor time of the sending host.
+    pub(crate) cpu: HostCpu,
+    /// The same for both hosts together.
+    pub(crate) both_cpu_s_per_gb: f64,
+    /// Segments that reached the peer.
+    pub(crate) segments: u64,
+    /// Frames that reached the host: pure ACKs, but for the handshakes and the ends.
+    pub(crate) acks: u64,
+    /// What the host's IP layer was given for them, as the kernel counts it.
+    pub(crate) ack_deliveries: u64,
+    /// Segments that the host's kernel sent more than once.
+    pub(crate) retransmissions: u64,
+    /// Frames for which rxo's ring had no room.
+    pub(crate) ring_drops: u64,
+    /// Frames that the kernel dropped at the host's end of the wire, before anybody saw them.
+    pub(crate) wire_drops: u64,
+    /// Packets that the host's side did not take from rxo.
+    pub(crate) sink_drops: u64,
+    /// Whether every byte arrived as it was sent.
+    pub(crate) hash_ok: bool,
+}
+
+impl Sample {
+    /// Pure ACKs that came for each segment sent.
+    pub(crate) fn acks_per_segment(&self) -> f64 {
+        self.acks as f64 / self.segments.max(1) as f64
+    }
+
+    /// Pure ACKs in each delivery to the host's stack.
+    pub(crate) fn acks_per_delivery(&self) -> f64 {
+        self.acks as f64 / self.ack_deliveries.max(1) as f64
+    }
+}
+
+/// Whose threads used the sending host's core, in seconds for 10^9 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct HostCpu {
+    pub(crate) sender: f64,
+    /// rxo's worker, where there is one, and what the command itself does.
+    pub(crate) rest: f64,
+    /// The kernel's thread for work put off on this core.
+    pub(crate) ksoftirqd: f64,
+    /// All the time in which the core was not idle: with what interrupts did on nobody's back, and
+    /// with whatever else ran on it.
+    pub(crate) core_busy: f64,
+}
+
+impl HostCpu {
+    /// Everything that stands to a thread's account.
+    pub(crate) fn total(&self) -> f64 {
+        self.sender + self.rest + self.ksoftirqd
+    }
+}
