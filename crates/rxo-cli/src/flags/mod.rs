@@ -24,7 +24,7 @@ pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
-pub(crate) use repro::{Paper, ReproFlags, RscFlags, RscPart};
+pub(crate) use repro::{GallatinFlags, Paper, ReproFlags, RscFlags, RscPart};
 pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use verify::VerifyFlags;
 

@@ -15,6 +15,36 @@ pub(crate) enum Paper {
     /// Receive Side Coalescing (Makineni et al. 2006): how much of real senders' traffic could be
     /// coalesced (figures 4 to 8), what that saves (10 to 12), and at other rates.
     Rsc(RscFlags),
+    /// ACK aggregation (Gallatin 2007): what pure ACKs cost a bulk sender, one by one and aggregated,
+    /// with receivers that acknowledge rarely and often.
+    Gallatin(GallatinFlags),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GallatinFlags {
+    /// A small version of everything, in less than half a minute: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// TCP connections that transfer at the same time, 1 to 400; the paper has one.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) connections: usize,
+
+    /// How often everything is measured; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// How long one measurement takes, such as 1s.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) seconds: Option<String>,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/gallatin")]
+    pub(crate) out: PathBuf,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

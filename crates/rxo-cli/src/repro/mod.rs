@@ -1,8 +1,10 @@
 //! `rxo repro`: the experiments of the papers, repeated on this machine, beside what the papers
 //! report. A module for each paper.
 
+mod gallatin;
 pub(crate) mod progress;
 mod rsc;
+mod statement;
 
 use anyhow::Result;
 
@@ -14,6 +16,7 @@ use crate::flags::{Paper, ReproFlags};
 /// As the paper's module says.
 pub(crate) fn command(flags: &ReproFlags) -> Result<()> {
     match &flags.paper {
+        Paper::Gallatin(flags) => gallatin::command(flags),
         Paper::Rsc(flags) => rsc::command(flags),
     }
 }

@@ -9,6 +9,7 @@ mod demo;
 mod ending;
 mod process;
 mod repro;
+mod sending;
 mod traffic;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         demo::TESTS,
         ending::TESTS,
         repro::TESTS,
+        sending::TESTS,
         traffic::TESTS,
     ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {

@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Many captures on a machine that builds beside.
-const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// A directory of its own, removed when dropped.
 pub(crate) struct Scratch(PathBuf);

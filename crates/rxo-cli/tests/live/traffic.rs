@@ -32,7 +32,7 @@ fn transfer(from: &Namespace, to: &Namespace, address: IpAddr, connections: usiz
 }
 
 /// Ends the process and gives its totals.
-fn totals(rxo: Rxo) -> Value {
+pub(crate) fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
     assert_eq!((code, said.as_str()), (Some(0), ""));

@@ -20,7 +20,6 @@ mod plan;
 mod report;
 mod saving;
 mod senders;
-mod statement;
 
 use std::fs;
 use std::path::Path;
@@ -32,6 +31,7 @@ use rxo_lab::{Privilege, become_root_in_user_namespace};
 use self::plan::Plan;
 use self::report::Report;
 use super::progress::Progress;
+use super::statement;
 use crate::exit::partial;
 use crate::flags::RscFlags;
 use crate::machine::Machine;

@@ -179,7 +179,7 @@ mod tests {
         let line = format!("rxo repro rsc {line}");
         match Cli::try_parse_from(line.split_whitespace())?.command {
             Command::Repro(flags) => {
-                let Paper::Rsc(flags) = &flags.paper;
+                let Paper::Rsc(flags) = &flags.paper else { panic!("{flags:?}") };
                 Plan::from_flags(flags)
             }
             other => panic!("{other:?}"),

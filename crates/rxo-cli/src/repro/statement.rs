@@ -6,34 +6,34 @@ use crate::wrap::wrapped;
 
 /// One thing that the paper says of a figure, held against what was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     /// What the paper says; in quotation marks where it is quoted.
-    pub(super) paper: &'static str,
+    pub(crate) paper: &'static str,
     /// Whether it is so here; `None` when there is nothing to tell it from.
-    pub(super) holds: Option<bool>,
+    pub(crate) holds: Option<bool>,
     /// What was found here, a sentence.
-    pub(super) ours: String,
+    pub(crate) ours: String,
     /// Why it is not so, or not quite.
-    pub(super) why: Option<String>,
+    pub(crate) why: Option<String>,
 }
 
 impl Statement {
-    pub(super) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
+    pub(crate) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
         Self { paper, holds, ours, why: None }
     }
 
     /// The same with a reason, if it does not hold.
-    pub(super) fn unless_it_holds(self, why: impl FnOnce() -> String) -> Self {
+    pub(crate) fn unless_it_holds(self, why: impl FnOnce() -> String) -> Self {
         let why = (self.holds == Some(false)).then(why);
         Self { why, ..self }
     }
 
     /// The same with something to know whether or not it holds.
-    pub(super) fn because(self, why: String) -> Self {
+    pub(crate) fn because(self, why: String) -> Self {
         Self { why: Some(why), ..self }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { paper, holds, ours, why } = self;
         let verdict = match holds {
             Some(true) => "holds",

@@ -1,0 +1,158 @@
+//! The sender's side: pure ACKs aggregated on their way to a bulk sender. Asserted are counts, never
+//! times.
+
+use std::fs;
+
+use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+use rxo_lab::{AckRate, Lab, LabOptions, Namespace};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::{Rxo, run, run_within, wait_until};
+use crate::repro::{MINUTE, Scratch};
+use crate::traffic::totals;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("pure_acks_are_aggregated_for_a_sender", pure_acks_are_aggregated_for_a_sender),
+    ("without_the_flag_every_pure_ack_is_delivered", without_the_flag_every_ack_is_delivered),
+    ("what_reads_no_records_is_given_none", what_reads_no_records_is_given_none),
+    ("the_demo_shows_the_senders_side", the_demo_shows_the_senders_side),
+    ("the_gallatin_experiment_is_repeated", the_gallatin_experiment_is_repeated),
+];
+
+const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
+
+/// 40 MB on four connections from the host to a peer that acknowledges each segment. Gives the
+/// totals, and how many packets the host's IP layer was given meanwhile.
+fn sent(flags: &str) -> (Value, u64) {
+    let options =
+        LabOptions { acks: AckRate::EachSegment, peer_core: Some(0), ..LabOptions::default() };
+    let lab = Lab::through_with(options).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
+    lab.attach_host("rxo0").unwrap();
+    let config = BulkConfig {
+        connections: 4,
+        bytes_per_connection: Some(10_000_000),
+        // At a rate that a busy machine keeps up with: nothing is to be lost.
+        limit_bytes_per_s: Some(40_000_000),
+        ..BulkConfig::default()
+    };
+    let before = lab.host().stack_counters().unwrap().deliveries;
+    let transfer =
+        BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &config).unwrap();
+    let report = transfer.wait().unwrap();
+    assert!(report.is_intact() && report.received_bytes == 40_000_000, "{report:?}");
+    let deliveries = lab.host().stack_counters().unwrap().deliveries - before;
+    let totals = totals(rxo);
+    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+    for (side, what) in [("nic_in", "ring_drops"), ("nic_in", "truncated"), ("host_out", "dropped")]
+    {
+        assert_eq!(totals[side][what], 0, "{side} {what}: {totals}");
+    }
+    (totals, deliveries)
+}
+
+fn number(totals: &Value, what: &str) -> u64 {
+    totals["acks"][what].as_u64().unwrap()
+}
+
+fn pure_acks_are_aggregated_for_a_sender() {
+    // Held for longer than such a slow sender's ACKs are apart.
+    let (totals, deliveries) = sent("--ack-aggregate --hold 2ms");
+    let (acks, delivered) = (number(&totals, "packets"), number(&totals, "deliveries"));
+    assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
+    assert!(delivered * 3 < acks, "{totals}");
+    assert!(number(&totals, "aggregated") > acks / 2, "{totals}");
+    assert!(totals["acks"]["per_delivery"].as_f64().unwrap() > 3.0, "{totals}");
+    // What the kernel counts agrees: handshakes, ends and ARP are the difference.
+    assert!(deliveries.abs_diff(delivered) < 50, "{deliveries} deliveries, {totals}");
+}
+
+fn without_the_flag_every_ack_is_delivered() {
+    let (totals, deliveries) = sent("");
+    let acks = number(&totals, "packets");
+    assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
+    assert_eq!(
+        (number(&totals, "deliveries"), number(&totals, "aggregated")),
+        (acks, 0),
+        "{totals}"
+    );
+    assert!(deliveries.abs_diff(acks) < 50, "{deliveries} deliveries, {totals}");
+}
+
+fn what_reads_no_records_is_given_none() {
+    let lab = Lab::through().unwrap();
+    let rows = [
+        ("--ack-aggregate --policy remember", "policy remember cannot go to tap:rxo0"),
+        ("--set pure_acks=record", "pure_acks=record cannot go to tap:rxo0"),
+        ("--ack-aggregate --set pure_acks=record", "pure_acks=record cannot go to tap:rxo0"),
+        ("--ack-aggregate --policy none", "--ack-aggregate does nothing with policy none"),
+        ("--ack-aggregate --set keep_every=1", "--ack-aggregate does nothing with max_acks=64"),
+    ];
+    for (flags, message) in rows {
+        let output = run(lab.host(), &format!("run {FLAGS} {flags}"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{flags}: {said}");
+        assert!(said.starts_with(&format!("rxo: {message}")), "{flags}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!lab.host().interface("rxo0").exists());
+    }
+    let dry = run(lab.host(), &format!("run {FLAGS} --ack-aggregate --dry-run --json"));
+    let configuration: Value = serde_json::from_slice(&dry.stdout).unwrap();
+    assert_eq!(configuration["settings"]["pure_acks"], "single");
+}
+
+fn the_demo_shows_the_senders_side() {
+    let namespace = Namespace::new("reverse").unwrap();
+    let line = "demo --reverse --json --rounds 1 --seconds 0.2s --connections 2";
+    let output = run_within(&namespace, line, MINUTE);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let ways: Vec<_> = rows.iter().map(|row| row["way"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["kernel-gro", "no-aggregation", "ack-aggregate"]);
+    for row in rows {
+        assert_eq!((&row["connections"], &row["hash_ok"]), (&2.into(), &true.into()), "{row}");
+        for spread in ["gbit_per_s", "cpu_s_per_gb", "acks_per_segment", "acks_per_delivery"] {
+            assert!(row[spread]["median"].as_f64().unwrap() > 0.0, "{spread}: {row}");
+        }
+        for count in ["acks", "ack_deliveries", "segments", "ring_drops", "wire_drops"] {
+            assert!(row[count].is_u64(), "{count}: {row}");
+        }
+    }
+    let per_delivery = |row: &Value| row["acks_per_delivery"]["median"].as_f64().unwrap();
+    assert!(per_delivery(&rows[2]) > 1.5, "{report}");
+    assert!(per_delivery(&rows[0]) < 1.1 && per_delivery(&rows[1]) < 1.1, "{report}");
+    assert!(report["sentence"].as_str().unwrap().ends_with('.'));
+    let alone = run(&namespace, "demo --peer-acks 2");
+    assert_eq!(alone.status.code(), Some(2), "--peer-acks is for --reverse");
+}
+
+fn the_gallatin_experiment_is_repeated() {
+    let scratch = Scratch::new("gallatin");
+    let namespace = Namespace::new("gallatin").unwrap();
+    let out = scratch.file("figures").display().to_string();
+    let line = format!("repro gallatin --quick --out {out} --json");
+    let output = run_within(&namespace, &line, MINUTE);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tables = report["tables"].as_array().unwrap();
+    let peers: Vec<_> = tables.iter().map(|table| table["peer"].as_str().unwrap()).collect();
+    assert_eq!(peers, ["rarely", "every-eight", "each-segment"]);
+    for table in tables {
+        assert_eq!(table["rows"].as_array().unwrap().len(), 3, "{table}");
+        assert!(table["saving_percent"].is_f64(), "{table}");
+    }
+    // The receivers acknowledge as their names say.
+    let rate =
+        |table: usize| tables[table]["rows"][1]["acks_per_segment"]["median"].as_f64().unwrap();
+    assert!(rate(0) < rate(1) && rate(1) < rate(2), "{report}");
+    assert!(rate(1) > 0.05 && rate(1) < 0.3, "{report}");
+    assert_eq!(report["statements"].as_array().unwrap().len(), 5);
+    for file in report["files"].as_array().unwrap() {
+        assert!(fs::read_to_string(file.as_str().unwrap()).unwrap().starts_with("<svg "));
+    }
+    assert_eq!(report["files"].as_array().unwrap().len(), 3);
+}
