@@ -6,9 +6,10 @@ use std::thread;
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow};
-use rxo::live::{Device, DeviceOptions, Event, Outcome};
-use rxo::{Reading, WorkerConfig};
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::{LinkKind, Reading, WorkerConfig};
 use rxo_coalesce::Policy;
+use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_driver::{DeviceName, SubmitMode, TapKind};
 use rxo_lab::Lab;
 
@@ -29,12 +30,15 @@ pub(crate) struct Manner {
     pub(crate) submit: SubmitMode,
     /// What the TAP gets; `None` is what it has from the kernel, 1,500 bytes.
     pub(crate) mtu: Option<u32>,
+    /// The worse network from the wire to the engine, and the one from the host to the worker;
+    /// `None` for nothing between them at all.
+    pub(crate) impair: Option<[ImpairmentSettings; 2]>,
 }
 
 impl Manner {
     /// With this policy, writing in batches.
     pub(crate) const fn with(policy: Policy) -> Self {
-        Self { policy, submit: SubmitMode::Auto, mtu: None }
+        Self { policy, submit: SubmitMode::Auto, mtu: None, impair: None }
     }
 
     /// The same for packets of up to `bytes`.
@@ -60,7 +64,12 @@ impl Through {
             // Who waits for this is gone only when the command is at its end.
             _ = ready.send(());
             let config = WorkerConfig::new(manner.policy);
-            Ok(rxo::live::run(nic, host, config, &seen, |event| say(&event))?)
+            let observe = |event: Event<'_>| say(&event);
+            let Some(impair) = manner.impair else {
+                return Ok(rxo::live::run(nic, host, config, &seen, observe)?);
+            };
+            let middleware = middleware(impair)?;
+            Ok(rxo::live::run_through((nic, host), middleware, config, &seen, observe)?)
         })?;
         let through = Self { stop, thread: Some(thread) };
         if wait.recv().is_err() {
@@ -102,6 +111,14 @@ fn open(manner: Manner) -> Result<(Device, Device)> {
     let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
     let tap = DeviceName::Tap(TapKind::Tap, TAP.to_owned());
     Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))
+}
+
+fn middleware([to_host, back]: [ImpairmentSettings; 2]) -> Result<Middleware> {
+    Ok(Middleware {
+        impair_nic: Some(Impairment::new(to_host, LinkKind::Ethernet)?),
+        impair_host: Some(Impairment::new(back, LinkKind::Ethernet)?),
+        ..Middleware::default()
+    })
 }
 
 fn say(event: &Event<'_>) {

@@ -24,7 +24,9 @@ pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
-pub(crate) use repro::{GallatinFlags, Paper, ReproFlags, RscFlags, RscPart};
+pub(crate) use repro::{
+    AcksExperiment, GallatinFlags, MenonFlags, MenonPart, Paper, ReproFlags, RscFlags, RscPart,
+};
 pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use verify::VerifyFlags;
 

@@ -15,6 +15,8 @@ pub(crate) enum Paper {
     /// Receive Side Coalescing (Makineni et al. 2006): how much of real senders' traffic could be
     /// coalesced (figures 4 to 8), what that saves (10 to 12), and at other rates.
     Rsc(RscFlags),
+    /// Optimizing TCP Receive Performance (Menon and Zwaenepoel 2008), in parts.
+    Menon(MenonFlags),
     /// ACK aggregation (Gallatin 2007): what pure ACKs cost a bulk sender, one by one and aggregated,
     /// with receivers that acknowledge rarely and often.
     Gallatin(GallatinFlags),
@@ -101,4 +103,56 @@ pub(crate) enum RscPart {
     Captures,
     /// Figures 10 to 12: processor time, measured, and the projection from it.
     Cpu,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MenonFlags {
+    /// Which part of the paper.
+    #[arg(long, value_name = "PART", value_enum, default_value_t = MenonPart::Acks)]
+    pub(crate) part: MenonPart,
+
+    /// Only these experiments of the part.
+    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<AcksExperiment>,
+
+    /// A small version, in a few seconds: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
+    pub(crate) out: PathBuf,
+
+    /// The rate of the link, 10 to 10000 Mbit/s; 1000 unless --quick.
+    #[arg(long, value_name = "MBIT")]
+    pub(crate) rate: Option<u64>,
+
+    /// How often each case is measured; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// How long a connection sends, such as 4s.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) seconds: Option<String>,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A part of Menon and Zwaenepoel 2008.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MenonPart {
+    /// Sections 3.4 and 4: what coalescing does to those who count acknowledgements.
+    #[default]
+    Acks,
+}
+
+/// An experiment of the part `acks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AcksExperiment {
+    /// Receivers that coalesce data, and their ACKs split again.
+    Split,
+    /// Senders whose pure ACKs are aggregated: how many may be swallowed.
+    KeepEvery,
 }

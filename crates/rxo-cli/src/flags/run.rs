@@ -40,7 +40,8 @@ pub(crate) struct RunFlags {
     pub(crate) tap: Option<PathBuf>,
 
     /// A worse network between the nic and the engine, for tests: such as
-    /// loss=1%,reorder=1%/3,delay=20ms,jitter=1ms,duplicate=1%,rate=100mbit,limit=1000,seed=1.
+    /// loss=1%,reorder=1%/3,duplicate=1%,delay=20ms,jitter=1ms,gather=0.25ms,rate=100mbit,
+    /// limit=1000,seed=1.
     #[arg(long, value_name = "WHAT")]
     pub(crate) impair: Option<String>,
 

@@ -2,6 +2,7 @@
 //! report. A module for each paper.
 
 mod gallatin;
+mod menon;
 pub(crate) mod progress;
 mod rsc;
 mod statement;
@@ -17,6 +18,7 @@ use crate::flags::{Paper, ReproFlags};
 pub(crate) fn command(flags: &ReproFlags) -> Result<()> {
     match &flags.paper {
         Paper::Gallatin(flags) => gallatin::command(flags),
+        Paper::Menon(flags) => menon::command(flags),
         Paper::Rsc(flags) => rsc::command(flags),
     }
 }

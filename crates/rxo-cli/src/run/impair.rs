@@ -34,6 +34,7 @@ pub(super) fn text(settings: &ImpairmentSettings) -> String {
         format!("reorder={}%/{by}", percent(*reorder_ppm)),
         format!("delay={}ms", ms(settings.delay)),
         format!("jitter={}ms", ms(settings.jitter)),
+        format!("gather={}ms", ms(settings.gather)),
     ];
     items.extend(settings.rate_bytes_per_s.map(|rate| format!("rate={}kbit", rate / 125)));
     items.push(format!("limit={},seed={}", settings.limit_frames, settings.seed));
@@ -52,6 +53,7 @@ fn with(settings: ImpairmentSettings, item: &str) -> Result<ImpairmentSettings> 
         }
         "delay" => ImpairmentSettings { delay: time(value)?, ..settings },
         "jitter" => ImpairmentSettings { jitter: time(value)?, ..settings },
+        "gather" => ImpairmentSettings { gather: time(value)?, ..settings },
         "rate" => ImpairmentSettings { rate_bytes_per_s: Some(rate(value)?), ..settings },
         "limit" => ImpairmentSettings { limit_frames: frames(value)?, ..settings },
         "seed" => ImpairmentSettings { seed: seed(value)?, ..settings },
@@ -111,8 +113,8 @@ fn seed(text: &str) -> Result<u64> {
     text.parse().map_err(|_| anyhow!("give a whole number"))
 }
 
-const ITEMS: &str = "give loss=1%, duplicate=1%, reorder=1%/3, delay=20ms, jitter=1ms, rate=100mbit, \
-                     limit=1000, seed=1, with commas between them";
+const ITEMS: &str = "give loss=1%, duplicate=1%, reorder=1%/3, delay=20ms, jitter=1ms, gather=0.25ms, \
+                     rate=100mbit, limit=1000, seed=1, with commas between them";
 const LONGEST: Duration = Duration::from_secs(10);
 const MOST_FRAMES: usize = 1_000_000;
 
@@ -126,7 +128,7 @@ mod tests {
         let default = ImpairmentSettings::default();
         assert_eq!(read(""), default);
         let all = read(
-            "loss=1.5%,duplicate=0.1%,reorder=2%/5,delay=20ms,jitter=1ms,rate=10mbit,limit=77,seed=9",
+            "loss=1.5%,duplicate=0.1%,reorder=2%/5,delay=20ms,jitter=1ms,gather=0.25ms,rate=10mbit,limit=77,seed=9",
         );
         let displacement = Displacement { frames: Some(5), ..Displacement::default() };
         let expected = ImpairmentSettings {
@@ -137,6 +139,7 @@ mod tests {
             displacement,
             delay: Duration::from_millis(20),
             jitter: Duration::from_millis(1),
+            gather: Duration::from_micros(250),
             rate_bytes_per_s: Some(1_250_000),
             limit_frames: 77,
             ..default

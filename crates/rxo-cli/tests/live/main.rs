@@ -7,6 +7,7 @@ mod calibrate;
 mod conformance;
 mod demo;
 mod ending;
+mod menon;
 mod process;
 mod repro;
 mod sending;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         conformance::TESTS,
         demo::TESTS,
         ending::TESTS,
+        menon::TESTS,
         repro::TESTS,
         sending::TESTS,
         traffic::TESTS,

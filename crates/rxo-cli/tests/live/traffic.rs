@@ -99,7 +99,7 @@ fn a_worse_network_is_crossed_whole() {
     let (rxo, configuration) = Rxo::start(lab.host(), &flags);
     assert_eq!(
         configuration["impair"],
-        "loss=1%,duplicate=0%,reorder=1%/3,delay=5ms,jitter=0ms,limit=65536,seed=1"
+        "loss=1%,duplicate=0%,reorder=1%/3,delay=5ms,jitter=0ms,gather=0ms,limit=65536,seed=1"
     );
     lab.attach_host("rxo0").unwrap();
     let begin = Instant::now();

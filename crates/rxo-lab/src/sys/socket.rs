@@ -20,6 +20,12 @@ pub(crate) fn set_buffer_bytes(
     set(socket, libc::SOL_SOCKET, option, &value.to_ne_bytes())
 }
 
+/// Tells the kernel not to wake the reader of a TCP socket for less than `bytes`.
+pub(crate) fn set_receive_low_water(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &value.to_ne_bytes())
+}
+
 /// Limits what a socket sends to `bytes_per_s`.
 pub(crate) fn set_max_pacing_rate(socket: &impl AsRawFd, bytes_per_s: u64) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())

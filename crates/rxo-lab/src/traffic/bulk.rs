@@ -37,6 +37,10 @@ pub struct BulkConfig {
     pub send_buffer_bytes: Option<usize>,
     /// A fixed receive buffer; `None` leaves it to the kernel.
     pub receive_buffer_bytes: Option<usize>,
+    /// What must have come before a receiver is woken; `None` is any byte. With some, Linux
+    /// acknowledges every second full segment while it comes (RFC 9293): otherwise it leaves most
+    /// ACKs to the reader, who then sends one for all that it has read.
+    pub receive_low_water_bytes: Option<usize>,
     /// A limit for all connections together, shared equally and kept by the senders' kernel.
     pub limit_bytes_per_s: Option<u64>,
     /// The senders' congestion control; `None` takes the machine's.
@@ -59,6 +63,7 @@ impl Default for BulkConfig {
             one_write_at_a_time: false,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            receive_low_water_bytes: None,
             limit_bytes_per_s: None,
             // The machine's own choice may pace (BBR), which measures the pacing. CUBIC is what
             // most senders use; a socket of a namespace's root may have it whatever is allowed.

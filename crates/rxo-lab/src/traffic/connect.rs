@@ -53,6 +53,7 @@ pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
             format!("cannot use the congestion control {name}; see net.ipv4.tcp_available_congestion_control")
         })?;
     }
+    set_low_water(&ends.server, config.receive_low_water_bytes)?;
     if let Some(bytes_per_s) = config.limit_bytes_per_s {
         let share = (bytes_per_s / config.connections as u64).max(1);
         sys::set_max_pacing_rate(&ends.client, share)
@@ -62,6 +63,13 @@ pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
         .into_iter()
         .try_for_each(|socket| socket.set_nonblocking(true))
         .context(|| "cannot make a socket non-blocking".into())
+}
+
+/// Sets what must have come before the socket's reader is woken.
+pub(crate) fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
+    let Some(bytes) = bytes else { return Ok(()) };
+    sys::set_receive_low_water(socket, bytes)
+        .context(|| format!("cannot set a low-water mark of {bytes} bytes"))
 }
 
 /// Sets the receive buffer of what the listener will accept: it must be known at the handshake.

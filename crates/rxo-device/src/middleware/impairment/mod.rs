@@ -1,7 +1,7 @@
 //! A worse network: frames are lost, late, out of order, doubled, or too many.
 //!
 //! ```text
-//!  push -> cut -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> pop
+//!  push -> cut -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
 //! ```
 //!
 //! Loss, doubling and reordering are drawn from the seed, with the same number of draws for every
@@ -200,7 +200,8 @@ impl Impairment {
             sent_at = sent_at.max(self.link_free_at) + Duration::from_nanos(nanos);
             self.link_free_at = sent_at;
         }
-        self.last_due_at = self.last_due_at.max(sent_at + self.settings.delay + jitter);
+        let due_at = gathered(sent_at + self.settings.delay + jitter, self.settings.gather);
+        self.last_due_at = self.last_due_at.max(due_at);
         self.last_due_at
     }
 
@@ -229,5 +230,13 @@ impl Impairment {
         self.last_given_at = self.last_given_at.max(at);
         frame.arrived_at = self.last_given_at;
         frame
+    }
+}
+
+/// The first multiple of `time` that is not before `at`.
+fn gathered(at: Instant, time: Duration) -> Instant {
+    match u64::try_from(time.as_nanos()) {
+        Ok(0) | Err(_) => at,
+        Ok(nanos) => Instant::from_nanos(at.as_nanos().div_ceil(nanos).saturating_mul(nanos)),
     }
 }

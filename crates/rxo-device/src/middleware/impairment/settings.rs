@@ -21,6 +21,9 @@ pub struct ImpairmentSettings {
     pub delay: Duration,
     /// By how much longer at most, at random and evenly; frames stay in order.
     pub jitter: Duration,
+    /// Frames come out together, at multiples of this time on their clock, as behind a card that
+    /// moderates its interrupts; zero: each at its own time.
+    pub gather: Duration,
     /// The rate of a link that frames have to go through one after the other, in bytes a second
     /// of what the source gives (no preamble, no gap); `None` is no such link.
     pub rate_bytes_per_s: Option<u64>,
@@ -51,6 +54,7 @@ impl Default for ImpairmentSettings {
             displacement: Displacement::default(),
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
+            gather: Duration::ZERO,
             rate_bytes_per_s: None,
             limit_frames: 65_536,
             limit_bytes: 64 << 20,

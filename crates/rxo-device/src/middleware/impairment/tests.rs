@@ -99,6 +99,18 @@ fn a_link_takes_its_time_for_each_frame() {
 }
 
 #[test]
+fn gathered_frames_come_out_together() {
+    let gather = Duration::from_micros(250);
+    let mut network = network(ImpairmentSettings { gather, ..Default::default() });
+    (0..50).for_each(|index| network.push(&numbered(index, at(u64::from(index) * 10 + 1))));
+    assert_eq!(network.poll_at(), Some(at(250)));
+    assert_eq!(out(&mut network, at(250)).len(), 25);
+    assert_eq!(network.poll_at(), Some(at(500)));
+    assert_eq!(out(&mut network, at(499)), [0_u32; 0]);
+    assert_eq!(out(&mut network, at(500)).len(), 25);
+}
+
+#[test]
 fn a_frame_set_back_is_overtaken_by_as_many_as_said() {
     // The only frame to be set back is the first: the others enter when nothing is.
     let mut network = network(ImpairmentSettings {
@@ -315,7 +327,7 @@ fn a_source_behind_it_gives_within_the_budget_and_tells_its_end_last() {
 
 fn settings() -> impl Strategy<Value = ImpairmentSettings> {
     let shares = (0..=100 * PERCENT, 0..=100 * PERCENT, 0..=100 * PERCENT);
-    let times = (0..3_000_u64, 0..3_000_u64, 0..3_000_u64);
+    let times = (0..3_000_u64, 0..3_000_u64, 0..3_000_u64, 0..3_000_u64);
     let limits = (prop::option::of(1_u64..1_000_000), 1_usize..40, 1_usize..4_000);
     let frames = prop::option::of(0_u32..6);
     (any::<u64>(), shares, times, limits, frames).prop_map(
@@ -326,6 +338,7 @@ fn settings() -> impl Strategy<Value = ImpairmentSettings> {
             reorder_ppm: shares.2,
             delay: Duration::from_micros(times.0),
             jitter: Duration::from_micros(times.1),
+            gather: Duration::from_micros(times.3),
             displacement: Displacement { frames, time: Duration::from_micros(times.2) },
             rate_bytes_per_s: limits.0,
             limit_frames: limits.1,

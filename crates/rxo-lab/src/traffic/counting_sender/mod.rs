@@ -48,6 +48,8 @@ pub struct CountingConfig {
     pub limit_bytes: Option<u64>,
     /// The largest IP packet on the way, in bytes.
     pub mtu: u16,
+    /// As [`BulkConfig::receive_low_water_bytes`](super::BulkConfig::receive_low_water_bytes).
+    pub receive_low_water_bytes: Option<usize>,
     /// The core of the sending thread.
     pub sender_core: Option<usize>,
     /// The core of the receiving thread.
@@ -61,6 +63,7 @@ impl Default for CountingConfig {
             initial_segments: 10,
             limit_bytes: None,
             mtu: 1_500,
+            receive_low_water_bytes: None,
             sender_core: None,
             receiver_core: None,
         }
@@ -138,6 +141,7 @@ impl CountingTransfer {
         // From here on dropping it stops the sender.
         let mut transfer = Self { sender, receiver: None, received_bytes, stop };
         let socket = accept(&listener, target)?;
+        connect::set_low_water(&socket, config.receive_low_water_bytes)?;
         let end = ReceivingEnd { socket, port: PORT, pattern, received_bytes: 0, mismatch: None };
         let total = Arc::clone(&transfer.received_bytes);
         let work = move || receive_all(vec![end], &total);
