@@ -2,6 +2,7 @@
 //! times.
 
 use std::fs;
+use std::net::IpAddr;
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{AckRate, Lab, LabOptions, Namespace};
@@ -15,21 +16,38 @@ use crate::traffic::totals;
 pub(crate) const TESTS: &[Test] = &[
     ("pure_acks_are_aggregated_for_a_sender", pure_acks_are_aggregated_for_a_sender),
     ("without_the_flag_every_pure_ack_is_delivered", without_the_flag_every_ack_is_delivered),
+    ("pure_acks_of_ipv6_are_aggregated_too", pure_acks_of_ipv6_are_aggregated_too),
+    ("a_packet_socket_carries_aggregated_acks", a_packet_socket_carries_aggregated_acks),
     ("what_reads_no_records_is_given_none", what_reads_no_records_is_given_none),
     ("the_demo_shows_the_senders_side", the_demo_shows_the_senders_side),
     ("the_gallatin_experiment_is_repeated", the_gallatin_experiment_is_repeated),
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
+/// Held for longer than the ACKs of a slow sender's segments are apart.
+const AGGREGATE: &str = "--ack-aggregate --hold 2ms";
 
-/// 40 MB on four connections from the host to a peer that acknowledges each segment. Gives the
-/// totals, and how many packets the host's IP layer was given meanwhile.
-fn sent(flags: &str) -> (Value, u64) {
-    let options =
-        LabOptions { acks: AckRate::EachSegment, peer_core: Some(0), ..LabOptions::default() };
-    let lab = Lab::through_with(options).unwrap();
+/// 40 MB on four connections from the host to `address` of a peer that acknowledges each segment,
+/// through a TAP. Gives the totals, and how many packets the host's IP layer was given meanwhile.
+fn sent(flags: &str, address: IpAddr) -> (Value, u64) {
+    let lab = lab();
     let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
     lab.attach_host("rxo0").unwrap();
+    let before = lab.host().stack_counters().unwrap().deliveries;
+    send(&lab, address);
+    let deliveries = lab.host().stack_counters().unwrap().deliveries - before;
+    let totals = totals_without_loss(rxo);
+    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+    (totals, deliveries)
+}
+
+fn lab() -> Lab {
+    let options =
+        LabOptions { acks: AckRate::EachSegment, peer_core: Some(0), ..LabOptions::default() };
+    Lab::through_with(options).unwrap()
+}
+
+fn send(lab: &Lab, address: IpAddr) {
     let config = BulkConfig {
         connections: 4,
         bytes_per_connection: Some(10_000_000),
@@ -37,19 +55,27 @@ fn sent(flags: &str) -> (Value, u64) {
         limit_bytes_per_s: Some(40_000_000),
         ..BulkConfig::default()
     };
-    let before = lab.host().stack_counters().unwrap().deliveries;
-    let transfer =
-        BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &config).unwrap();
+    let transfer = BulkTransfer::start(lab.host(), lab.peer(), address, &config).unwrap();
     let report = transfer.wait().unwrap();
     assert!(report.is_intact() && report.received_bytes == 40_000_000, "{report:?}");
-    let deliveries = lab.host().stack_counters().unwrap().deliveries - before;
+}
+
+fn totals_without_loss(rxo: Rxo) -> Value {
     let totals = totals(rxo);
-    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
     for (side, what) in [("nic_in", "ring_drops"), ("nic_in", "truncated"), ("host_out", "dropped")]
     {
         assert_eq!(totals[side][what], 0, "{side} {what}: {totals}");
     }
-    (totals, deliveries)
+    totals
+}
+
+/// A third of the deliveries at most; most ACKs came with others.
+fn assert_aggregated(totals: &Value) {
+    let (acks, delivered) = (number(totals, "packets"), number(totals, "deliveries"));
+    assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
+    assert!(delivered * 3 < acks, "{totals}");
+    assert!(number(totals, "aggregated") > acks / 2, "{totals}");
+    assert!(totals["acks"]["per_delivery"].as_f64().unwrap() > 3.0, "{totals}");
 }
 
 fn number(totals: &Value, what: &str) -> u64 {
@@ -57,19 +83,35 @@ fn number(totals: &Value, what: &str) -> u64 {
 }
 
 fn pure_acks_are_aggregated_for_a_sender() {
-    // Held for longer than such a slow sender's ACKs are apart.
-    let (totals, deliveries) = sent("--ack-aggregate --hold 2ms");
-    let (acks, delivered) = (number(&totals, "packets"), number(&totals, "deliveries"));
-    assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
-    assert!(delivered * 3 < acks, "{totals}");
-    assert!(number(&totals, "aggregated") > acks / 2, "{totals}");
-    assert!(totals["acks"]["per_delivery"].as_f64().unwrap() > 3.0, "{totals}");
+    let (totals, deliveries) = sent(AGGREGATE, Lab::PEER_ADDRESSES.0.into());
+    assert_aggregated(&totals);
     // What the kernel counts agrees: handshakes, ends and ARP are the difference.
+    let delivered = number(&totals, "deliveries");
     assert!(deliveries.abs_diff(delivered) < 50, "{deliveries} deliveries, {totals}");
 }
 
+fn pure_acks_of_ipv6_are_aggregated_too() {
+    let (totals, _) = sent(AGGREGATE, Lab::PEER_ADDRESSES.1.into());
+    assert_aggregated(&totals);
+}
+
+/// The host's side is a veth here, whose other end has the host's address.
+fn a_packet_socket_carries_aggregated_acks() {
+    let lab = lab();
+    let outer = lab.host().interface("outer0");
+    rxo_lab::create_veth(&lab.host().interface("inner0"), &outer).unwrap();
+    outer.set_arp(false).unwrap();
+    lab.host().set_sysctl("net.ipv6.conf.outer0.disable_ipv6", "1").unwrap();
+    outer.up().unwrap();
+    lab.attach_host("inner0").unwrap();
+    let flags = format!("--nic packet:wire0 --host packet:outer0 {AGGREGATE}");
+    let (rxo, _) = Rxo::start(lab.host(), &flags);
+    send(&lab, lab.peer_address());
+    assert_aggregated(&totals_without_loss(rxo));
+}
+
 fn without_the_flag_every_ack_is_delivered() {
-    let (totals, deliveries) = sent("");
+    let (totals, deliveries) = sent("", Lab::PEER_ADDRESSES.0.into());
     let acks = number(&totals, "packets");
     assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
     assert_eq!(
