@@ -39,6 +39,8 @@ pub fn seeds() -> Vec<Seed> {
     add("expand", coalesced::files());
     add("template", acks::templates());
     add("split", acks::scripts());
+    add("tcp-segments", tcp_scripts(10));
+    add("tcp-pair", tcp_scripts(10));
     seeds
 }
 
@@ -146,4 +148,16 @@ fn event(kind: u8) -> Vec<u8> {
         bytes.extend([kind, 0, 34 + value, value, value * 37, 90]);
     }
     bytes
+}
+
+/// A script for each state that a connection may begin in (or for as many settings), at random.
+fn tcp_scripts(count: u8) -> Vec<(String, Vec<u8>)> {
+    let script = |number: u8| {
+        let mut random = Random::new(number.into());
+        let mut bytes: Vec<u8> = (0..400).map(|_| random.next() as u8).collect();
+        // The third byte is the state.
+        bytes[2] = number;
+        (format!("random-{number}"), bytes)
+    };
+    (0..count).map(script).collect()
 }

@@ -20,13 +20,14 @@ pub mod resegment;
 pub mod split;
 #[path = "../../crates/rxo-ack/tests/harness/mod.rs"]
 mod split_harness;
+pub mod tcp;
 pub mod template;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 13] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
@@ -38,4 +39,6 @@ pub const TARGETS: [Target; 11] = [
     ("expand", expand::run),
     ("template", template::run),
     ("split", split::run),
+    ("tcp-segments", tcp::segments),
+    ("tcp-pair", tcp::pair),
 ];

@@ -139,6 +139,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-frame", "under test"),
             ("rxo-ack", "under test"),
             ("rxo-coalesce", "under test"),
+            ("rxo-tcp", "under test"),
             ("rxo-device", "under test: capture files"),
             ("rxo-trace", "under test"),
         ],

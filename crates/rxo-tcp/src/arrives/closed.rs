@@ -6,6 +6,6 @@ use crate::{Connection, Reset};
 impl<B: AsRef<[u8]>> Connection<B> {
     /// All data is discarded; anything but a reset is answered by one.
     pub(super) fn arrives_closed(&mut self, segment: &Segment<B>) {
-        self.reset = Reset::answer(segment);
+        self.reset = self.reset.or(Reset::answer(segment));
     }
 }

@@ -88,16 +88,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         match self.state.after_fin_acknowledged() {
             State::Closed(closed) => {
                 self.close(closed);
-                ControlFlow::Break(())
+                return ControlFlow::Break(());
             }
-            State::TimeWait => {
-                self.enter_time_wait(now);
-                ControlFlow::Continue(())
-            }
-            next => {
-                self.state = next;
-                ControlFlow::Continue(())
-            }
+            // What comes in TIME-WAIT does not start it again.
+            next if next == self.state => {}
+            State::TimeWait => self.enter_time_wait(now),
+            next => self.state = next,
         }
+        ControlFlow::Continue(())
     }
 }

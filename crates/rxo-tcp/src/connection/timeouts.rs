@@ -77,7 +77,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// An acceptable segment came: the peer is there.
     pub(crate) fn heard_of_peer(&mut self, now: Instant) {
         self.keep_alive.unanswered = 0;
-        if let Some(settings) = self.config.keep_alive {
+        if let Some(settings) = self.config.keep_alive.filter(|_| self.state != State::TimeWait) {
             self.timers.arm(Timer::KeepAlive, now + settings.idle);
         }
         if self.persist.probes > 0 {

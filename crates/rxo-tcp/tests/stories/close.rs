@@ -119,6 +119,15 @@ fn a_repeated_fin_starts_time_wait_again() {
     assert!(scene.tcp.is_closed());
 }
 
+#[test]
+fn an_ack_does_not_start_time_wait_again() {
+    let mut scene = in_time_wait(plain());
+    scene.after(ms(59_000));
+    scene.gets(seg().seq(2).ack(2));
+    scene.after(ms(1_000));
+    assert!(scene.tcp.is_closed());
+}
+
 /// RFC 9293, section 3.6.1: a SYN after all that was may open a new connection.
 #[test]
 fn a_newer_syn_may_reuse_the_pair() {

@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Config, Connection, Ecn, Payload, Secret, Segment, SegmentOptions, Transmit};
-use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+use rxo_tcp::{Config, Connection, Secret, Segment};
+use rxo_wire::{FlowKey, TcpFlags};
+
+use crate::harness::wire::{Wire, cut};
 
 /// What the link does to a segment; shares are of 1000.
 #[derive(Clone, Copy)]
@@ -35,33 +37,6 @@ impl Default for Link {
             bytes_per_ms: 12_500,
             queue: Duration::from_millis(20),
             poll: Duration::ZERO,
-        }
-    }
-}
-
-#[derive(Clone)]
-struct Wire {
-    seq: SeqNumber,
-    ack: SeqNumber,
-    flags: TcpFlags,
-    window: u16,
-    options: SegmentOptions,
-    text: Vec<u8>,
-    ecn: Ecn,
-}
-
-impl Wire {
-    fn into_segment(self, arrived_at: Instant) -> Segment<Vec<u8>> {
-        let range = 0..self.text.len();
-        Segment {
-            seq: self.seq,
-            ack: self.ack,
-            flags: self.flags,
-            window: self.window,
-            options: self.options,
-            payload: Payload::new(self.text, range),
-            ecn: self.ecn,
-            arrived_at,
         }
     }
 }
@@ -190,35 +165,6 @@ impl Network {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % 1000 < share
-    }
-}
-
-/// What a device does with a large send and a template.
-fn cut(transmit: &Transmit<'_>, to: &mut Vec<Wire>) {
-    let text = transmit.payload.concat();
-    let whole = Wire {
-        seq: transmit.seq,
-        ack: transmit.ack,
-        flags: transmit.flags,
-        window: transmit.window,
-        options: SegmentOptions::read(transmit.options.as_slice()),
-        text: Vec::new(),
-        ecn: transmit.ecn,
-    };
-    let size = transmit.gso_size.map_or(text.len().max(1), |size| usize::from(size.get()));
-    let last = text.len().div_ceil(size).max(1) - 1;
-    for number in 0..=last {
-        let part = text[number * size..text.len().min((number + 1) * size)].to_vec();
-        let at_end = TcpFlags::FIN | TcpFlags::PSH;
-        let mut flags = if number == last { whole.flags } else { whole.flags.without(at_end) };
-        if number > 0 {
-            flags = flags.without(TcpFlags::CWR);
-        }
-        let seq = whole.seq + (number * size) as u32;
-        to.push(Wire { seq, flags, text: part, ..whole.clone() });
-    }
-    for later in transmit.later_acks {
-        to.push(Wire { ack: later.ack, window: later.window, ..whole.clone() });
     }
 }
 

@@ -9,12 +9,16 @@ mod close;
 mod dsl;
 mod ecn;
 mod handshake;
+#[path = "../harness/mod.rs"]
+mod harness;
 mod link;
 mod network;
 mod recovery;
 mod recovery_without_sack;
 mod resets;
+mod robustness;
 mod sequence;
 mod text;
 mod timers;
 mod windows;
+mod wire;

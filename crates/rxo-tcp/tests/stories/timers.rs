@@ -105,3 +105,17 @@ fn a_busy_peer_is_not_asked() {
     let sent = scene.after(ms(12_000));
     assert!(sent.iter().all(|line| line == "P. 1:11 ack 1"), "{sent:?}");
 }
+
+/// In TIME-WAIT there is nobody to keep alive.
+#[test]
+fn a_peer_that_is_done_is_not_asked() {
+    let mut scene = with_keep_alive();
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    scene.gets(seg().ack(2).fin());
+    scene.out();
+    scene.gets(seg().seq(2).ack(2));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    assert_eq!(scene.after(ms(70_000)), [""; 0]);
+    assert!(scene.tcp.is_closed());
+}

@@ -1,0 +1,69 @@
+//! What the property tests and the fuzz targets share: any bytes are a script.
+//!
+//! `hostile.rs` gives a connection in any state any segments; `pair.rs` has two connections talk
+//! over a network that does anything; `wire.rs` is a segment on its way.
+
+pub(crate) mod hostile;
+pub(crate) mod pair;
+pub(crate) mod wire;
+
+use rxo_tcp::{AckPolicy, Algorithm, Config};
+
+/// Reads a script; a script that has ended gives zeros.
+pub(crate) struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.rest.split_first() else { return 0 };
+        self.rest = rest;
+        *first
+    }
+
+    pub(crate) fn word(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    pub(crate) fn long(&mut self) -> u32 {
+        u32::from(self.word()) << 16 | u32::from(self.word())
+    }
+
+    /// Settings with every switch in either position, and little memory in some.
+    pub(crate) fn config(&mut self) -> Config {
+        let (switches, sizes) = (self.byte(), self.byte());
+        let is_on = |bit: u8| switches >> bit & 1 == 1;
+        let pick =
+            |bit: u8, small: u32, large: u32| if sizes >> bit & 1 == 1 { small } else { large };
+        let stretch = AckPolicy::OneForAnAggregate;
+        Config {
+            nagle: is_on(0),
+            acks: if is_on(1) { stretch } else { AckPolicy::EverySecondSegment },
+            timestamps: is_on(2),
+            window_scaling: is_on(3),
+            sack: is_on(4),
+            ecn: is_on(5),
+            congestion: if is_on(6) { Algorithm::Reno } else { Algorithm::Cubic },
+            send_buffer_bytes: pick(0, 700, 60_000),
+            receive_buffer_bytes: pick(1, 900, 70_000),
+            receive_pieces: pick(2, 4, 128) as usize,
+            sent_ranges: pick(3, 32, 256) as usize,
+            maximum_segment_size: pick(4, 90, 1000) as u16,
+            large_send_bytes: pick(5, 0, 20_000),
+            ..Config::default()
+        }
+    }
+}
+
+/// The byte of a stream that has the sequence number `seq`, or stands at `seq`.
+pub(crate) fn stream_byte(seq: u32) -> u8 {
+    (seq ^ seq >> 8 ^ seq >> 16) as u8
+}

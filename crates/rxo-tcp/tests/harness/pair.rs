@@ -1,0 +1,170 @@
+//! Two connections and a network that does anything, against the simplest model: a queue of bytes
+//! each way.
+//!
+//! What must hold: what one reads is what the other wrote, from the first byte on; and once the
+//! network behaves, everything arrives and both ends end, unless somebody gave up.
+
+use rxo_frame::Instant;
+use rxo_tcp::{Closed, Connection, Secret, State};
+use rxo_wire::FlowKey;
+
+use super::wire::{Wire, cut};
+use super::{Script, stream_byte};
+
+/// Plays the script `data`.
+///
+/// # Panics
+/// When something does not hold.
+pub(crate) fn run(data: &[u8]) {
+    let mut script = Script::new(data);
+    let mut pair = Pair::new(&mut script);
+    while script.has_more() {
+        pair.play(&mut script);
+    }
+    pair.end();
+}
+
+const THERE: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
+const BACK: FlowKey = FlowKey::v4(0x0a00_0002, 0x0a00_0001, 0x0050_1388, 0);
+
+struct Pair {
+    ends: [Connection<Vec<u8>>; 2],
+    /// What is on its way to each.
+    ways: [Vec<Wire>; 2],
+    now: Instant,
+    written: [u32; 2],
+    read: [u32; 2],
+}
+
+impl Pair {
+    fn new(script: &mut Script<'_>) -> Self {
+        let now = Instant::from_micros(1_000_000);
+        let (there, back) = (script.config(), script.config());
+        let client = Connection::open_active(there, THERE, Secret([1, 2]), now);
+        let server = if script.byte() & 1 == 0 {
+            Connection::open_passive(back, BACK, Secret([3, 4]))
+        } else {
+            Connection::open_active(back, BACK, Secret([3, 4]), now)
+        };
+        let ends = [client, server].map(|opened| opened.expect("settings that can be"));
+        Self { ends, ways: [Vec::new(), Vec::new()], now, written: [0; 2], read: [0; 2] }
+    }
+
+    fn play(&mut self, script: &mut Script<'_>) {
+        let what = script.byte();
+        let end = usize::from(what & 1);
+        match what >> 1 & 15 {
+            0 | 1 => self.write(end, u32::from(script.word() % 5_000)),
+            2 | 3 => self.read(end, usize::from(script.word())),
+            4 if script.byte() < 60 => self.shut(end),
+            5 | 6 => self.fire(),
+            7 => self.lose(end, script.byte()),
+            8 => self.repeat(end, script.byte()),
+            9 => {
+                let place = script.byte();
+                self.deliver(end, place, 1);
+            }
+            10 => self.deliver(end, 0, usize::from(script.byte() % 16)),
+            11 => self.now = self.now + rxo_frame::Duration::from_micros(script.word().into()),
+            12 if script.byte() < 6 => self.ends[end].abort(),
+            _ => self.deliver(end, 0, 1),
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        for end in 0..2 {
+            while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
+                cut(&transmit, &mut self.ways[1 - end]);
+            }
+            self.ways[1 - end].truncate(MOST_ON_THE_WAY);
+        }
+    }
+
+    fn write(&mut self, end: usize, bytes: u32) {
+        let data: Vec<u8> = (0..bytes).map(|at| stream_byte(self.written[end] + at)).collect();
+        self.written[end] += self.ends[end].send(&data).unwrap_or(0) as u32;
+    }
+
+    fn read(&mut self, end: usize, bytes: usize) {
+        let mut text = vec![0; bytes];
+        let read = self.ends[end].receive(&mut text).unwrap_or(0);
+        for byte in &text[..read] {
+            assert_eq!(*byte, stream_byte(self.read[end]), "byte {} of {end}", self.read[end]);
+            self.read[end] += 1;
+        }
+        assert!(self.read[end] <= self.written[1 - end], "more than was written");
+    }
+
+    /// Before the handshake it would forget what was written (RFC 9293, section 3.10.4).
+    fn shut(&mut self, end: usize) {
+        if !matches!(self.ends[end].state(), State::Listen | State::SynSent(_)) {
+            let _ = self.ends[end].shutdown();
+        }
+    }
+
+    fn fire(&mut self) {
+        let next = self.ends.iter().filter_map(Connection::poll_at).min();
+        self.now = next.map_or(self.now, |at| at.max(self.now));
+        self.ends.iter_mut().for_each(|end| end.on_timeout(self.now));
+    }
+
+    fn lose(&mut self, to: usize, place: u8) {
+        if let Some(place) = usize::from(place).checked_rem(self.ways[to].len()) {
+            self.ways[to].remove(place);
+        }
+    }
+
+    fn repeat(&mut self, to: usize, place: u8) {
+        if let Some(place) = usize::from(place).checked_rem(self.ways[to].len()) {
+            let again = self.ways[to][place].clone();
+            self.ways[to].push(again);
+        }
+    }
+
+    /// Delivers `count` segments from `place` on, as an aggregate.
+    fn deliver(&mut self, to: usize, place: u8, count: usize) {
+        let Some(place) = usize::from(place).checked_rem(self.ways[to].len()) else { return };
+        let until = self.ways[to].len().min(place + count);
+        let (now, taken) = (self.now, self.ways[to].drain(place..until));
+        let segments: Vec<_> = taken.map(|wire| wire.into_segment(now)).collect();
+        self.ends[to].on_aggregate(now, segments);
+    }
+
+    /// From here on nothing is lost.
+    fn end(&mut self) {
+        for _ in 0..MOST_TURNS {
+            for end in 0..2 {
+                self.shut(end);
+                self.deliver(end, 0, usize::MAX / 2);
+                self.read(end, 100_000);
+            }
+            self.flush();
+            if self.ways.iter().all(Vec::is_empty) {
+                if self.ends.iter().all(Connection::is_closed) {
+                    break;
+                }
+                self.fire();
+                self.flush();
+            }
+        }
+        let is_clean = |end: &Connection<Vec<u8>>| {
+            matches!(end.state(), State::Closed(Closed { failure: None }))
+        };
+        if self.ends.iter().all(is_clean) && self.written.iter().sum::<u32>() > 0 {
+            assert_eq!(self.read, [self.written[1], self.written[0]], "not everything arrived");
+        }
+        let states = [self.ends[0].state(), self.ends[1].state()];
+        let has_failed =
+            |end: usize| matches!(states[end], State::Closed(Closed { failure: Some(_) }));
+        for (end, state) in states.iter().enumerate() {
+            // A peer that is gone cannot send its FIN, and nobody asks for it.
+            let waits = *state == State::FinWait2 && has_failed(1 - end);
+            let is_over = matches!(state, State::Closed(_) | State::Listen);
+            assert!(is_over || waits, "it does not end: {states:?}");
+        }
+    }
+}
+
+const MOST_ON_THE_WAY: usize = 300;
+const MOST_TURNS: usize = 20_000;

@@ -1,0 +1,109 @@
+//! After opening, a connection allocates nothing, whatever comes.
+//!
+//! In a test binary of its own, since an allocator counts for the whole binary.
+
+#[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]
+#[path = "../../rxo-coalesce/tests/no_allocation/counting.rs"]
+mod counting;
+
+use counting::allocations;
+use rxo_frame::{Duration, Instant};
+use rxo_tcp::{
+    Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
+};
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+
+static TEXT: [u8; 1000] = [7; 1000];
+const PAIR: FlowKey = FlowKey::v4(1, 2, 3 << 16 | 4, 0);
+
+struct Peer {
+    tcp: Connection<&'static [u8]>,
+    now: Instant,
+    random: u64,
+    sent: usize,
+}
+
+impl Peer {
+    fn any(&mut self, below: u64) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random % below) as u32
+    }
+
+    fn give(&mut self, seq: SeqNumber, ack: SeqNumber, flags: TcpFlags, bytes: usize) {
+        let sack = self.any(4) == 0;
+        let mut options = SegmentOptions { is_sack_permitted: true, ..SegmentOptions::default() };
+        if sack {
+            let start = ack + self.any(20_000);
+            options.sack.push(SackBlock { start, end: start + self.any(5_000) });
+        }
+        let segment = Segment {
+            seq,
+            ack,
+            flags,
+            window: 60_000,
+            options,
+            payload: Payload::new(&TEXT[..], 0..bytes),
+            ecn: Ecn::NotCapable,
+            arrived_at: self.now,
+        };
+        self.tcp.on_aggregate(self.now, [segment]);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while let Some(transmit) = self.tcp.poll_transmit(self.now) {
+            self.sent += transmit.payload_bytes() + transmit.later_acks.len();
+        }
+    }
+
+    /// One of the things that happen to a connection.
+    fn turn(&mut self) {
+        let seen = self.tcp.statistics();
+        let outstanding = (seen.snd_nxt - seen.snd_una) as u64;
+        match self.any(8) {
+            0 => drop(self.tcp.send(&TEXT)),
+            1 => drop(self.tcp.consume(5_000)),
+            2 => {
+                self.now = self.now + Duration::from_millis(self.any(300).into());
+                self.tcp.on_timeout(self.now);
+            }
+            3 => {
+                let ack = seen.snd_una + self.any(outstanding + 1);
+                self.give(seen.rcv_nxt, ack, TcpFlags::ACK, 0);
+            }
+            4..6 => {
+                let (gap, bytes) = (self.any(8_000), self.any(1_001) as usize);
+                self.give(seen.rcv_nxt + gap, seen.snd_una, TcpFlags::ACK, bytes);
+            }
+            _ => {
+                let bytes = self.any(1_001) as usize;
+                self.give(seen.rcv_nxt, seen.snd_una, TcpFlags::ACK, bytes);
+            }
+        }
+        self.flush();
+    }
+}
+
+#[test]
+fn an_open_connection_allocates_nothing() {
+    for seed in 1..6 {
+        // Little memory: what happens at its limits must not allocate either.
+        let config = Config { receive_pieces: 16, sent_ranges: 32, ..Config::default() };
+        let now = Instant::from_micros(1_000_000);
+        let tcp = Connection::open_active(config, PAIR, Secret([1, 2]), now)
+            .expect("settings that can be");
+        let mut peer = Peer { tcp, now, random: seed, sent: 0 };
+        let before = allocations();
+        peer.flush();
+        let ack = peer.tcp.statistics().snd_nxt;
+        peer.give(SeqNumber(77), ack, TcpFlags::SYN | TcpFlags::ACK, 0);
+        for _ in 0..20_000 {
+            peer.turn();
+        }
+        assert_eq!(allocations() - before, 0, "seed {seed}");
+        assert!(peer.sent > 100_000, "{} bytes and acknowledgements", peer.sent);
+        assert_ne!(peer.tcp.state(), State::Listen);
+    }
+}

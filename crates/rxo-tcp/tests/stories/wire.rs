@@ -1,0 +1,121 @@
+//! From a connection to bytes and back: what leaves is built by `rxo-wire`, parsed, and taken by the
+//! other side, for IPv4 and IPv6.
+
+use rxo_frame::Instant;
+use rxo_tcp::{Config, Connection, Ecn, Secret, Segment, State, Transmit};
+use rxo_wire::build::{Ipv4Header, Ipv6Header, write_tcp_checksum};
+use rxo_wire::checksum::Summer;
+use rxo_wire::{FlowKey, parse_ip};
+
+use crate::dsl::stream_byte;
+
+/// An IP packet, as a device would send it.
+fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
+    let tcp = transmit.header(pair);
+    let payload_bytes = tcp.bytes() + transmit.payload_bytes();
+    let mut bytes = vec![0; 40 + payload_bytes];
+    let ecn = transmit.ecn.bits();
+    let (rest, pseudo_header) = match (pair.source(), pair.destination()) {
+        (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) => {
+            bytes.truncate(20 + payload_bytes);
+            let ip = Ipv4Header {
+                source,
+                destination,
+                protocol: 6,
+                traffic_class: ecn,
+                payload_bytes,
+                ..Ipv4Header::default()
+            };
+            (ip.write(&mut bytes), ip.pseudo_header())
+        }
+        (std::net::IpAddr::V6(source), std::net::IpAddr::V6(destination)) => {
+            let ip = Ipv6Header {
+                source,
+                destination,
+                next_header: 6,
+                traffic_class: ecn,
+                payload_bytes,
+                ..Ipv6Header::default()
+            };
+            (ip.write(&mut bytes), ip.pseudo_header(6, payload_bytes as u32))
+        }
+        _ => panic!("addresses of two kinds"),
+    };
+    let segment = rest.expect("room for IP");
+    let text = tcp.write(segment).expect("room for TCP");
+    text.copy_from_slice(&transmit.payload.concat());
+    write_tcp_checksum(segment, pseudo_header, Summer::portable()).expect("a header");
+    bytes
+}
+
+/// Carries everything that leaves `from` to `to`; says how many packets.
+fn carry(
+    pair: &FlowKey,
+    from: &mut Connection<Vec<u8>>,
+    to: &mut Connection<Vec<u8>>,
+    now: Instant,
+) -> usize {
+    let mut count = 0;
+    while let Some(transmit) = from.poll_transmit(now) {
+        // A template is expanded by changing number and window.
+        let expanded = transmit.later_acks.iter().map(|later| Transmit {
+            ack: later.ack,
+            window: later.window,
+            ..transmit
+        });
+        for one in core::iter::once(transmit).chain(expanded) {
+            let bytes = packet(pair, &one);
+            let parsed = parse_ip(&bytes).expect("a packet");
+            assert_eq!(parsed.key, *pair);
+            let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
+            assert_eq!(segment.ecn, one.ecn);
+            to.on_segment(now, segment);
+            count += 1;
+        }
+    }
+    count
+}
+
+fn exchange(there: FlowKey, back: FlowKey) {
+    let config = Config { large_send_bytes: 0, ..Config::default() };
+    let now = Instant::from_micros(1_000_000);
+    let client = Connection::open_active(config.clone(), there, Secret([1, 2]), now);
+    let server = Connection::open_passive(config, back, Secret([3, 4]));
+    let (mut client, mut server) = (client.expect("settings"), server.expect("settings"));
+    let data: Vec<u8> = (0..50_000).map(stream_byte).collect();
+    assert_eq!(client.send(&data), Ok(data.len()));
+    let mut read = Vec::new();
+    while carry(&there, &mut client, &mut server, now) + carry(&back, &mut server, &mut client, now)
+        > 0
+    {
+        let mut text = vec![0; 100_000];
+        let bytes = server.receive(&mut text).unwrap_or(0);
+        read.extend(&text[..bytes]);
+    }
+    assert_eq!([client.state(), server.state()], [State::Established; 2]);
+    let agreed = client.statistics();
+    assert!(agreed.timestamps && agreed.sack && agreed.ecn);
+    // What is left waits for a delayed acknowledgement.
+    assert!(read.len() > 48_000 && data.starts_with(&read), "{} bytes", read.len());
+}
+
+#[test]
+fn two_ends_talk_in_ipv4_packets() {
+    exchange(FlowKey::v4(1, 2, 0x1388_0050, 0), FlowKey::v4(2, 1, 0x0050_1388, 0));
+}
+
+#[test]
+fn two_ends_talk_in_ipv6_packets() {
+    let mut there = [0x20; 32];
+    let mut back = [0x20; 32];
+    (there[15], back[31]) = (1, 1);
+    exchange(FlowKey::v6(&there, 0x1388_0050, 0), FlowKey::v6(&back, 0x0050_1388, 0));
+}
+
+/// RFC 3168, section 5: the two bits.
+#[test]
+fn the_ecn_field_is_two_bits() {
+    for bits in 0..4 {
+        assert_eq!(Ecn::from_traffic_class(0xfc | bits).bits(), bits);
+    }
+}
