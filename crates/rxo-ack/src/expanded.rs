@@ -17,6 +17,15 @@ pub struct AckSlot {
 impl AckSlot {
     /// An empty slot, to make memory of.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
+
+    /// What was expanded into it last, as a frame like `like`: one of the same template, such as the
+    /// host's own for what a [`crate::Splitter`] puts before that. For who keeps slots by number.
+    #[inline]
+    #[must_use]
+    pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
+        let Frame { bytes, arrived_at, checksum, vlan, .. } = like;
+        Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }.frame(self)
+    }
 }
 
 impl Default for AckSlot {

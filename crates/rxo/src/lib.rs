@@ -5,6 +5,7 @@
 //! * [`frame`]: packet memory, what is known of a frame, and time. No sockets.
 //! * [`wire`]: bytes to headers and back, checksums, sequence numbers. No allocation.
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
+//! * [`ack`]: one ACK of the host becomes those that its peer should see. No input or output, no clock.
 //! * [`device`]: what a source and a sink of frames are, and links in memory. No system.
 //! * `driver` (feature `driver`, on unless switched off): packet sockets, TAP and TUN.
 //!
@@ -34,6 +35,7 @@
 pub mod live;
 pub mod worker;
 
+pub use rxo_ack as ack;
 pub use rxo_coalesce as coalesce;
 pub use rxo_device as device;
 #[cfg(feature = "driver")]

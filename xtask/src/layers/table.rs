@@ -99,6 +99,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "part of what an embedder sees"),
             ("rxo-frame", "part of what an embedder sees"),
             ("rxo-coalesce", "the engine it runs"),
+            ("rxo-ack", "splits what the host answers to aggregates"),
             ("rxo-device", "what its worker loop runs between"),
             ("rxo-driver", "opens devices by name"),
         ],
@@ -110,6 +111,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo", "the worker it commands"),
             ("rxo-coalesce", "policies by name, counters by reason"),
+            ("rxo-ack", "counters by reason"),
             ("rxo-device", "what devices say of themselves, and their counters"),
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
             ("rxo-frame", "the clock's instants"),

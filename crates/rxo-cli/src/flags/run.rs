@@ -26,6 +26,12 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) ack_aggregate: bool,
 
+    /// Before an ACK of the host that covers many segments, insert those that a host without coalescing
+    /// would have sent: one for every 2 segments, or every N from 1 to 64. For peers that count ACKs;
+    /// Linux counts bytes and gains nothing.
+    #[arg(long, value_name = "2|N|off", default_value = "off")]
+    pub(crate) ack_split: String,
+
     /// What to do about a TCP checksum that the device has not judged.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,

@@ -17,6 +17,8 @@ pub(super) struct Configuration {
     carries: &'static str,
     mtu: u32,
     checksum: &'static str,
+    /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
+    ack_split: Option<u16>,
     /// Seconds between lines; `None` for totals only.
     stats_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,7 @@ impl Configuration {
             carries: carries(survey.link),
             mtu: survey.mtu,
             checksum: if plan.trust_checksums { "trust" } else { "verify" },
+            ack_split: plan.ack_split,
             stats_s: plan.stats.map(|time| time.as_secs_f64()),
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
             impair: plan.impair[0].as_ref().map(impair::text),
@@ -56,11 +59,13 @@ impl Configuration {
     pub(super) fn text(&self) -> String {
         let Self { nic, host, carries, mtu, checksum, policy, paper, .. } = self;
         let stats = self.stats_s.map_or("at the end".to_owned(), |time| format!("every {time} s"));
+        let split = self.ack_split.map_or("off".to_owned(), |every| format!("one for {every}"));
         let mut lines = vec![
             pair("nic", nic),
             pair("host", host),
             pair("carries", &format!("{carries}, MTU {mtu}")),
             pair("checksum", checksum),
+            pair("ack-split", &split),
             pair("stats", &stats),
         ];
         let extra =
@@ -81,10 +86,12 @@ impl Configuration {
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
-             {}checksum {checksum}; Ctrl-C ends",
+             {}{}checksum {checksum}; Ctrl-C ends",
             setting("max_segments"),
             setting("max_bytes"),
             if setting("pure_acks") == "\"single\"" { "pure ACKs aggregated, " } else { "" },
+            self.ack_split
+                .map_or(String::new(), |every| format!("ACKs split to one for {every}, ")),
         )
     }
 }
@@ -105,6 +112,7 @@ mod tests {
             nic: "packet:eth1".parse().unwrap(),
             host: "tap:rxo0".parse().unwrap(),
             policy: Policy::menon_2008(),
+            ack_split: None,
             trust_checksums: false,
             stats: None,
             tap: None,

@@ -9,6 +9,7 @@ use rxo_device::middleware::ImpairmentCounters;
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
+use super::split::Split;
 use crate::numbers::{gbit_per_s, ratio, rounded};
 
 /// One interval, or everything since the start.
@@ -28,6 +29,9 @@ pub(crate) struct Figures {
     pub(crate) packets_per_aggregate: f64,
     /// Pure ACKs among what came from the device.
     pub(crate) acks: PureAcks,
+    /// What --ack-split did; left out without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ack_split: Option<Split>,
     /// From the host to rxo.
     pub(crate) host_in: Incoming,
     /// From rxo to the device.
@@ -103,6 +107,7 @@ impl Figures {
             host_out: outgoing(&then.host_out, &now.host_out),
             packets_per_aggregate: rounded(per_aggregate(&then.engine, &now.engine), 2),
             acks: acks(&then.engine, &now.engine),
+            ack_split: now.split.as_ref().map(|now| Split::between(then.split.as_ref(), now)),
             host_in: incoming(&then.host_in, &now.host_in, time),
             nic_out: outgoing(&then.nic_out, &now.nic_out),
             impaired: impaired(&then.nic_in, &now.nic_in),

@@ -12,6 +12,7 @@ mod impair;
 mod kernel_gro;
 mod plan;
 mod show;
+mod split;
 mod survey;
 mod tap;
 
@@ -91,8 +92,12 @@ fn work(
     stop: &AtomicBool,
 ) -> Result<Outcome> {
     let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
-    let config =
-        WorkerConfig { engine, report_every: plan.stats, ..WorkerConfig::new(plan.policy) };
+    let config = WorkerConfig {
+        engine,
+        report_every: plan.stats,
+        ack_split: plan.ack_split,
+        ..WorkerConfig::new(plan.policy)
+    };
     let mut last = Reading::default();
     let mut unread: Option<Error> = None;
     let observe = |event: Event<'_>| {

@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) nic: DeviceName,
     pub(super) host: DeviceName,
     pub(super) policy: Policy,
+    /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
+    pub(super) ack_split: Option<u16>,
     /// Whether a checksum that the device has not judged counts as right.
     pub(super) trust_checksums: bool,
     /// `None`: only totals.
@@ -50,6 +52,7 @@ impl Plan {
             nic,
             host,
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
+            ack_split: ack_split(&flags.ack_split)?,
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.stats)?,
             tap: flags.tap.clone(),
@@ -70,6 +73,17 @@ fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSetting
     text.map(|text| impair::settings(flag, text)).transpose()
 }
 
+fn ack_split(text: &str) -> Result<Option<u16>> {
+    match text.parse() {
+        _ if text == "off" => Ok(None),
+        Ok(every) if (1..=MOST_SEGMENTS_AN_ACK).contains(&every) => Ok(Some(every)),
+        _ => Err(usage(format!(
+            "--ack-split {text}: give 2, or another number of segments from 1 to \
+             {MOST_SEGMENTS_AN_ACK}, or off"
+        ))),
+    }
+}
+
 fn stats(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         Some(Duration::ZERO) => Ok(None),
@@ -78,6 +92,8 @@ fn stats(text: &str) -> Result<Option<Duration>> {
     }
 }
 
+/// Beyond that no ACK would be missing.
+const MOST_SEGMENTS_AN_ACK: u16 = 64;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -99,7 +115,7 @@ mod tests {
     fn what_is_not_said_has_its_default() {
         let plan = plan("rxo run --nic packet:eth1 --host tap:rxo0").unwrap();
         assert_eq!(plan.policy.name, "linux-gro");
-        assert!(!plan.trust_checksums && !plan.json);
+        assert!(!plan.trust_checksums && !plan.json && plan.ack_split.is_none());
         assert_eq!(plan.stats, Some(Duration::from_secs(1)));
     }
 
@@ -111,6 +127,14 @@ mod tests {
             assert_eq!(with.pure_acks, rxo_coalesce::PureAckRule::Single);
             let of = plan(&line).unwrap().policy;
             assert_eq!(Policy { pure_acks: of.pure_acks, ..with }, of);
+        }
+    }
+
+    #[test]
+    fn acks_are_split_when_asked() {
+        for (flag, every) in [("2", Some(2)), ("64", Some(64)), ("off", None)] {
+            let line = format!("rxo run --nic packet:a --host tap:b --ack-split {flag}");
+            assert_eq!(plan(&line).unwrap().ack_split, every);
         }
     }
 
@@ -132,6 +156,8 @@ mod tests {
                 "--nic packet:a --host tap:b --ack-aggregate --policy none",
                 "--ack-aggregate does nothing with policy none",
             ),
+            ("--nic packet:a --host tap:b --ack-split 0", "--ack-split 0: give 2, or another"),
+            ("--nic packet:a --host tap:b --ack-split on", "--ack-split on: give 2, or another"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

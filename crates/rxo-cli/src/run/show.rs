@@ -26,6 +26,9 @@ pub(crate) fn line(figures: &Figures) -> String {
     if figures.acks.packets > 0 {
         line.push_str(&format!("  acks {}", acks(figures.acks)));
     }
+    if let Some(split) = &figures.ack_split {
+        line.push_str(&format!("  {}", split.line()));
+    }
     for (what, reasons) in [("bypass", &figures.bypass), ("flush", &figures.flush)] {
         if !reasons.is_empty() {
             line.push_str(&format!("  {what} {}", listed(reasons, TOP)));
@@ -57,6 +60,12 @@ pub(crate) fn totals(figures: &Figures) -> String {
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
     );
+    if let Some(split) = &figures.ack_split {
+        text.push_str(&format!(
+            "\nACK split    {}",
+            split.totals(listed(&split.passed, usize::MAX))
+        ));
+    }
     for (name, done) in [("impaired", &figures.impaired), ("impaired back", &figures.impaired_back)]
     {
         if !done.is_empty() {

@@ -20,6 +20,10 @@ pub struct WorkerConfig {
     /// Most frames taken from the host in one batch. They may be super-packets of 64 KiB, and
     /// while they go out the nic waits.
     pub host_budget_frames: usize,
+    /// Before an ACK of the host that covers many segments, insert those that were due: one for every
+    /// so many full-sized segments, 1 to 64. `None`, the default, inserts nothing. For hosts whose
+    /// peers count ACKs; it needs both directions.
+    pub ack_split: Option<u16>,
     /// What is carried.
     pub directions: Directions,
     /// How often the observer is called; `None` for never.
@@ -28,7 +32,7 @@ pub struct WorkerConfig {
 
 impl WorkerConfig {
     /// Both directions, 256 frames a batch from the nic and 64 from the host, the usual pause, no
-    /// reports.
+    /// ACKs split, no reports.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -36,6 +40,7 @@ impl WorkerConfig {
             pause: Pause::default(),
             budget_frames: 256,
             host_budget_frames: 64,
+            ack_split: None,
             directions: Directions::Both,
             report_every: None,
         }

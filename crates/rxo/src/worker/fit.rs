@@ -3,12 +3,13 @@
 //! Decided before the first frame, so that a policy is never half in force and no frame is taken
 //! that cannot be handed on.
 
+use rxo_ack::SplitConfigError;
 use rxo_coalesce::{ConfigError, Policy, PureAckRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
 use rxo_frame::LinkKind;
 use thiserror::Error;
 
-use super::{Duplex, WorkerConfig};
+use super::{Directions, Duplex, WorkerConfig};
 
 /// Why a worker cannot be put between two devices. One line, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -83,6 +84,15 @@ pub enum Misfit {
         /// Its value.
         value: usize,
     },
+    /// ACKs cannot be split by a worker that sees only one side.
+    #[error(
+        "ack_split needs to see what the host is given and what it sends; serve both directions in \
+         one worker, or set it to none"
+    )]
+    SplitNeedsBoth,
+    /// A number of the configuration of ACK splitting.
+    #[error("ack_split: {0}")]
+    Split(#[from] SplitConfigError),
     /// A number of the engine's configuration.
     #[error(transparent)]
     Engine(#[from] ConfigError),
@@ -117,6 +127,9 @@ where
         let (source, sink) = (host.source.capabilities(), nic.sink.capabilities());
         check_link((sink.link, sink.mtu), (source.link, source.mtu))?;
         check_super_packets(source, sink, ("host's device", "nic"))?;
+    }
+    if config.ack_split.is_some() && config.directions != Directions::Both {
+        return Err(Misfit::SplitNeedsBoth);
     }
     check_budget("budget_frames", config.budget_frames)?;
     check_budget("host_budget_frames", config.host_budget_frames)?;

@@ -22,6 +22,7 @@ mod config;
 mod fit;
 mod next;
 mod reading;
+mod splitting;
 mod to_host;
 mod to_nic;
 mod waiter;
@@ -40,6 +41,7 @@ pub use waiter::Waiter;
 
 use next::{Next, Turn, next};
 use reading::Times;
+use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
 
@@ -56,6 +58,7 @@ pub struct Duplex<I, O> {
 pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     to_host: ToHost<NI, HO>,
     to_nic: ToNic<HI, NO>,
+    splitting: Option<Splitting>,
     config: WorkerConfig,
     times: Times,
 }
@@ -96,7 +99,8 @@ where
         let engine = Engine::new(config.engine.clone())?;
         let to_host = ToHost::new(nic.source, engine, host.sink, config.budget_frames);
         let to_nic = ToNic::new(host.source, nic.sink, config.host_budget_frames);
-        Ok(Self { to_host, to_nic, config, times: Times::default() })
+        let splitting = Splitting::new(&config)?;
+        Ok(Self { to_host, to_nic, splitting, config, times: Times::default() })
     }
 
     /// The configuration in force: the engine's link kind is the devices', and its limits are
@@ -137,6 +141,7 @@ where
             host_in: self.to_nic.source.counters(),
             nic_out: self.to_nic.sink.counters(),
             engine: self.to_host.engine.counters().clone(),
+            split: self.splitting.as_ref().map(Splitting::counters),
         }
     }
 
@@ -172,11 +177,12 @@ where
         let directions = self.config.directions;
         let mut now = None;
         let from_nic = if directions.to_host() {
-            self.to_host.turn(|| *now.insert(waiter.now()))
+            self.to_host.turn(self.splitting.as_mut(), || *now.insert(waiter.now()))
         } else {
             Ok(0)
         };
-        let from_host = if directions.to_nic() { self.to_nic.turn() } else { Ok(0) };
+        let from_host =
+            if directions.to_nic() { self.to_nic.turn(self.splitting.as_mut()) } else { Ok(0) };
         let (from_nic, from_host) = (from_nic?, from_host?);
         Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(|| waiter.now()) })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rxo_ack::SplitCounters;
 use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Instant;
@@ -23,6 +24,10 @@ pub struct Reading {
     pub nic_out: SinkCounters,
     /// What the engine did.
     pub engine: Counters,
+    /// What was done about stretch ACKs; `None` unless [`WorkerConfig::ack_split`] asks for it.
+    ///
+    /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
+    pub split: Option<SplitCounters>,
 }
 
 /// When the worker began, was last read, and is next due to report.

@@ -4,6 +4,8 @@ use rxo_coalesce::{Deliveries, Engine};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
+use super::splitting::Splitting;
+
 /// One direction, coalescing.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
@@ -23,10 +25,14 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     ///
     /// # Errors
     /// When a device failed. What was received before that has been handed over.
-    pub(super) fn turn(&mut self, clock: impl FnOnce() -> Instant) -> Result<usize, DeviceError> {
+    pub(super) fn turn(
+        &mut self,
+        splitting: Option<&mut Splitting>,
+        clock: impl FnOnce() -> Instant,
+    ) -> Result<usize, DeviceError> {
         let received = self.source.receive(&mut self.batch, self.budget);
         let now = clock();
-        let mut sent = Sent::new(&mut self.sink);
+        let mut sent = Sent { sink: &mut self.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
             // An empty poll is none: a policy that counts polls counts those with frames.
             self.engine.on_timeout(now, |deliveries| sent.transmit(&deliveries));
@@ -42,7 +48,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     /// # Errors
     /// When the sink failed.
     pub(super) fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
-        let mut sent = Sent::new(&mut self.sink);
+        // What the host answers now is not carried any more.
+        let mut sent = Sent { sink: &mut self.sink, splitting: None, result: Ok(()) };
         self.engine.flush(now, |deliveries| sent.transmit(&deliveries));
         sent.result
     }
@@ -51,15 +58,15 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
 /// The sink during one call of the engine, and its first failure.
 struct Sent<'a, K> {
     sink: &'a mut K,
+    splitting: Option<&'a mut Splitting>,
     result: Result<(), DeviceError>,
 }
 
-impl<'a, K: FrameSink> Sent<'a, K> {
-    const fn new(sink: &'a mut K) -> Self {
-        Self { sink, result: Ok(()) }
-    }
-
+impl<K: FrameSink> Sent<'_, K> {
     fn transmit<B: AsRef<[u8]>>(&mut self, deliveries: &Deliveries<'_, B>) {
+        if let Some(splitting) = &mut self.splitting {
+            deliveries.iter().for_each(|delivery| splitting.deliver(delivery));
+        }
         // After a failure too: the sink counts as dropped what it cannot send.
         let sent = self.sink.transmit(deliveries.iter());
         if self.result.is_ok() {

@@ -1,10 +1,13 @@
-//! From the host to the nic: frames as they are.
+//! From the host to the nic: frames as they are, and before stretch ACKs those that are missing, where
+//! that is asked for.
 //!
 //! Super-packets and partial checksums are handed on with what was said of them; the sink, or the
 //! system behind it, cuts and completes them.
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Frame;
+
+use super::splitting::Splitting;
 
 /// One direction, untouched.
 pub(super) struct ToNic<S: FrameSource, K> {
@@ -23,10 +26,12 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
     ///
     /// # Errors
     /// When a device failed. What was received before that has been handed over.
-    pub(super) fn turn(&mut self) -> Result<usize, DeviceError> {
+    pub(super) fn turn(&mut self, splitting: Option<&mut Splitting>) -> Result<usize, DeviceError> {
         let received = self.source.receive(&mut self.batch, self.budget);
         let sent = if self.batch.is_empty() {
             Ok(())
+        } else if let Some(splitting) = splitting {
+            splitting.transmit(&self.batch, &mut self.sink)
         } else {
             self.sink.transmit(self.batch.iter().map(Frame::borrowed))
         };

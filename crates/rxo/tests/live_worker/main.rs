@@ -3,7 +3,9 @@
 //! that cannot be had they fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod capture;
 mod path;
+mod splitting;
 mod transfers;
 
 use std::process::ExitCode;
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = transfers::TESTS.iter().map(|&(name, test)| {
+    let trials = transfers::TESTS.iter().chain(splitting::TESTS).map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())

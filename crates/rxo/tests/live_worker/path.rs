@@ -1,11 +1,13 @@
 //! A laboratory with a worker in it.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rxo::device::middleware::TracePoint;
 use rxo::driver::{SubmitMode, Tap, TapKind};
-use rxo::live::{self, Device, DeviceOptions, Event, Outcome};
+use rxo::live::{self, Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::worker::WorkerConfig;
 use rxo_lab::{Lab, LabOptions};
 
@@ -23,12 +25,22 @@ pub(crate) fn through(
     config: WorkerConfig,
     traffic: impl FnOnce(&Lab),
 ) -> Ran {
+    through_traced(options, config, None, traffic)
+}
+
+/// The same, everything at the nic written down.
+pub(crate) fn through_traced(
+    options: LabOptions,
+    config: WorkerConfig,
+    trace: Option<TracePoint<File>>,
+    traffic: impl FnOnce(&Lab),
+) -> Ran {
     let lab = Lab::through_with(options).unwrap();
     let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap).unwrap()).unwrap();
     lab.attach_host(TAP).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, &stop)).unwrap());
+        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, trace, &stop)).unwrap());
         // Stops the worker also when the traffic fails, so that the test ends.
         let stopper = Stopper(&stop);
         traffic(&lab);
@@ -37,7 +49,12 @@ pub(crate) fn through(
     })
 }
 
-fn work(tap: &Tap, config: WorkerConfig, stop: &AtomicBool) -> Ran {
+fn work(
+    tap: &Tap,
+    config: WorkerConfig,
+    trace: Option<TracePoint<File>>,
+    stop: &AtomicBool,
+) -> Ran {
     let nic = Lab::WIRE_INTERFACE;
     let nic = format!("packet:{nic}").parse().unwrap();
     let options = DeviceOptions { submit: SubmitMode::Auto, ..DeviceOptions::default() };
@@ -45,14 +62,22 @@ fn work(tap: &Tap, config: WorkerConfig, stop: &AtomicBool) -> Ran {
     let host = Device::of_tap(tap, options).unwrap();
     let config = WorkerConfig { report_every: Some(Duration::from_millis(50)), ..config };
     let mut reports = 0;
-    let outcome = live::run(nic, host, config, stop, |event| match event {
+    let observe = |event: Event<'_>| match event {
         Event::Reading(_) => reports += 1,
         Event::Notice(line) => panic!("{line}"),
-    });
+    };
+    let outcome = match trace {
+        None => live::run(nic, host, config, stop, observe),
+        trace_nic => {
+            let middleware = Middleware { trace_nic, ..Middleware::default() };
+            live::run_through((nic, host), middleware, config, stop, observe)
+        }
+    };
     Ran { outcome: outcome.unwrap(), reports }
 }
 
-struct Stopper<'a>(&'a AtomicBool);
+/// Sets a flag when dropped.
+pub(crate) struct Stopper<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stopper<'_> {
     fn drop(&mut self) {

@@ -32,7 +32,7 @@ fn bulk(connections: usize, total_bytes: u64) -> BulkConfig {
 }
 
 /// Sends `config` from the peer to the host, or the other way.
-fn transfer(lab: &Lab, config: &BulkConfig, to_host: bool) {
+pub(crate) fn transfer(lab: &Lab, config: &BulkConfig, to_host: bool) {
     let transfer = if to_host {
         BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), config)
     } else {
@@ -50,7 +50,7 @@ fn run(policy: Policy, config: &BulkConfig, to_host: bool) -> Reading {
 }
 
 /// The totals of a run that was stopped, in which nothing the worker took was lost.
-fn totals(ran: Ran) -> Reading {
+pub(crate) fn totals(ran: Ran) -> Reading {
     let totals = ran.outcome.totals;
     ran.outcome.result.unwrap();
     assert_eq!((totals.host_out.dropped, totals.host_out.fallbacks), (0, 0));

@@ -65,6 +65,18 @@ fn a_misfit_is_one_line_with_its_remedy() {
             "host_budget_frames is 70000",
         ),
         (
+            between(USUAL, USUAL, WorkerConfig { ack_split: Some(0), ..gro() }),
+            "ack_split: every is 0; it must be from 1 to 64",
+        ),
+        (
+            between(
+                USUAL,
+                USUAL,
+                WorkerConfig { ack_split: Some(2), directions: Directions::ToNic, ..gro() },
+            ),
+            "ack_split needs to see what the host is given",
+        ),
+        (
             between(USUAL, USUAL, config(Policy { flows: 0, ..Policy::linux_gro() })),
             "flows is 0; it must be from 1 to 4096",
         ),

@@ -7,5 +7,6 @@ mod middleware;
 mod passing;
 mod pausing;
 mod soak;
+mod splitting;
 mod waiting;
 mod world;

@@ -1,0 +1,103 @@
+//! What `--ack-split` did: as numbers, and in words.
+
+use std::collections::BTreeMap;
+
+use rxo_ack::{PassReason, SplitCounters};
+use serde::Serialize;
+
+use crate::numbers::grouped;
+
+/// An interval's, or a run's, ACK splitting.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Split {
+    /// Pure ACKs that came from the host.
+    pub(crate) acks_in: u64,
+    /// Pure ACKs that went to the device: those and the inserted ones.
+    pub(crate) acks_out: u64,
+    /// Among those that came, stretch ACKs: they cover more segments than an ACK shall.
+    pub(crate) stretch_acks: u64,
+    /// Stretch ACKs that were split: a template was made of each.
+    pub(crate) templates: u64,
+    /// ACKs that left for those, the host's own included.
+    pub(crate) expanded: u64,
+    /// Data segments that the host was given, whose boundaries the splitter was told.
+    pub(crate) segments: u64,
+    /// Flows forgotten because there were too many.
+    pub(crate) evicted: u64,
+    /// Frames of the host that were not split, by reason; reasons that did not occur are left out.
+    pub(crate) passed: BTreeMap<&'static str, u64>,
+}
+
+impl Split {
+    /// What came between two readings; `then` is `None` at the start.
+    pub(crate) fn between(then: Option<&SplitCounters>, now: &SplitCounters) -> Self {
+        let start = SplitCounters::default();
+        let then = then.unwrap_or(&start);
+        let passed = PassReason::ALL
+            .iter()
+            .map(|&reason| (reason.name(), now.passed(reason) - then.passed(reason)));
+        Self {
+            acks_in: now.acks - then.acks,
+            acks_out: now.acks_out() - then.acks_out(),
+            stretch_acks: now.stretch_acks - then.stretch_acks,
+            templates: now.templates - then.templates,
+            expanded: now.expanded() - then.expanded(),
+            segments: now.segments - then.segments,
+            evicted: now.evicted - then.evicted,
+            passed: passed.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+
+    /// For the line of an interval.
+    pub(super) fn line(&self) -> String {
+        let Self { acks_in, acks_out, templates, .. } = self;
+        let (acks_in, acks_out) = (grouped(*acks_in), grouped(*acks_out));
+        format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
+    }
+
+    /// For the totals; `passed` is the list of reasons.
+    pub(super) fn totals(&self, passed: String) -> String {
+        let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;
+        format!(
+            "{} ACKs in, {} out; {} stretch ACKs, {} split into {}; {} segments delivered; \
+             passed {passed}",
+            grouped(*acks_in),
+            grouped(*acks_out),
+            grouped(*stretch_acks),
+            grouped(*templates),
+            grouped(*expanded),
+            grouped(*segments),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(scale: u64) -> SplitCounters {
+        let mut counters = SplitCounters::default();
+        (counters.segments, counters.frames, counters.acks) = (16 * scale, 3 * scale, 2 * scale);
+        (counters.stretch_acks, counters.templates, counters.inserted) = (scale, scale, 7 * scale);
+        counters
+    }
+
+    #[test]
+    fn an_interval_is_a_difference_and_says_its_effect() {
+        let split = Split::between(Some(&counters(1_000)), &counters(3_000));
+        assert_eq!((split.acks_in, split.acks_out), (4_000, 18_000));
+        assert_eq!(split.line(), "acks back 4,000 -> 18,000 (2,000 split)");
+        assert_eq!(
+            split.totals("none".to_owned()),
+            "4,000 ACKs in, 18,000 out; 2,000 stretch ACKs, 2,000 split into 16,000; 32,000 \
+             segments delivered; passed none"
+        );
+    }
+
+    #[test]
+    fn at_the_start_everything_is_new() {
+        let split = Split::between(None, &counters(1));
+        assert_eq!((split.templates, split.expanded, split.segments), (1, 8, 16));
+        assert!(split.passed.is_empty());
+    }
+}

@@ -1,0 +1,141 @@
+//! Stretch ACKs split, between the two directions of a worker.
+//!
+//! It stands apart from both because it is what they share: the way to the host tells the splitter
+//! what was delivered, the way to the nic asks what goes before a frame. Inserted ACKs are written
+//! into slots that are there from the start; they leave in the batch of the frame they go before.
+
+use rxo_ack::{
+    AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitConfigError, SplitCounters,
+    Splitter,
+};
+use rxo_coalesce::{Aggregate, Delivery, OptionRule, PayloadRule, Policy};
+use rxo_device::{DeviceError, FrameSink};
+use rxo_frame::Frame;
+use rxo_wire::TcpFlags;
+
+use super::WorkerConfig;
+
+/// The splitter, and the memory in which its ACKs leave.
+pub(super) struct Splitting {
+    splitter: Splitter,
+    /// Whether the segments of an aggregate are all alike, so that one look tells all of them.
+    are_alike: bool,
+    slots: Vec<AckSlot>,
+    leaving: Vec<Leaving>,
+}
+
+/// A frame of the batch that leaves.
+#[derive(Clone, Copy)]
+enum Leaving {
+    /// The host's, by its place in the batch.
+    Host(usize),
+    /// An inserted one: its slot, and the host's frame that it is like.
+    Inserted { slot: usize, like: usize },
+}
+
+/// Slots for inserted ACKs. When the next stretch ACK may not find enough, what is ready leaves.
+const SLOTS: usize = 1_024;
+
+impl Splitting {
+    /// What `config` asks for; `None` when it asks for nothing.
+    pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
+        let Some(every) = config.ack_split else { return Ok(None) };
+        let (link, seed) = (config.engine.link, config.engine.seed);
+        let splitter = Splitter::new(SplitConfig { every, link, seed, ..SplitConfig::default() })?;
+        Ok(Some(Self {
+            splitter,
+            are_alike: are_alike(&config.engine.policy),
+            slots: vec![AckSlot::EMPTY; SLOTS],
+            leaving: Vec::with_capacity(config.host_budget_frames + SLOTS),
+        }))
+    }
+
+    pub(super) fn counters(&self) -> SplitCounters {
+        self.splitter.counters()
+    }
+
+    /// Tells what the host is given.
+    pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
+        match delivery {
+            Delivery::Aggregate(aggregate) if self.are_alike => {
+                if let Some(delivered) = delivered(&aggregate) {
+                    self.splitter.delivered(&aggregate.flow_key(), &delivered);
+                }
+            }
+            Delivery::Frame(_) | Delivery::Aggregate(_) => {
+                let frames = delivery.frames();
+                frames.for_each(|frame| self.splitter.delivered_frame(frame.borrowed()));
+            }
+            // They have no data, so nobody answers them.
+            Delivery::Acks(_) => {}
+        }
+    }
+
+    /// Hands a batch of the host to `sink`, inserted ACKs in their places.
+    ///
+    /// # Errors
+    /// The first failure of the sink, which counts as dropped what it cannot send.
+    pub(super) fn transmit<B: AsRef<[u8]>>(
+        &mut self,
+        batch: &[Frame<B>],
+        sink: &mut impl FrameSink,
+    ) -> Result<(), DeviceError> {
+        let (mut used, mut result) = (0, Ok(()));
+        for (place, frame) in batch.iter().enumerate() {
+            if used + MAX_ACKS_PER_STRETCH > self.slots.len() {
+                result = result.and(self.send(batch, sink));
+                used = 0;
+            }
+            used += self.insert_before(place, frame.borrowed(), used);
+            self.leaving.push(Leaving::Host(place));
+        }
+        let sent = self.send(batch, sink);
+        result.and(sent)
+    }
+
+    /// Expands what goes before `frame` into the slots from `used` on; returns how many it took.
+    fn insert_before(&mut self, place: usize, frame: Frame<&[u8]>, used: usize) -> usize {
+        let Some(template) = self.splitter.split(frame) else { return 0 };
+        // The caller has made room; were there none, the host's own ACK would still go.
+        let expanded = self.slots.get_mut(used..).map(|slots| template.expand(slots));
+        let count = expanded.and_then(Result::ok).map_or(0, |expanded| expanded.len());
+        let slots = (used..used + count).map(|slot| Leaving::Inserted { slot, like: place });
+        self.leaving.extend(slots);
+        count
+    }
+
+    fn send<B: AsRef<[u8]>>(
+        &mut self,
+        batch: &[Frame<B>],
+        sink: &mut impl FrameSink,
+    ) -> Result<(), DeviceError> {
+        let slots = &self.slots;
+        let frames = self.leaving.iter().map(|leaving| match *leaving {
+            Leaving::Host(place) => batch[place].borrowed(),
+            Leaving::Inserted { slot, like } => slots[slot].frame_like(batch[like].borrowed()),
+        });
+        let sent = if frames.len() == 0 { Ok(()) } else { sink.transmit(frames) };
+        self.leaving.clear();
+        sent
+    }
+}
+
+/// Whether a policy makes aggregates only of segments that are equally large and have one TSval.
+fn are_alike(policy: &Policy) -> bool {
+    policy.payload == PayloadRule::SameThenShorter && policy.options == OptionRule::Identical
+}
+
+fn delivered<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>) -> Option<Delivered> {
+    let first = aggregate.segments().next()?;
+    let flags = aggregate.header().get(aggregate.transport_at() + FLAGS_AT).copied();
+    Some(Delivered {
+        seq: first.seq,
+        payload_bytes: aggregate.payload_bytes(),
+        segment_bytes: aggregate.gso_size(),
+        tsval: first.timestamp.map(|timestamp| timestamp.value),
+        fin: flags.is_some_and(|bits| TcpFlags::from_bits(bits.into()).contains(TcpFlags::FIN)),
+    })
+}
+
+/// Where a TCP header keeps its flags, in bytes.
+const FLAGS_AT: usize = 13;

@@ -1,0 +1,199 @@
+//! A Linux receiver behind a coalescing worker that splits its stretch ACKs, seen from its peer, beside
+//! the same receiver without coalescing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxo::Policy;
+use rxo::worker::{Reading, WorkerConfig};
+use rxo_lab::LabOptions;
+use rxo_lab::traffic::BulkConfig;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use crate::Test;
+use crate::capture::{Seen, Trace, at_peer, histogram};
+use crate::path::through_traced;
+use crate::transfers::{totals, transfer};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("split_acks_are_those_of_a_receiver_without_coalescing", split),
+    ("split_acks_of_many_flows_leave_transfers_whole", many_flows),
+];
+
+const BYTES: u64 = 12_000_000;
+/// Some 3,500 segments a second.
+const SLOW_BYTES_PER_S: u64 = 5_000_000;
+const SLOW_BYTES: u64 = 1_500_000;
+/// Its window is less than 64 segments, so that no stretch ACK is worth more than 32 ACKs.
+const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
+
+/// One transfer to the host.
+struct Ran {
+    totals: Reading,
+    /// Segments with data, in the order in which they came to the nic.
+    data: Vec<Seen>,
+    /// What the worker sent to the peer.
+    sent: Vec<Seen>,
+    /// What arrived at the peer.
+    arrived: Vec<Seen>,
+}
+
+fn bulk(connections: usize) -> BulkConfig {
+    BulkConfig {
+        connections,
+        bytes_per_connection: Some(BYTES / connections as u64),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        ..BulkConfig::default()
+    }
+}
+
+fn run(name: &str, policy: Policy, ack_split: Option<u16>, config: &BulkConfig) -> Ran {
+    let trace = Trace::begin(name);
+    let mut arrived = Vec::new();
+    let options = LabOptions { peer_core: Some(0), ..LabOptions::default() };
+    let worker = WorkerConfig { ack_split, ..WorkerConfig::new(policy) };
+    let ran = through_traced(options, worker, Some(trace.point()), |lab| {
+        arrived = at_peer(lab.peer(), || transfer(lab, config, true));
+    });
+    let outcome = ran.outcome.totals.clone();
+    if ack_split.is_none() {
+        totals(ran);
+    } else {
+        ran.outcome.result.unwrap();
+    }
+    let (data, sent): (Vec<_>, _) = trace.read().into_iter().partition(|seen| seen.is_from_peer);
+    Ran { totals: outcome, data, sent, arrived }
+}
+
+impl Ran {
+    /// Where the stream began.
+    fn base(&self) -> SeqNumber {
+        self.data.iter().find(|seen| seen.payload_bytes > 0).unwrap().tcp.seq
+    }
+
+    /// Where segments ended that came, in bytes from the start, in order. Those that came again, cut
+    /// otherwise, are among them.
+    fn boundaries(&self) -> BTreeSet<u32> {
+        let base = self.base();
+        let data = self.data.iter().filter(|seen| seen.payload_bytes > 0);
+        data.map(|seen| (seen.tcp.seq + seen.payload_bytes - base) as u32).collect()
+    }
+
+    /// The ACK numbers that arrived at the peer, in bytes from the start of the stream.
+    fn acks(&self) -> impl Iterator<Item = u32> {
+        let base = self.base();
+        self.arrived
+            .iter()
+            .filter(|seen| is_pure(seen))
+            .map(move |seen| (seen.tcp.ack - base) as u32)
+    }
+
+    /// How many segments each ACK at the peer acknowledges, and how often.
+    fn spacing(&self) -> BTreeMap<usize, usize> {
+        let boundaries = self.boundaries();
+        let (mut last, mut spacing) = (0, Vec::new());
+        for ack in self.acks().filter(|ack| *ack > 0) {
+            if ack > last {
+                spacing.push(boundaries.range(last + 1..=ack).count());
+                last = ack;
+            }
+        }
+        histogram(spacing.into_iter())
+    }
+
+    fn acks_per_segment(&self) -> f64 {
+        self.acks().count() as f64 / self.boundaries().len() as f64
+    }
+}
+
+fn is_pure(seen: &Seen) -> bool {
+    seen.payload_bytes == 0 && seen.tcp.flags == TcpFlags::ACK
+}
+
+/// The value in the middle.
+fn median(counts: &BTreeMap<usize, usize>) -> usize {
+    let half = counts.values().sum::<usize>() / 2;
+    let mut below = 0;
+    let middle = counts.iter().find(|(_, count)| {
+        below += **count;
+        below > half
+    });
+    middle.map_or(0, |(value, _)| *value)
+}
+
+fn most_frequent(counts: &BTreeMap<usize, usize>) -> usize {
+    counts.iter().max_by_key(|(_, count)| **count).map_or(0, |(value, _)| *value)
+}
+
+fn split() {
+    // Slowly: a receiver that has no time acknowledges later, whoever coalesces.
+    let slow = BulkConfig {
+        bytes_per_connection: Some(SLOW_BYTES),
+        limit_bytes_per_s: Some(SLOW_BYTES_PER_S),
+        receive_buffer_bytes: None,
+        ..bulk(1)
+    };
+    let alone = run("alone", Policy::none(), None, &slow);
+    let coalesced = run("coalesced", Policy::linux_gro(), None, &bulk(1));
+    let split = run("split", Policy::linux_gro(), Some(2), &bulk(1));
+    let shown = [&alone, &coalesced, &split].map(|ran| (ran.acks_per_segment(), ran.spacing()));
+    the_peer_gets_what_was_sent(&split);
+    acks_advance_from_boundary_to_boundary(&split);
+    windows_are_kept(&split);
+
+    // Two segments to an ACK, as of a receiver that is given every segment by itself.
+    assert!(most_frequent(&shown[0].1) <= 2, "{shown:?}");
+    assert!(median(&shown[1].1) > 2, "there is nothing to split: {shown:?}");
+    assert_eq!((median(&shown[2].1), most_frequent(&shown[2].1)), (2, 2), "{shown:?}");
+    let spacing = &shown[2].1;
+    let usual = spacing.range(..=2).map(|(_, count)| count).sum::<usize>();
+    let all = spacing.values().sum::<usize>();
+    assert!(usual * 10 >= all * 8, "{shown:?}");
+
+    let counters = split.totals.split.unwrap();
+    assert!(counters.templates > 0 && counters.templates <= counters.stretch_acks);
+    assert!(counters.expanded() <= 32 * counters.templates, "{counters:?}");
+    assert_eq!(counters.frames, split.totals.host_in.frames);
+    assert_eq!(split.totals.host_in.frames + counters.inserted, split.totals.nic_out.frames);
+    assert_eq!(split.totals.nic_out.dropped, 0);
+}
+
+/// What left when the peer looked no more is the end of what was sent.
+fn the_peer_gets_what_was_sent(ran: &Ran) {
+    let said = |seen: &Seen| (seen.tcp.ack, seen.tcp.window, seen.tcp.timestamp);
+    let sent = ran.sent.iter().take(ran.arrived.len()).map(said);
+    assert!(sent.eq(ran.arrived.iter().map(said)), "in the same order");
+}
+
+fn acks_advance_from_boundary_to_boundary(ran: &Ran) {
+    let boundaries = ran.boundaries();
+    let end = *boundaries.last().unwrap();
+    let mut last = 0;
+    for ack in ran.acks() {
+        assert!(ack >= last, "an ACK goes back");
+        assert!(ack <= end + 1, "more is acknowledged than was sent");
+        // The first is the handshake's, the last may be the FIN's.
+        let is_boundary = ack == 0 || ack == end + 1 || boundaries.contains(&ack);
+        assert!(is_boundary, "{ack} is no boundary");
+        last = ack;
+    }
+}
+
+/// The right edge of the window never goes back by a step of its scale.
+fn windows_are_kept(ran: &Ran) {
+    let syn = ran.arrived.iter().find(|seen| seen.tcp.flags.contains(TcpFlags::SYN)).unwrap();
+    let mut last: Option<SeqNumber> = None;
+    for seen in ran.arrived.iter().filter(|seen| is_pure(seen)) {
+        let edge = seen.tcp.ack + (u32::from(seen.tcp.window) << syn.shift);
+        let step = 1 << syn.shift;
+        assert!(last.is_none_or(|last| last - edge < step), "a promise was taken back");
+        last = Some(edge);
+    }
+}
+
+fn many_flows() {
+    let ran = run("many", Policy::linux_gro(), Some(2), &bulk(16));
+    let counters = ran.totals.split.unwrap();
+    assert!(counters.templates > 0, "{counters:?}");
+    assert_eq!(ran.totals.host_in.frames + counters.inserted, ran.totals.nic_out.frames);
+    assert_eq!(ran.totals.nic_out.dropped, 0);
+}
