@@ -58,17 +58,24 @@ pub struct Held {
     pub(crate) link: BucketLink,
 }
 
-/// What is kept of held pure ACKs besides; apart, so that data does not carry it.
+/// What is kept of held pure ACKs besides, and of data where the policy remembers what flows said;
+/// apart, so that other data does not carry it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
-    /// What the last of them says; `None` when SACK blocks say more.
-    pub(crate) said: Option<AckPoint>,
+    /// What the last of them says; of data the ACK number only.
+    pub(crate) said: AckPoint,
+    /// Whether it says more, with SACK blocks or data: what comes next may repeat what it says.
+    pub(crate) says_more: bool,
 }
 
 impl HeldAcks {
     /// A place that holds none.
-    pub(crate) const BLANK: Self = Self { flow: FlowHash(0), said: None };
+    pub(crate) const BLANK: Self = Self {
+        flow: FlowHash(0),
+        said: AckPoint { ack: SeqNumber(0), window: 0 },
+        says_more: false,
+    };
 }
 
 /// A segment that is to be held alone.

@@ -145,8 +145,8 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Queues everything held of the frames before the slot `to`, which is all that is held, and
-    /// shows it to `see` (of pure ACKs what is kept besides, too), the least recently used flow first. Places of single frames are free again
-    /// at once only if `reuses`. Without `ACKS` none of it is pure ACKs.
+    /// shows it to `see`, with what is kept besides, the least recently used flow first. Places of single
+    /// frames are free again at once only if `reuses`. Without `ACKS` none of it is pure ACKs.
     #[inline(always)]
     pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         for place in links.release_before(to) {
             let Some(held) = held.get_mut(usize::from(place)) else { break };
             let is_acks = ACKS && held.is_acks();
-            see(held, if is_acks { acks.get(usize::from(place)) } else { None });
+            see(held, if ACKS { acks.get(usize::from(place)) } else { None });
             if held.segments == 1 {
                 ready.push(Ready::Frame(held.chain.head));
                 if reuses {

@@ -4,12 +4,12 @@
 //! may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
 //! values; all else, addresses and ports included, lies alike. So the compare says too that both are
 //! of one flow, and that the next is as plain as the last: nothing need be parsed. Neither has IPv4
-//! options, for the last is held. `None` when only the full rules can tell.
+//! options, for the last is held. `None` when only the full rules can tell, as of a window update.
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
 
-use super::{AckPoint, News};
+use super::AckPoint;
 use crate::expected::{Shape, number, word};
 use crate::follows::link;
 
@@ -44,7 +44,7 @@ fn headers<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Opt
     let (old, new): (&[u8; HEADERS], &[u8; HEADERS]) = (old.first_chunk()?, new.first_chunk()?);
     let differing = ip::<IP, HEADERS>(old, new) | tcp::<IP, HEADERS>(old, new);
     let (last, said) = (AckPoint::of::<IP, HEADERS>(old), AckPoint::of::<IP, HEADERS>(new));
-    (differing == 0 && last.news(said) == News::More).then_some(said)
+    (differing == 0 && said.advances(last)).then_some(said)
 }
 
 const PROTOCOL_TCP: u8 = 6;
@@ -83,8 +83,11 @@ fn changing<const HEADERS: usize>(ip: &[u8; HEADERS]) -> u32 {
 /// does.
 const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
 
-/// Zero when ports, SEQ, header length, flags, urgent pointer and the timestamp's padding are alike,
-/// and TSval does not go back.
+/// Two no-operations, and kind and length of the timestamp.
+const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
+
+/// Zero when ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
+/// where nearly every stack puts it and TSval does not go back.
 #[inline(always)]
 fn tcp<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
     let differing = |at| word(old, IP + at) ^ word(new, IP + at);
@@ -92,7 +95,8 @@ fn tcp<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HE
     if HEADERS == IP + 20 {
         return fixed;
     }
+    // Arranged otherwise, the value would stand elsewhere, and padding where the echo is.
     let (old, new) = (number(old, IP + 20), number(new, IP + 20));
     let went_back = (new as u32).wrapping_sub(old as u32) >> 31;
-    fixed | (old ^ new) >> 32 | u64::from(went_back)
+    fixed | (old ^ new) >> 32 | (new >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
 }

@@ -23,7 +23,7 @@ mod sack;
 
 pub use delivery::Acks;
 pub(crate) use follows::follows;
-pub(crate) use memory::Memory;
+pub(crate) use memory::{Known, Memory};
 pub(crate) use point::{AckPoint, News};
 pub(crate) use recent::Recent;
 pub(crate) use rules::{AckVerdict, ack_candidate, ack_verdict, is_pure};

@@ -39,6 +39,12 @@ impl AckPoint {
         Some(Self::of::<0, 16>(tcp))
     }
 
+    /// Whether this acknowledges more than `last`.
+    #[inline(always)]
+    pub(crate) fn advances(self, last: Self) -> bool {
+        self.ack != last.ack && !self.ack.is_before(last.ack)
+    }
+
     /// What `next` says after this.
     #[inline(always)]
     pub(crate) fn news(self, next: Self) -> News {

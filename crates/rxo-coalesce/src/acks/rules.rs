@@ -104,8 +104,11 @@ pub(crate) fn ack_verdict(last: Last<'_>, next: Candidate<'_>) -> AckVerdict {
     let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
     let next_has_blocks = next.tcp.options == OptionLayout::Other;
     let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
-    let repeats_blocks =
-        || option_bytes(last.parsed, last.bytes) == option_bytes(next.parsed, next.bytes);
+    let blocks = |parsed, bytes| Sack::read(option_bytes(parsed, bytes));
+    let repeats_blocks = || {
+        let (old, new) = (blocks(last.parsed, last.bytes), blocks(next.parsed, next.bytes));
+        old.zip(new).is_some_and(|(old, new)| new.repeats(&old))
+    };
     match said(last.tcp).news(said(next.tcp)) {
         News::Less => AckVerdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
         News::Same if !next_has_blocks || repeats_blocks() => {

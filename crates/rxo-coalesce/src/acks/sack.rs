@@ -59,6 +59,11 @@ impl Sack {
         self.count == 0
     }
 
+    /// Whether the blocks are those of `older`, one after the other.
+    pub(super) fn repeats(&self, older: &Self) -> bool {
+        self.blocks() == older.blocks()
+    }
+
     /// Whether the first block reports a duplicate (RFC 2883 section 4): at or below `ack`, or inside
     /// the second.
     pub(super) fn is_duplicate_report(&self, ack: SeqNumber) -> bool {

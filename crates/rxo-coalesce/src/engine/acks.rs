@@ -5,13 +5,15 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{FlowHash, Parsed, Plain, TcpSegment, checksum};
+use rxo_wire::{FlowHash, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment, checksum};
 
 use super::Engine;
 use super::apply::{first_of, first_plain, flow_key};
 use super::batch::Batch;
 use super::run::Verification;
-use crate::acks::{AckPoint, AckVerdict, News, ack_candidate, ack_verdict, follows, is_pure};
+use crate::acks::{
+    AckPoint, AckVerdict, Known, News, ack_candidate, ack_verdict, follows, is_pure,
+};
 use crate::expected::Shape;
 use crate::held::{First, HeldAcks};
 use crate::verdict::Last;
@@ -50,7 +52,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.is_trusted(frame) && !Verification::of(held).holds(frame, self.config.summer) {
             return None;
         }
-        self.append_ack(place, slot, Some(said), batch.now);
+        self.append_ack(place, slot, (said, false), batch.now);
         Some(slot + 1)
     }
 
@@ -86,7 +88,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let said = AckPoint::read::<S>(packet)?;
         if self.may_hold(hash, said, slot) {
             let first = first_plain::<S, B>((&plain, network), key, frame, slot);
-            let place = self.hold_ack(first, hash, Some(said), batch.now);
+            let place = self.hold_ack(first, hash, (said, false), batch.now);
             self.recent.note::<S>(packet, place);
         }
         Some(slot + 1)
@@ -121,17 +123,23 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frame = batch.frame(slot);
         let key = flow_key(parsed.key, frame);
         let hash = self.hasher.hash(&key);
-        let said = (tcp.options != OptionLayout::Other)
-            .then_some(AckPoint { ack: tcp.ack, window: tcp.window });
+        let has_blocks = tcp.options == OptionLayout::Other;
+        let said = AckPoint { ack: tcp.ack, window: tcp.window };
         let first = first_of(parsed, tcp, key, frame, slot);
         let found = self.table.find(&self.store.held, &key, hash);
         let verdict = found
             .and_then(|place| Some((place, self.ack_verdict(batch, slot, place, (parsed, tcp))?)));
         match verdict {
-            Some((place, AckVerdict::Append)) => self.append_ack(place, slot, said, batch.now),
+            Some((place, AckVerdict::Append)) if has_blocks || self.goes_on(place, said) => {
+                self.append_ack(place, slot, (said, has_blocks), batch.now);
+            }
+            Some((place, AckVerdict::Append)) => {
+                self.flush_held(place, FlushReason::Window, batch.now);
+                self.hold_ack(first, hash, (said, has_blocks), batch.now);
+            }
             Some((place, AckVerdict::FlushThenStart(reason))) => {
                 self.flush_held(place, reason, batch.now);
-                self.hold_ack(first, hash, said, batch.now);
+                self.hold_ack(first, hash, (said, has_blocks), batch.now);
             }
             Some((place, AckVerdict::FlushThenBypass(flush, bypass))) => {
                 self.flush_held(place, flush, batch.now);
@@ -141,8 +149,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 if let Some(place) = found {
                     self.flush_held(place, FlushReason::Order, batch.now);
                 }
-                if said.is_none_or(|said| self.may_hold(hash, said, slot)) {
-                    self.hold_ack(first, hash, said, batch.now);
+                if has_blocks || self.may_hold(hash, said, slot) {
+                    self.hold_ack(first, hash, (said, has_blocks), batch.now);
                 }
             }
         }
@@ -172,7 +180,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if self.memory.is_off() {
             return true;
         }
-        let reason = match self.memory.recall(flow).map(|last| last.news(said)) {
+        let news = match self.memory.recall(flow) {
+            Known::Said(last) => Some(last.news(said)),
+            Known::AtLeast(ack) => said.ack.is_before(ack).then_some(News::Less),
+            Known::Nothing => None,
+        };
+        let reason = match news {
             Some(News::More) => return true,
             Some(News::Same) => BypassReason::DuplicateAck,
             Some(News::Less) => BypassReason::OldAck,
@@ -185,26 +198,82 @@ impl<B: AsRef<[u8]>> Engine<B> {
         false
     }
 
+    /// Whether a pure ACK that may follow those held at `place` leaves the last of them something to
+    /// say. Of window updates there and back nothing would be left but what was said before them:
+    /// where the last speaks for all, that would be a duplicate that nobody sent.
+    fn goes_on(&self, place: u16, said: AckPoint) -> bool {
+        let held = &self.store.acks[usize::from(place)];
+        if self.memory.is_off() || said.advances(held.said) {
+            return true;
+        }
+        matches!(self.memory.recall(held.flow), Known::Said(before) if before != said)
+    }
+
+    /// Takes note of a segment that is delivered untouched, and none that may be held: so of the next
+    /// pure ACK it is in doubt what it repeats. What its receiver drops changes nothing.
+    pub(super) fn doubt(&mut self, frame: &Frame<B>, parsed: &Parsed, tcp: &TcpSegment) {
+        let is_intact = self.is_trusted(frame)
+            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer);
+        if !is_intact {
+            return;
+        }
+        let flow = self.hasher.hash(&flow_key(parsed.key, frame));
+        if tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST)) {
+            self.memory.forget(flow);
+        } else if tcp.flags.contains(TcpFlags::ACK) {
+            self.memory.raise(flow, tcp.ack);
+        }
+    }
+
+    /// Takes note of the data that is now held at `place`, `last` being the last segment of it.
+    #[inline(always)]
+    pub(super) fn note_data(&mut self, flow: FlowHash, place: u16, last: &Frame<B>) {
+        if !self.memory.is_off() {
+            let acks = &mut self.store.acks[usize::from(place)];
+            (acks.flow, acks.says_more) = (flow, true);
+            self.note_more_data(place, last);
+        }
+    }
+
+    /// The same of data that was held before.
+    #[inline(always)]
+    pub(super) fn note_more_data(&mut self, place: u16, last: &Frame<B>) {
+        if self.memory.is_off() {
+            return;
+        }
+        let transport = usize::from(self.store.held[usize::from(place)].transport);
+        if let Some(number) = last.bytes().get(transport + 8..).and_then(<[u8]>::first_chunk) {
+            self.store.acks[usize::from(place)].said.ack = SeqNumber(u32::from_be_bytes(*number));
+        }
+    }
+
     /// Holds the first pure ACK of a flow, and says where.
     #[inline(always)]
     fn hold_ack(
         &mut self,
         first: First,
         flow: FlowHash,
-        said: Option<AckPoint>,
+        (said, has_blocks): (AckPoint, bool),
         now: Instant,
     ) -> u16 {
         let place = self.start(first, flow, now);
-        self.store.acks[usize::from(place)] = HeldAcks { flow, said };
+        self.store.acks[usize::from(place)] = HeldAcks { flow, said, says_more: has_blocks };
         place
     }
 
     #[inline(always)]
-    fn append_ack(&mut self, place: u16, slot: u32, said: Option<AckPoint>, now: Instant) {
+    fn append_ack(
+        &mut self,
+        place: u16,
+        slot: u32,
+        (said, has_blocks): (AckPoint, bool),
+        now: Instant,
+    ) {
         let held = &mut self.store.held[usize::from(place)];
         let tail = held.append_ack(slot);
         let is_full = held.segments >= self.ack_limit;
-        self.store.acks[usize::from(place)].said = said;
+        let acks = &mut self.store.acks[usize::from(place)];
+        (acks.said, acks.says_more) = (said, has_blocks);
         self.store.links.append(tail, slot, place);
         if is_full {
             self.flush_held(place, FlushReason::AckLimit, now);

@@ -76,13 +76,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frame = batch.frame(slot);
         let key = flow_key(parsed.key, frame);
         let hash = self.hasher.hash(&key);
-        self.memory.forget(hash);
         let found = self.table.find(&self.store.held, &key, hash);
         let last = found.and_then(|place| self.last_of(batch, place));
         let verdict = self.verdict(batch, frame, (parsed, tcp), found.zip(last.as_ref()));
         if let (Verdict::Append(close), Some(place), Some(last)) = (verdict, found, &last) {
             let held = &mut self.store.held[usize::from(place)];
             held.append(parsed, tcp, &last.0, &self.config.policy);
+            self.note_more_data(place, frame);
             return self.append(place, slot, close, batch.now);
         }
         if let (Some(place), Some(reason)) = (found, flush_before(verdict)) {
@@ -91,15 +91,19 @@ impl<B: AsRef<[u8]>> Engine<B> {
         match verdict {
             Verdict::Start(Some(close)) | Verdict::FlushThenStart(_, Some(close)) => {
                 self.deliver_single(batch, slot, close);
+                self.memory.raise(hash, tcp.ack);
                 None
             }
             Verdict::Bypass(reason) | Verdict::FlushThenBypass(_, reason) => {
                 self.deliver_untouched(slot, reason);
+                self.memory.raise(hash, tcp.ack);
                 None
             }
             Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
                 let first = first_of(parsed, tcp, key, frame, slot);
-                Some(self.start(first, hash, batch.now))
+                let place = self.start(first, hash, batch.now);
+                self.note_data(hash, place, frame);
+                Some(place)
             }
         }
     }
@@ -185,11 +189,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 }
                 (_, Transport::Fragment) => {
                     self.flush_addresses(&key, now);
-                    self.memory.forget_all();
+                    self.memory.doubt_all();
                 }
-                (_, Transport::Tcp(_)) => {
+                (_, Transport::Tcp(tcp)) => {
                     self.flush_flow(&key, now);
-                    self.memory.forget(self.hasher.hash(&key));
+                    if !self.memory.is_off() {
+                        self.doubt(batch.frame(slot), parsed, &tcp);
+                    }
                 }
                 (_, Transport::Udp(_) | Transport::Other(_)) => {}
             }

@@ -191,12 +191,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.ready_all::<ACKS>(to, reason, is_mid_poll, |held, acks| {
             self.table.forget_bucket(held);
             let held_ns = now.nanos_since(held.first_arrival);
-            match acks {
-                None => self.counters.flush_one(&mut tally, held.segments, held_ns),
-                Some(acks) => {
-                    self.counters.flush_acks(reason, held.segments, held_ns);
-                    self.memory.note(acks);
-                }
+            if ACKS && held.is_acks() {
+                self.counters.flush_acks(reason, held.segments, held_ns);
+            } else {
+                self.counters.flush_one(&mut tally, held.segments, held_ns);
+            }
+            if ACKS && !self.memory.is_off() {
+                acks.into_iter().for_each(|acks| self.memory.note(acks));
             }
         });
         self.table.forget_all();
@@ -256,9 +257,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let held_ns = now.nanos_since(held.first_arrival);
         if held.is_acks() {
             self.counters.flush_acks(reason, held.segments, held_ns);
-            self.memory.note(&self.store.acks[usize::from(place)]);
         } else {
             self.counters.flush(reason, held.segments, held_ns);
+        }
+        if !self.memory.is_off() {
+            self.memory.note(&self.store.acks[usize::from(place)]);
         }
         self.store.ready_held(place, reason);
     }

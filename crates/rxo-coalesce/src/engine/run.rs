@@ -80,6 +80,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         held.append_run(1, id_step);
         let (is_full, next_seq) = (held.segments == max_segments, held.next_seq);
         self.store.links.append(tail, slot, place);
+        self.note_more_data(place, frame);
         if is_full {
             self.flush_held(place, FlushReason::SegmentLimit, batch.now);
             return Some(slot + 1);
@@ -131,6 +132,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         held.append_run(count, id_step);
         let is_full = held.segments >= u32::from(self.config.policy.max_segments);
         self.store.links.append_run(tail, slot, count, place);
+        self.note_more_data(place, batch.frame(slot + count - 1));
         if is_full {
             self.flush_held(place, FlushReason::SegmentLimit, batch.now);
         }

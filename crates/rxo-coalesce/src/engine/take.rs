@@ -183,11 +183,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
             // Out of sequence: the first rule of all, so no other need be asked.
             self.flush_held(place, FlushReason::OutOfSequence, batch.now);
         }
-        if ACKS {
-            self.memory.forget(hash);
-        }
         let first = first_plain::<S, B>((&plain, network), key, frame, slot);
         let place = self.start(first, hash, batch.now);
+        if ACKS {
+            self.note_data(hash, place, frame);
+        }
         let next_seq = plain.seq + plain.payload_bytes;
         let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
         Some(self.run_if::<S>(goes_on, batch, place, slot + 1))

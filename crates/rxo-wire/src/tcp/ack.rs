@@ -1,6 +1,6 @@
 //! What a pure ACK says.
 
-use super::TcpFlags;
+use super::{OptionKind, OptionLayout, Options, TcpFlags, TcpSegment, Timestamp};
 use crate::SeqNumber;
 
 /// One pure ACK in 32 bytes: all that a sender learns from it. What a receive engine keeps of each
@@ -35,18 +35,42 @@ impl AckRecord {
     #[must_use]
     pub fn read(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
         let (tcp, _) = super::read(segment).ok()?;
+        let timestamp = timestamp(&tcp, segment);
+        let Timestamp { value, echo } = timestamp.unwrap_or_default();
         Some(Self {
             arrived_at_ns,
             seq: tcp.seq,
             ack: tcp.ack,
-            ts_value: tcp.timestamp.value,
-            ts_echo: tcp.timestamp.echo,
+            ts_value: value,
+            ts_echo: echo,
             window: tcp.window,
             flags: tcp.flags,
             ecn: traffic_class & 3,
-            has_timestamp: tcp.options.has_timestamp(),
+            has_timestamp: timestamp.is_some(),
         })
     }
+}
+
+/// The timestamp, also where SACK blocks stand beside it.
+#[inline]
+fn timestamp(tcp: &TcpSegment, segment: &[u8]) -> Option<Timestamp> {
+    match tcp.options {
+        OptionLayout::Other => timestamp_beside(segment),
+        layout => layout.has_timestamp().then_some(tcp.timestamp),
+    }
+}
+
+#[cold]
+fn timestamp_beside(segment: &[u8]) -> Option<Timestamp> {
+    let header_bytes = usize::from(segment.get(12)? >> 4) * 4;
+    let option = Options::new(segment.get(20..header_bytes)?)
+        .flatten()
+        .find(|option| option.kind == OptionKind::Timestamp && option.data.len() == 8)?;
+    let [a, b, c, d, e, f, g, h] = *option.data.first_chunk()?;
+    Some(Timestamp {
+        value: u32::from_be_bytes([a, b, c, d]),
+        echo: u32::from_be_bytes([e, f, g, h]),
+    })
 }
 
 #[cfg(test)]
@@ -56,6 +80,25 @@ mod tests {
     #[test]
     fn a_cut_header_gives_no_record() {
         assert_eq!(AckRecord::read(&[0; 19], 0, 0), None);
+    }
+
+    #[test]
+    fn a_timestamp_is_read_beside_sack_on_either_side() {
+        let sack = [5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let timestamp = [8, 10, 0, 0, 0, 7, 0, 0, 0, 8];
+        let padding = [1, 1];
+        let (before, after) = (
+            [&padding[..], &sack, &timestamp].concat(),
+            [&padding[..], &timestamp, &sack].concat(),
+        );
+        for options in [before, after] {
+            let mut segment = [0; 20].to_vec();
+            segment[12] = ((20 + options.len() + 2) / 4 * 16) as u8;
+            segment.extend(options);
+            segment.extend([0, 0]);
+            let record = AckRecord::read(&segment, 0, 0).expect("a whole header");
+            assert_eq!((record.has_timestamp, record.ts_value, record.ts_echo), (true, 7, 8));
+        }
     }
 
     #[test]
