@@ -28,7 +28,7 @@ fn check(frame: &[u8], read: Result<Parsed, Unparsed>, link: LinkKind) {
         (Reading::OtherProtocol, Ok(parsed)) => {
             assert!(matches!(parsed.transport, Transport::Udp(_) | Transport::Other(_)));
         }
-        (Reading::Addresses(_), Ok(parsed)) => assert_eq!(parsed.transport, Transport::Fragment),
+        (Reading::Fragment(_), Ok(parsed)) => assert_eq!(parsed.transport, Transport::Fragment),
         (Reading::Addresses(_), Err(unparsed)) => assert!(unparsed.addresses.is_some()),
         (Reading::Nothing, Err(unparsed)) => assert_eq!(unparsed.addresses, None),
         (naive, read) => panic!("{read:?} is {naive:?} to a naive reader"),

@@ -5,21 +5,17 @@
 #[path = "harness/settings.rs"]
 mod settings;
 
-use rxo_coalesce::{BypassReason, Counters, Engine, FlushReason, PureAckRule};
+use rxo_coalesce::{BypassReason, Counters, Engine, FlushReason};
 use rxo_frame::Instant;
 use rxo_testkit::Random;
 use rxo_testkit::script::{Script, Step};
 
 const SCRIPTS: u64 = 600;
 const EVENTS: usize = 150;
-const PURE_ACKS: [PureAckRule; 3] = [PureAckRule::Bypass, PureAckRule::Single, PureAckRule::Record];
 
 /// Runs `script` and gives the engine's counters.
-fn counters(script: &Script, seed: u64) -> Counters {
-    let mut config = settings::config(&script.setup);
-    config.policy.pure_acks = PURE_ACKS[seed as usize % PURE_ACKS.len()];
-    config.policy.max_acks = 2;
-    let mut engine = Engine::new(config).expect("numbers in range");
+fn counters(script: &Script) -> Counters {
+    let mut engine = Engine::new(settings::config(&script.setup)).expect("numbers in range");
     let mut batch = Vec::new();
     let mut now = Instant::ZERO;
     for step in script.steps.iter().chain(&[Step::Flush]) {
@@ -41,28 +37,36 @@ fn counters(script: &Script, seed: u64) -> Counters {
     engine.counters().clone()
 }
 
-fn script(seed: u64) -> Script {
-    let mut random = Random::new(seed);
-    let bytes: Vec<u8> = (0..8 + 6 * EVENTS).map(|_| random.next() as u8).collect();
-    let mut script = Script::from_bytes(&bytes);
-    if seed.is_multiple_of(8) {
-        script.setup.batch_frames = 2;
-    }
-    script
+/// The scripts that `make` makes of random bytes, a few of them with little memory.
+fn scripts(make: impl Fn(&[u8]) -> Script) -> impl Iterator<Item = Script> {
+    (0..SCRIPTS).map(move |seed| {
+        let mut random = Random::new(seed);
+        let bytes: Vec<u8> = (0..8 + 6 * EVENTS).map(|_| random.next() as u8).collect();
+        let mut script = make(&bytes);
+        if seed.is_multiple_of(8) {
+            script.setup.batch_frames = 2;
+        }
+        script
+    })
 }
 
 #[test]
 fn random_scripts_meet_every_reason_and_aggregates_enough() {
-    let all: Vec<Counters> = (0..SCRIPTS).map(|seed| counters(&script(seed), seed)).collect();
+    let data: Vec<Counters> = scripts(Script::from_bytes).map(|script| counters(&script)).collect();
+    let acks: Vec<Counters> =
+        scripts(Script::acks_from_bytes).map(|script| counters(&script)).collect();
+    let sum =
+        |all: &[Counters], count: &dyn Fn(&Counters) -> u64| -> u64 { all.iter().map(count).sum() };
     for reason in BypassReason::ALL {
-        let times: u64 = all.iter().map(|counters| counters.bypassed(*reason)).sum();
-        assert!(times > 0, "no script bypasses for {}", reason.name());
+        let count = |counters: &Counters| counters.bypassed(*reason);
+        assert!(sum(&data, &count) + sum(&acks, &count) > 0, "no bypass for {}", reason.name());
     }
     for reason in FlushReason::ALL {
-        let times: u64 = all.iter().map(|counters| counters.flushed(*reason)).sum();
-        assert!(times > 0, "no script flushes for {}", reason.name());
+        let count = |counters: &Counters| counters.flushed(*reason);
+        assert!(sum(&data, &count) + sum(&acks, &count) > 0, "no flush for {}", reason.name());
     }
-    let frames: u64 = all.iter().map(|counters| counters.frames).sum();
-    let merged: u64 = all.iter().map(|counters| counters.aggregated_segments).sum();
+    let (frames, merged) = (sum(&data, &|of| of.frames), sum(&data, &|of| of.aggregated_segments));
     assert!(merged * 4 > frames, "only {merged} of {frames} frames are merged");
+    let (frames, merged) = (sum(&acks, &|of| of.pure_acks()), sum(&acks, &|of| of.aggregated_acks));
+    assert!(merged * 5 > frames, "only {merged} of {frames} pure ACKs are aggregated");
 }

@@ -10,6 +10,7 @@
 //! * [`script`] is a test case for the engine: frames, polls and time; from any bytes.
 //! * [`oracle`] says which deliveries a script must give, from the design's table of policies.
 //! * [`promise`] checks what a run of a script was seen to do.
+//! * [`sender`] is a TCP sender as far as ACKs go: what it learns from them, and that it learns it.
 //! * [`workload`](mod@workload) is the traffic that speed is measured with, deterministic from a seed.
 //!
 //! Contract: same input, same output; no clock, no input or output. Everything allocates freely,
@@ -23,6 +24,7 @@ mod payload;
 pub mod promise;
 mod random;
 pub mod script;
+pub mod sender;
 pub mod workload;
 
 pub use packet::{Packet, arp, seg, udp};

@@ -96,6 +96,7 @@ impl Policy {
             flows: 1_024,
             ack: AckRule::NotDecreasing,
             psh: PshRule::AppendThenClose,
+            pure_acks: PureAckRule::Record,
             needs_records: true,
             ..INET_LRO
         }
@@ -126,7 +127,12 @@ impl Policy {
     /// duplicates, SACK and changes of ECN pass as they come.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
-        Self { name: "gallatin-2007", paper: "Gallatin 2007, LRO ack aggregation", ..INET_LRO }
+        Self {
+            name: "gallatin-2007",
+            paper: "Gallatin 2007, LRO ack aggregation",
+            pure_acks: PureAckRule::Single,
+            ..INET_LRO
+        }
     }
 
     /// Makineni et al. 2006: receive side coalescing in a card with four cache entries, 8 KiB

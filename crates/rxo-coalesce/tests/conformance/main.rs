@@ -3,6 +3,7 @@
 //! Every case runs with all three forms of checksum, and besides what arrives its content is
 //! compared byte for byte: merged headers, checksums, segmentation fields, records.
 
+mod acks;
 mod coalescing;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -13,6 +14,7 @@ mod offload;
 
 use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};
 use rxo_testkit::script::{Form, Script, Setup, Step};
+use rxo_testkit::sender::senders_agree;
 use rxo_testkit::{Packet, naive, seg};
 
 const FORMS: [Form; 3] = [Form::PseudoHeader, Form::Complete, Form::Verified];
@@ -35,6 +37,7 @@ fn run_all_forms(mut script: Script) -> Observed {
         let observed = harness::run(&script);
         check_promises(&script, &observed);
         matches_the_oracle(&script, &observed);
+        senders_agree(&script, &observed);
         observed
     });
     let orders: Vec<_> = runs.iter().map(Observed::frame_order).collect();

@@ -1,6 +1,6 @@
 //! Mistakes that others made, each of which is a test here.
 
-use rxo_testkit::promise::Record;
+use rxo_testkit::promise::{Record, ShownAcks};
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, seg};
 
@@ -15,8 +15,13 @@ fn under_every_policy(packets: &[Packet], check: impl Fn(&str, Vec<Vec<usize>>))
 }
 
 fn never_merged(packets: &[Packet]) {
-    let alone: Vec<_> = (0..packets.len()).map(|index| vec![index]).collect();
-    under_every_policy(packets, |policy, groups| assert_eq!(groups, alone, "{policy}"));
+    let expected = alone(packets.len());
+    under_every_policy(packets, |policy, groups| assert_eq!(groups, expected, "{policy}"));
+}
+
+/// So many deliveries of one frame each.
+fn alone(frames: usize) -> Vec<Vec<usize>> {
+    (0..frames).map(|index| vec![index]).collect()
 }
 
 #[test]
@@ -40,7 +45,19 @@ fn a_window_update_is_never_folded_into_nothing() {
         seg().seq(200).pure_ack().window(0),
         seg().seq(200).pure_ack().window(4096),
     ];
-    never_merged(&packets);
+    under_every_policy(&packets, |policy, groups| {
+        let remembers = policy == "remember";
+        let expected = if remembers { vec![vec![0], vec![1, 2]] } else { alone(packets.len()) };
+        assert_eq!(groups, expected, "{policy}");
+    });
+    let (observed, _) = deliver_under("remember", &packets);
+    let windows: Vec<u16> =
+        observed.deliveries().filter_map(|shown| shown.acks.as_ref()).flat_map(windows).collect();
+    assert_eq!(windows, [0, 4096], "where they are in one delivery each is recorded");
+}
+
+fn windows(acks: &ShownAcks) -> impl Iterator<Item = u16> {
+    acks.records.iter().map(|record| record.window)
 }
 
 #[test]
@@ -174,9 +191,31 @@ fn a_burst_of_45_segments_is_one_packet() {
 }
 
 #[test]
-fn pure_acks_are_never_condensed() {
+fn condensed_acks_are_never_fewer_than_they_were() {
     let acks: Vec<_> = (0..20).map(|number| seg().pure_ack().ack(100 + number * 2896)).collect();
-    never_merged(&acks);
+    under_every_policy(&acks, |policy, groups| match policy {
+        "gallatin-2007" => assert_eq!(groups, [vec![0], (1..20).collect()]),
+        "remember" => assert_eq!(groups, [(0..20).collect::<Vec<_>>()]),
+        _ => assert_eq!(groups, alone(20), "{policy}"),
+    });
+    for (policy, count) in [("gallatin-2007", 19), ("remember", 20)] {
+        let (observed, _) = deliver_under(policy, &acks);
+        let shown = observed.deliveries().filter_map(|shown| shown.acks.as_ref());
+        let counts: Vec<_> = shown.map(|acks| (acks.count, acks.records.len())).collect();
+        assert_eq!(counts, [(count, count)], "{policy}");
+    }
+}
+
+#[test]
+fn of_three_duplicates_none_is_condensed_into_another() {
+    let numbers = [100, 200, 300, 300, 300, 300, 400];
+    let acks = numbers.map(|number| seg().pure_ack().ack(number));
+    under_every_policy(&acks, |policy, groups| {
+        for duplicate in [3, 4, 5] {
+            assert!(groups.contains(&vec![duplicate]), "{policy}: {groups:?}");
+        }
+        assert_eq!(groups.concat(), [0, 1, 2, 3, 4, 5, 6], "{policy}");
+    });
 }
 
 #[test]

@@ -5,11 +5,12 @@
 mod settings;
 
 use rxo_coalesce::{
-    Aggregate, ChecksumForm, Deliveries, Delivery, Engine, IdPattern, MAX_HEADER_BYTES,
+    Acks, Aggregate, ChecksumForm, Deliveries, Delivery, Engine, IdPattern, MAX_HEADER_BYTES,
 };
 use rxo_frame::{Frame, Gather, Instant};
-use rxo_testkit::promise::{Merged, Observed, Record, Shown};
+use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
 use rxo_testkit::script::{Script, Step};
+use rxo_wire::tcp::AckRecord;
 use settings::config;
 
 /// A buffer that knows which frame of the script it is.
@@ -118,12 +119,45 @@ fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out
 fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {
     let frames: Vec<usize> = delivery.frames().map(|frame| frame.bytes.number).collect();
     assert_eq!(delivery.frame_count(), frames.len());
-    let merged = match delivery {
-        Delivery::Frame(_) => None,
-        Delivery::Aggregate(aggregate) => Some(merged(delivery, &aggregate)),
-        Delivery::Acks(_) => None,
+    let (merged, acks) = match delivery {
+        Delivery::Frame(_) => (None, None),
+        Delivery::Aggregate(aggregate) => (Some(merged(delivery, &aggregate)), None),
+        Delivery::Acks(acks) => (None, Some(several(delivery, &acks))),
     };
-    Shown { frames, merged, at }
+    Shown { frames, merged, acks, at }
+}
+
+fn several(delivery: Delivery<'_, Numbered>, acks: &Acks<'_, Numbered>) -> ShownAcks {
+    let mut bytes = Vec::new();
+    delivery.for_each_slice(|slice| bytes.extend_from_slice(slice));
+    let numbers = |frame: &Frame<Numbered>| frame.bytes.number;
+    assert!(acks.frames().map(numbers).eq(delivery.frames().map(numbers)));
+    let offload = delivery.offload();
+    ShownAcks {
+        bytes,
+        byte_len: delivery.byte_len(),
+        status: offload.checksum,
+        has_gso: offload.gso.is_some(),
+        vlan: delivery.vlan(),
+        count: acks.count(),
+        last: acks.last().bytes.number,
+        records: acks.records().map(said).collect(),
+        arrivals: (acks.first_arrival(), acks.last_arrival()),
+    }
+}
+
+fn said(record: AckRecord) -> AckSaid {
+    let timestamp = (record.ts_value, record.ts_echo);
+    assert!(record.has_timestamp || timestamp == (0, 0), "{record:?}");
+    AckSaid {
+        arrived_at: Instant::from_nanos(record.arrived_at_ns),
+        seq: record.seq.0,
+        ack: record.ack.0,
+        window: record.window,
+        timestamp: record.has_timestamp.then_some(timestamp),
+        flags: record.flags.bits(),
+        ecn: record.ecn,
+    }
 }
 
 fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>) -> Merged {

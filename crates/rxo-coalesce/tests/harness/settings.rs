@@ -1,7 +1,7 @@
 //! A script's set-up in the engine's types.
 
-use rxo_coalesce::{ChecksumForm, Config, Hold, Policy};
-use rxo_testkit::oracle::HoldRule;
+use rxo_coalesce::{ChecksumForm, Config, Hold, Policy, PureAckRule};
+use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
 
 /// The engine's settings that `setup` describes.
@@ -12,6 +12,10 @@ pub(crate) fn config(setup: &Setup) -> Config {
     policy.flows = setup.flows.unwrap_or(policy.flows);
     policy.hold = setup.hold.map_or(policy.hold, hold);
     policy.max_hold = setup.max_hold;
+    policy.pure_acks = setup.pure_acks.map_or(policy.pure_acks, pure_acks);
+    policy.max_acks = setup.max_acks.unwrap_or(policy.max_acks);
+    policy.keep_every = setup.keep_every.unwrap_or(policy.keep_every);
+    policy.sack_superset = setup.sack_superset.unwrap_or(policy.sack_superset);
     let mut config = Config::new(policy);
     config.link = setup.link;
     config.trust_checksums = setup.trusts_checksums;
@@ -27,6 +31,14 @@ fn hold(rule: HoldRule) -> Hold {
         HoldRule::Polls(polls) => Hold::EveryNthPoll(polls),
         HoldRule::Packets(packets) => Hold::EveryNPackets(packets),
         HoldRule::Time(time) => Hold::Within(time),
+    }
+}
+
+const fn pure_acks(rule: PureAcks) -> PureAckRule {
+    match rule {
+        PureAcks::Bypass => PureAckRule::Bypass,
+        PureAcks::Single => PureAckRule::Single,
+        PureAcks::Record => PureAckRule::Record,
     }
 }
 

@@ -6,15 +6,19 @@ use super::checksum::{internet_checksum, transport_checksum};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const FRAGMENT: u8 = 44;
+const SACK: u8 = 5;
+const TIMESTAMP: u8 = 8;
 
 /// What a frame is, as far as order and coalescing ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Not IP, or not even its addresses can be read: it belongs to no flow.
     Nothing,
-    /// A fragment, or an IP packet whose lengths cannot be true: it may belong to any flow
-    /// between its addresses.
+    /// An IP packet whose lengths cannot be true: it may belong to any flow between its addresses.
     Addresses(Ends),
+    /// A fragment: likewise, and its receiver may put it together with others.
+    Fragment(Ends),
     /// IP, but neither TCP nor broken.
     OtherProtocol,
     /// A TCP segment.
@@ -91,6 +95,44 @@ impl Segment {
     pub fn packet_bytes(&self) -> usize {
         self.payload_at - self.network_at + self.payload.len()
     }
+
+    /// The body of the first option of `kind`, wherever it stands; `None` when there is none before
+    /// the list ends or a length lies.
+    #[must_use]
+    pub fn option(&self, kind: u8) -> Option<&[u8]> {
+        let mut rest = &self.options[..];
+        loop {
+            match rest {
+                [] | [0, ..] => return None,
+                [1, after @ ..] => rest = after,
+                [found, length, ..] => {
+                    let body = rest.get(2..usize::from(*length))?;
+                    if *found == kind {
+                        return Some(body);
+                    }
+                    rest = &rest[usize::from(*length)..];
+                }
+                [_] => return None,
+            }
+        }
+    }
+
+    /// TSval and TSecr (RFC 7323), wherever the option stands.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<(u32, u32)> {
+        let body: [u8; 8] = self.option(TIMESTAMP)?.try_into().ok()?;
+        let [a, b, c, d, e, f, g, h] = body;
+        Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
+    }
+
+    /// Left and right edge of each block of SACK (RFC 2018); none when the list's length is odd.
+    #[must_use]
+    pub fn sack_blocks(&self) -> Vec<(u32, u32)> {
+        let list = self.option(SACK).filter(|body| body.len().is_multiple_of(8));
+        let edge = |four: &[u8]| u32::from_be_bytes([four[0], four[1], four[2], four[3]]);
+        let blocks = list.unwrap_or_default().chunks(8);
+        blocks.map(|block| (edge(block), edge(&block[4..]))).collect()
+    }
 }
 
 /// Reads `frame`.
@@ -150,8 +192,11 @@ fn read_v4(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let bits = u16::from_be_bytes([header[6], header[7]]);
     let lies = header_bytes < 20 || total < header_bytes || at + total > bytes.len();
-    if lies || bits & 0x3fff != 0 {
+    if lies {
         return Reading::Addresses(ends);
+    }
+    if bits & 0x3fff != 0 {
+        return Reading::Fragment(ends);
     }
     let segment = Segment {
         ends,
@@ -181,6 +226,9 @@ fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
     let Some((transport_at, protocol)) = walk_extensions(bytes, at, end) else {
         return Reading::Addresses(ends);
     };
+    if protocol == FRAGMENT {
+        return Reading::Fragment(ends);
+    }
     let mut between = bytes[at + 40..transport_at].to_vec();
     between.insert(0, header[6]);
     let segment = Segment {
@@ -200,7 +248,7 @@ fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
     read_transport(&bytes[..end], protocol, segment)
 }
 
-/// Where the transport header begins and its protocol; `None` for a fragment or a lie.
+/// Where the transport or fragment header begins and its protocol; `None` for a lie.
 fn walk_extensions(bytes: &[u8], network: usize, end: usize) -> Option<(usize, u8)> {
     let mut protocol = bytes[network + 6];
     let mut at = network + 40;
@@ -208,8 +256,8 @@ fn walk_extensions(bytes: &[u8], network: usize, end: usize) -> Option<(usize, u
         if !matches!(protocol, 0 | 43 | 44 | 51 | 60) {
             return (at <= end && end <= bytes.len()).then_some((at, protocol));
         }
-        if protocol == 44 {
-            return None;
+        if protocol == FRAGMENT {
+            return (at + 2 <= bytes.len() && end <= bytes.len()).then_some((at, FRAGMENT));
         }
         let units = usize::from(*bytes.get(at + 1)?);
         let length = if protocol == 51 { (units + 2) * 4 } else { (units + 1) * 8 };
@@ -282,8 +330,6 @@ mod tests {
     #[test]
     fn fragments_and_lies_show_their_addresses_only() {
         let broken = [
-            seg().fragment(0, true),
-            seg().v6().fragment(0, false),
             seg().length_lie(1),
             seg().header_lie(-1),
             seg().offset_lie(-1),
@@ -293,6 +339,10 @@ mod tests {
         for packet in broken {
             let reading = read(&packet.frame(), LinkKind::Ethernet);
             assert!(matches!(reading, Reading::Addresses(_)), "{packet:?}: {reading:?}");
+        }
+        for packet in [seg().fragment(0, true), seg().v6().fragment(0, false)] {
+            let reading = read(&packet.frame(), LinkKind::Ethernet);
+            assert!(matches!(reading, Reading::Fragment(_)), "{packet:?}: {reading:?}");
         }
     }
 

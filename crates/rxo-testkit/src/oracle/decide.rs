@@ -2,14 +2,16 @@
 
 use rxo_frame::Frame;
 
+use super::options::{self, TIMESTAMP};
 use super::rules::{Change, Options, Psh, Rules};
 use crate::naive::Segment;
 
 const FIN: u16 = 0x001;
 const PSH: u16 = 0x008;
-const ACK: u16 = 0x010;
-const ECE: u16 = 0x040;
-const AE: u16 = 0x100;
+pub(super) const ACK: u16 = 0x010;
+pub(super) const ECE: u16 = 0x040;
+pub(super) const CWR: u16 = 0x080;
+pub(super) const AE: u16 = 0x100;
 /// The longest header that a merged packet can have here.
 const LONGEST_HEADER: usize = 192;
 
@@ -35,21 +37,14 @@ pub(super) fn is_corrupted<B>(
     !segment.ip_checksum_ok || (is_looked_at && !is_intact(frame, segment, trusts))
 }
 
-fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) -> bool {
+pub(super) fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) -> bool {
     trusts || frame.checksum.is_trusted() || segment.checksum_ok
 }
 
 /// All that is asked of a candidate but its TCP checksum.
 fn is_well_formed<B>(frame: &Frame<B>, segment: &Segment, rules: &Rules) -> bool {
     let allowed = ACK | PSH | ECE | AE | if rules.appends_fin { FIN } else { 0 };
-    let between = if segment.v6 { segment.between.len() > 1 } else { !segment.between.is_empty() };
-    let may_have_between = segment.v6 && rules.merges_extensions;
-    rules.coalesce
-        && frame.gso.is_none()
-        && segment.ip_checksum_ok
-        && !segment.reserved_bit
-        && (!between || may_have_between)
-        && segment.payload_at <= LONGEST_HEADER
+    is_plain_packet(frame, segment, rules)
         && segment.flags & ACK != 0
         && segment.flags & !allowed == 0
         && segment.urgent == 0
@@ -59,35 +54,27 @@ fn is_well_formed<B>(frame: &Frame<B>, segment: &Segment, rules: &Rules) -> bool
         && segment.payload.len() <= rules.max_payload
 }
 
-fn options_allowed(options: &[u8], rule: Options) -> bool {
-    match (option_kinds(options), rule) {
-        (None, _) => false,
-        (Some(_), Options::Identical) => true,
-        (Some(kinds), Options::OnlyTimestamp { .. }) => {
-            let others = kinds.iter().filter(|kind| **kind != (1, 0)).count();
-            options.is_empty() || (others == 1 && kinds.contains(&(8, 10)))
-        }
-    }
+/// What is asked of the IP packet around a candidate.
+pub(super) fn is_plain_packet<B>(frame: &Frame<B>, segment: &Segment, rules: &Rules) -> bool {
+    let between = if segment.v6 { segment.between.len() > 1 } else { !segment.between.is_empty() };
+    let may_have_between = segment.v6 && rules.merges_extensions;
+    rules.coalesce
+        && frame.gso.is_none()
+        && segment.ip_checksum_ok
+        && !segment.reserved_bit
+        && (!between || may_have_between)
+        && segment.payload_at <= LONGEST_HEADER
 }
 
-/// Kind and length of each option, length 0 for a no-operation; `None` when a length lies.
-fn option_kinds(options: &[u8]) -> Option<Vec<(u8, u8)>> {
-    let mut kinds = Vec::new();
-    let mut at = 0;
-    while at < options.len() && options[at] != 0 {
-        if options[at] == 1 {
-            kinds.push((1, 0));
-            at += 1;
-            continue;
+fn options_allowed(field: &[u8], rule: Options) -> bool {
+    match (options::real(field), rule) {
+        (None, _) => false,
+        (Some(_), Options::Identical) => true,
+        (Some(real), Options::OnlyTimestamp { .. }) => {
+            let only = real.len() == 1 && real[0].kind == TIMESTAMP && real[0].body.len() == 8;
+            field.is_empty() || only
         }
-        let length = *options.get(at + 1)?;
-        if length < 2 || at + usize::from(length) > options.len() {
-            return None;
-        }
-        kinds.push((options[at], length));
-        at += usize::from(length);
     }
-    Some(kinds)
 }
 
 /// Whether `next` may join `held`, all of one flow and all candidates.

@@ -4,12 +4,17 @@
 //! every segment held anew each time, and shares no code with the engine it judges. Its answer is lists of frame numbers;
 //! what each delivery must look like is [`crate::naive::merge`]'s to say.
 
+mod acks;
 mod decide;
+mod memory;
+mod options;
 mod rules;
 
+use acks::Verdict;
+use memory::{Memory, Opinion};
 use rxo_frame::{Frame, Instant};
 
-pub use rules::{HoldRule, Rules};
+pub use rules::{HoldRule, PureAcks, Rules};
 
 use crate::naive::{Ends, Reading, Segment, read};
 use crate::script::{Script, Step};
@@ -37,6 +42,8 @@ struct Oracle<'a> {
     readings: Vec<Reading>,
     /// What each flow holds, the least recently used first.
     held: Vec<Group>,
+    /// What each flow acknowledged last, where that must be known.
+    memory: Memory,
     out: Vec<Group>,
     polls: u32,
     packets: u32,
@@ -54,6 +61,7 @@ impl<'a> Oracle<'a> {
             frames,
             readings,
             held: Vec::new(),
+            memory: Memory::default(),
             out: Vec::new(),
             polls: 0,
             packets: 0,
@@ -127,7 +135,7 @@ impl<'a> Oracle<'a> {
     fn flush_where(&mut self, matches: impl Fn(&Self, &Group) -> bool) {
         for group in std::mem::take(&mut self.held) {
             if matches(self, &group) {
-                self.out.push(group);
+                self.deliver(group);
             } else {
                 self.held.push(group);
             }
@@ -138,30 +146,48 @@ impl<'a> Oracle<'a> {
         match self.readings[index].clone() {
             Reading::Nothing | Reading::OtherProtocol => self.out.push(vec![index]),
             Reading::Addresses(ends) => {
-                self.flush_where(|oracle, group| oracle.segment(group[0]).ends == ends);
+                self.flush_ends(&ends);
+                self.out.push(vec![index]);
+            }
+            Reading::Fragment(ends) => {
+                self.flush_ends(&ends);
+                self.memory.doubt_all();
                 self.out.push(vec![index]);
             }
             Reading::Segment(segment) => self.take_segment(index, &segment),
         }
     }
 
+    fn flush_ends(&mut self, ends: &Ends) {
+        self.flush_where(|oracle, group| oracle.segment(group[0]).ends == *ends);
+    }
+
     fn take_segment(&mut self, index: usize, segment: &Segment) {
         let frame = self.frames[index];
         let trusts = self.script.setup.trusts_checksums;
-        if decide::is_corrupted(frame, segment, &self.rules, trusts) {
-            self.flush_where(|oracle, group| oracle.segment(group[0]).ends == segment.ends);
+        let rules = &self.rules;
+        if decide::is_corrupted(frame, segment, rules, trusts)
+            || acks::is_corrupted(frame, segment, rules, trusts)
+        {
+            self.flush_ends(&segment.ends);
             self.out.push(vec![index]);
-            return;
-        }
-        let is_candidate = decide::is_candidate(frame, segment, &self.rules, trusts);
-        let found = self.held.iter().position(|group| self.is_flow(group, segment));
-        let mut group = match found {
-            Some(place) if is_candidate && self.joins(&self.held[place], index, segment) => {
-                self.held.remove(place)
+        } else if acks::is_candidate(frame, segment, rules, trusts) {
+            self.take_ack(index, segment);
+        } else {
+            let is_candidate = decide::is_candidate(frame, segment, rules, trusts);
+            self.take_data(index, segment, is_candidate);
+            if !is_candidate && decide::is_intact(frame, segment, trusts) {
+                self.memory.other(segment);
             }
-            Some(place) => {
-                let flushed = self.held.remove(place);
-                self.out.push(flushed);
+        }
+    }
+
+    /// Takes whatever is no pure ACK, or is none that may be aggregated.
+    fn take_data(&mut self, index: usize, segment: &Segment, is_candidate: bool) {
+        let mut group = match self.take_held(segment) {
+            Some(held) if is_candidate && self.joins(&held, index, segment) => held,
+            Some(held) => {
+                self.deliver(held);
                 Vec::new()
             }
             None => Vec::new(),
@@ -169,15 +195,80 @@ impl<'a> Oracle<'a> {
         group.push(index);
         let segments: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
         let closed = decide::is_closed(&segments, &self.rules);
-        if !is_candidate || closed {
-            self.out.push(group);
-            return;
+        match (is_candidate, closed) {
+            (true, false) => self.hold(group),
+            (true, true) => self.deliver(group),
+            (false, _) => self.out.push(group),
         }
+    }
+
+    fn take_ack(&mut self, index: usize, next: &Segment) {
+        let Some(mut group) = self.take_held(next) else {
+            return self.begin_with(index, next);
+        };
+        let last = self.segment(group[group.len() - 1]).clone();
+        if !last.payload.is_empty() {
+            self.deliver(group);
+            return self.begin_with(index, next);
+        }
+        match acks::verdict(&last, next) {
+            Verdict::Append if self.leaves_only_what_was_said(&last, next) => {
+                self.deliver(group);
+                self.hold(vec![index]);
+            }
+            Verdict::Append => {
+                group.push(index);
+                let closed = group.len() >= self.rules.ack_limit();
+                if closed { self.deliver(group) } else { self.hold(group) }
+            }
+            Verdict::StartAnew => {
+                self.deliver(group);
+                self.hold(vec![index]);
+            }
+            Verdict::Pass => {
+                self.deliver(group);
+                self.out.push(vec![index]);
+            }
+        }
+    }
+
+    /// Whether of window updates there and back the last would say what was said before them all:
+    /// seen alone it would be a duplicate that nobody sent.
+    fn leaves_only_what_was_said(&self, last: &Segment, next: &Segment) -> bool {
+        let is_update = next.ack == last.ack && acks::sack(next).is_none();
+        self.rules.pure_acks == PureAcks::Single && is_update && !self.memory.differs(next)
+    }
+
+    /// An ACK of a flow that holds nothing.
+    fn begin_with(&mut self, index: usize, next: &Segment) {
+        let opinion = match self.rules.pure_acks {
+            PureAcks::Single => self.memory.opinion(next),
+            PureAcks::Record | PureAcks::Bypass => Opinion::Goes,
+        };
+        match opinion {
+            Opinion::Goes => self.hold(vec![index]),
+            Opinion::Stays => self.out.push(vec![index]),
+        }
+    }
+
+    /// What the segment's flow holds, taken out.
+    fn take_held(&mut self, segment: &Segment) -> Option<Group> {
+        let place = self.held.iter().position(|group| self.is_flow(group, segment))?;
+        Some(self.held.remove(place))
+    }
+
+    fn hold(&mut self, group: Group) {
         if self.held.len() == self.rules.flows {
             let evicted = self.held.remove(0);
-            self.out.push(evicted);
+            self.deliver(evicted);
         }
         self.held.push(group);
+    }
+
+    fn deliver(&mut self, group: Group) {
+        let last = self.segment(group[group.len() - 1]).clone();
+        self.memory.delivered(&last);
+        self.out.push(group);
     }
 
     fn is_flow(&self, group: &Group, segment: &Segment) -> bool {
@@ -188,7 +279,8 @@ impl<'a> Oracle<'a> {
     fn joins(&self, group: &Group, index: usize, next: &Segment) -> bool {
         let held: Vec<_> =
             group.iter().map(|index| (self.frames[*index], self.segment(*index))).collect();
-        decide::may_join(&held, self.frames[index], next, &self.rules)
+        !held[0].1.payload.is_empty()
+            && decide::may_join(&held, self.frames[index], next, &self.rules)
     }
 
     fn segment(&self, index: usize) -> &Segment {
@@ -204,7 +296,7 @@ impl<'a> Oracle<'a> {
 pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     let ends = |reading: &'a Reading| -> Option<&'a Ends> {
         match reading {
-            Reading::Addresses(ends) => Some(ends),
+            Reading::Addresses(ends) | Reading::Fragment(ends) => Some(ends),
             Reading::Segment(segment) => Some(&segment.ends),
             Reading::Nothing | Reading::OtherProtocol => None,
         }

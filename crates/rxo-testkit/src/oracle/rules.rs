@@ -24,6 +24,22 @@ pub struct Rules {
     pub(crate) hold: HoldRule,
     /// What bounds a hold that outlasts a poll.
     pub(crate) max_hold: Duration,
+    pub(crate) pure_acks: PureAcks,
+    pub(crate) max_acks: usize,
+    /// In single form: of so many ACKs in a row at least one is delivered.
+    pub(crate) keep_every: usize,
+    pub(crate) sack_superset: bool,
+}
+
+/// What becomes of pure ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PureAcks {
+    /// They pass.
+    Bypass,
+    /// They are aggregated; the receiver sees the last.
+    Single,
+    /// They are aggregated; the receiver sees a record of each.
+    Record,
 }
 
 /// What a number may do from segment to segment.
@@ -87,9 +103,14 @@ impl Rules {
             merges_extensions: false,
             hold: HoldRule::EndOfPoll,
             max_hold: Duration::from_millis(1),
+            pure_acks: PureAcks::Bypass,
+            max_acks: 64,
+            keep_every: 64,
+            sack_superset: false,
         };
         match policy {
-            "inet-lro" | "gallatin-2007" => inet_lro,
+            "inet-lro" => inet_lro,
+            "gallatin-2007" => Self { pure_acks: PureAcks::Single, ..inet_lro },
             "menon-2008" => Self {
                 max_segments: 20,
                 max_bytes: BIGGEST_PACKET,
@@ -112,6 +133,7 @@ impl Rules {
                 flows: 1024,
                 ack: Change::Forward,
                 psh: Psh::Closes,
+                pure_acks: PureAcks::Record,
                 ..inet_lro
             },
             other => panic!("the design has no policy '{other}'"),
@@ -144,6 +166,16 @@ impl Rules {
             any_size: false,
             merges_extensions: true,
             ..inet_lro
+        }
+    }
+
+    /// How many pure ACKs one delivery may have; below 2 none are aggregated.
+    #[must_use]
+    pub fn ack_limit(&self) -> usize {
+        match self.pure_acks {
+            PureAcks::Single if self.coalesce => self.max_acks.min(self.keep_every),
+            PureAcks::Record if self.coalesce => self.max_acks,
+            _ => 0,
         }
     }
 

@@ -13,7 +13,8 @@ use crate::script::Form;
 /// When they are not.
 pub fn aggregates_are_right(script: &Script, observed: &Observed) {
     for shown in observed.deliveries() {
-        assert_eq!(shown.merged.is_some(), shown.frames.len() > 1, "{:?}", shown.frames);
+        let kinds = usize::from(shown.merged.is_some()) + usize::from(shown.acks.is_some());
+        assert_eq!(kinds, usize::from(shown.frames.len() > 1), "{:?}", shown.frames);
         if let Some(merged) = &shown.merged {
             let segments = segments(script, shown);
             sizes_are_right(merged, &segments);

@@ -3,12 +3,14 @@
 //! [`Observed`] is what a run showed, in no engine's types: whoever can fill it in can be judged.
 //! Contract: a check returns when its promise held and panics, naming frame and step, when not.
 
+mod acks;
 mod content;
 mod limits;
 mod order;
 
 use rxo_frame::{ChecksumStatus, Duration, Gso, Instant, VlanTag};
 
+pub use acks::{AckSaid, ShownAcks, acks_are_right};
 pub use content::{aggregates_are_right, aggregates_come_apart_again};
 pub use limits::limits_are_kept;
 pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_is_kept};
@@ -27,8 +29,10 @@ pub struct Observed {
 pub struct Shown {
     /// The frames in it, by number in the script.
     pub frames: Vec<usize>,
-    /// What it said of itself, when it was an aggregate.
+    /// What it said of itself, when it was an aggregate of data.
     pub merged: Option<Merged>,
+    /// What it said of itself, when it was several pure ACKs.
+    pub acks: Option<ShownAcks>,
     /// When it was delivered, on the script's clock.
     pub at: Instant,
 }
@@ -97,6 +101,7 @@ pub fn check_promises(script: &Script, observed: &Observed) {
     every_frame_once(script, observed);
     order_is_kept(script, observed);
     aggregates_are_right(script, observed);
+    acks_are_right(script, observed);
     aggregates_come_apart_again(script, observed);
     holds_are_bounded(script, observed);
     limits_are_kept(script, observed);

@@ -3,6 +3,7 @@
 //! The property tests and the fuzz targets run the same scripts; [`Script::from_bytes`] makes one
 //! of any bytes, so a fuzzer's finding is a test case as it stands.
 
+mod acks;
 mod change;
 mod flow;
 mod generate;
@@ -13,7 +14,7 @@ mod strategy;
 use rxo_frame::{Duration, Frame};
 
 pub use setup::{Form, Setup};
-pub use strategy::{scripts, scripts_for};
+pub use strategy::{ack_scripts, scripts, scripts_for};
 
 /// Frames and the events between them.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use rxo_frame::{Duration, LinkKind};
 
-use crate::oracle::{HoldRule, Rules};
+use crate::oracle::{HoldRule, PureAcks, Rules};
 
 /// Every policy of the design, by name.
 pub(crate) const POLICIES: [&str; 11] = [
@@ -34,6 +34,14 @@ pub struct Setup {
     pub hold: Option<HoldRule>,
     /// What bounds a hold that outlasts a poll.
     pub max_hold: Duration,
+    /// Replaces what becomes of pure ACKs.
+    pub pure_acks: Option<PureAcks>,
+    /// Replaces the most pure ACKs of a delivery.
+    pub max_acks: Option<u16>,
+    /// Replaces how many ACKs in a row may be shown as one.
+    pub keep_every: Option<u16>,
+    /// Replaces whether a SACK list may stand for one that it covers.
+    pub sack_superset: Option<bool>,
     /// What frames begin with.
     pub link: LinkKind,
     /// Whether an unknown checksum is taken for right.
@@ -68,6 +76,10 @@ impl Setup {
             flows: None,
             hold: None,
             max_hold: Duration::from_millis(1),
+            pure_acks: None,
+            max_acks: None,
+            keep_every: None,
+            sack_superset: None,
             link: LinkKind::Ethernet,
             trusts_checksums: false,
             form: Form::PseudoHeader,
@@ -92,6 +104,10 @@ impl Setup {
             flows: self.flows.map_or(profile.flows, usize::from),
             hold: self.hold.unwrap_or(profile.hold),
             max_hold: self.max_hold,
+            pure_acks: self.pure_acks.unwrap_or(profile.pure_acks),
+            max_acks: self.max_acks.map_or(profile.max_acks, usize::from),
+            keep_every: self.keep_every.map_or(profile.keep_every, usize::from),
+            sack_superset: self.sack_superset.unwrap_or(profile.sack_superset),
             ..profile
         }
     }

@@ -25,6 +25,11 @@ pub fn scripts_for(policy: &'static str, most: usize) -> impl Strategy<Value = S
     })
 }
 
+/// Scripts of acknowledgements of up to `most` events, mostly for policies that aggregate them.
+pub fn ack_scripts(most: usize) -> impl Strategy<Value = Script> {
+    bytes(most).prop_map(|bytes| Script::acks_from_bytes(&bytes))
+}
+
 /// A head, and up to `most` events.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     (uniform8(any::<u8>()), vec(uniform6(any::<u8>()), 0..most))

@@ -1,0 +1,109 @@
+//! What each flow acknowledged last: a plain list without bounds.
+//!
+//! Where only the last ACK of a delivery is shown, an ACK that repeats the one before it must not
+//! be followed by another in one delivery, or the repetition would be lost. So the one before it must be
+//! known, also when it was delivered long ago.
+
+use super::acks::{self, Point, is_before};
+use crate::naive::{Ends, Segment};
+
+const SYN: u16 = 0x002;
+const RST: u16 = 0x004;
+const ACK: u16 = 0x010;
+
+#[derive(Default)]
+pub(super) struct Memory {
+    known: Vec<Known>,
+}
+
+struct Known {
+    flow: Flow,
+    /// What was acknowledged at least.
+    ack: u32,
+    /// The window beside it; `None` when it is in doubt whether the flow said something since.
+    window: Option<u16>,
+}
+
+type Flow = (Ends, (u16, u16));
+
+/// What becomes of an ACK of a flow that holds nothing.
+pub(super) enum Opinion {
+    /// It may be held.
+    Goes,
+    /// It passes.
+    Stays,
+}
+
+impl Memory {
+    /// What becomes of `next`. When its flow's last word is in doubt, it is the last word from now on,
+    /// unless it was overtaken.
+    pub(super) fn opinion(&mut self, next: &Segment) -> Opinion {
+        if acks::sack(next).is_some() {
+            return Opinion::Goes;
+        }
+        let (ack, window) = match self.find(next) {
+            None => (None, None),
+            Some(known) => (Some(known.ack), known.window),
+        };
+        match (ack, window) {
+            (Some(ack), _) if is_before(next.ack, ack) => Opinion::Stays,
+            (Some(ack), Some(window)) if acks::point(next) == (ack, window) => Opinion::Stays,
+            (Some(_), Some(_)) => Opinion::Goes,
+            _ => {
+                self.delivered(next);
+                Opinion::Stays
+            }
+        }
+    }
+
+    /// Whether it is known that the flow's last word was another than `next`.
+    pub(super) fn differs(&self, next: &Segment) -> bool {
+        let said = self.find(next).and_then(|known| Some((known.ack, known.window?)));
+        said.is_some_and(|said: Point| said != acks::point(next))
+    }
+
+    /// `last` was delivered as the last of what its flow held. After data, or with a SACK list, what
+    /// follows may repeat its number and say something new, or the other way round.
+    pub(super) fn delivered(&mut self, last: &Segment) {
+        if !last.payload.is_empty() || acks::sack(last).is_some() {
+            return self.raise(last);
+        }
+        self.forget(last);
+        self.known.push(Known { flow: flow(last), ack: last.ack, window: Some(last.window) });
+    }
+
+    /// A segment passed that can be neither held nor dropped by its receiver for a checksum.
+    pub(super) fn other(&mut self, segment: &Segment) {
+        if segment.flags & (SYN | RST) != 0 {
+            self.forget(segment);
+        } else if segment.flags & ACK != 0 {
+            self.raise(segment);
+        }
+    }
+
+    /// Of every flow it is in doubt what it said last.
+    pub(super) fn doubt_all(&mut self) {
+        self.known.iter_mut().for_each(|known| known.window = None);
+    }
+
+    fn raise(&mut self, segment: &Segment) {
+        let known = self.find(segment).map(|known| known.ack);
+        let ack = known.filter(|known| is_before(segment.ack, *known)).unwrap_or(segment.ack);
+        self.forget(segment);
+        self.known.push(Known { flow: flow(segment), ack, window: None });
+    }
+
+    fn forget(&mut self, segment: &Segment) {
+        let flow = flow(segment);
+        self.known.retain(|known| known.flow != flow);
+    }
+
+    fn find(&self, segment: &Segment) -> Option<&Known> {
+        let flow = flow(segment);
+        self.known.iter().find(|known| known.flow == flow)
+    }
+}
+
+fn flow(segment: &Segment) -> Flow {
+    (segment.ends.clone(), segment.ports)
+}

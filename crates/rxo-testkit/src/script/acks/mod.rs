@@ -1,0 +1,82 @@
+//! Any bytes to a script of acknowledgements.
+//!
+//! Eight bytes set the engine up, mostly so that pure ACKs are aggregated; every six bytes after them are
+//! one event. Most events are what a receiver of bulk data sends; the rest is everything that must
+//! not be lost between them: duplicates, windows, SACK, marks, keep-alives, data of the same flow.
+//!
+//! Acknowledgement numbers move by less than a window at a time, as a sender accepts no others.
+
+mod event;
+mod flow;
+
+use rxo_frame::{Duration, Instant, LinkKind};
+
+use super::setup::POLICIES;
+use super::{Form, Script, Setup};
+use crate::oracle::{HoldRule, PureAcks};
+use event::{Event, Maker};
+use flow::AckFlow;
+
+const SETUP_BYTES: usize = 8;
+const EVENT_BYTES: usize = 6;
+/// Bounds a fuzzer's case; the checks' work grows with the square.
+const MOST_EVENTS: usize = 400;
+const MOST_FRAMES: usize = 600;
+const FLOWS: [u32; 8] = [1, 1, 1, 2, 2, 4, 8, 24];
+const LIMITS: [Option<u16>; 8] =
+    [None, None, Some(64), Some(2), Some(3), Some(5), Some(16), Some(1)];
+
+impl Script {
+    /// The script of acknowledgements that `bytes` stand for; too few bytes stand for an empty one.
+    /// There is room for all its frames.
+    #[must_use]
+    pub fn acks_from_bytes(bytes: &[u8]) -> Self {
+        let mut head = [0; SETUP_BYTES];
+        let taken = bytes.len().min(SETUP_BYTES);
+        head[..taken].copy_from_slice(&bytes[..taken]);
+        let setup = setup(head);
+        let flows = FLOWS[usize::from(head[6] % 8)];
+        let source = bytes.to_vec();
+        let script = Self { setup, steps: Vec::new(), all_frames: Vec::new(), source };
+        let flows = (0..flows).map(AckFlow::new).collect();
+        let mut maker = Maker { flows, now: Instant::ZERO, script };
+        let (events, _) = bytes[taken..].as_chunks::<EVENT_BYTES>();
+        for [kind, flow, change, count, value, time] in events.iter().copied().take(MOST_EVENTS) {
+            if maker.script.all_frames.len() < MOST_FRAMES {
+                maker.event(Event { kind, flow, change, count, value, time });
+            }
+        }
+        maker.script.setup.batch_frames = maker.script.all_frames.len().max(1);
+        maker.script
+    }
+}
+
+fn setup(head: [u8; SETUP_BYTES]) -> Setup {
+    let [policy, form, limits, flows, hold, switches, _, seed] = head;
+    let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
+    Setup {
+        pure_acks: match form % 8 {
+            0 => None,
+            1 => Some(PureAcks::Bypass),
+            2..=5 => Some(PureAcks::Single),
+            _ => Some(PureAcks::Record),
+        },
+        max_acks: LIMITS[usize::from(limits % 8)],
+        keep_every: LIMITS[usize::from(limits >> 4) % 8],
+        sack_superset: [None, Some(false), Some(true), Some(true)][usize::from(form >> 4) % 4],
+        flows: [None, None, Some(1), Some(2), Some(3)][usize::from(flows % 5)],
+        hold: match hold % 8 {
+            3 => Some(HoldRule::Polls(2)),
+            4 => Some(HoldRule::Polls(3)),
+            5 => Some(HoldRule::Packets(5)),
+            6 => Some(HoldRule::Time(Duration::from_micros(20))),
+            7 => Some(HoldRule::EndOfPoll),
+            _ => None,
+        },
+        link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
+        trusts_checksums: switches & 0x18 == 0x18,
+        form: forms[usize::from(switches >> 5) % 3],
+        seed: u64::from(seed),
+        ..Setup::new(POLICIES[usize::from(policy) % POLICIES.len()])
+    }
+}

@@ -1,0 +1,138 @@
+//! A TCP sender as far as acknowledgements go.
+//!
+//! What it has learnt is all that a pure ACK can change. Fed the ACKs as they came and fed what was
+//! delivered of them, it must end in the same state: in everything when it gets a record of each, in
+//! everything that may not be lost when it gets the last of several. It sends nothing, and believes
+//! that whatever is acknowledged was sent.
+//!
+//! Contract: a pure state machine; the same ACKs give the same state.
+
+mod agree;
+mod incoming;
+mod marks;
+mod scoreboard;
+
+use rxo_frame::Instant;
+
+pub use agree::senders_agree;
+pub use incoming::Incoming;
+pub use marks::{Mark, Marks};
+pub use scoreboard::Scoreboard;
+
+/// What a sender knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// All that may not be lost.
+    pub lasting: Lasting,
+    /// How many ACKs there were (RFC 5681 lets the window grow with them).
+    pub acks: u64,
+    /// When which TSecr acknowledged something new: the RTT samples (RFC 7323 section 4.1).
+    pub round_trips: Vec<(Instant, u32)>,
+    /// How many ACKs carried ECE.
+    pub echoes: u64,
+}
+
+/// What is the same whether a sender sees each of a run of ACKs or the last of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lasting {
+    /// SND.UNA; `None` before the first ACK.
+    pub una: Option<u32>,
+    /// SND.WND in bytes, scaled.
+    pub window_bytes: u64,
+    /// SND.WL1 and SND.WL2: SEQ and ACK of the segment that set the window.
+    pub window_from: Option<(u32, u32)>,
+    /// The window of the last ACK that was not old, unscaled.
+    last_window: u16,
+    /// Duplicate ACKs (RFC 5681 section 2) without SACK.
+    pub duplicates: u64,
+    /// Duplicate ACKs, and others, that carried SACK.
+    pub selective: u64,
+    /// What is known to have arrived beyond SND.UNA, and what arrived twice.
+    pub scoreboard: Scoreboard,
+    /// The marks of ECN.
+    pub marks: Marks,
+    /// The latest TSval (RFC 7323 section 4.3): TS.Recent of the other direction.
+    pub recent: Option<u32>,
+}
+
+/// The shift of the window in [`Sender`] (RFC 7323 section 2).
+pub const WINDOW_SHIFT: u8 = 7;
+
+impl Sender {
+    /// Everything up to `una` is acknowledged, if it does not know better.
+    pub fn begin(&mut self, una: u32) {
+        self.lasting.una.get_or_insert(una);
+    }
+
+    /// Learns from an ACK, in the order of RFC 9293 section 3.10.7.4. A segment without ACK says nothing.
+    /// After SYN or RST everything is new: a connection begins, or none is left.
+    pub fn take(&mut self, ack: &Incoming) {
+        if ack.begins_anew() {
+            *self = Self { acks: self.acks, ..Self::default() };
+        }
+        if !ack.counts() {
+            return;
+        }
+        self.acks += 1;
+        self.echoes += u64::from(ack.has_echo());
+        self.lasting.take_time(ack);
+        let una = *self.lasting.una.get_or_insert(ack.ack);
+        let advance = ack.ack.wrapping_sub(una) as i32;
+        self.lasting.marks.take(ack, advance.max(0) as u32);
+        if advance < 0 {
+            return self.lasting.take_list(ack);
+        }
+        if let (1.., Some((_, echo))) = (advance, ack.timestamp) {
+            self.round_trips.push((ack.arrived_at, echo));
+        }
+        self.lasting.take_number(ack, advance == 0);
+        self.lasting.take_list(ack);
+        self.lasting.take_window(ack);
+    }
+}
+
+impl Lasting {
+    fn take_time(&mut self, ack: &Incoming) {
+        let Some((value, _)) = ack.timestamp else { return };
+        if self.recent.is_none_or(|recent| !is_before(value, recent)) {
+            self.recent = Some(value);
+        }
+    }
+
+    /// A duplicate acknowledges what is acknowledged already, carries neither data nor SYN nor FIN, and
+    /// says the window of the ACK before it. Whether something is outstanding is not asked.
+    fn take_number(&mut self, ack: &Incoming, same: bool) {
+        let is_first = self.window_from.is_none();
+        let repeats = same && !is_first && ack.window == self.last_window && ack.is_empty();
+        let selective = !ack.blocks.is_empty();
+        self.duplicates += u64::from(repeats && !selective);
+        self.selective += u64::from(selective);
+        self.una = Some(ack.ack);
+        self.last_window = ack.window;
+    }
+
+    fn take_list(&mut self, ack: &Incoming) {
+        if let Some(una) = self.una {
+            self.scoreboard.take(&ack.blocks, ack.ack);
+            self.scoreboard.advance(una);
+        }
+    }
+
+    /// The window is the latest one's: by SEQ, then by ACK.
+    fn take_window(&mut self, ack: &Incoming) {
+        let is_newer = self.window_from.is_none_or(|(seq, number)| {
+            is_before(seq, ack.seq) || (seq == ack.seq && !is_before(ack.ack, number))
+        });
+        if is_newer {
+            self.window_bytes = u64::from(ack.window) << WINDOW_SHIFT;
+            self.window_from = Some((ack.seq, ack.ack));
+        }
+    }
+}
+
+const fn is_before(this: u32, that: u32) -> bool {
+    (this.wrapping_sub(that) as i32) < 0
+}
+
+#[cfg(test)]
+mod tests;
