@@ -6,6 +6,7 @@
 mod acks;
 mod captures;
 mod coalesced;
+mod pure_acks;
 
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, seg, udp};
@@ -33,6 +34,7 @@ pub fn seeds() -> Vec<Seed> {
     for target in ["engine", "oracle", "resegment"] {
         add(target, scripts());
     }
+    add("acks", pure_acks::scripts());
     add("pcap", captures::pcap());
     add("pcapng", captures::pcapng());
     add("packed", captures::packed());

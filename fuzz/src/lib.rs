@@ -4,6 +4,7 @@
 //! compiles them without C++ and the kept corpus is replayed as an ordinary test. Contract: a
 //! body returns when every promise held for the bytes and panics when one did not.
 
+pub mod acks;
 mod captures;
 pub mod checksum;
 pub mod corpus;
@@ -27,11 +28,12 @@ pub mod template;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
     ("oracle", oracle::run),
+    ("acks", acks::run),
     ("resegment", resegment::run),
     ("pcap", pcap::run),
     ("pcapng", pcapng::run),
