@@ -10,7 +10,7 @@ use rxo_testkit::script::{Script, Setup, Step};
 use crate::captures;
 use crate::traffic::{ethernet, generated, point, settings, study};
 
-/// What the oracle delivers in polls of so many packets: groups of two or more.
+/// What the oracle delivers in polls of so many packets: groups of two or more segments with data.
 fn aggregates(records: &[Record], policy: &'static str, poll: usize) -> Vec<Vec<usize>> {
     let frames: Vec<Frame<Vec<u8>>> = records
         .iter()
@@ -25,7 +25,12 @@ fn aggregates(records: &[Record], policy: &'static str, poll: usize) -> Vec<Vec<
         }
     }
     script.steps.push(Step::Poll);
-    expected(&script).into_iter().flatten().filter(|group| group.len() > 1).collect()
+    let has_data = |index: &usize| match read(script.frame(*index), script.setup.link) {
+        Reading::Segment(segment) => !segment.payload.is_empty(),
+        _ => false,
+    };
+    let groups = expected(&script).into_iter().flatten();
+    groups.filter(|group| group.len() > 1 && group.iter().all(has_data)).collect()
 }
 
 fn agrees(records: &[Record], policy: &'static str, what: &str) {
