@@ -48,6 +48,7 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
         receiver_core: setup.cores.sender,
         ..BulkConfig::default()
     };
+    limit_windows(lab, setup.connections)?;
     let before = Counts::read(lab, host_end)?;
     let transfer = BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &config)?;
     let meter = meter(&transfer, setup);
@@ -70,6 +71,14 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
     })
 }
 
+/// All windows together stay below what a kernel's receive queue takes (1,000 packets): otherwise what
+/// is measured is its losses, and the SACKs that tell of them.
+fn limit_windows(lab: &Lab, connections: usize) -> Result<()> {
+    let most = (BUFFERS_BYTES / connections.max(1)).max(LEAST_BUFFER_BYTES);
+    let first = most.min(FIRST_BUFFER_BYTES);
+    Ok(lab.peer().set_sysctl("net.ipv4.tcp_rmem", &format!("4096 {first} {most}"))?)
+}
+
 fn meter(transfer: &BulkTransfer, setup: &Setup) -> CpuMeter {
     let meter = CpuMeter::new()
         .threads(SENDER, transfer.sender_threads())
@@ -89,6 +98,11 @@ fn host_cpu(window: &Window) -> HostCpu {
     }
 }
 
+/// Receive buffers of the peer, of all connections together. About half of one is its window.
+const BUFFERS_BYTES: usize = 2 << 20;
+const LEAST_BUFFER_BYTES: usize = 32 * 1024;
+/// Linux's own, from which windows grow.
+const FIRST_BUFFER_BYTES: usize = 128 * 1024;
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 
