@@ -21,6 +21,12 @@
 //! * `send/` is the send window and buffer, and how much leaves at once.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
+//! What is not here: path MTU discovery (the segment size is what the handshake settled), pacing, F-RTO
+//! (Eifel needs timestamps, and is what there is), HyStart++, the RFC 7323 appendix G weighting of
+//! samples, SACK blocks on segments with text (a bare acknowledgement carries them first), a timeout
+//! for FIN-WAIT-2, SYN cookies, multicast. When several duplicates wait to leave, they all carry the
+//! latest SACK blocks.
+//!
 //! # Examples
 //! ```
 //! use rxo_frame::Instant;

@@ -15,6 +15,8 @@ pub(crate) struct Timestamps {
     /// TS.Recent.
     recent: u32,
     recent_at: Instant,
+    /// When the peer's SYN came: nothing that it echoes later can be much older.
+    agreed_at: Instant,
     /// Last.ACK.sent; also an acknowledgement that is owed and not sent yet counts, so that the
     /// echoes do not depend on how segments were aggregated.
     pub(crate) last_ack: SeqNumber,
@@ -29,6 +31,7 @@ impl Timestamps {
     pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
         self.is_agreed = is_wanted && offered.is_some();
         (self.recent, self.recent_at) = (offered.map_or(0, |timestamp| timestamp.value), now);
+        self.agreed_at = now;
     }
 
     /// The option to send now.
@@ -61,13 +64,14 @@ impl Timestamps {
         }
     }
 
-    /// When the segment was sent that the peer echoes, to the millisecond. `None` when it cannot
-    /// have been.
+    /// When the segment was sent that the peer echoes, to the millisecond. `None` when that would
+    /// be before the connection was open: a peer that echoes nonsense must not set our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
         let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
         let now_ms = now.as_nanos() / NANOS_PER_MILLI;
         let sent_ms = now_ms.checked_sub(age_ms)?;
-        self.is_agreed.then_some(Instant::from_nanos(sent_ms * NANOS_PER_MILLI))
+        let is_possible = self.is_agreed && sent_ms >= self.agreed_at.as_nanos() / NANOS_PER_MILLI;
+        is_possible.then_some(Instant::from_nanos(sent_ms * NANOS_PER_MILLI))
     }
 
     /// TSval: a tick is a millisecond (section 5.4 allows 1 ms to 1 s).
@@ -117,5 +121,10 @@ mod tests {
         let echo = timestamps.current(sent).value;
         assert_eq!(timestamps.echoed(echo, now), Some(Instant::from_micros(7_000)));
         assert_eq!(timestamps.echoed(echo.wrapping_sub(1000), now), None);
+        let year = Instant::ZERO + Duration::from_secs(365 * 24 * 3600);
+        let mut late = Timestamps::new(5);
+        late.agree(Some(Timestamp::default()), true, year);
+        assert_eq!(late.echoed(0, year), None);
+        assert!(late.echoed(late.current(year).value, year).is_some());
     }
 }
