@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn stretch_acks_are_split_and_others_pass() {
-        for (what, templates) in [(Split::Stretch, 3), (Split::Pass, 0)] {
+        for (what, templates) in [(Split::Stretch, 2), (Split::Pass, 0)] {
+            // The first pass shows ACKs before which nothing is known.
             let mut work = what.work();
             for _ in 0..3 {
                 work.prepare();
