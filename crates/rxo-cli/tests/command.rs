@@ -109,11 +109,14 @@ const NOBODY: u32 = 65_534;
 
 #[test]
 fn a_dry_run_says_the_configuration_in_force() {
-    let line = "run --nic packet:lo --host tap:rxo-dry0 --dry-run --set max_segments=7 --hold 50us";
+    let line = "run --nic packet:lo --host tap:rxo-dry0 --dry-run --set max_segments=7 --hold 50us \
+                --ack-split 2";
     let output = rxo(line);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
-    for part in ["packet:lo", "tap:rxo-dry0", "linux-gro", "max_segments", "50us", "verify"] {
+    for part in
+        ["packet:lo", "tap:rxo-dry0", "linux-gro", "max_segments", "50us", "verify", "one for 2"]
+    {
         assert!(text.contains(part), "'{part}' is not in:\n{text}");
     }
     let json: Value = serde_json::from_str(&stdout(&rxo(&format!("{line} --json")))).unwrap();
@@ -121,6 +124,9 @@ fn a_dry_run_says_the_configuration_in_force() {
     assert_eq!(json["settings"]["max_segments"], 7);
     assert_eq!(json["settings"]["hold"], "50us");
     assert_eq!(json["checksum"], "verify");
+    assert_eq!(json["ack_split"], 2);
+    let off = stdout(&rxo("run --nic packet:lo --host tap:rxo-dry0 --dry-run --json"));
+    assert_eq!(serde_json::from_str::<Value>(&off).unwrap()["ack_split"], Value::Null);
 }
 
 #[test]
