@@ -30,6 +30,9 @@ pub(crate) struct Manner {
     pub(crate) submit: SubmitMode,
     /// What the TAP gets; `None` is what it has from the kernel, 1,500 bytes.
     pub(crate) mtu: Option<u32>,
+    /// An ACK for so many full segments where the host acknowledges more at once; `None` leaves its
+    /// ACKs as they are.
+    pub(crate) ack_split: Option<u16>,
     /// The worse network from the wire to the engine, and the one from the host to the worker;
     /// `None` for nothing between them at all.
     pub(crate) impair: Option<[ImpairmentSettings; 2]>,
@@ -38,7 +41,7 @@ pub(crate) struct Manner {
 impl Manner {
     /// With this policy, writing in batches.
     pub(crate) const fn with(policy: Policy) -> Self {
-        Self { policy, submit: SubmitMode::Auto, mtu: None, impair: None }
+        Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: None }
     }
 
     /// The same for packets of up to `bytes`.
@@ -63,7 +66,8 @@ impl Through {
             let (nic, host) = open(manner)?;
             // Who waits for this is gone only when the command is at its end.
             _ = ready.send(());
-            let config = WorkerConfig::new(manner.policy);
+            let ack_split = manner.ack_split;
+            let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
             let observe = |event: Event<'_>| say(&event);
             let Some(impair) = manner.impair else {
                 return Ok(rxo::live::run(nic, host, config, &seen, observe)?);

@@ -43,6 +43,7 @@ fn those_who_count_acks() {
             median(&rows.find(|row| row["treatment"] == treatment).unwrap(), "acks_per_segment")
         };
         assert!(of("coalesced") < of("none"), "{sender}: {report}");
+        assert!(of("coalesced") < of("split"), "{sender}: {report}");
     }
     let keep = rows("keep");
     assert_eq!(keep.len(), 3);

@@ -21,6 +21,7 @@ pub(super) struct Sample {
     pub(super) cpu_s_per_gb: f64,
     pub(super) retransmissions: u64,
     pub(super) lost: u64,
+    pub(super) inserted: u64,
     pub(super) dropped: u64,
     pub(super) curve: Vec<(f64, f64)>,
 }
@@ -47,6 +48,7 @@ impl Sample {
             cpu_s_per_gb: ratio(watched.cpu.total().as_secs_f64(), gigabytes),
             retransmissions: watched.retransmissions,
             lost: reading.nic_in.impaired.lost + reading.host_in.impaired.lost,
+            inserted: reading.split.as_ref().map_or(0, |split| split.inserted),
             dropped: dropped.iter().sum::<u64>()
                 + reading.host_out.dropped
                 + reading.nic_out.dropped,
@@ -75,6 +77,8 @@ pub(super) struct Figures {
     pub(super) retransmissions: u64,
     /// Lost on purpose, of all rounds together.
     pub(super) lost: u64,
+    /// ACKs that splitting put before those of the receiver, of all rounds together.
+    pub(super) inserted_acks: u64,
     /// Lost anywhere else, of all rounds together.
     pub(super) dropped: u64,
     pub(super) rounds: usize,
@@ -98,6 +102,7 @@ impl Figures {
             cpu_s_per_gb: spread(|sample| sample.cpu_s_per_gb, 2)?,
             retransmissions: samples.iter().map(|sample| sample.retransmissions).sum(),
             lost: samples.iter().map(|sample| sample.lost).sum(),
+            inserted_acks: samples.iter().map(|sample| sample.inserted).sum(),
             dropped: samples.iter().map(|sample| sample.dropped).sum(),
             rounds: samples.len(),
             window: samples.first()?.curve.clone(),
@@ -136,6 +141,7 @@ pub(super) mod tests {
             cpu_s_per_gb: 2.0,
             retransmissions: 1,
             lost: 0,
+            inserted: 0,
             dropped: 0,
             curve: vec![(0.0, 10.0)],
         }

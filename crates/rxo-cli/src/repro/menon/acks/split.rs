@@ -31,15 +31,18 @@ pub(super) enum Treatment {
     None,
     /// Data is coalesced; the receiver acknowledges aggregates.
     Coalesced,
+    /// Data is coalesced, and the receiver's ACKs are split again: one for two segments.
+    Split,
 }
 
 impl Treatment {
-    pub(super) const ALL: [Self; 2] = [Self::None, Self::Coalesced];
+    pub(super) const ALL: [Self; 3] = [Self::None, Self::Coalesced, Self::Split];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::None => "not coalesced",
             Self::Coalesced => "coalesced",
+            Self::Split => "coalesced, split",
         }
     }
 
@@ -47,6 +50,7 @@ impl Treatment {
         match self {
             Self::None => Manner::with(Policy::none()),
             Self::Coalesced => Manner::with(defaults::live(Policy::linux_gro())),
+            Self::Split => Manner { ack_split: Some(SPLIT_EVERY), ..Self::Coalesced.manner() },
         }
     }
 }
@@ -157,8 +161,10 @@ pub(super) fn lab(plan: &Plan, acks: AckRate) -> Result<Lab> {
     Ok(lab)
 }
 
+/// What RFC 9293 asks of a receiver: an ACK for every second full segment.
+const SPLIT_EVERY: u16 = 2;
 /// So many come out of the network together, as from a card that moderates its interrupts: the
 /// paper's limit.
 pub(super) const GATHERED_FRAMES: u32 = 20;
-/// Least, first and most: three round trips of 20 ms at 1 Gbit/s.
+/// Least, first and most: more than the link and its queue ever hold.
 const BUFFERS: &str = "4096 16777216 16777216";

@@ -34,7 +34,12 @@ pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let mut verdicts = vec![coalescing_takes_acks(rows), a_counting_sender_is_later(rows)];
+    let mut verdicts = vec![
+        coalescing_takes_acks(rows),
+        splitting_gives_them_back(rows),
+        a_counting_sender_is_later(rows),
+        splitting_makes_up_for_it(rows),
+    ];
     verdicts.extend(Sender::LINUX.iter().filter_map(|&sender| linux_does_not_care(sender, rows)));
     verdicts
 }
@@ -72,59 +77,93 @@ fn find(rows: &[Row], sender: Sender, network: Network, treatment: Treatment) ->
 }
 
 fn coalescing_takes_acks(rows: &[Row]) -> Verdict {
-    let per_segment = |treatment| {
-        let of = rows.iter().filter(|row| row.treatment == treatment);
-        let values = of.map(|row| row.figures.acks_per_segment.median);
-        values.clone().reduce(f64::min).zip(values.reduce(f64::max))
-    };
-    let claim = "a receiver that is given aggregates acknowledges aggregates".to_owned();
-    let (Some(without), Some(with)) =
-        (per_segment(Treatment::None), per_segment(Treatment::Coalesced))
-    else {
-        return Verdict { claim, holds: None, found: "Not all treatments were measured.".into() };
-    };
-    let found = format!(
-        "{:.2} to {:.2} ACKs for a segment without coalescing, {:.2} to {:.2} with it.",
-        without.0, without.1, with.0, with.1
-    );
-    Verdict { claim, holds: Some(with.1 < without.0), found }
+    let claim = "a receiver that is given aggregates acknowledges aggregates";
+    compared(claim, rows, [Treatment::None, Treatment::Coalesced], |without, with| {
+        let [a, b] = [without, with].map(|row| row.figures.acks_per_segment.median);
+        (
+            b < SHARE_TAKEN * a,
+            format!("{a:.2} ACKs for a segment without coalescing, {b:.2} with it"),
+        )
+    })
+}
+
+fn splitting_gives_them_back(rows: &[Row]) -> Verdict {
+    let claim = "with splitting the sender sees about as many ACKs as without coalescing";
+    compared(claim, rows, [Treatment::None, Treatment::Split], |without, with| {
+        let [a, b] = [without, with].map(|row| row.figures.acks_per_segment.median);
+        let is_alike = (b - a).abs() < SHARE_APART * a;
+        (is_alike, format!("{a:.2} ACKs for a segment without coalescing, {b:.2} with splitting"))
+    })
 }
 
 fn a_counting_sender_is_later(rows: &[Row]) -> Verdict {
-    let of = |treatment| find(rows, Sender::Counting, Network::Delay, treatment);
     let claim =
-        "a sender that counts ACKs comes to its rate later behind a receiver that coalesces"
-            .to_owned();
-    let (Some(without), Some(with)) = (of(Treatment::None), of(Treatment::Coalesced)) else {
-        return Verdict { claim, holds: None, found: "It was not measured over a delay.".into() };
-    };
-    let found = format!(
-        "over 20 ms it is at 90 % of the link's rate {} without coalescing and {} with it, and \
-         carries {:.0} and {:.0} Mbit/s in all.",
-        time_of(without),
-        time_of(with),
-        without.figures.mbit_per_s.median,
-        with.figures.mbit_per_s.median
-    );
-    Verdict { claim, holds: is_later(with, without), found }
+        "a sender that counts ACKs comes to its rate later behind a receiver that coalesces";
+    compared(claim, rows, [Treatment::None, Treatment::Coalesced], |without, with| {
+        let found = format!("{}; with coalescing {}", pace(without), pace(with));
+        (is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
+    })
 }
 
+fn splitting_makes_up_for_it(rows: &[Row]) -> Verdict {
+    let claim = "with its ACKs split again it comes to its rate no later than without coalescing";
+    compared(claim, rows, [Treatment::None, Treatment::Split], |without, with| {
+        let found = format!("{}; with splitting {}", pace(without), pace(with));
+        (!is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
+    })
+}
+
+/// What two treatments of a counting sender's frames come to, over the delay.
+fn compared(
+    claim: &str,
+    rows: &[Row],
+    treatments: [Treatment; 2],
+    verdict: impl FnOnce(&Row, &Row) -> (bool, String),
+) -> Verdict {
+    let of = |treatment| find(rows, Sender::Counting, Network::Delay, treatment);
+    let (holds, found) = match treatments.map(of) {
+        [Some(one), Some(other)] => {
+            let (holds, found) = verdict(one, other);
+            (Some(holds), format!("over 20 ms {found}."))
+        }
+        _ => (None, "It was not measured over a delay.".to_owned()),
+    };
+    Verdict { claim: claim.to_owned(), holds, found }
+}
+
+/// Without coalescing, with it, and with splitting: as fast in all three, and what splitting costs.
 fn linux_does_not_care(sender: Sender, rows: &[Row]) -> Option<Verdict> {
     let of = |treatment| find(rows, sender, Network::Delay, treatment);
-    let (without, with) = (of(Treatment::None)?, of(Treatment::Coalesced)?);
+    let (none, coalesced) = (of(Treatment::None)?, of(Treatment::Coalesced)?);
+    let split = of(Treatment::Split)?;
+    let costs = [coalesced, split].map(|row| row.figures.cpu_s_per_gb.median);
     let found = format!(
-        "at 90 % {} without coalescing, {} with it; {:.0} and {:.0} Mbit/s; {:.2} and {:.2} CPU s/GB.",
-        time_of(without),
-        time_of(with),
-        without.figures.mbit_per_s.median,
-        with.figures.mbit_per_s.median,
-        without.figures.cpu_s_per_gb.median,
-        with.figures.cpu_s_per_gb.median
+        "over 20 ms {} without coalescing; {} with it; {} with splitting. Splitting takes {:.2} \
+         CPU s/GB instead of {:.2} ({:+.0} %).",
+        pace(none),
+        pace(coalesced),
+        pace(split),
+        costs[1],
+        costs[0],
+        100.0 * (costs[1] / costs[0] - 1.0)
     );
-    let is_as_fast = with.figures.mbit_per_s.median >= ALIKE * without.figures.mbit_per_s.median;
-    let claim = format!("Linux {} counts bytes and loses nothing by fewer ACKs", sender.name());
-    let holds = is_later(with, without).map_or(is_as_fast, |is_later| is_as_fast && !is_later);
+    let is_behind = |one, other| is_later(one, other).unwrap_or(false) || is_slower(one, other);
+    let claim = format!(
+        "Linux {} counts bytes: it loses nothing by fewer ACKs and gains nothing by splitting",
+        sender.name()
+    );
+    let holds = !is_behind(coalesced, none) && !is_behind(coalesced, split);
     Some(Verdict { claim, holds: Some(holds), found })
+}
+
+fn is_slower(one: &Row, other: &Row) -> bool {
+    one.figures.mbit_per_s.median < ALIKE * other.figures.mbit_per_s.median
+}
+
+/// How soon, and how fast in all.
+fn pace(row: &Row) -> String {
+    let mbit_per_s = row.figures.mbit_per_s.median;
+    format!("at 90 % of the link {}, {mbit_per_s:.0} Mbit/s in all", time_of(row))
 }
 
 /// Whether `one` came to full rate later than `other`, by more than measurements vary. `None` when
@@ -149,4 +188,60 @@ fn time_of(row: &Row) -> String {
 
 /// What counts as the same throughput.
 const ALIKE: f64 = 0.95;
+/// Fewer than so much of the ACKs are clearly fewer.
+const SHARE_TAKEN: f64 = 0.7;
+/// So far apart at most is about as many.
+const SHARE_APART: f64 = 0.35;
 const MOST_TIMES: f64 = 1.1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::tests::sample;
+    use super::super::sample::{Figures, Sample};
+    use super::*;
+
+    fn row(sender: Sender, treatment: Treatment, full_ms: Option<f64>, acks: f64) -> Row {
+        let sample = Sample { acks_per_segment: acks, ..sample(500.0, full_ms) };
+        let figures = Figures::of(&[sample]).unwrap();
+        Row { sender, network: Network::Delay, treatment, figures }
+    }
+
+    fn rows(split_ms: Option<f64>) -> Vec<Row> {
+        vec![
+            row(Sender::Counting, Treatment::None, Some(300.0), 0.5),
+            row(Sender::Counting, Treatment::Coalesced, None, 0.06),
+            row(Sender::Counting, Treatment::Split, split_ms, 0.5),
+        ]
+    }
+
+    fn held(rows: &[Row]) -> Vec<Option<bool>> {
+        of_split(rows).into_iter().map(|verdict| verdict.holds).collect()
+    }
+
+    #[test]
+    fn what_is_said_follows_from_the_rows() {
+        assert_eq!(held(&rows(Some(310.0))), [Some(true); 4]);
+        let late = [Some(true), Some(true), Some(true), Some(false)];
+        assert_eq!(held(&rows(Some(900.0))), late);
+        assert_eq!(held(&rows(None)), late);
+        assert_eq!(held(&rows(None)[..1]), [None; 4]);
+        assert!(of_split(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_linux_sender_that_gains_by_splitting_is_told() {
+        let of = |treatment, full_ms| row(Sender::Reno, treatment, Some(full_ms), 0.5);
+        let rows = |coalesced| {
+            [
+                of(Treatment::None, 100.0),
+                of(Treatment::Coalesced, coalesced),
+                of(Treatment::Split, 100.0),
+            ]
+        };
+        assert_eq!(held(&rows(105.0))[4], Some(true));
+        assert_eq!(held(&rows(400.0))[4], Some(false));
+        let text = of_split(&rows(105.0))[4].text();
+        assert!(text.starts_with("holds: Linux reno counts bytes"), "{text}");
+        assert!(text.contains("2.00 CPU s/GB instead of 2.00 (+0 %)"), "{text}");
+    }
+}
