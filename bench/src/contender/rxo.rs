@@ -1,12 +1,14 @@
 //! rxo's own engine, as an embedder runs it: whole polls, counters and histograms on, merged
 //! headers written, and a sink that looks at every delivery.
 
+use std::collections::HashSet;
 use std::hint::black_box;
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy, PureAckRule};
 use rxo_frame::{Frame, Instant, Pool, PoolBuf};
-use rxo_testkit::{Traffic, seg};
+use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
+use rxo_wire::parse;
 
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
@@ -37,9 +39,9 @@ pub(crate) struct Rxo<'a, B> {
     polls: Vec<Vec<Frame<B>>>,
     traffic: &'a Traffic,
     lend: Box<dyn FnMut(&'a [u8]) -> B + 'a>,
-    /// A fragment, after which the engine knows no flow's last ACK any more: the same packets come
-    /// again in each pass, and their ACKs would go back.
-    forgetting: Option<&'a [u8]>,
+    /// A reset of every flow, after which the engine knows none any more: the same packets come again
+    /// in each pass, and their ACKs would go back.
+    resets: Vec<&'a [u8]>,
     polled: u64,
     last: Outcome,
 }
@@ -59,8 +61,7 @@ impl<'a> Rxo<'a, &'a [u8]> {
         config.batch_frames = acks.batch_frames;
         rxo.poll_by(acks.batch_frames);
         rxo.engine = Engine::new(config).expect("the rule for pure ACKs is valid");
-        // Once for each contender of a run of the program.
-        rxo.forgetting = Some(seg().fragment(0, true).bytes().leak());
+        rxo.resets = resets(traffic);
         rxo
     }
 }
@@ -93,7 +94,7 @@ impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
         let lend = Box::new(lend);
         let polls = Vec::new();
         let last = Outcome::default();
-        let mut rxo = Self { engine, polls, traffic, lend, forgetting: None, polled: 0, last };
+        let mut rxo = Self { engine, polls, traffic, lend, resets: Vec::new(), polled: 0, last };
         rxo.poll_by(BATCH_FRAMES);
         rxo
     }
@@ -107,11 +108,9 @@ impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
 
 impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     fn prepare(&mut self) {
-        if let Some(fragment) = self.forgetting {
-            let now = Instant::from_nanos(self.polled * POLL_NS);
-            let mut batch = vec![Frame::new((self.lend)(fragment), now)];
-            self.engine.poll(&mut batch, now, |_| ());
-        }
+        let now = Instant::from_nanos(self.polled * POLL_NS);
+        let resets = self.resets.iter().map(|bytes| Frame::new((self.lend)(bytes), now));
+        self.engine.poll(&mut resets.collect(), now, |_| ());
         for (index, poll) in self.polls.iter_mut().enumerate() {
             let arrived_at = Instant::from_nanos((self.polled + index as u64) * POLL_NS);
             let first = index * poll.capacity();
@@ -150,6 +149,22 @@ impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     fn outcome(&self) -> Outcome {
         self.last
     }
+}
+
+/// A reset of each flow in `traffic`, kept for as long as the program runs.
+fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
+    const FLAGS: usize = 13;
+    const RST: u8 = 0x04;
+    let mut seen = HashSet::new();
+    let first = traffic.iter().filter_map(|packet| Some((packet, parse(packet).ok()?)));
+    let first = first.filter(|(_, parsed)| seen.insert(parsed.key));
+    first
+        .map(|(packet, parsed)| {
+            let mut reset = packet.to_vec();
+            reset[parsed.transport_at as usize + FLAGS] = RST;
+            &*reset.leak()
+        })
+        .collect()
 }
 
 /// What a sink does at least: take the segment count, and the address and length of the header.

@@ -1,5 +1,5 @@
 //! The sender's side: a bulk sender in a host whose acknowledgements come in by one of three
-//! [`Way`]s, [`measure`]d; several [`Sample`]s of a way make a [`Row`].
+//! [`Way`]s, [`measure()`]d; several [`Sample`]s of a way make a [`Row`].
 //!
 //! Separate from the commands because `rxo demo --reverse` and `rxo repro gallatin` measure the
 //! same. One host a core: the peer's receiver and everything that its kernel receives stand on one,

@@ -19,7 +19,7 @@ pub trait Draw {
         self.draw(Size::WIDE, Place::Alone)
     }
 
-    /// The drawing as part of a page that has [`STYLE`](super::STYLE) and says the title.
+    /// The drawing as part of a page that has [`STYLE`] and says the title.
     #[must_use]
     fn to_inline_svg(&self, size: Size) -> String {
         self.draw(size, Place::InPage)
@@ -48,7 +48,7 @@ impl Size {
 pub enum Place {
     /// In a file of its own: with style, ground and visible title.
     Alone,
-    /// In a page that has [`STYLE`](super::STYLE) and says the title itself.
+    /// In a page that has [`STYLE`] and says the title itself.
     InPage,
 }
 
