@@ -33,16 +33,26 @@ pub(super) enum Treatment {
     Coalesced,
     /// Data is coalesced, and the receiver's ACKs are split again: one for two segments.
     Split,
+    /// The same, one for each segment: as Linux acknowledges the first of a connection.
+    #[serde(rename = "split-each")]
+    SplitEach,
 }
 
 impl Treatment {
-    pub(super) const ALL: [Self; 3] = [Self::None, Self::Coalesced, Self::Split];
+    /// Those that `sender` is measured with: it is one that counts ACKs whom each of them may help.
+    const fn of(sender: Sender) -> &'static [Self] {
+        match sender {
+            Sender::Counting => &[Self::None, Self::Coalesced, Self::Split, Self::SplitEach],
+            _ => &[Self::None, Self::Coalesced, Self::Split],
+        }
+    }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::None => "not coalesced",
             Self::Coalesced => "coalesced",
             Self::Split => "coalesced, split",
+            Self::SplitEach => "coalesced, split 1",
         }
     }
 
@@ -51,6 +61,7 @@ impl Treatment {
             Self::None => Manner::with(Policy::none()),
             Self::Coalesced => Manner::with(defaults::live(Policy::linux_gro())),
             Self::Split => Manner { ack_split: Some(SPLIT_EVERY), ..Self::Coalesced.manner() },
+            Self::SplitEach => Manner { ack_split: Some(1), ..Self::Coalesced.manner() },
         }
     }
 }
@@ -115,7 +126,8 @@ fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     for &network in &plan.networks {
         for &sender in &plan.senders {
-            cases.extend(Treatment::ALL.map(|treatment| Case { sender, network, treatment }));
+            let treatments = Treatment::of(sender).iter();
+            cases.extend(treatments.map(|&treatment| Case { sender, network, treatment }));
         }
     }
     cases

@@ -39,6 +39,7 @@ pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {
         splitting_gives_them_back(rows),
         a_counting_sender_is_later(rows),
         splitting_makes_up_for_it(rows),
+        splitting_each_makes_up_for_it(rows),
     ];
     verdicts.extend(Sender::LINUX.iter().filter_map(|&sender| linux_does_not_care(sender, rows)));
     verdicts
@@ -109,6 +110,15 @@ fn splitting_makes_up_for_it(rows: &[Row]) -> Verdict {
     let claim = "with its ACKs split again it comes to its rate no later than without coalescing";
     compared(claim, rows, [Treatment::None, Treatment::Split], |without, with| {
         let found = format!("{}; with splitting {}", pace(without), pace(with));
+        (!is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
+    })
+}
+
+fn splitting_each_makes_up_for_it(rows: &[Row]) -> Verdict {
+    let claim = "with an ACK for each segment, as Linux acknowledges the first of a connection, it \
+                 comes to its rate no later than without coalescing";
+    compared(claim, rows, [Treatment::None, Treatment::SplitEach], |without, with| {
+        let found = format!("{}; with --ack-split 1 {}", pace(without), pace(with));
         (!is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
     })
 }
@@ -211,6 +221,7 @@ mod tests {
             row(Sender::Counting, Treatment::None, Some(300.0), 0.5),
             row(Sender::Counting, Treatment::Coalesced, None, 0.06),
             row(Sender::Counting, Treatment::Split, split_ms, 0.5),
+            row(Sender::Counting, Treatment::SplitEach, Some(300.0), 1.0),
         ]
     }
 
@@ -220,11 +231,11 @@ mod tests {
 
     #[test]
     fn what_is_said_follows_from_the_rows() {
-        assert_eq!(held(&rows(Some(310.0))), [Some(true); 4]);
-        let late = [Some(true), Some(true), Some(true), Some(false)];
+        assert_eq!(held(&rows(Some(310.0))), [Some(true); 5]);
+        let late = [Some(true), Some(true), Some(true), Some(false), Some(true)];
         assert_eq!(held(&rows(Some(900.0))), late);
         assert_eq!(held(&rows(None)), late);
-        assert_eq!(held(&rows(None)[..1]), [None; 4]);
+        assert_eq!(held(&rows(None)[..1]), [None; 5]);
         assert!(of_split(&[]).is_empty());
     }
 
@@ -238,9 +249,9 @@ mod tests {
                 of(Treatment::Split, 100.0),
             ]
         };
-        assert_eq!(held(&rows(105.0))[4], Some(true));
-        assert_eq!(held(&rows(400.0))[4], Some(false));
-        let text = of_split(&rows(105.0))[4].text();
+        assert_eq!(held(&rows(105.0))[5], Some(true));
+        assert_eq!(held(&rows(400.0))[5], Some(false));
+        let text = of_split(&rows(105.0))[5].text();
         assert!(text.starts_with("holds: Linux reno counts bytes"), "{text}");
         assert!(text.contains("2.00 CPU s/GB instead of 2.00 (+0 %)"), "{text}");
     }
