@@ -23,6 +23,7 @@ const BYTES: u64 = 12_000_000;
 /// Some 3,500 segments a second.
 const SLOW_BYTES_PER_S: u64 = 5_000_000;
 const SLOW_BYTES: u64 = 1_500_000;
+const LOW_WATER_BYTES: usize = 256 << 10;
 /// Its window is less than 64 segments, so that no stretch ACK is worth more than 32 ACKs.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
 
@@ -125,11 +126,13 @@ fn most_frequent(counts: &BTreeMap<usize, usize>) -> usize {
 }
 
 fn split() {
-    // Slowly: a receiver that has no time acknowledges later, whoever coalesces.
+    // Slowly, and the reader is woken for much at a time: Linux leaves ACKs to a reader that is about
+    // to read, who acknowledges all that came meanwhile at once, whoever coalesces.
     let slow = BulkConfig {
         bytes_per_connection: Some(SLOW_BYTES),
         limit_bytes_per_s: Some(SLOW_BYTES_PER_S),
         receive_buffer_bytes: None,
+        receive_low_water_bytes: Some(LOW_WATER_BYTES),
         ..bulk(1)
     };
     let alone = run("alone", Policy::none(), None, &slow);
