@@ -257,7 +257,9 @@ fn walk_extensions(bytes: &[u8], network: usize, end: usize) -> Option<(usize, u
             return (at <= end && end <= bytes.len()).then_some((at, protocol));
         }
         if protocol == FRAGMENT {
-            return (at + 2 <= bytes.len() && end <= bytes.len()).then_some((at, FRAGMENT));
+            // Behind the packet's end there is no fragment header, only a length that lies.
+            let is_there = at <= end && at + 2 <= bytes.len() && end <= bytes.len();
+            return is_there.then_some((at, FRAGMENT));
         }
         let units = usize::from(*bytes.get(at + 1)?);
         let length = if protocol == 51 { (units + 2) * 4 } else { (units + 1) * 8 };
@@ -307,7 +309,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use rxo_frame::LinkKind;
+    use rxo_frame::{Frame, Instant, LinkKind};
 
     use super::{Reading, read};
     use crate::seg;
@@ -344,6 +346,15 @@ mod tests {
             let reading = read(&packet.frame(), LinkKind::Ethernet);
             assert!(matches!(reading, Reading::Fragment(_)), "{packet:?}: {reading:?}");
         }
+    }
+
+    #[test]
+    fn a_fragment_header_behind_the_end_is_a_length_that_lies() {
+        let mut bytes = vec![0; 137];
+        // Version 6, one byte after the header; hop-by-hop options of 8 bytes, then a fragment header.
+        (bytes[0], bytes[5], bytes[40]) = (0x60, 1, super::FRAGMENT);
+        let reading = read(&Frame::new(bytes, Instant::ZERO), LinkKind::RawIp);
+        assert!(matches!(reading, Reading::Addresses(_)), "{reading:?}");
     }
 
     #[test]
