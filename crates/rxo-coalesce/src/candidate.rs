@@ -41,7 +41,8 @@ impl<'a> Candidate<'a> {
 /// Flags that say nothing against coalescing by themselves.
 const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 
-/// Judges one frame by itself and gives its TCP header. The TCP checksum is not judged here: that needs the payload.
+/// Judges one frame by itself and gives its TCP header. The TCP checksum is not judged here: that
+/// needs the payload.
 ///
 /// # Errors
 /// The first rule that it breaks, as a reason to deliver it untouched.

@@ -9,6 +9,7 @@
 //!   `AsRef<[u8]>`: a `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
 //! * [`Gather`] is how something made of several pieces presents itself to a sink without a copy.
 //! * [`Chain`] is payload that arrived in pieces, read in order.
+//! * [`reasons!`] declares why something was done, with the names of its counters.
 #![no_std]
 
 extern crate alloc;
@@ -23,6 +24,7 @@ mod gather;
 mod instant;
 mod link;
 mod pool;
+mod reasons;
 
 pub use chain::{Chain, ChainFull};
 pub use checksum::ChecksumStatus;

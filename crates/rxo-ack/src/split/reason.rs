@@ -2,28 +2,7 @@
 //!
 //! Each is a counter with a stable name.
 
-/// Declares an enum of reasons with their names, so that neither list can miss one.
-macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $text:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
-
-        impl $name {
-            /// Every reason, in the order of the counters.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// How many reasons there are.
-            pub const COUNT: usize = Self::ALL.len();
-
-            /// The counter's name; stable across versions.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-        }
-    };
-}
+use rxo_frame::reasons;
 
 reasons! {
     /// Why a frame of the host went out with nothing before it.

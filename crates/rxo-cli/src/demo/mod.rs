@@ -1,7 +1,8 @@
 //! `rxo demo`: the same transfer over five paths in a private network, side by side.
 //!
 //! The flags become a [`plan`]; the plan's rounds are measured one path after the other
-//! ([`measure`]: [`transfer`]s, through rxo in a [`manner`] where it is one of its paths); the samples become rows ([`row`]); the rows a [`report`].
+//! ([`measure`]: [`transfer`]s, through rxo in a [`manner`] where it is one of its paths); the samples
+//! become rows ([`row`]); the rows a [`report`].
 //! Nothing outside the process's own namespaces is touched, and they go with the process.
 
 mod manner;

@@ -3,6 +3,7 @@
 
 mod gallatin;
 mod menon;
+mod outcome;
 pub(crate) mod progress;
 mod rsc;
 mod statement;

@@ -4,9 +4,11 @@
 //! known to be no duplicate of one delivered before, perhaps polls ago. So the last word of each flow
 //! outlives what is held of it. After data, SACK blocks or a fragment it is in doubt whether a pure ACK
 //! repeats something; but one that acknowledges less than is known to be acknowledged was overtaken, and
-//! must not be taken for the flow's last word. Flows are named by their 64-bit seeded hash alone: two of them meet by
-//! chance once in 2⁶⁴, and nobody can bring it about. Bounded: of more flows than fit, those that spoke
-//! last are known; the others' next ACK is delivered as it comes.
+//! must not be taken for the flow's last word.
+//!
+//! Flows are named by their 64-bit seeded hash alone: two of them meet by chance once in 2⁶⁴, and nobody
+//! can bring it about. Bounded: of more flows than fit, those that spoke last are known; the others' next
+//! ACK is delivered as it comes.
 
 use alloc::boxed::Box;
 

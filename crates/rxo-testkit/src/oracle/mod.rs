@@ -1,8 +1,8 @@
 //! Which deliveries must come out: a second engine, written from the design, simple and slow.
 //!
 //! It keeps a plain list of what is held, searches it from front to back, compares every field of
-//! every segment held anew each time, and shares no code with the engine it judges. Its answer is lists of frame numbers;
-//! what each delivery must look like is [`crate::naive::merge`]'s to say.
+//! every segment held anew each time, and shares no code with the engine it judges. Its answer is
+//! lists of frame numbers; what each delivery must look like is [`crate::naive::merge`]'s to say.
 
 mod acks;
 mod decide;

@@ -82,10 +82,17 @@ impl Script {
 
 fn setup(head: [u8; SETUP_BYTES]) -> Setup {
     let [policy, segments, bytes, flows, hold, switches, _, seed] = head;
-    let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
     Setup {
         max_segments: [None, None, Some(1), Some(2), Some(3), Some(17)][usize::from(segments % 6)],
         max_bytes: [None, None, Some(1500), Some(9000)][usize::from(bytes % 4)],
+        ..any_setup([policy, flows, hold, switches, seed])
+    }
+}
+
+/// What every kind of script chooses: profile, flows held, hold, link, checksums, seed.
+pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup {
+    let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
+    Setup {
         flows: [None, None, Some(1), Some(2), Some(3)][usize::from(flows % 5)],
         hold: match hold % 8 {
             3 => Some(HoldRule::Polls(2)),

@@ -9,8 +9,8 @@
 //!   did and all of it under one mark. What DCTCP computes its fraction of (RFC 8257 section 3.3) is
 //!   that.
 //! * *every value of the counter* that AccECN sends in these three bits (RFC 9768 section 3.2.2) is
-//!   seen in order, so the sum of its steps is the same. Less certain is only whether it went once round between
-//!   two equal values, as with every stretch ACK (section 3.2.2.5.2); the count of the delivery, and
+//!   seen in order, so the sum of its steps is the same. Less certain is only whether it went once
+//!   round between two equal values, as with every stretch ACK (section 3.2.2.5.2); the count of the delivery, and
 //!   `keep_every`, bound that.
 //!
 //! Not kept is *how many* ACKs carried a mark. Nothing counts ECE by ACKs; CE on the ACKs themselves is

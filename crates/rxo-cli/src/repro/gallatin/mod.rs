@@ -14,24 +14,20 @@ mod plan;
 mod report;
 mod table;
 
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use rxo_lab::{Privilege, become_root_in_user_namespace};
 
 use self::peer::Peer;
 use self::plan::Plan;
 use self::report::Report;
 use self::table::Table;
 use super::progress::Progress;
-use super::statement;
-use crate::exit::partial;
+use super::{outcome, statement};
 use crate::flags::GallatinFlags;
 use crate::machine::Machine;
 use crate::sending::{Row, Sample, Way, measure};
-use crate::{output, stop};
+use crate::stop;
 
 /// Repeats the experiments, writes the figures, and prints them beside the paper's values.
 ///
@@ -40,27 +36,17 @@ use crate::{output, stop};
 /// file cannot be written; after Ctrl-C, when what was found until then has been printed.
 pub(super) fn command(flags: &GallatinFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    // Before anything starts a thread: only a process of one thread can get its own namespaces.
-    let privilege = match become_root_in_user_namespace()? {
-        Privilege::UserNamespace => "user-namespace",
-        Privilege::Given => "root",
-    };
+    let privilege = outcome::privilege()?;
     let stop = stop::on_request()?;
     let tables = measured(&plan, &stop)?;
     let mut report = Report::new(&plan, tables, Machine::read(privilege));
-    if stop.load(Ordering::Relaxed) {
-        report.partial = Some("stopped by a signal: this is what was measured until then".into());
-    }
-    report.files = draw(&report, &plan.out)?;
-    if plan.json {
-        output::json_document(&report)?;
-    } else {
-        output::text(&report.text())?;
-    }
+    report.partial = outcome::stopped(&stop).or(report.partial);
+    report.files = outcome::draw(drawing::all(&report.tables), &plan.out)?;
+    outcome::print(&report, plan.json, || report.text())?;
     if !report.is_intact() {
         bail!("bytes arrived that were not sent; please report this with the tables above");
     }
-    report.partial.map_or(Ok(()), |why| Err(partial(why)))
+    outcome::ended(report.partial)
 }
 
 /// All rounds of all peers, the ways in turn; what a signal left out is missing.
@@ -90,19 +76,4 @@ fn measured(plan: &Plan, stop: &AtomicBool) -> Result<Vec<Table>> {
     };
     let tables = Peer::ALL.iter().zip(&samples);
     Ok(tables.map(|(&peer, ways)| Table { peer, rows: rows(ways) }).collect())
-}
-
-/// Writes every figure and says where.
-fn draw(report: &Report, out: &Path) -> Result<Vec<String>> {
-    fs::create_dir_all(out).with_context(|| {
-        format!("cannot make the directory {}; choose another with --out", out.display())
-    })?;
-    let drawings = drawing::all(&report.tables).into_iter();
-    drawings
-        .map(|(name, svg)| {
-            let path = out.join(name);
-            fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path.display().to_string())
-        })
-        .collect()
 }

@@ -21,21 +21,17 @@ mod report;
 mod saving;
 mod senders;
 
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
-use rxo_lab::{Privilege, become_root_in_user_namespace};
+use anyhow::Result;
 
 use self::plan::Plan;
 use self::report::Report;
 use super::progress::Progress;
-use super::statement;
-use crate::exit::partial;
+use super::{outcome, statement};
 use crate::flags::RscFlags;
 use crate::machine::Machine;
-use crate::{output, stop};
+use crate::stop;
 
 /// Repeats the experiments, writes the figures, and prints them beside the paper's values.
 ///
@@ -44,21 +40,12 @@ use crate::{output, stop};
 /// read or written; after Ctrl-C, when what was found until then has been printed.
 pub(super) fn command(flags: &RscFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    // Before anything starts a thread: only a process of one thread can get its own namespaces.
-    let privilege = match plan.needs_networks().then(become_root_in_user_namespace).transpose()? {
-        Some(Privilege::UserNamespace) => "user-namespace",
-        Some(Privilege::Given) => "root",
-        None => "not needed",
-    };
+    let privilege = if plan.needs_networks() { outcome::privilege()? } else { "not needed" };
     let stop = stop::on_request()?;
     let mut report = measured(&plan, Machine::read(privilege), &stop)?;
-    report.files = draw(&report, &plan.out)?;
-    if plan.json {
-        output::json_document(&report)?;
-    } else {
-        output::text(&report.text())?;
-    }
-    report.partial.map_or(Ok(()), |why| Err(partial(why)))
+    report.files = outcome::draw(report.drawings(), &plan.out)?;
+    outcome::print(&report, plan.json, || report.text())?;
+    outcome::ended(report.partial)
 }
 
 fn measured(plan: &Plan, machine: Machine, stop: &AtomicBool) -> Result<Report> {
@@ -73,23 +60,6 @@ fn measured(plan: &Plan, machine: Machine, stop: &AtomicBool) -> Result<Report> 
     };
     progress.finish();
     let mut report = Report::new(plan, machine, examined, costs);
-    if stop.load(Ordering::Relaxed) {
-        report.partial = Some("stopped by a signal: this is what was measured until then".into());
-    }
+    report.partial = outcome::stopped(stop).or(report.partial);
     Ok(report)
-}
-
-/// Writes every figure and says where.
-fn draw(report: &Report, out: &Path) -> Result<Vec<String>> {
-    fs::create_dir_all(out).with_context(|| {
-        format!("cannot make the directory {}; choose another with --out", out.display())
-    })?;
-    let drawings = report.drawings().into_iter();
-    drawings
-        .map(|(name, svg)| {
-            let path = out.join(name);
-            fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path.display().to_string())
-        })
-        .collect()
 }

@@ -9,11 +9,11 @@
 mod event;
 mod flow;
 
-use rxo_frame::{Duration, Instant, LinkKind};
+use rxo_frame::Instant;
 
-use super::setup::POLICIES;
-use super::{Form, Script, Setup};
-use crate::oracle::{HoldRule, PureAcks};
+use super::generate::any_setup;
+use super::{Script, Setup};
+use crate::oracle::PureAcks;
 use event::{Event, Maker};
 use flow::AckFlow;
 
@@ -53,7 +53,6 @@ impl Script {
 
 fn setup(head: [u8; SETUP_BYTES]) -> Setup {
     let [policy, form, limits, flows, hold, switches, _, seed] = head;
-    let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
     Setup {
         pure_acks: match form % 8 {
             0 => None,
@@ -64,19 +63,6 @@ fn setup(head: [u8; SETUP_BYTES]) -> Setup {
         max_acks: LIMITS[usize::from(limits % 8)],
         keep_every: LIMITS[usize::from(limits >> 4) % 8],
         sack_superset: [None, Some(false), Some(true), Some(true)][usize::from(form >> 4) % 4],
-        flows: [None, None, Some(1), Some(2), Some(3)][usize::from(flows % 5)],
-        hold: match hold % 8 {
-            3 => Some(HoldRule::Polls(2)),
-            4 => Some(HoldRule::Polls(3)),
-            5 => Some(HoldRule::Packets(5)),
-            6 => Some(HoldRule::Time(Duration::from_micros(20))),
-            7 => Some(HoldRule::EndOfPoll),
-            _ => None,
-        },
-        link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
-        trusts_checksums: switches & 0x18 == 0x18,
-        form: forms[usize::from(switches >> 5) % 3],
-        seed: u64::from(seed),
-        ..Setup::new(POLICIES[usize::from(policy) % POLICIES.len()])
+        ..any_setup([policy, flows, hold, switches, seed])
     }
 }

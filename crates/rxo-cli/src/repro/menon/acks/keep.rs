@@ -6,7 +6,7 @@
 //!               <- a TAP - rxo: aggregates ACKs - [delay] <- veth - its ACKs
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use rxo_coalesce::{Policy, PureAckRule};
@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::network::{Network, ROUND_TRIP};
 use super::plan::Plan;
+use super::rounds::in_turn;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::split::lab;
@@ -47,15 +48,8 @@ pub(super) fn steps(plan: &Plan) -> usize {
 /// When a network cannot be built or a transfer breaks.
 pub(super) fn measured(plan: &Plan, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Row>> {
     let cases = cases(plan);
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); cases.len()];
-    for round in 0..plan.rounds {
-        for (index, case) in cases.iter().enumerate() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(rows(&cases, &samples));
-            }
-            samples[index].push(step(*case, plan, round, progress)?);
-        }
-    }
+    let samples =
+        in_turn(&cases, plan.rounds, stop, |case, round| step(case, plan, round, progress))?;
     Ok(rows(&cases, &samples))
 }
 

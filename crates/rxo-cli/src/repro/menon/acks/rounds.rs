@@ -1,0 +1,29 @@
+//! Every case in turn, round after round: what is compared is measured in close succession.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+
+use super::sample::Sample;
+
+/// The samples of each case, measured in turn; after `stop` was set, what there is.
+///
+/// # Errors
+/// The first of `measure`, which is given a case and the round.
+pub(super) fn in_turn<C: Copy>(
+    cases: &[C],
+    rounds: usize,
+    stop: &AtomicBool,
+    mut measure: impl FnMut(C, usize) -> Result<Sample>,
+) -> Result<Vec<Vec<Sample>>> {
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); cases.len()];
+    for round in 0..rounds {
+        for (index, case) in cases.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(samples);
+            }
+            samples[index].push(measure(*case, round)?);
+        }
+    }
+    Ok(samples)
+}
