@@ -74,6 +74,19 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[("rxo-device", "implements its traits"), ("rxo-frame", "fills pool buffers")],
     ),
     layer(
+        "rxo-host",
+        3,
+        MAY_DO_IO,
+        &[
+            ("rxo-wire", "reads what is not TCP, writes headers"),
+            ("rxo-frame", "frames in, gathered packets out"),
+            ("rxo-coalesce", "what arrives is coalesced before it reaches a connection"),
+            ("rxo-ack", "templates of acknowledgements become frames"),
+            ("rxo-tcp", "the connections it runs"),
+            ("rxo-device", "what it receives from and transmits to"),
+        ],
+    ),
+    layer(
         "rxo-testkit",
         3,
         MAY_DO_IO,
