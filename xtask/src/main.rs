@@ -7,8 +7,10 @@
 mod apt;
 mod bench;
 mod deny;
+mod files;
 mod layers;
 mod quotes;
+mod rfc;
 mod sh;
 mod test;
 mod workspace;
@@ -21,6 +23,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
+  rfc [--json|--summary]          what the RFCs ask of the endpoint, and the tests that hold it
   layers                          who imports whom, and where `unsafe` is, against the table
   bench acks [--json]             ACKs expanded and split, in release
   bench analyze [--json]          reading captures beside tshark, on captures it makes
@@ -49,6 +52,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "test" => return test::run(rest),
         "bench" => return bench::run(rest),
         "layers" => layers::run()?,
+        "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
         "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),

@@ -112,7 +112,8 @@ mod tests {
         assert_eq!(second - first, 1_000_000);
     }
 
-    /// RFC 6528, section 3 (RFC 9293 MUST-9): another connection tells nothing of this one.
+    /// RFC 6528, section 3 (a, b), and RFC 9293, section 3.4.1 (MUST-9, SHLD-1): another connection
+    /// tells nothing of this one.
     #[test]
     fn connections_and_secrets_have_their_own_numbers() {
         let number = |secret, port| {

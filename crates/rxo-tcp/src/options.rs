@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(read.timestamp, Some(Timestamp { value: 7, echo: 9 }));
     }
 
-    /// RFC 2018, section 3: four blocks fit alone, three beside a timestamp.
+    /// RFC 2018, section 3 (b): four blocks fit alone, three beside a timestamp.
     #[test]
     fn sack_blocks_fill_the_room_there_is() {
         let mut blocks = SackBlocks::default();

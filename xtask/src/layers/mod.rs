@@ -9,10 +9,11 @@ mod table;
 mod unsafety;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::files;
 use crate::workspace::Workspace;
 
 /// Checks every crate of the workspace.
@@ -29,7 +30,7 @@ pub(crate) fn run() -> Result<()> {
     for package in &workspace.packages {
         let manifest = read(&package.folder.join("Cargo.toml"))?;
         violations.extend(rules::lints_violation(&package.name, &manifest));
-        for path in rust_files(&package.folder)? {
+        for path in files::below(&package.folder, "rs")? {
             files += 1;
             let inside = path.strip_prefix(&package.folder).unwrap_or(&path);
             let source = read(&path)?;
@@ -45,25 +46,6 @@ pub(crate) fn run() -> Result<()> {
         println!("layers: {violation}");
     }
     bail!("{} violations of xtask/src/layers/table.rs", violations.len())
-}
-
-/// All Rust source below `folder`, sorted, so that the output is the same on every machine.
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let listing = fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))?;
-        for entry in listing {
-            let path = entry?.path();
-            if path.is_dir() && !path.ends_with("target") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -163,7 +163,7 @@ mod tests {
         assert!((at(9.217) - 150_000).abs() < 50);
     }
 
-    /// Section 4.7: a window that grows no more gives room to others.
+    /// RFC 9438, sections 4.6 and 4.7: a window that grows no more gives room to others.
     #[test]
     fn fast_convergence_lowers_w_max() {
         let mut cubic = Cubic::default();

@@ -19,7 +19,7 @@ fn round_trip(congestion: &mut Congestion, now: &mut Instant) {
     }
 }
 
-/// RFC 6928, section 2.
+/// RFC 6928, section 2 (a).
 #[test]
 fn the_initial_window_is_ten_segments() {
     assert_eq!(initial_window(1460), 14_600);

@@ -64,7 +64,8 @@ mod tests {
         assert_eq!(pipe, 10 * MSS);
     }
 
-    /// Figure 2 there: many lost, the pipe far below the threshold; it is not filled at once.
+    /// RFC 6937, section 3 (b), and figure 2 there: many lost, the pipe far below the threshold; it
+    /// is not filled at once.
     #[test]
     fn a_pipe_that_ran_empty_grows_as_in_slow_start() {
         let mut prr = Prr::start(20 * MSS);

@@ -105,7 +105,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// RFC 6298, sections 2.1 to 2.3.
+    /// RFC 6298, sections 2.1, 2.2 and 2.3.
     #[test]
     fn the_estimate_follows_the_formulas() {
         let mut rtt = RoundTrip::new(ms(1));
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(rtt.least(), ms(100));
     }
 
-    /// RFC 6298, sections 2.4, 2.5, 5.5.
+    /// RFC 6298, sections 2.5 and 5.5.
     #[test]
     fn the_timeout_doubles_within_its_limits() {
         let mut rtt = RoundTrip::new(ms(200));

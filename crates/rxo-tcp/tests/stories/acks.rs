@@ -4,7 +4,7 @@ use rxo_tcp::{AckPolicy, Config};
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.8.6.3 (SHLD-18, 19).
+/// RFC 9293, section 3.8.6.3 (SHLD-19).
 #[test]
 fn every_second_full_segment_is_acknowledged() {
     let mut scene = Scene::established(plain());
@@ -14,7 +14,8 @@ fn every_second_full_segment_is_acknowledged() {
     assert_eq!(scene.answers(seg().seq(3001).len(MSS)), [". 1:1 ack 4001"]);
 }
 
-/// RFC 9293, section 3.8.6.3 (MUST-40): a single segment is acknowledged within half a second.
+/// RFC 9293, section 3.8.6.3 (SHLD-18, MUST-40): a single segment is acknowledged late, and within
+/// half a second.
 #[test]
 fn one_segment_is_acknowledged_in_time() {
     let mut scene = Scene::established(plain());
@@ -32,7 +33,8 @@ fn an_acknowledgement_rides_along_with_text() {
     assert_eq!(scene.after(ms(100)), [""; 0]);
 }
 
-/// Menon 2008, section 3.4: an aggregate owes what its segments would have.
+/// Menon 2008, section 3.4: an aggregate owes what its segments would have. RFC 9293, section
+/// 3.10.7.4 (MUST-59): none leaves before all of it is processed.
 #[test]
 fn an_aggregate_owes_an_ack_for_each_second_segment() {
     let mut scene = Scene::established(plain());
@@ -55,6 +57,9 @@ fn acks_leave_as_one_template() {
     assert!(scene.tcp.poll_transmit(scene.now).is_none());
 }
 
+/// RFC 9293, section 3.10.7.4 (MUST-58): one for all of it. What is set by default owes more, and
+/// says why: a sender that counts them must not be slowed (Menon 2008, section 3.4); they leave as
+/// one template.
 #[test]
 fn the_switch_makes_one_ack_of_an_aggregate() {
     let config = Config { acks: AckPolicy::OneForAnAggregate, ..plain() };

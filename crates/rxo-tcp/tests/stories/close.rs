@@ -5,7 +5,8 @@ use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.6, figure 12: this side first.
+/// RFC 9293, section 3.6.1 (MUST-13): this side first (section 3.6, figure 12), and two segment
+/// lifetimes in TIME-WAIT.
 #[test]
 fn this_side_closes_first() {
     let mut scene = Scene::established(plain());
@@ -107,7 +108,7 @@ fn in_time_wait(config: Config) -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and 2 MSL begin again (MUST-13).
+/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and two segment lifetimes begin again.
 #[test]
 fn a_repeated_fin_starts_time_wait_again() {
     let mut scene = in_time_wait(plain());
@@ -144,7 +145,8 @@ fn a_newer_syn_may_reuse_the_pair() {
     assert!(answer.seq - scene.tcp.statistics().snd_nxt > 0);
 }
 
-/// RFC 6191, section 2: by timestamp, where there are some.
+/// RFC 9293, section 3.6.1 (SHLD-4), which asks for RFC 6191, section 2: by timestamp, where there
+/// are some.
 #[test]
 fn a_newer_timestamp_may_reuse_the_pair() {
     let scene = in_time_wait(Config { timestamps: true, ..plain() });

@@ -9,7 +9,8 @@ fn scene() -> Scene {
     Scene::established(Config { ecn: true, ..with_sack() })
 }
 
-/// Sections 6.1.1, 6.1.4, 6.1.5: text is marked as capable; pure ACKs and retransmissions are not.
+/// RFC 3168, sections 6.1.4 and 6.1.5: text is marked as capable; pure ACKs and retransmissions are
+/// not. RFC 9293, section 3.8.2 (SHLD-8).
 #[test]
 fn only_new_text_is_capable() {
     let mut scene = scene();
@@ -18,7 +19,8 @@ fn only_new_text_is_capable() {
     assert_eq!(scene.after(ms(300))[0], "P. 1:1001 ack 1");
 }
 
-/// Section 6.1.3: a mark is echoed until the peer says that it has reduced its window.
+/// RFC 3168, section 6.1.3 (a): a mark is echoed until the peer says that it has reduced its
+/// window.
 #[test]
 fn a_mark_is_echoed_until_it_is_heard() {
     let mut scene = scene();
@@ -30,7 +32,8 @@ fn a_mark_is_echoed_until_it_is_heard() {
     assert_eq!(scene.answers(seg().seq(5001).len(MSS)), [". 1:1 ack 6001"]);
 }
 
-/// Section 6.1.2: an echo reduces the window, once for each flight, and the peer is told.
+/// RFC 3168, section 6.1.2 (a, b, c): an echo reduces the window, once for each flight, and the
+/// peer is told.
 #[test]
 fn an_echo_reduces_the_window_once() {
     let mut scene = scene();
@@ -46,7 +49,7 @@ fn an_echo_reduces_the_window_once() {
     assert!(scene.cwnd_segments() <= 7);
 }
 
-/// Section 6.1.1: without agreement marks and echoes mean nothing.
+/// RFC 3168, section 6.1.1 (c): without agreement marks and echoes mean nothing.
 #[test]
 fn nothing_is_echoed_without_agreement() {
     let mut scene = Scene::established(plain());

@@ -5,7 +5,7 @@ use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.5, figure 6 (MUST-10: the three-way handshake).
+/// RFC 9293, section 3.5, figure 6.
 #[test]
 fn an_active_open_is_answered() {
     let mut scene = Scene::active(plain());
@@ -26,7 +26,7 @@ fn a_passive_open_answers() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 9293, section 3.5, figure 7 (MUST-10: simultaneous open).
+/// RFC 9293, section 3.5 (MUST-10), figure 7.
 #[test]
 fn both_sides_may_open_at_once() {
     let mut scene = Scene::active(plain());
@@ -70,7 +70,7 @@ fn a_listener_wants_a_syn() {
     assert_eq!(scene.tcp.state(), State::Listen);
 }
 
-/// RFC 9293, section 3.10.7.4, second and fourth step: back to LISTEN.
+/// RFC 9293, section 3.5 (MUST-11), and section 3.10.7.4, second and fourth step: back to LISTEN.
 #[test]
 fn a_peer_that_gives_up_leaves_a_listener() {
     for last in [TcpFlags::RST, TcpFlags::SYN] {
@@ -83,7 +83,8 @@ fn a_peer_that_gives_up_leaves_a_listener() {
     }
 }
 
-/// RFC 6298, sections 2.1 and 5.5; RFC 9293, section 3.8.3 (MUST-23: a SYN for 3 minutes).
+/// RFC 9293, section 3.8.3 (MUST-22, 23): a SYN for three minutes. RFC 6298, sections 2.1, 5.5 and
+/// 5.6.
 #[test]
 fn a_syn_is_repeated_for_three_minutes() {
     let mut scene = Scene::active(plain());
@@ -111,7 +112,8 @@ fn a_lost_syn_ack_is_repeated() {
     assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
 }
 
-/// RFC 5681, section 3.1: after a lost SYN the initial window is one segment.
+/// RFC 5681, section 3.1 (g), and RFC 6928, section 2 (b): after a lost SYN the first window is one
+/// segment. RFC 6298, section 5.7.
 #[test]
 fn a_slow_handshake_makes_a_careful_start() {
     let mut scene = Scene::active(plain());
@@ -143,8 +145,9 @@ fn the_peers_segment_size_is_kept() {
     assert_eq!(v6.statistics().mss, 1220);
 }
 
-/// RFC 7323, sections 2.2 and 3.2, RFC 2018, section 2, RFC 3168, section 6.1.1: offered by a SYN,
-/// and in a SYN-ACK only what was offered (RFC 9293 MUST-6).
+/// Offered by a SYN, and in a SYN-ACK only what was offered: RFC 9293, section 3.7.1 (MUST-14,
+/// MUST-67, SHLD-5), RFC 7323, sections 2.2 (a) and 3.2 (a), RFC 2018, section 2, RFC 3168, section
+/// 6.1.1 (a).
 #[test]
 fn what_both_want_is_agreed() {
     let all = || Config { maximum_segment_size: MSS as u16, ..Config::default() };
@@ -173,7 +176,7 @@ fn what_both_want_is_agreed() {
     assert_eq!(statistics.mss, MSS - 12);
 }
 
-/// RFC 7323, section 2.3: a scale above 14 counts as 14.
+/// RFC 7323, section 2.3 (b).
 #[test]
 fn a_huge_scale_is_fourteen() {
     let mut scene = Scene::active(Config { window_scaling: true, ..plain() });

@@ -16,8 +16,9 @@ fn sack(from: u32, to: u32) -> Peer {
     seg().sack(&[(1 + from * MSS, 1 + to * MSS)])
 }
 
-/// RFC 8985, section 6.2, steps 4 and 5: three segments have overtaken the first. RFC 6937: and it
-/// leaves at once.
+/// RFC 8985, section 6.2 (b), and RFC 6675, section 5 (a): three segments have overtaken the first.
+/// RFC 6937, section 3 (c): and it leaves at once. RFC 3042, section 2 (a, d): new segments leave
+/// for the first two. RFC 9438, section 4.6.
 #[test]
 fn an_overtaken_segment_is_sent_again() {
     let mut scene = ten_outstanding();
@@ -29,8 +30,8 @@ fn an_overtaken_segment_is_sent_again() {
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
 
-/// RFC 6937, section 3: what is in flight comes down to the threshold, then one leaves for each that
-/// arrives; the window ends at the threshold.
+/// RFC 6937, section 3 (a, d): what is in flight comes down to the threshold, then one leaves for
+/// each that arrives; the window ends at the threshold. RFC 6675, sections 4 and 5 (c, d).
 #[test]
 fn the_window_comes_down_evenly() {
     let mut scene = ten_outstanding();
@@ -43,7 +44,7 @@ fn the_window_comes_down_evenly() {
     assert_eq!(scene.cwnd_segments(), 7);
 }
 
-/// RFC 8985, section 6.2, step 5: without three overtaking segments, by time.
+/// RFC 8985, section 6.2 (a): without three overtaking segments, by time.
 #[test]
 fn one_overtaking_segment_is_enough_after_a_while() {
     let mut scene = ten_outstanding();
@@ -54,7 +55,7 @@ fn one_overtaking_segment_is_enough_after_a_while() {
     assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
 }
 
-/// RFC 8985, section 6.2, step 5: what was sent again and lost again is found by time, too.
+/// RFC 8985, section 6.2 (e): what was sent again and lost again is found by time, too.
 #[test]
 fn a_lost_retransmission_is_found() {
     let mut scene = ten_outstanding();
@@ -68,7 +69,8 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(again[0], ". 1:1001 ack 1");
 }
 
-/// RFC 8985, section 7.3: the last segment asks, two round trips after the last acknowledgement.
+/// RFC 8985, section 7.2: two round trips after the last acknowledgement. RFC 8985, section 7.3
+/// (a): the last segment asks.
 #[test]
 fn a_lost_tail_is_probed() {
     let mut scene = Scene::established(with_sack());
@@ -82,7 +84,8 @@ fn a_lost_tail_is_probed() {
     assert_eq!([sent, rest].concat(), [". 1:1001 ack 1", ". 1001:2001 ack 1"]);
 }
 
-/// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not.
+/// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not. RFC
+/// 2883, section 4 (e).
 #[test]
 fn a_repaired_loss_reduces_the_window() {
     let after_probe = |last: &[Peer]| {
@@ -102,7 +105,7 @@ fn a_repaired_loss_reduces_the_window() {
     assert!(after_probe(&[seg().ack(3_001), with_duplicate]) >= 10);
 }
 
-/// RFC 6298, section 5, with SACK: what the peer holds is not sent again.
+/// RFC 6675, section 5.1, and RFC 2018, section 5 (a): what the peer holds is not sent again.
 #[test]
 fn a_timeout_leaves_out_what_the_peer_holds() {
     let mut scene = ten_outstanding();
@@ -114,7 +117,8 @@ fn a_timeout_leaves_out_what_the_peer_holds() {
     assert!(!sent.iter().any(|line| line.contains("9001:10001")), "{sent:?}");
 }
 
-/// RFC 3522 and 4015: the acknowledgement after a needless retransmission gives everything back.
+/// RFC 3522 and 4015; RFC 9438, section 4.9: the acknowledgement after a needless retransmission
+/// gives everything back.
 #[test]
 fn a_needless_timeout_is_forgiven() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
@@ -136,7 +140,7 @@ fn a_needless_timeout_is_forgiven() {
     assert!(scene.cwnd_segments() <= 3);
 }
 
-/// RFC 2018, section 5: blocks that cannot be are left out.
+/// RFC 2018, section 5 (b): blocks that cannot be are left out.
 #[test]
 fn blocks_that_cannot_be_do_nothing() {
     let mut scene = ten_outstanding();

@@ -9,8 +9,8 @@ fn ten_outstanding() -> Scene {
     scene
 }
 
-/// RFC 3042, section 2: a new segment for each of the first two duplicates. RFC 5681, section 3.2:
-/// the third sends the lost one.
+/// RFC 3042, section 2 (a): a new segment for each of the first two duplicates. RFC 5681, section
+/// 3.2 (a): the third sends the lost one.
 #[test]
 fn the_third_duplicate_retransmits() {
     let mut scene = ten_outstanding();
@@ -32,7 +32,8 @@ fn not_every_repetition_is_a_duplicate() {
     assert!(!sent.iter().any(|line| line.contains(" 1:1001 ")), "{sent:?}");
 }
 
-/// RFC 6582, section 3.2: a partial acknowledgement names the next loss; a full one ends recovery.
+/// RFC 6582, section 3.2 (a, c): a partial acknowledgement names the next loss; a full one ends
+/// recovery.
 #[test]
 fn a_partial_acknowledgement_retransmits_the_next() {
     let mut scene = ten_outstanding();
@@ -44,7 +45,7 @@ fn a_partial_acknowledgement_retransmits_the_next() {
     assert!(scene.cwnd_segments() <= 7);
 }
 
-/// RFC 5681, section 3.2, step 4: more duplicates let new segments leave, one for each, once half
+/// RFC 5681, section 3.2 (b, c): more duplicates let new segments leave, one for each, once half
 /// has left the network.
 #[test]
 fn duplicates_make_room_for_new_segments() {
@@ -54,7 +55,7 @@ fn duplicates_make_room_for_new_segments() {
     assert!(!sent.is_empty() && sent[0].starts_with(". 12001:"), "{sent:?}");
 }
 
-/// RFC 6582, section 3.2: after a timeout duplicates of what was sent twice begin no recovery.
+/// RFC 6582, section 4: after a timeout duplicates of what was sent twice begin no recovery.
 #[test]
 fn duplicates_after_a_timeout_are_ignored() {
     let mut scene = ten_outstanding();

@@ -9,7 +9,7 @@ fn rst() -> Peer {
     seg().flags(TcpFlags::RST)
 }
 
-/// RFC 5961, section 3.2 (RFC 9293, second step): exactly at RCV.NXT it counts.
+/// RFC 5961, section 3.2 (b): exactly at RCV.NXT it counts.
 #[test]
 fn a_reset_that_fits_ends_the_connection() {
     let mut scene = Scene::established(plain());
@@ -20,7 +20,7 @@ fn a_reset_that_fits_ends_the_connection() {
     assert_eq!(scene.out(), [""; 0]);
 }
 
-/// RFC 5961, section 3.2: elsewhere in the window it is asked back, outside it is dropped.
+/// RFC 5961, section 3.2 (a, c): elsewhere in the window it is asked back, outside it is dropped.
 #[test]
 fn a_guessed_reset_is_challenged() {
     let mut scene = Scene::established(plain());
@@ -30,7 +30,7 @@ fn a_guessed_reset_is_challenged() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 5961, section 4.2 (RFC 9293, fourth step).
+/// RFC 5961, section 4.2.
 #[test]
 fn a_syn_in_the_window_is_challenged() {
     let mut scene = Scene::established(plain());
@@ -38,7 +38,7 @@ fn a_syn_in_the_window_is_challenged() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 5961, section 5.2: data with an ACK that cannot be is not taken.
+/// RFC 5961, section 5.2 (a, b): data with an ACK that cannot be is not taken.
 #[test]
 fn guessed_data_is_challenged() {
     let mut scene = Scene::established(plain());
@@ -53,7 +53,7 @@ fn guessed_data_is_challenged() {
     assert_eq!(scene.tcp.readable_bytes(), 10);
 }
 
-/// RFC 5961, section 7: ten in five seconds.
+/// RFC 5961, section 7 (a): ten in five seconds.
 #[test]
 fn challenges_are_limited() {
     let mut scene = Scene::established(plain());

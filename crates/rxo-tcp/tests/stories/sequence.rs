@@ -26,7 +26,8 @@ fn the_table_of_acceptable_segments() {
     assert_eq!(answered(seg().seq(2001).len(10)), (true, 0));
 }
 
-/// The same with a closed window (MUST-66: ACK and RST count all the same).
+/// RFC 9293, section 3.4 (MUST-66): the same with a closed window; ACK and RST count all the same,
+/// and an urgent segment does no harm.
 #[test]
 fn a_closed_window_takes_acks_and_resets() {
     let full = || {
@@ -65,7 +66,7 @@ fn with_timestamps() -> Scene {
     Scene::established(Config { timestamps: true, ..plain() })
 }
 
-/// RFC 7323, section 5.3, R1: an old timestamp is an old segment, whatever its number.
+/// RFC 7323, section 5.3 (a): an old timestamp is an old segment, whatever its number.
 #[test]
 fn an_old_timestamp_is_refused() {
     let mut scene = with_timestamps();
@@ -77,7 +78,8 @@ fn an_old_timestamp_is_refused() {
     assert_eq!(scene.tcp.readable_bytes(), 20);
 }
 
-/// RFC 7323, section 5.3: resets are not checked, and section 5.5: nor is anything after 24 days.
+/// RFC 7323, section 5.3 (b): resets are not checked. RFC 7323, section 5.5: nor is anything after
+/// 24 days.
 #[test]
 fn a_timestamp_does_not_hold_back_a_reset() {
     let mut scene = with_timestamps();
@@ -92,7 +94,7 @@ fn a_timestamp_does_not_hold_back_a_reset() {
     assert_eq!(scene.tcp.readable_bytes(), 20);
 }
 
-/// RFC 7323, section 3.2: agreed is agreed; what has no timestamp is dropped.
+/// RFC 7323, section 3.2 (c): agreed is agreed.
 #[test]
 fn a_missing_timestamp_is_dropped() {
     let mut scene = with_timestamps();
@@ -100,7 +102,7 @@ fn a_missing_timestamp_is_dropped() {
     assert_eq!(scene.tcp.readable_bytes(), 0);
 }
 
-/// RFC 7323, section 4.3: the echo is of the first segment that is not acknowledged.
+/// RFC 7323, section 4.3 (a).
 #[test]
 fn the_echo_is_of_the_first_unacknowledged() {
     let mut scene = with_timestamps();

@@ -22,7 +22,8 @@ fn text_is_read_in_order() {
     assert_eq!(scene.tcp.consume(100), 6);
 }
 
-/// RFC 9293, section 3.10.7.4 (SHLD-31): what comes out of order is kept.
+/// RFC 9293, section 3.10.7.4 (SHLD-31): what comes out of order is kept. RFC 5681, section 4.2 (a,
+/// b): and acknowledged at once, as is what fills a gap.
 #[test]
 fn text_out_of_order_waits() {
     let mut scene = Scene::established(plain());
@@ -34,7 +35,7 @@ fn text_out_of_order_waits() {
     assert_eq!(scene.reads(), stream(1, 301));
 }
 
-/// RFC 2018, section 4: blocks, the latest first.
+/// RFC 2018, sections 3 (a) and 4 (a, b): blocks, the latest first.
 #[test]
 fn gaps_are_reported_by_sack() {
     let mut scene = Scene::established(with_sack());
@@ -44,7 +45,7 @@ fn gaps_are_reported_by_sack() {
     assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 401"]);
 }
 
-/// RFC 2883, section 4: a duplicate below and above the acknowledgement.
+/// RFC 2883, section 4 (a, b, c, d): a duplicate below and above the acknowledgement.
 #[test]
 fn duplicates_are_reported_by_sack() {
     let mut scene = Scene::established(with_sack());

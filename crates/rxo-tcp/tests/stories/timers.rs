@@ -4,7 +4,8 @@ use rxo_tcp::{CallError, Config, Events, Failure, KeepAlive, State};
 
 use crate::dsl::*;
 
-/// RFC 6298, sections 5.4 to 5.6: the earliest segment, and the timeout doubles.
+/// RFC 6298, sections 5.1, 5.4, 5.5 and 5.6: the earliest segment, and the timeout doubles. RFC
+/// 9293, section 3.8.2 (MUST-19). RFC 5681, section 3.1 (e): from one segment.
 #[test]
 fn the_earliest_segment_is_sent_again() {
     let mut scene = Scene::established(plain());
@@ -20,7 +21,7 @@ fn the_earliest_segment_is_sent_again() {
     assert_eq!(both, [". 1001:2001 ack 1", "P. 2001:3001 ack 1"]);
 }
 
-/// RFC 6298, section 5.3: new acknowledgements restart the timer.
+/// RFC 6298, sections 5.2 and 5.3: new acknowledgements restart the timer, the last one stops it.
 #[test]
 fn progress_restarts_the_timer() {
     let mut scene = Scene::established(plain());
@@ -32,7 +33,8 @@ fn progress_restarts_the_timer() {
     assert_eq!(scene.after(ms(10_000)), [""; 0]);
 }
 
-/// RFC 6298, section 3 (Karn): what was sent twice gives no sample, without timestamps.
+/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): what was sent twice gives no
+/// sample, without timestamps.
 #[test]
 fn what_was_sent_twice_is_not_measured() {
     let mut scene = Scene::established(plain());
@@ -57,7 +59,8 @@ fn a_round_trip_ends_when_the_frame_arrives() {
     assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
 }
 
-/// RFC 9293, section 3.8.3 (MUST-20, 21): R1 is told, R2 ends the connection.
+/// RFC 9293, section 3.8.3 (MUST-20, SHLD-9, SHLD-10, SHLD-11): R1 is told, R2 ends the connection.
+/// RFC 9293, section 3.9.1.8 (MUST-47, SHLD-20): who does not ask for events hears of none.
 #[test]
 fn a_peer_that_vanished_is_given_up() {
     let mut scene = Scene::established(plain());
@@ -83,7 +86,8 @@ fn with_keep_alive() -> Scene {
     Scene::established(Config { keep_alive: Some(keep_alive), ..plain() })
 }
 
-/// RFC 9293, section 3.8.4 (MUST-24 to 29): one unanswered question does not end it.
+/// RFC 9293, section 3.8.4 (MUST-24, 26, 27, 29, SHLD-12): asked for, after the time that was
+/// chosen, without text; one unanswered question does not end it.
 #[test]
 fn an_idle_peer_is_asked() {
     let mut scene = with_keep_alive();

@@ -5,7 +5,7 @@ use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.7.4: the Nagle algorithm and its switch (MUST-17).
+/// RFC 9293, section 3.7.4 (SHLD-7, MUST-17): the Nagle algorithm and its switch.
 #[test]
 fn small_segments_wait_for_what_is_outstanding() {
     let mut scene = Scene::established(plain());
@@ -17,6 +17,8 @@ fn small_segments_wait_for_what_is_outstanding() {
     assert_eq!(scene.sends(10), ["P. 31:41 ack 1"]);
 }
 
+/// RFC 9293, section 3.9.1.2 (SHLD-27, SHLD-28): three calls or one, segments are as large as they
+/// can be.
 #[test]
 fn full_segments_do_not_wait() {
     let mut scene = Scene::established(plain());
@@ -34,6 +36,7 @@ fn a_large_send_leaves_as_one() {
     assert_eq!(scene.sends(4_500), ["P. 4501:9001 ack 1 gso 1000"]);
 }
 
+/// RFC 5681, section 3.1 (a): here the peer's window is the smaller.
 #[test]
 fn no_more_leaves_than_the_peer_allows() {
     let mut scene = Scene::established(plain());
@@ -54,7 +57,7 @@ fn an_old_segment_does_not_change_the_window() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
 }
 
-/// RFC 7323, section 2.3: windows are scaled after the handshake, not in it.
+/// RFC 7323, sections 2.2 (b) and 2.3 (a): windows are scaled after the handshake, not in it.
 #[test]
 fn windows_are_scaled() {
     let config = Config {
@@ -77,8 +80,8 @@ fn closed() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.8.6.1 (MUST-36, SHLD-29, SHLD-30): probes of at least a byte, the first after
-/// a retransmission timeout, then ever later.
+/// RFC 9293, section 3.8.6.1 (MUST-36, SHLD-29, SHLD-30): probes of at least a byte, the first
+/// after a retransmission timeout, then ever later.
 #[test]
 fn a_closed_window_is_probed() {
     let mut scene = closed();

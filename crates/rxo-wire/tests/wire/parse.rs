@@ -91,6 +91,7 @@ fn lengths_that_contradict_each_other_are_told() {
     assert_eq!(why(&frame), Malformed::Length, "a datagram longer than its packet");
 }
 
+/// RFC 9293, section 3.9.2 (MUST-50): IP options are passed over, and belong to the checksum.
 #[test]
 fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
     for ip_options in [vec![], vec![1; 40], vec![1; 4]] {
@@ -155,6 +156,7 @@ fn an_authentication_header_counts_in_words() {
     assert_eq!(parse_ip(&packet).unwrap().transport_at, 40 + 24);
 }
 
+/// RFC 9293, section 3.1 (MUST-3).
 #[test]
 fn a_damaged_bit_anywhere_fails_verification() {
     for is_v6 in [false, true] {

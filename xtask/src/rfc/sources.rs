@@ -1,0 +1,102 @@
+//! The tests of the workspace, with what is written over them.
+//!
+//! A test is a function under `#[test]`; what counts is its documentation. A packetdrill script is
+//! one, too, with the comment it begins with.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::files;
+use crate::workspace::Workspace;
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Test {
+    /// Where it is: `crate file::function`.
+    pub(super) name: String,
+    /// Its documentation, as one line.
+    pub(super) said: String,
+}
+
+/// All tests that say something.
+pub(super) fn tests(workspace: &Workspace) -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
+    for package in &workspace.packages {
+        for path in files::below(&package.folder, "rs")? {
+            let module = format!("{} {}", package.name, module(&path));
+            tests.extend(in_rust(&module, &read(&path)?));
+        }
+        for path in files::below(&package.folder, "pkt")? {
+            let inside = path.strip_prefix(&package.folder).unwrap_or(&path);
+            let name = format!("{} {}", package.name, inside.display());
+            tests.extend(in_script(&name, &read(&path)?));
+        }
+    }
+    Ok(tests)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The last names that tell a reader where a file is.
+fn module(path: &Path) -> String {
+    let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned());
+    let own = name(path).unwrap_or_default();
+    match path.parent().and_then(name) {
+        Some(folder) if own == "mod" || own == "tests" => format!("{folder}::{own}"),
+        _ => own,
+    }
+}
+
+fn in_rust(module: &str, source: &str) -> Vec<Test> {
+    let mut tests = Vec::new();
+    let (mut said, mut is_test) = (String::new(), false);
+    for line in source.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            said += text;
+        } else if line == "#[test]" {
+            is_test = true;
+        } else if !line.starts_with("#[") {
+            if let (true, Some(name)) = (is_test && !said.is_empty(), function(line)) {
+                tests.push(Test { name: format!("{module}::{name}"), said: said.clone() });
+            }
+            (said, is_test) = (String::new(), false);
+        }
+    }
+    tests
+}
+
+fn function(line: &str) -> Option<&str> {
+    line.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next())
+}
+
+fn in_script(name: &str, source: &str) -> Option<Test> {
+    let head =
+        source.lines().map(str::trim).take_while(|line| line.starts_with("//") || line.is_empty());
+    let said: String = head.flat_map(|line| [" ", line.trim_start_matches('/')]).collect();
+    (!said.trim().is_empty()).then(|| Test { name: name.to_owned(), said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documentation_over_a_test_counts() {
+        let source = "/// RFC 1, section 2\n/// (MUST-3).\n#[test]\n#[ignore]\nfn one() {\n}\n\n\
+                      /// RFC 4: a helper.\nfn two() {}\n#[test]\nfn three() {}\n";
+        let said = " RFC 1, section 2 (MUST-3).".to_owned();
+        assert_eq!(in_rust("a b", source), [Test { name: "a b::one".to_owned(), said }]);
+    }
+
+    #[test]
+    fn a_script_says_it_at_its_head() {
+        let found =
+            in_script("x.pkt", "// RFC 1, section 2\n// (MUST-3)\n\n0 socket()\n// RFC 9\n");
+        assert_eq!(found.unwrap().said.trim(), "RFC 1, section 2  (MUST-3)");
+        assert_eq!(in_script("x.pkt", "0 socket()\n"), None);
+    }
+}
