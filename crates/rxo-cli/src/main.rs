@@ -26,6 +26,8 @@ mod repro;
 mod rules;
 mod run;
 mod sending;
+#[cfg(test)]
+mod serve;
 mod stats;
 mod stop;
 mod table;

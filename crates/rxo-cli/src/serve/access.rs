@@ -1,0 +1,70 @@
+//! A line for each request: who asked for what, and what came of it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::numbers::rounded;
+
+/// One request and its answer, and when.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Access {
+    /// When the answer had been sent, in seconds since 1970.
+    at_s: f64,
+    peer: SocketAddr,
+    #[serde(flatten)]
+    what: What,
+    /// From the end of the request to the end of the answer, as we wrote it.
+    ms: f64,
+}
+
+/// One request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct What {
+    /// Empty, as is the target, when no request could be read.
+    pub(super) method: &'static str,
+    pub(super) target: String,
+    pub(super) status: u16,
+    /// Of the content that was sent.
+    pub(super) bytes: u64,
+    /// Whether all of the answer was written.
+    pub(super) complete: bool,
+}
+
+impl Access {
+    pub(super) fn new(peer: SocketAddr, what: What, took: Duration) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (at_s, ms) = (rounded(since.as_secs_f64(), 3), rounded(took.as_secs_f64() * 1e3, 3));
+        Self { at_s, peer, what, ms }
+    }
+
+    /// For people. What the client wrote stands escaped: a line stays a line.
+    pub(super) fn text(&self) -> String {
+        let Self { at_s: _, peer, what, ms } = self;
+        let What { method, target, status, bytes, complete } = what;
+        let target = target.escape_debug();
+        let broken = if *complete { "" } else { ", not complete" };
+        format!("{peer} {method} {target} {status} {bytes} bytes in {ms:.1} ms{broken}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_a_line() {
+        let target = "/a\nb\x1b[31m".into();
+        let what = What { method: "GET", target, status: 404, bytes: 5, complete: false };
+        let access = Access::new("10.0.0.2:99".parse().unwrap(), what, Duration::from_millis(2));
+        let text = access.text();
+        let line = "10.0.0.2:99 GET /a\\nb\\u{1b}[31m 404 5 bytes in 2.0 ms, not complete";
+        assert_eq!(text, line);
+        let json = serde_json::to_value(&access).unwrap();
+        assert_eq!(
+            (json["status"].as_u64(), json["peer"].as_str()),
+            (Some(404), Some("10.0.0.2:99"))
+        );
+    }
+}

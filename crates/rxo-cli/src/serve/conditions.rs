@@ -1,0 +1,202 @@
+//! Whether a file's version is the one that a request wants (RFC 9110 section 13). Pure.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::ranges::{self, Wanted};
+use super::request::{Conditions, Method};
+
+/// What tells one version of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// With its quotation marks, and `W/` when it is weak.
+    pub(super) tag: String,
+    /// In whole seconds, as HTTP says times.
+    pub(super) modified: SystemTime,
+    pub(super) bytes: u64,
+}
+
+/// What the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Whole,
+    Part {
+        from: u64,
+        bytes: u64,
+    },
+    NotModified,
+    /// The file is not the version that the client insists on.
+    NotThatVersion,
+    NoSuchRange,
+}
+
+impl Version {
+    /// Of a file with this inode, length and time of change, asked for at `now`.
+    ///
+    /// The tag is weak for a file changed in the last two seconds: it may change once more within
+    /// the clock's tick and keep its time (RFC 9110 section 8.8.1).
+    pub(super) fn new(inode: u64, bytes: u64, changed: SystemTime, now: SystemTime) -> Self {
+        let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let is_settled = now.duration_since(changed).is_ok_and(|age| age >= SETTLED);
+        let weak = if is_settled { "" } else { "W/" };
+        let tag = format!("{weak}\"{inode:x}-{bytes:x}-{:x}\"", since.as_nanos());
+        // Never in the future: the client may not be told of a time that has not come.
+        let modified = whole_seconds(changed.min(now));
+        Self { tag, modified, bytes }
+    }
+
+    fn is_strong(&self) -> bool {
+        !self.tag.starts_with("W/")
+    }
+}
+
+/// What a request with these conditions gets of this version; the order is that of section 13.2.2.
+pub(super) fn outcome(method: Method, asked: &Conditions, version: &Version) -> Outcome {
+    if !is_version_wanted(asked, version) {
+        return Outcome::NotThatVersion;
+    }
+    if is_known(asked, version) {
+        return Outcome::NotModified;
+    }
+    match asked.range.as_deref() {
+        // A range is only defined for GET (section 14.2).
+        Some(range) if method == Method::Get && is_range_of(asked, version) => {
+            match ranges::wanted(range, version.bytes) {
+                Wanted::Whole => Outcome::Whole,
+                Wanted::Part { from, bytes } => Outcome::Part { from, bytes },
+                Wanted::Nothing => Outcome::NoSuchRange,
+            }
+        }
+        _ => Outcome::Whole,
+    }
+}
+
+/// `If-Match`, or else `If-Unmodified-Since`.
+fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
+    match (&asked.if_match, &asked.if_unmodified_since) {
+        (Some(tags), _) => {
+            tags == "*" || (version.is_strong() && has(tags, |tag| tag == version.tag))
+        }
+        (None, Some(date)) => time(date).is_none_or(|date| version.modified <= date),
+        (None, None) => true,
+    }
+}
+
+/// `If-None-Match`, or else `If-Modified-Since`: whether the client has this version already.
+fn is_known(asked: &Conditions, version: &Version) -> bool {
+    match (&asked.if_none_match, &asked.if_modified_since) {
+        (Some(tags), _) => tags == "*" || has(tags, |tag| opaque(tag) == opaque(&version.tag)),
+        (None, Some(date)) => time(date).is_some_and(|date| version.modified <= date),
+        (None, None) => false,
+    }
+}
+
+/// `If-Range`: whether the range is of this very version. What is weak proves nothing.
+fn is_range_of(asked: &Conditions, version: &Version) -> bool {
+    let Some(validator) = asked.if_range.as_deref() else { return true };
+    let is_same = validator == version.tag || time(validator) == Some(version.modified);
+    is_same && version.is_strong()
+}
+
+/// Whether a list of tags has one that is `it`. A comma inside a tag cuts it, which only loses a match.
+fn has(tags: &str, it: impl Fn(&str) -> bool) -> bool {
+    tags.split(',').any(|tag| it(tag.trim()))
+}
+
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+fn time(text: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(text).ok()
+}
+
+fn whole_seconds(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_secs(since.as_secs())
+}
+
+const SETTLED: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn version() -> Version {
+        Version::new(0xab, 100, at(1_000), at(2_000))
+    }
+
+    fn got(change: impl FnOnce(&mut Conditions)) -> Outcome {
+        let mut asked = Conditions::default();
+        change(&mut asked);
+        outcome(Method::Get, &asked, &version())
+    }
+
+    fn date(seconds: u64) -> Option<String> {
+        Some(httpdate::fmt_http_date(at(seconds)))
+    }
+
+    fn text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn a_version_changes_with_the_file_and_is_weak_while_it_is_new() {
+        assert_eq!(version().tag, "\"ab-64-e8d4a51000\"");
+        assert_ne!(version().tag, Version::new(0xab, 100, at(1_001), at(2_000)).tag);
+        assert!(Version::new(0xab, 100, at(1_999), at(2_000)).tag.starts_with("W/"));
+        let future = Version::new(0xab, 100, at(3_000), at(2_000));
+        assert!(future.tag.starts_with("W/") && future.modified == at(2_000));
+    }
+
+    #[test]
+    fn who_has_it_already_gets_nothing() {
+        let tag = version().tag;
+        assert_eq!(got(|asked| asked.if_none_match = Some(tag.clone())), Outcome::NotModified);
+        let weak = format!("\"x\", W/{tag}");
+        assert_eq!(got(|asked| asked.if_none_match = Some(weak)), Outcome::NotModified);
+        assert_eq!(got(|asked| asked.if_none_match = text("*")), Outcome::NotModified);
+        assert_eq!(got(|asked| asked.if_modified_since = date(1_000)), Outcome::NotModified);
+        assert_eq!(got(|asked| asked.if_modified_since = date(999)), Outcome::Whole);
+        assert_eq!(got(|asked| asked.if_modified_since = text("yesterday")), Outcome::Whole);
+        // The tag decides where there is one.
+        let other = got(|asked| {
+            asked.if_none_match = text("\"other\"");
+            asked.if_modified_since = date(1_000);
+        });
+        assert_eq!(other, Outcome::Whole);
+    }
+
+    #[test]
+    fn who_insists_on_another_version_is_told() {
+        assert_eq!(got(|asked| asked.if_match = text("\"other\"")), Outcome::NotThatVersion);
+        assert_eq!(got(|asked| asked.if_match = Some(version().tag)), Outcome::Whole);
+        assert_eq!(got(|asked| asked.if_unmodified_since = date(999)), Outcome::NotThatVersion);
+        assert_eq!(got(|asked| asked.if_unmodified_since = date(1_000)), Outcome::Whole);
+    }
+
+    #[test]
+    fn a_range_of_another_version_is_the_whole() {
+        let range = |if_range: Option<String>| {
+            got(|asked| {
+                asked.range = text("bytes=90-");
+                asked.if_range = if_range;
+            })
+        };
+        let part = Outcome::Part { from: 90, bytes: 10 };
+        assert_eq!(range(None), part);
+        assert_eq!(range(Some(version().tag)), part);
+        assert_eq!(range(date(1_000)), part);
+        for other in
+            [text("\"other\""), Some(format!("W/{}", version().tag)), date(999), date(1_001)]
+        {
+            assert_eq!(range(other.clone()), Outcome::Whole, "{other:?}");
+        }
+        assert_eq!(got(|asked| asked.range = text("bytes=100-")), Outcome::NoSuchRange);
+        let asked = Conditions { range: text("bytes=90-"), ..Conditions::default() };
+        assert_eq!(outcome(Method::Head, &asked, &version()), Outcome::Whole);
+    }
+}

@@ -1,0 +1,111 @@
+//! The `Range` field (RFC 9110 section 14). Pure.
+//!
+//! One range is served as such. Several are answered with the whole file, which the RFC allows: who
+//! asks for them has to understand that.
+
+/// What a range field comes to, for a file of a known length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The whole: no range that we serve.
+    Whole,
+    /// These bytes; at least one.
+    Part { from: u64, bytes: u64 },
+    /// The range lies behind the end.
+    Nothing,
+}
+
+/// What `field` asks for, of a file of `length` bytes.
+pub(super) fn wanted(field: &str, length: u64) -> Wanted {
+    let Some((unit, set)) = field.split_once('=') else { return Wanted::Whole };
+    if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
+        return Wanted::Whole;
+    }
+    let Some((first, last)) = set.trim().split_once('-') else { return Wanted::Whole };
+    match (number(first), number(last)) {
+        (Some(Some(first)), Some(last)) => between(first, last, length),
+        (Some(None), Some(Some(bytes))) => suffix(bytes, length),
+        _ => Wanted::Whole,
+    }
+}
+
+fn between(first: u64, last: Option<u64>, length: u64) -> Wanted {
+    if last.is_some_and(|last| last < first) {
+        return Wanted::Whole;
+    }
+    if first >= length {
+        return Wanted::Nothing;
+    }
+    let last = last.unwrap_or(u64::MAX).min(length - 1);
+    Wanted::Part { from: first, bytes: last - first + 1 }
+}
+
+fn suffix(bytes: u64, length: u64) -> Wanted {
+    match (bytes, length) {
+        (0, _) => Wanted::Nothing,
+        // Of an empty file a suffix is the whole, and no part can say so.
+        (_, 0) => Wanted::Whole,
+        _ => Wanted::Part { from: length.saturating_sub(bytes), bytes: bytes.min(length) },
+    }
+}
+
+/// `Some(None)` for no digits, `None` for what is no number. A number too large is as good as the
+/// largest.
+fn number(text: &str) -> Option<Option<u64>> {
+    let text = text.trim();
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some((!text.is_empty()).then(|| text.parse().unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Wanted::{Nothing, Part, Whole};
+    use super::*;
+
+    #[test]
+    fn each_form_of_a_range() {
+        let rows = [
+            ("bytes=0-0", 10, Part { from: 0, bytes: 1 }),
+            ("Bytes = 2-5 ", 10, Part { from: 2, bytes: 4 }),
+            ("bytes=2-", 10, Part { from: 2, bytes: 8 }),
+            ("bytes=2-99", 10, Part { from: 2, bytes: 8 }),
+            ("bytes=2-99999999999999999999999", 10, Part { from: 2, bytes: 8 }),
+            ("bytes=-3", 10, Part { from: 7, bytes: 3 }),
+            ("bytes=-30", 10, Part { from: 0, bytes: 10 }),
+            ("bytes=10-", 10, Nothing),
+            ("bytes=0-", 0, Nothing),
+            ("bytes=-0", 10, Nothing),
+            ("bytes=-1", 0, Whole),
+            ("bytes=5-2", 10, Whole),
+            ("bytes=0-1,3-4", 10, Whole),
+            ("bytes=-", 10, Whole),
+            ("bytes=+1-2", 10, Whole),
+            ("lines=0-1", 10, Whole),
+            ("bytes", 10, Whole),
+            ("", 10, Whole),
+        ];
+        for (field, length, expected) in rows {
+            assert_eq!(wanted(field, length), expected, "{field} of {length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_lies_inside(
+            field in "bytes=[0-9]{0,21}-[0-9]{0,21}",
+            length in prop_oneof![0..20_u64, any::<u64>()],
+        ) {
+            if let Part { from, bytes } = wanted(&field, length) {
+                prop_assert!(bytes > 0 && from.checked_add(bytes).unwrap() <= length);
+            }
+        }
+
+        #[test]
+        fn any_text_is_answered(field in ".{0,40}", length in any::<u64>()) {
+            wanted(&field, length);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A request's head as what it asks for. Pure; reads any bytes without a panic.
+
+use httparse::{EMPTY_HEADER, Header, Status};
+
+use super::limits::MOST_FIELDS;
+use super::refusal::Refusal;
+
+/// A request for a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// As it was sent.
+    pub(super) target: String,
+    /// Whether the client wants to ask more over this connection.
+    pub(super) is_persistent: bool,
+    /// Whether it has to be told that we keep it (HTTP/1.0).
+    pub(super) is_old: bool,
+    pub(super) conditions: Conditions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Head,
+}
+
+/// The fields that change what the answer is, where they were sent. Those that are lists are joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Conditions {
+    pub(super) range: Option<String>,
+    pub(super) if_range: Option<String>,
+    pub(super) if_match: Option<String>,
+    pub(super) if_none_match: Option<String>,
+    pub(super) if_modified_since: Option<String>,
+    pub(super) if_unmodified_since: Option<String>,
+}
+
+impl Request {
+    /// The request that `head` is.
+    ///
+    /// # Errors
+    /// What to answer when it is none, or none that is served. The connection is closed then: where
+    /// the next request begins is not known.
+    pub(super) fn parse(head: &[u8]) -> Result<Self, Refusal> {
+        let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+        let mut parsed = httparse::Request::new(&mut fields);
+        match parsed.parse(head) {
+            Ok(Status::Complete(length)) if length == head.len() => Self::of(&parsed),
+            Ok(_) => Err(MALFORMED),
+            Err(httparse::Error::TooManyHeaders) => Err(Refusal::new(431, "too many fields")),
+            Err(httparse::Error::Version) => {
+                Err(Refusal::new(505, "only HTTP/1.1 and HTTP/1.0 are spoken"))
+            }
+            Err(_) => Err(MALFORMED),
+        }
+    }
+
+    fn of(parsed: &httparse::Request<'_, '_>) -> Result<Self, Refusal> {
+        let fields = Fields(parsed.headers);
+        let (method, target) = (parsed.method.unwrap_or(""), parsed.path.unwrap_or(""));
+        let is_old = parsed.version == Some(0);
+        let hosts = fields.all("host").count();
+        // RFC 9112 section 3.2: HTTP/1.1 names one host.
+        if hosts > 1 || (hosts == 0 && !is_old) {
+            return Err(Refusal::new(400, "one Host field is needed"));
+        }
+        let wants_more = if is_old { fields.connection("keep-alive") } else { true };
+        Ok(Self {
+            method: method_of(method)?,
+            target: target.to_owned(),
+            // A body is not read, so what follows it is not found.
+            is_persistent: wants_more && !fields.connection("close") && !fields.has_body(),
+            is_old,
+            conditions: fields.conditions(),
+        })
+    }
+}
+
+fn method_of(name: &str) -> Result<Method, Refusal> {
+    match name {
+        "GET" => Ok(Method::Get),
+        "HEAD" => Ok(Method::Head),
+        _ => Err(Refusal::new(405, "only GET and HEAD are served")),
+    }
+}
+
+/// The fields of a head.
+struct Fields<'f>(&'f [Header<'f>]);
+
+impl<'f> Fields<'f> {
+    /// The values of the fields of this name.
+    fn all(&self, name: &'static str) -> impl Iterator<Item = &'f str> {
+        let is_it = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
+        // What is no text is no value that we know.
+        self.0.iter().filter(is_it).map(|field| str::from_utf8(field.value).unwrap_or("").trim())
+    }
+
+    fn joined(&self, name: &'static str) -> Option<String> {
+        let values: Vec<&str> = self.all(name).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// A field that may come once only: twice is as good as never.
+    fn single(&self, name: &'static str) -> Option<String> {
+        let mut values = self.all(name);
+        let first = values.next()?;
+        values.next().is_none().then(|| first.to_owned())
+    }
+
+    fn connection(&self, option: &str) -> bool {
+        let mut options = self.all("connection").flat_map(|value| value.split(','));
+        options.any(|one| one.trim().eq_ignore_ascii_case(option))
+    }
+
+    fn has_body(&self) -> bool {
+        let has_length = self.all("content-length").any(|value| value != "0");
+        has_length || self.all("transfer-encoding").next().is_some()
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions {
+            range: self.single("range"),
+            if_range: self.single("if-range"),
+            if_match: self.joined("if-match"),
+            if_none_match: self.joined("if-none-match"),
+            if_modified_since: self.single("if-modified-since"),
+            if_unmodified_since: self.single("if-unmodified-since"),
+        }
+    }
+}
+
+const MALFORMED: Refusal = Refusal::new(400, "this is no HTTP request");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(head: &str) -> Result<Request, u16> {
+        Request::parse(head.replace('\n', "\r\n").as_bytes()).map_err(|refusal| refusal.status)
+    }
+
+    #[test]
+    fn what_cannot_be_served_has_its_status() {
+        let rows = [
+            ("GET / HTTP/1.1\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nHost: b\n\n", 400),
+            ("POST / HTTP/1.1\nHost: a\n\n", 405),
+            ("GET / HTTP/2.0\nHost: a\n\n", 505),
+            ("GET  / HTTP/1.1\nHost: a\n\n", 400),
+            ("GET / HTTP/1.1\nHost : a\n\n", 400),
+            ("\n\n", 400),
+        ];
+        for (head, status) in rows {
+            assert_eq!(parsed(head).unwrap_err(), status, "{head}");
+        }
+        let many = format!("GET / HTTP/1.1\nHost: a\n{}\n", "A: b\n".repeat(MOST_FIELDS));
+        assert_eq!(parsed(&many).unwrap_err(), 431);
+    }
+
+    #[test]
+    fn who_wants_more_is_read_from_version_and_fields() {
+        let rows = [
+            ("HTTP/1.1\nHost: a\n\n", true),
+            ("HTTP/1.1\nHost: a\nConnection: x, Close\n\n", false),
+            ("HTTP/1.0\n\n", false),
+            ("HTTP/1.0\nConnection: Keep-Alive\n\n", true),
+            ("HTTP/1.1\nHost: a\nContent-Length: 5\n\n", false),
+            ("HTTP/1.1\nHost: a\nContent-Length: 0\n\n", true),
+            ("HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n", false),
+        ];
+        for (rest, is_persistent) in rows {
+            let request = parsed(&format!("GET / {rest}")).unwrap();
+            assert_eq!(request.is_persistent, is_persistent, "{rest}");
+        }
+    }
+
+    #[test]
+    fn lists_are_joined_and_doubles_ignored() {
+        let head = "HEAD /x HTTP/1.1\nhost: a\nIF-NONE-MATCH: \"a\"\nIf-None-Match: W/\"b\"\n\
+                    Range: bytes=0-\nRange: bytes=1-\nIf-Range:  \"c\" \n\n";
+        let request = parsed(head).unwrap();
+        assert_eq!((request.method, &*request.target), (Method::Head, "/x"));
+        assert_eq!(request.conditions.if_none_match.as_deref(), Some("\"a\", W/\"b\""));
+        assert_eq!(request.conditions.range, None);
+        assert_eq!(request.conditions.if_range.as_deref(), Some("\"c\""));
+    }
+}

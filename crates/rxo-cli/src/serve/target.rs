@@ -1,0 +1,205 @@
+//! A request's target as names below the directory. Pure.
+//!
+//! The first of two walls: no name that leaves here is `..`, holds a `/` or a zero byte. The second
+//! is the system's ([`root`](super::root)), which knows of links.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::refusal::{NOT_FOUND, Refusal};
+
+/// Names from the directory down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    names: Vec<Vec<u8>>,
+    /// Whether it ends in `/`, and can only be a directory.
+    pub(super) is_folder: bool,
+}
+
+impl Target {
+    /// The target of a request line: a path with an optional query, or a whole `http:` address,
+    /// whose host is not looked at.
+    ///
+    /// # Errors
+    /// What to answer when it is no path that could be served.
+    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+        let path = path_of(text).ok_or(BAD_PATH)?;
+        let mut names = Vec::new();
+        for part in path.split('/') {
+            let name = decoded(part).ok_or(BAD_PATH)?;
+            match &name[..] {
+                b"" | b"." => {}
+                b".." => return Err(Refusal::new(400, "a path with .. is not served")),
+                name if name.contains(&0) => return Err(BAD_PATH),
+                // No name of a file has it.
+                name if name.contains(&b'/') => return Err(NOT_FOUND),
+                _ => names.push(name),
+            }
+        }
+        Ok(Self { names, is_folder: path.ends_with('/') || path.ends_with("/.") })
+    }
+
+    /// The names as a relative path: `.` for the directory itself.
+    pub(super) fn relative(&self) -> PathBuf {
+        if self.names.is_empty() {
+            return PathBuf::from(".");
+        }
+        self.names.iter().map(|name| OsStr::from_bytes(name)).collect()
+    }
+
+    /// The address that this is, as a directory.
+    pub(super) fn folder_url(&self) -> String {
+        let names = self.names.iter().map(|name| format!("/{}", encoded(name)));
+        names.collect::<String>() + "/"
+    }
+
+    /// For people; `/` for the directory itself.
+    pub(super) fn title(&self) -> String {
+        let names = self.names.iter().map(|name| format!("/{}", String::from_utf8_lossy(name)));
+        names.collect::<String>() + "/"
+    }
+
+    /// Whether there is a directory above that is served.
+    pub(super) const fn has_parent(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// The last name; `None` for the directory itself.
+    pub(super) fn name(&self) -> Option<&[u8]> {
+        self.names.last().map(Vec::as_slice)
+    }
+}
+
+/// A name as it stands in an address: letters, digits and `-._~` as they are.
+pub(super) fn encoded(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for &byte in name {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// What stands between host and query; it begins with `/`.
+fn path_of(target: &str) -> Option<&str> {
+    let target = target.split(['?', '#']).next().unwrap_or(target);
+    if target.starts_with('/') {
+        return Some(target);
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("http") {
+        return None;
+    }
+    Some(rest.find('/').map_or("/", |slash| &rest[slash..]))
+}
+
+/// The bytes that percent signs stand for; `None` when one stands for nothing.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => 16 * digit(bytes.next()?)? + digit(bytes.next()?)?,
+            other => other,
+        });
+    }
+    Some(decoded)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+const BAD_PATH: Refusal = Refusal::new(400, "this is no path");
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn relative(text: &str) -> Result<String, u16> {
+        let target = Target::parse(text).map_err(|refusal| refusal.status)?;
+        Ok(target.relative().to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn paths_are_read_as_names() {
+        let rows = [
+            ("/", "."),
+            ("//", "."),
+            ("/a%20b/./c.txt?x=../y#z", "a b/c.txt"),
+            ("/%61", "a"),
+            ("/...", "..."),
+            ("/a+b\\..", "a+b\\.."),
+            ("http://host:80/a/b", "a/b"),
+            ("HTTP://host", "."),
+        ];
+        for (text, path) in rows {
+            assert_eq!(relative(text).as_deref(), Ok(path), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_refused() {
+        let rows = [
+            ("/..", 400),
+            ("/a/../b", 400),
+            ("/%2e%2e/b", 400),
+            ("/.%2E", 400),
+            ("/a%00", 400),
+            ("/%", 400),
+            ("/%4", 400),
+            ("/%zz", 400),
+            ("/%+1", 400),
+            ("/a%2fb", 404),
+            ("/..%2f..", 404),
+            ("*", 400),
+            ("a", 400),
+            ("ftp://host/a", 400),
+            ("", 400),
+        ];
+        for (text, status) in rows {
+            assert_eq!(relative(text), Err(status), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_folders_address_is_never_another_hosts() {
+        let target = Target::parse("//evil.example/%2561").unwrap();
+        assert_eq!(target.folder_url(), "/evil.example/%2561/");
+        assert_eq!(Target::parse("/").unwrap().folder_url(), "/");
+    }
+
+    proptest! {
+        #[test]
+        fn no_target_leads_out(text in "[/.%a-f0-9A-F?\\\\:~é\u{0}-\u{7f}]{0,40}") {
+            if let Ok(target) = Target::parse(&text) {
+                let path = target.relative();
+                prop_assert!(path.is_relative());
+                for part in path.components() {
+                    let is_inside = matches!(
+                        part,
+                        std::path::Component::Normal(_) | std::path::Component::CurDir
+                    );
+                    prop_assert!(is_inside, "{path:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn an_encoded_name_is_read_as_it_was(name in prop::collection::vec(any::<u8>(), 1..20)) {
+            let is_name = !matches!(&name[..], b"." | b"..") && !name.contains(&0) && !name.contains(&b'/');
+            prop_assume!(is_name);
+            let target = Target::parse(&format!("/{}", encoded(&name))).unwrap();
+            prop_assert_eq!(target.name(), Some(&name[..]));
+            prop_assert_eq!(Target::parse(&target.folder_url()).unwrap().names, target.names);
+        }
+    }
+}
