@@ -6,6 +6,7 @@
 mod acks;
 mod captures;
 mod coalesced;
+mod link;
 mod pure_acks;
 
 use rxo_testkit::script::Setup;
@@ -43,6 +44,7 @@ pub fn seeds() -> Vec<Seed> {
     add("split", acks::scripts());
     add("tcp-segments", tcp_scripts(10));
     add("tcp-pair", tcp_scripts(10));
+    add("host-link", link::scripts());
     seeds
 }
 

@@ -12,6 +12,7 @@ pub mod engine;
 pub mod expand;
 #[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
 mod harness;
+pub mod host;
 pub mod oracle;
 pub mod packed;
 pub mod parse;
@@ -28,7 +29,7 @@ pub mod template;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("parse", parse::run),
     ("checksum", checksum::run),
     ("engine", engine::run),
@@ -43,4 +44,5 @@ pub const TARGETS: [Target; 14] = [
     ("split", split::run),
     ("tcp-segments", tcp::segments),
     ("tcp-pair", tcp::pair),
+    ("host-link", host::link),
 ];

@@ -155,6 +155,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-ack", "under test"),
             ("rxo-coalesce", "under test"),
             ("rxo-tcp", "under test"),
+            ("rxo-host", "under test: the link"),
             ("rxo-device", "under test: capture files"),
             ("rxo-trace", "under test"),
         ],

@@ -1,0 +1,53 @@
+//! How many answers may leave: a bucket of tokens, on the caller's clock.
+
+use rxo_frame::Instant;
+
+/// So many at once, so many a second in the long run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    at_once: u64,
+    each_second: u64,
+    /// What is left, in parts of [`NANOS_PER_SECOND`].
+    left: u64,
+    seen_at: Instant,
+}
+
+impl Allowance {
+    pub(super) const fn new(at_once: u32, each_second: u32) -> Self {
+        let (at_once, each_second) = (at_once as u64, each_second as u64);
+        Self { at_once, each_second, left: at_once * NANOS_PER_SECOND, seen_at: Instant::ZERO }
+    }
+
+    /// Whether one more may leave at `now`.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let most = self.at_once * NANOS_PER_SECOND;
+        let earned = now.nanos_since(self.seen_at).saturating_mul(self.each_second);
+        self.left = self.left.saturating_add(earned).min(most);
+        self.seen_at = self.seen_at.max(now);
+        let may = self.left >= NANOS_PER_SECOND;
+        if may {
+            self.left -= NANOS_PER_SECOND;
+        }
+        may
+    }
+}
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rxo_frame::Duration;
+
+    #[test]
+    fn some_at_once_then_as_time_passes() {
+        let mut allowance = Allowance::new(3, 10);
+        let now = Instant::from_micros(5);
+        assert_eq!([(); 4].map(|()| allowance.take(now)), [true, true, true, false]);
+        assert!(!allowance.take(now + Duration::from_millis(99)));
+        assert!(allowance.take(now + Duration::from_millis(100)));
+        assert!(!allowance.take(now + Duration::from_millis(101)));
+        let later = now + Duration::from_secs(1 << 40);
+        assert_eq!([(); 4].map(|()| allowance.take(later)), [true, true, true, false]);
+    }
+}

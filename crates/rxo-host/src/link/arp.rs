@@ -1,0 +1,62 @@
+//! ARP: IPv4 addresses to Ethernet addresses (RFC 826, 5227).
+
+use std::net::Ipv4Addr;
+
+use etherparse::{ArpEthIpv4Packet, ArpOperation, ArpPacketSlice};
+
+use super::frames::{self, BROADCAST};
+use super::neighbours::Mac;
+
+/// What an ARP packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arp {
+    pub(super) is_request: bool,
+    pub(super) sender_mac: Mac,
+    pub(super) sender: Ipv4Addr,
+    pub(super) target: Ipv4Addr,
+}
+
+impl Arp {
+    /// Reads what follows the Ethernet header. `None` when it is of another kind of network, or its
+    /// sender cannot be: a group's address is nobody's.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let packet = ArpPacketSlice::from_slice(bytes).ok()?.to_packet().try_eth_ipv4().ok()?;
+        let is_known = [ArpOperation::REQUEST, ArpOperation::REPLY].contains(&packet.operation);
+        let is_somebody = packet.sender_mac[0] & 1 == 0 && packet.sender_mac != [0; 6];
+        (is_known && is_somebody).then_some(Self {
+            is_request: packet.operation == ArpOperation::REQUEST,
+            sender_mac: packet.sender_mac,
+            sender: packet.sender_ipv4_addr(),
+            target: packet.target_ipv4_addr(),
+        })
+    }
+
+    /// The frame that tells its sender that `target` is `mac`.
+    pub(super) fn reply(&self, mac: Mac) -> Option<Vec<u8>> {
+        let packet = ArpEthIpv4Packet {
+            operation: ArpOperation::REPLY,
+            sender_mac: mac,
+            sender_ipv4: self.target.octets(),
+            target_mac: self.sender_mac,
+            target_ipv4: self.sender.octets(),
+        };
+        frames::arp(mac, self.sender_mac, &packet.to_bytes())
+    }
+}
+
+/// The frame that asks `to`, or everybody, who has `target`.
+pub(super) fn request(
+    mac: Mac,
+    sender: Ipv4Addr,
+    target: Ipv4Addr,
+    to: Option<Mac>,
+) -> Option<Vec<u8>> {
+    let packet = ArpEthIpv4Packet {
+        operation: ArpOperation::REQUEST,
+        sender_mac: mac,
+        sender_ipv4: sender.octets(),
+        target_mac: [0; 6],
+        target_ipv4: target.octets(),
+    };
+    frames::arp(mac, to.unwrap_or(BROADCAST), &packet.to_bytes())
+}

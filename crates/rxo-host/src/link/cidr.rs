@@ -1,0 +1,200 @@
+//! An address with the length of its network's prefix.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// An IPv4 or IPv6 address and how many of its first bits name its network: `10.0.0.2/24`,
+/// `fd00::2/64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IpCidr {
+    address: IpAddr,
+    prefix_bits: u8,
+}
+
+impl IpCidr {
+    /// `address`, whose first `prefix_bits` name its network: at most 32 for IPv4, 128 for IPv6.
+    ///
+    /// # Errors
+    /// When there are not so many bits.
+    pub fn new(address: IpAddr, prefix_bits: u8) -> Result<Self, CidrError> {
+        let most = width(address);
+        if prefix_bits > most {
+            return Err(CidrError::Prefix { given: prefix_bits.to_string(), most });
+        }
+        Ok(Self { address, prefix_bits })
+    }
+
+    /// The prefix of no bits, which every address of a version has.
+    pub(super) const fn everything(is_v4: bool) -> Self {
+        let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        Self { address: if is_v4 { v4 } else { v6 }, prefix_bits: 0 }
+    }
+
+    /// The address, host bits included.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits name the network.
+    #[must_use]
+    pub const fn prefix_bits(&self) -> u8 {
+        self.prefix_bits
+    }
+
+    /// Whether `ip` is of the same network. An address of the other version is not.
+    #[must_use]
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        let most = width(self.address);
+        let differs = bits(self.address) ^ bits(ip);
+        let host_bits = u32::from(most - self.prefix_bits);
+        width(ip) == most && differs.checked_shr(host_bits).unwrap_or(0) == 0
+    }
+
+    /// The address that all hosts of an IPv4 network hear; `None` for IPv6 and for networks of one
+    /// or two addresses, which have none (RFC 3021).
+    #[must_use]
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        match self.address {
+            IpAddr::V4(address) if self.prefix_bits < 31 => {
+                Some(Ipv4Addr::from_bits(address.to_bits() | u32::MAX >> self.prefix_bits))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bits in an address of the version of `ip`.
+fn width(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+fn bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => ip.to_bits().into(),
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
+}
+
+impl FromStr for IpCidr {
+    type Err = CidrError;
+
+    fn from_str(text: &str) -> Result<Self, CidrError> {
+        let address = |text: &str| {
+            text.parse::<IpAddr>().map_err(|_| CidrError::Address { given: text.to_owned() })
+        };
+        let Some((before, after)) = text.split_once('/') else {
+            return Err(CidrError::NoPrefix { address: address(text)? });
+        };
+        let address = address(before)?;
+        let prefix = after
+            .parse::<u8>()
+            .map_err(|_| CidrError::Prefix { given: after.to_owned(), most: width(address) })?;
+        Self::new(address, prefix)
+    }
+}
+
+impl fmt::Display for IpCidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
+/// Why a text is no address with a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CidrError {
+    /// There is no address in it.
+    Address {
+        /// What stands in its place.
+        given: String,
+    },
+    /// Nothing says how long the prefix is.
+    NoPrefix {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The prefix is no number, or longer than the address.
+    Prefix {
+        /// What was given.
+        given: String,
+        /// The most that an address of this version has.
+        most: u8,
+    },
+}
+
+impl fmt::Display for CidrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { given } => {
+                write!(f, "{given:?} is no IP address; write one like 10.0.0.2/24 or fd00::2/64")
+            }
+            Self::NoPrefix { address } => {
+                let usual = if address.is_ipv4() { 24 } else { 64 };
+                write!(f, "{address} has no prefix length; write {address}/{usual}")
+            }
+            Self::Prefix { given, most } => {
+                write!(f, "prefix length {given:?} cannot be; choose 0 to {most}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CidrError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cidr(text: &str) -> IpCidr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in ["10.0.0.2/24", "fd00::2/64", "0.0.0.0/0", "::/0", "192.0.2.1/32", "::1/128"] {
+            assert_eq!(cidr(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_one_line_with_its_remedy() {
+        let said = |text: &str| text.parse::<IpCidr>().unwrap_err().to_string();
+        assert_eq!(said("10.0.0.2"), "10.0.0.2 has no prefix length; write 10.0.0.2/24");
+        assert_eq!(said("fd00::2"), "fd00::2 has no prefix length; write fd00::2/64");
+        assert_eq!(said("10.0.0.2/33"), "prefix length \"33\" cannot be; choose 0 to 32");
+        assert_eq!(said("::/x"), "prefix length \"x\" cannot be; choose 0 to 128");
+        let remedy = "write one like 10.0.0.2/24 or fd00::2/64";
+        assert_eq!(said("10.0.0/24"), format!("\"10.0.0\" is no IP address; {remedy}"));
+        assert_eq!(said(""), format!("\"\" is no IP address; {remedy}"));
+    }
+
+    #[test]
+    fn a_network_contains_what_shares_its_prefix() {
+        let rows = [
+            ("10.0.0.2/24", "10.0.0.255", true),
+            ("10.0.0.2/24", "10.0.1.0", false),
+            ("10.0.0.2/32", "10.0.0.2", true),
+            ("10.0.0.2/32", "10.0.0.3", false),
+            ("0.0.0.0/0", "255.1.2.3", true),
+            ("0.0.0.0/0", "::1", false),
+            ("fd00::2/64", "fd00::ffff:0:0:1", true),
+            ("fd00::2/64", "fd00:0:0:1::1", false),
+            ("::/0", "fe80::1", true),
+            ("::/0", "1.2.3.4", false),
+        ];
+        for (network, ip, is_inside) in rows {
+            assert_eq!(cidr(network).contains(ip.parse().unwrap()), is_inside, "{network} {ip}");
+        }
+    }
+
+    /// RFC 3021, section 2.1.
+    #[test]
+    fn small_networks_have_no_broadcast() {
+        assert_eq!(cidr("10.0.0.2/24").broadcast(), Some(Ipv4Addr::new(10, 0, 0, 255)));
+        assert_eq!(cidr("10.0.0.2/0").broadcast(), Some(Ipv4Addr::BROADCAST));
+        assert_eq!(cidr("10.0.0.2/31").broadcast(), None);
+        assert_eq!(cidr("fd00::2/64").broadcast(), None);
+    }
+}

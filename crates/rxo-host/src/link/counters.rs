@@ -1,0 +1,26 @@
+//! What a link counts.
+
+/// Frames by what became of them. Each frame that is not TCP's counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// ARP packets and messages of neighbour discovery that were taken.
+    pub neighbour_messages: u64,
+    /// Somebody else claims an address of this host.
+    pub conflicts: u64,
+    /// Neighbours that were asked for, first questions and later ones.
+    pub questions: u64,
+    /// Answers to those who asked for this host.
+    pub answers: u64,
+    /// Neighbours that were not asked for, because all places were in use.
+    pub neighbours_refused: u64,
+    /// Echo requests that were answered.
+    pub echoes: u64,
+    /// Answers and questions that did not leave: too many, or no room.
+    pub held_back: u64,
+    /// ICMP errors about segments of this host.
+    pub path_errors: u64,
+    /// Frames for this host that say nothing to it: other protocols, fragments, wrong checksums.
+    pub ignored: u64,
+    /// Frames for somebody else.
+    pub not_for_us: u64,
+}

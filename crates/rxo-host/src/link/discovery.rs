@@ -1,0 +1,146 @@
+//! Neighbour discovery: IPv6 addresses to Ethernet addresses (RFC 4861).
+
+use std::net::Ipv6Addr;
+
+use etherparse::icmpv6::{Icmpv6PayloadSlice, NdpOptionSlice, NdpOptionsIterator};
+use etherparse::icmpv6::{NeighborAdvertisementHeader, TYPE_NEIGHBOR_ADVERTISEMENT};
+use etherparse::{Icmpv6Slice, Icmpv6Type};
+
+use super::frames::Envelope;
+use super::neighbours::Mac;
+
+/// What a message of neighbour discovery says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Discovery {
+    /// Somebody asks who has `target`.
+    Solicitation { target: Ipv6Addr, source_mac: Option<Mac> },
+    /// Somebody says who has `target`.
+    Advertisement { target: Ipv6Addr, target_mac: Option<Mac>, is_answer: bool, overrides: bool },
+}
+
+impl Discovery {
+    /// Reads an ICMPv6 message whose checksum is right. `None` when it is of another kind, or not to
+    /// be trusted (RFC 4861, section 7.1): `hop_limit` shows that no router forwarded it.
+    pub(super) fn read(message: &Icmpv6Slice<'_>, hop_limit: u8, to: Ipv6Addr) -> Option<Self> {
+        if hop_limit != HOP_LIMIT {
+            return None;
+        }
+        let discovery = match (message.icmp_type(), message.payload_slice().ok()?) {
+            (Icmpv6Type::NeighborSolicitation, Icmpv6PayloadSlice::NeighborSolicitation(body)) => {
+                let source_mac = mac_in(body.options_iterator(), is_source)?;
+                Self::Solicitation { target: body.target_address(), source_mac }
+            }
+            (
+                Icmpv6Type::NeighborAdvertisement(flags),
+                Icmpv6PayloadSlice::NeighborAdvertisement(body),
+            ) => Self::Advertisement {
+                target: body.target_address(),
+                target_mac: mac_in(body.options_iterator(), is_target)?,
+                is_answer: flags.solicited && !to.is_multicast(),
+                overrides: flags.r#override,
+            },
+            _ => return None,
+        };
+        (!discovery.target().is_multicast()).then_some(discovery)
+    }
+
+    const fn target(&self) -> Ipv6Addr {
+        let (Self::Solicitation { target, .. } | Self::Advertisement { target, .. }) = self;
+        *target
+    }
+}
+
+/// The first link-layer address among `options` that `wanted` picks; `Some(None)` when there is
+/// none, `None` when the options are malformed or the address is no host's.
+fn mac_in<'a>(
+    options: NdpOptionsIterator<'a>,
+    wanted: impl Fn(&NdpOptionSlice<'a>) -> Option<&'a [u8]>,
+) -> Option<Option<Mac>> {
+    let mut found = None;
+    for option in options {
+        if let (None, Some(bytes)) = (found, wanted(&option.ok()?)) {
+            let mac: Mac = bytes.try_into().ok()?;
+            found = (mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac);
+            found?;
+        }
+    }
+    Some(found)
+}
+
+fn is_source<'a>(option: &NdpOptionSlice<'a>) -> Option<&'a [u8]> {
+    match option {
+        NdpOptionSlice::SourceLinkLayerAddress(option) => Some(option.link_layer_address()),
+        _ => None,
+    }
+}
+
+fn is_target<'a>(option: &NdpOptionSlice<'a>) -> Option<&'a [u8]> {
+    match option {
+        NdpOptionSlice::TargetLinkLayerAddress(option) => Some(option.link_layer_address()),
+        _ => None,
+    }
+}
+
+/// The frame that asks `to`, or all whose addresses end as `target`, who has `target`.
+pub(super) fn solicit(
+    mac: Mac,
+    source: Ipv6Addr,
+    target: Ipv6Addr,
+    to: Option<Mac>,
+) -> Option<Vec<u8>> {
+    let group = solicited_node(target);
+    let destination = if to.is_some() { target } else { group };
+    let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
+    envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
+}
+
+/// The frame that tells `to` that `target` is `mac`: the answer to a question, or for all when
+/// nobody in particular has asked.
+pub(super) fn advertise(
+    mac: Mac,
+    target: Ipv6Addr,
+    to: Option<(Ipv6Addr, Mac)>,
+) -> Option<Vec<u8>> {
+    let flags =
+        NeighborAdvertisementHeader { router: false, solicited: to.is_some(), r#override: true };
+    let message =
+        message(TYPE_NEIGHBOR_ADVERTISEMENT, flags.to_bytes(), target, (TARGET_OPTION, mac));
+    let (destination, to) = to.unwrap_or((ALL_NODES, group_mac(ALL_NODES)));
+    envelope(mac, to).icmp(target.into(), destination.into(), &message)
+}
+
+/// The group that hears questions for `ip` (RFC 4291, section 2.7.1).
+pub(super) fn solicited_node(ip: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = ip.octets();
+    Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
+}
+
+/// The Ethernet address of a group (RFC 2464, section 7).
+pub(super) fn group_mac(group: Ipv6Addr) -> Mac {
+    let [.., a, b, c, d] = group.octets();
+    [0x33, 0x33, a, b, c, d]
+}
+
+const fn envelope(from: Mac, to: Mac) -> Envelope {
+    Envelope { macs: Some((from, to)), hop_limit: HOP_LIMIT, traffic_class: 0 }
+}
+
+/// Type, code and checksum; four bytes of flags; the target; one option with an address.
+fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8; 32] {
+    let mut message = [0; 32];
+    message[0] = kind;
+    message[4..8].copy_from_slice(&flags);
+    message[8..24].copy_from_slice(&target.octets());
+    message[24..26].copy_from_slice(&[option.0, 1]);
+    message[26..].copy_from_slice(&option.1);
+    message
+}
+
+/// All nodes on the link.
+pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+const TYPE_NEIGHBOR_SOLICITATION: u8 = etherparse::icmpv6::TYPE_NEIGHBOR_SOLICITATION;
+/// RFC 4861, section 4.6.1.
+const SOURCE_OPTION: u8 = 1;
+const TARGET_OPTION: u8 = 2;
+/// What no router has taken from.
+const HOP_LIMIT: u8 = 255;

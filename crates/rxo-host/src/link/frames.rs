@@ -1,0 +1,121 @@
+//! Frames that this host's link sends by itself, as bytes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header};
+use rxo_wire::checksum::{Summer, pseudo_header};
+use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey};
+
+use super::neighbours::Mac;
+
+/// The type of ARP.
+pub(super) const ETHERTYPE_ARP: u16 = 0x0806;
+pub(super) const PROTOCOL_ICMP: u8 = 1;
+pub(super) const PROTOCOL_ICMPV6: u8 = 58;
+pub(super) const BROADCAST: Mac = [0xff; 6];
+
+/// Where a packet goes and what of it is not the message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Envelope {
+    /// Source and destination at the link; `None` where frames begin with IP.
+    pub(super) macs: Option<(Mac, Mac)>,
+    /// Time to live or hop limit.
+    pub(super) hop_limit: u8,
+    /// Type of service or traffic class.
+    pub(super) traffic_class: u8,
+}
+
+impl Envelope {
+    /// An ICMP or ICMPv6 packet with `message`, whose checksum field is filled in here. `None` when
+    /// it would be longer than IP allows, or the addresses are of two versions.
+    pub(super) fn icmp(&self, from: IpAddr, to: IpAddr, message: &[u8]) -> Option<Vec<u8>> {
+        match (from, to) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => self.icmpv4(from, to, message),
+            (IpAddr::V6(from), IpAddr::V6(to)) => self.icmpv6(from, to, message),
+            _ => None,
+        }
+    }
+
+    fn icmpv4(&self, source: Ipv4Addr, destination: Ipv4Addr, message: &[u8]) -> Option<Vec<u8>> {
+        let ip = Ipv4Header {
+            source,
+            destination,
+            protocol: PROTOCOL_ICMP,
+            hop_limit: self.hop_limit,
+            traffic_class: self.traffic_class,
+            payload_bytes: message.len(),
+            ..Ipv4Header::default()
+        };
+        let mut frame = self.start(ETHERTYPE_IPV4, ip.bytes(), message)?;
+        let packet = frame.get_mut(self.link_bytes()..)?;
+        put(ip.write(packet).ok()?, message, rxo_wire::checksum::Sum::ZERO)?;
+        Some(frame)
+    }
+
+    fn icmpv6(&self, source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Vec<u8>> {
+        let ip = Ipv6Header {
+            source,
+            destination,
+            next_header: PROTOCOL_ICMPV6,
+            hop_limit: self.hop_limit,
+            traffic_class: self.traffic_class,
+            payload_bytes: message.len(),
+            ..Ipv6Header::default()
+        };
+        let mut frame = self.start(ETHERTYPE_IPV6, ip.bytes(), message)?;
+        let key = key_of(source.into(), destination.into(), 0)?;
+        let pseudo = pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?);
+        let packet = frame.get_mut(self.link_bytes()..)?;
+        put(ip.write(packet).ok()?, message, pseudo)?;
+        Some(frame)
+    }
+
+    fn start(&self, ethertype: u16, ip_bytes: usize, message: &[u8]) -> Option<Vec<u8>> {
+        let mut frame = vec![0; self.link_bytes() + ip_bytes + message.len()];
+        if let Some((source, destination)) = self.macs {
+            let header = EthernetHeader { destination, source, tags: &[], ethertype };
+            header.write(&mut frame).ok()?;
+        }
+        Some(frame)
+    }
+
+    const fn link_bytes(&self) -> usize {
+        if self.macs.is_some() { rxo_wire::ETHERNET_HEADER_BYTES } else { 0 }
+    }
+}
+
+/// An ARP packet from `source` to `destination`.
+pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8>> {
+    let header = EthernetHeader { destination, source, tags: &[], ethertype: ETHERTYPE_ARP };
+    let mut frame = vec![0; header.bytes() + packet.len()];
+    header.write(&mut frame).ok()?.copy_from_slice(packet);
+    Some(frame)
+}
+
+/// The key of packets from `source` to `destination`; the source port is in the upper half of
+/// `ports`.
+pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<FlowKey> {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            Some(FlowKey::v4(source.to_bits(), destination.to_bits(), ports, 0))
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let mut addresses = [0; 32];
+            addresses[..16].copy_from_slice(&source.octets());
+            addresses[16..].copy_from_slice(&destination.octets());
+            Some(FlowKey::v6(&addresses, ports, 0))
+        }
+        _ => None,
+    }
+}
+
+fn put(out: &mut [u8], message: &[u8], pseudo: rxo_wire::checksum::Sum) -> Option<()> {
+    out.copy_from_slice(message);
+    out.get_mut(CHECKSUM_AT..CHECKSUM_AT + 2)?.fill(0);
+    let checksum = (pseudo + Summer::portable().sum(out)).checksum();
+    out.get_mut(CHECKSUM_AT..CHECKSUM_AT + 2)?.copy_from_slice(&checksum.to_be_bytes());
+    Some(())
+}
+
+/// Where the checksum stands in every ICMP message.
+const CHECKSUM_AT: usize = 2;

@@ -1,0 +1,173 @@
+//! The table alone, on virtual time.
+
+use super::*;
+
+const MAC: Mac = [2, 0, 0, 0, 0, 9];
+const OTHER: Mac = [2, 0, 0, 0, 0, 10];
+
+fn ip(host: u32) -> IpAddr {
+    std::net::Ipv4Addr::from_bits(0x0a00_0000 + host).into()
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_micros(millis * 1_000)
+}
+
+fn answer(host: u32) -> Heard {
+    Heard { ip: ip(host), mac: Some(MAC), is_answer: true, overrides: true, is_for_us: true }
+}
+
+fn request(host: u32) -> Heard {
+    Heard { is_answer: false, ..answer(host) }
+}
+
+fn asked(table: &mut Neighbours, millis: u64) -> Vec<Ask> {
+    let mut asked = Vec::new();
+    table.on_timeout(at(millis), |ask| asked.push(ask));
+    asked
+}
+
+fn resolved() -> Neighbours {
+    let mut table = Neighbours::with_limit(8);
+    assert_eq!(table.resolve(ip(1), at(0)), Known::Ask);
+    assert!(table.hear(&answer(1), at(0)));
+    table
+}
+
+/// RFC 4861, section 7.2.2: three times, a second apart; then the failure is remembered for one.
+#[test]
+fn a_neighbour_is_asked_for_three_times() {
+    let mut table = Neighbours::with_limit(8);
+    assert_eq!(table.resolve(ip(1), at(0)), Known::Ask);
+    assert_eq!(table.resolve(ip(1), at(10)), Known::Pending);
+    assert_eq!(asked(&mut table, 999), []);
+    let everybody = Ask { ip: ip(1), mac: None };
+    assert_eq!(asked(&mut table, 1_000), [everybody]);
+    assert_eq!(asked(&mut table, 2_000), [everybody]);
+    assert_eq!(asked(&mut table, 3_000), []);
+    assert_eq!(table.resolve(ip(1), at(3_000)), Known::Failed);
+    assert_eq!(asked(&mut table, 4_000), []);
+    assert_eq!((table.len(), table.next_at()), (0, None));
+    assert_eq!(table.resolve(ip(1), at(4_000)), Known::Ask);
+}
+
+/// RFC 4861, section 7.3.3: what was not heard of for long is asked by itself, then forgotten.
+#[test]
+fn an_old_neighbour_is_probed_when_used() {
+    let mut table = resolved();
+    assert_eq!(table.resolve(ip(1), at(29_999)), Known::Mac(MAC));
+    assert_eq!(asked(&mut table, 30_000), []);
+    // It may answer what is sent to it within five seconds; then it is asked.
+    assert_eq!(table.resolve(ip(1), at(31_000)), Known::Mac(MAC));
+    assert_eq!(asked(&mut table, 35_999), []);
+    let itself = Ask { ip: ip(1), mac: Some(MAC) };
+    assert_eq!(asked(&mut table, 36_000), [itself]);
+    assert_eq!(asked(&mut table, 37_000), [itself]);
+    assert_eq!(asked(&mut table, 38_000), [itself]);
+    assert_eq!(table.resolve(ip(1), at(38_500)), Known::Mac(MAC));
+    assert_eq!(asked(&mut table, 39_000), []);
+    assert_eq!(table.resolve(ip(1), at(39_000)), Known::Ask);
+}
+
+/// RFC 4861, section 7.3.1: the transport's progress makes asking needless.
+#[test]
+fn progress_confirms_a_neighbour() {
+    let mut table = resolved();
+    asked(&mut table, 30_000);
+    table.resolve(ip(1), at(31_000));
+    table.confirm(ip(1), at(32_000));
+    assert_eq!(asked(&mut table, 61_999), []);
+    assert_eq!(table.resolve(ip(1), at(61_999)), Known::Mac(MAC));
+    table.confirm(ip(2), at(62_000));
+    assert_eq!(table.len(), 1);
+}
+
+#[test]
+fn a_neighbour_that_nobody_uses_is_forgotten() {
+    let mut table = resolved();
+    asked(&mut table, 30_000);
+    asked(&mut table, 629_999);
+    assert_eq!(table.len(), 1);
+    asked(&mut table, 630_000);
+    assert_eq!(table.len(), 0);
+}
+
+/// RFC 4861, section 7.2.5: without the override flag another address only raises doubt.
+#[test]
+fn another_address_must_override() {
+    let mut table = resolved();
+    let doubt = Heard { mac: Some(OTHER), overrides: false, ..answer(1) };
+    assert!(!table.hear(&doubt, at(1_000)));
+    assert_eq!(table.resolve(ip(1), at(2_000)), Known::Mac(MAC));
+    assert_eq!(asked(&mut table, 7_000), [Ask { ip: ip(1), mac: Some(MAC) }]);
+    assert!(!table.hear(&Heard { overrides: true, ..doubt }, at(7_100)));
+    assert_eq!(table.resolve(ip(1), at(7_200)), Known::Mac(OTHER));
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_is_not_learnt() {
+    let mut table = Neighbours::with_limit(8);
+    table.hear(&answer(1), at(0));
+    table.hear(&Heard { is_for_us: false, ..request(2) }, at(0));
+    table.hear(&Heard { mac: None, ..request(3) }, at(0));
+    assert_eq!(table.len(), 0);
+    table.hear(&request(4), at(0));
+    assert_eq!(table.resolve(ip(4), at(0)), Known::Mac(MAC));
+}
+
+/// An advertisement without an address says nothing to one who has none (RFC 4861, 7.2.5).
+#[test]
+fn an_answer_without_an_address_does_not_resolve() {
+    let mut table = Neighbours::with_limit(8);
+    table.resolve(ip(1), at(0));
+    assert!(!table.hear(&Heard { mac: None, ..answer(1) }, at(1)));
+    assert_eq!(table.resolve(ip(1), at(2)), Known::Pending);
+}
+
+#[test]
+fn a_flood_of_names_leaves_those_in_use() {
+    let mut table = Neighbours::with_limit(8);
+    for host in 0..4 {
+        table.resolve(ip(host), at(0));
+        table.hear(&answer(host), at(0));
+    }
+    for host in 100..10_000 {
+        table.hear(&request(host), at(1));
+        assert!(table.len() <= 8);
+    }
+    for host in 0..4 {
+        assert_eq!(table.resolve(ip(host), at(2)), Known::Mac(MAC), "{host}");
+    }
+}
+
+/// As a flood of SYNs from names that do not exist makes this host ask.
+#[test]
+fn a_flood_of_questions_leaves_those_in_use() {
+    let mut table = Neighbours::with_limit(8);
+    for host in 0..4 {
+        table.resolve(ip(host), at(0));
+        table.hear(&answer(host), at(0));
+    }
+    for host in 100..10_000 {
+        assert_eq!(table.resolve(ip(host), at(1)), Known::Ask);
+        assert!(table.len() <= 8);
+    }
+    for host in 0..4 {
+        assert_eq!(table.resolve(ip(host), at(2)), Known::Mac(MAC), "{host}");
+    }
+}
+
+#[test]
+fn a_table_in_use_refuses_until_some_are_idle() {
+    let mut table = Neighbours::with_limit(4);
+    for host in 0..4 {
+        table.resolve(ip(host), at(0));
+        table.hear(&answer(host), at(host.into()));
+    }
+    assert_eq!(table.resolve(ip(9), at(59_000)), Known::Full);
+    table.resolve(ip(0), at(59_000));
+    assert_eq!(table.resolve(ip(9), at(60_000)), Known::Ask);
+    assert_eq!(table.resolve(ip(0), at(60_000)), Known::Mac(MAC));
+    assert_eq!(table.resolve(ip(2), at(60_000)), Known::Mac(MAC));
+    assert_eq!(table.len(), 4);
+}

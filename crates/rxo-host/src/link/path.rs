@@ -1,0 +1,115 @@
+//! What ICMP says of a path: errors about segments that this host has sent.
+//!
+//! Separate because nothing here believes anything: it says which connection an error names, and TCP
+//! decides by the sequence number whether it can be true (RFC 5927, section 4).
+
+use etherparse::icmpv4::DestUnreachableHeader;
+use etherparse::icmpv6::DestUnreachableCode;
+use etherparse::{Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, LaxIpSlice};
+use rxo_wire::{FlowKey, SeqNumber};
+
+use super::frames::key_of;
+
+/// A packet was larger than the path takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketTooBig {
+    /// The connection, in the direction in which this host sends.
+    pub pair: FlowKey,
+    /// The sequence number of the segment that did not pass.
+    pub seq: SeqNumber,
+    /// The largest IP packet that the next link takes, in bytes, as the router says; where it does
+    /// not say, a guess (RFC 1191, section 7.1).
+    pub mtu: u32,
+}
+
+/// A packet did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// The connection, in the direction in which this host sends.
+    pub pair: FlowKey,
+    /// The sequence number of the segment that did not arrive.
+    pub seq: SeqNumber,
+    /// Whether it will not arrive later either: what RFC 9293, section 3.9.2.2 calls a hard error.
+    pub is_hard: bool,
+}
+
+/// Either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathError {
+    TooBig(PacketTooBig),
+    Unreachable(Unreachable),
+}
+
+/// Reads an ICMP message whose checksum is right; `None` when it is no error about a TCP segment.
+pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
+    use DestUnreachableHeader::{FragmentationNeeded, Port, Protocol};
+    let kind = message.icmp_type();
+    let is_hard = match kind {
+        Icmpv4Type::DestinationUnreachable(FragmentationNeeded { next_hop_mtu }) => {
+            let quoted = Quoted::read(message.payload())?;
+            let mtu = if next_hop_mtu == 0 { plateau(quoted.packet_bytes) } else { next_hop_mtu };
+            return Some(quoted.too_big(mtu.into()));
+        }
+        Icmpv4Type::DestinationUnreachable(Port | Protocol) => true,
+        Icmpv4Type::DestinationUnreachable(_)
+        | Icmpv4Type::TimeExceeded(_)
+        | Icmpv4Type::ParameterProblem(_) => false,
+        _ => return None,
+    };
+    Some(Quoted::read(message.payload())?.unreachable(is_hard))
+}
+
+/// The same for ICMPv6.
+pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
+    let is_hard = match message.icmp_type() {
+        Icmpv6Type::PacketTooBig { mtu } => {
+            return Some(Quoted::read(message.payload())?.too_big(mtu));
+        }
+        Icmpv6Type::DestinationUnreachable(code) => code == DestUnreachableCode::Port,
+        Icmpv6Type::TimeExceeded(_) | Icmpv6Type::ParameterProblem(_) => false,
+        _ => return None,
+    };
+    Some(Quoted::read(message.payload())?.unreachable(is_hard))
+}
+
+/// The packet that an error is about, of which little more than the headers is shown.
+#[derive(Clone, Copy, Debug)]
+struct Quoted {
+    pair: FlowKey,
+    seq: SeqNumber,
+    packet_bytes: u16,
+}
+
+impl Quoted {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (ip, _) = LaxIpSlice::from_slice(bytes).ok()?;
+        let payload = ip.payload();
+        if payload.ip_number != IpNumber::TCP || payload.fragmented {
+            return None;
+        }
+        // ICMP promises eight bytes after the IP header (RFC 792): ports and sequence number.
+        let [a, b, c, d, e, f, g, h] = *payload.payload.first_chunk::<8>()?;
+        let ports = u32::from_be_bytes([a, b, c, d]);
+        let pair = key_of(ip.source_addr(), ip.destination_addr(), ports)?;
+        let seq = SeqNumber(u32::from_be_bytes([e, f, g, h]));
+        let packet_bytes = ip.ipv4().map_or(0, |v4| v4.header().total_len());
+        Some(Self { pair, seq, packet_bytes })
+    }
+
+    const fn too_big(self, mtu: u32) -> PathError {
+        PathError::TooBig(PacketTooBig { pair: self.pair, seq: self.seq, mtu })
+    }
+
+    const fn unreachable(self, is_hard: bool) -> PathError {
+        PathError::Unreachable(Unreachable { pair: self.pair, seq: self.seq, is_hard })
+    }
+}
+
+/// The next smaller size that links have, for routers older than RFC 1191.
+fn plateau(packet_bytes: u16) -> u16 {
+    PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
+}
+
+/// RFC 1191, section 7.1, table 7-1.
+const PLATEAUS: [u16; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
+const LEAST_PLATEAU: u16 = 68;

@@ -1,0 +1,176 @@
+//! What the property test and the fuzz target share: any bytes are frames, names and times.
+//!
+//! What must hold: nothing panics; what leaves can be read, comes from this host, and is not more
+//! than a few frames for each that went in; the table stays within its limit; timers stop.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rxo_frame::{Duration, Frame, Instant, LinkKind};
+use rxo_host::link::{Heard, Link, LinkConfig, Resolve, Route};
+use rxo_wire::checksum::Sum;
+use rxo_wire::{Transport, ethertype, parse, parse_ip};
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const LIMIT: usize = 6;
+
+/// Plays the script `data`.
+///
+/// # Panics
+/// When something does not hold.
+pub(crate) fn run(data: &[u8]) {
+    let Some((first, mut rest)) = data.split_first() else { return };
+    let kind = if first & 1 == 0 { LinkKind::Ethernet } else { LinkKind::RawIp };
+    let mut link = new_link(kind);
+    let mut now = Instant::from_micros(1_000);
+    while let Some((head, tail)) = rest.split_first_chunk::<3>() {
+        let (step, value) = (head[0], u16::from_be_bytes([head[1], head[2]]));
+        rest = match step % 8 {
+            0..=4 => {
+                let (frame, after) = tail.split_at(tail.len().min(usize::from(value) % 200));
+                take(&mut link, kind, &shaped(step, frame), now);
+                after
+            }
+            5 => {
+                resolve(&mut link, value, now);
+                tail
+            }
+            6 => {
+                now = now + Duration::from_millis(u64::from(value));
+                tail
+            }
+            _ => {
+                fire(&mut link, &mut now);
+                tail
+            }
+        };
+        check(&mut link, kind, now);
+    }
+    end(&mut link, now);
+}
+
+fn new_link(kind: LinkKind) -> Link {
+    let addresses = ["10.0.0.2/24", "fd00::2/64"].map(|text| text.parse().expect("an address"));
+    let routes = vec![Route::default_by(Ipv4Addr::new(10, 0, 0, 1).into())];
+    let config = LinkConfig {
+        kind,
+        routes,
+        neighbours: LIMIT,
+        ..LinkConfig::ethernet(MAC, addresses.to_vec())
+    };
+    Link::new(config).expect("a link that can be")
+}
+
+/// The bytes as they are, or with what random bytes reach late: our address, right checksums.
+fn shaped(step: u8, frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if step & 0x40 != 0 {
+        for (to, from) in frame.iter_mut().zip(MAC) {
+            *to = from;
+        }
+    }
+    if step & 0x80 != 0 {
+        repair(&mut frame);
+    }
+    frame
+}
+
+/// Makes the checksums of an Ethernet frame right.
+fn repair(frame: &mut [u8]) {
+    if ethertype(frame) == Some(0x0800) && frame.len() >= 34 {
+        frame[24..26].fill(0);
+        let sum = Sum::of(&frame[14..34]).checksum();
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+    let Ok(parsed) = parse(frame) else { return };
+    let (start, end) = (parsed.transport_at as usize, parsed.end as usize);
+    let pseudo = match parsed.transport {
+        Transport::Other(1) => Sum::ZERO,
+        Transport::Other(58) => {
+            rxo_wire::checksum::pseudo_header(&parsed.key, 58, (end - start) as u32)
+        }
+        _ => return,
+    };
+    if let Some(message) = frame.get_mut(start..end).filter(|message| message.len() >= 4) {
+        message[2..4].fill(0);
+        let sum = (pseudo + Sum::of(message)).checksum();
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
+    let heard = link.on_frame(&Frame::new(bytes, now), now);
+    match heard {
+        Heard::TooBig(error) => assert!(link.is_ours(error.pair.source())),
+        Heard::Unreachable(error) => assert!(link.is_ours(error.pair.source())),
+        Heard::Neighbour(ip) => {
+            assert_eq!(kind, LinkKind::Ethernet);
+            assert!(matches!(link.resolve(ip, now), Resolve::Resolved(_)), "{ip} is not known");
+        }
+        Heard::Nothing => {}
+    }
+    let count = std::iter::from_fn(|| link.poll_transmit()).map(|f| readable(&f, kind)).count();
+    assert!(count <= 1, "{count} frames for one");
+}
+
+fn resolve(link: &mut Link, value: u16, now: Instant) {
+    let ip: IpAddr = match value & 3 {
+        0 => Ipv4Addr::from_bits(0x0a00_0000 | u32::from(value >> 8)).into(),
+        1 => Ipv4Addr::from_bits(u32::from(value) << 16).into(),
+        2 => Ipv6Addr::from_bits(0xfd00 << 112 | u128::from(value >> 8)).into(),
+        _ => Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(value >> 8)).into(),
+    };
+    if let Resolve::Resolved(mac) = link.resolve(ip, now) {
+        assert_eq!(mac[0] & 1, 0, "{ip} is said to be a group");
+        assert!(link.source_for(ip).is_some_and(|from| from.is_ipv4() == ip.is_ipv4()));
+    }
+    link.confirm(ip, now);
+}
+
+fn fire(link: &mut Link, now: &mut Instant) {
+    if let Some(at) = link.poll_at() {
+        *now = at.max(*now);
+        link.on_timeout(*now);
+    }
+}
+
+fn check(link: &mut Link, kind: LinkKind, now: Instant) {
+    link.on_timeout(now);
+    assert!(link.poll_at().is_none_or(|at| at > now), "a timer that does not stop");
+    assert!(link.neighbours() <= LIMIT);
+    while let Some(frame) = link.poll_transmit() {
+        readable(&frame, kind);
+    }
+}
+
+/// What leaves is from us, and what it says of itself is true.
+fn readable(frame: &[u8], kind: LinkKind) {
+    if kind == LinkKind::Ethernet {
+        assert_eq!(frame[6..12], MAC);
+        if ethertype(frame) == Some(0x0806) {
+            assert_eq!(frame.len(), 42);
+            return;
+        }
+    }
+    let parsed = if kind == LinkKind::Ethernet { parse(frame) } else { parse_ip(frame) };
+    let parsed = parsed.expect("a packet that can be read");
+    assert!(parsed.ip.checksum_ok);
+    assert_eq!(parsed.end as usize, frame.len());
+    let message = &frame[parsed.transport_at as usize..];
+    let sum = match parsed.transport {
+        Transport::Other(1) => Sum::of(message),
+        Transport::Other(58) => {
+            Sum::of(message)
+                + rxo_wire::checksum::pseudo_header(&parsed.key, 58, message.len() as u32)
+        }
+        other => panic!("{other:?} leaves"),
+    };
+    assert!(sum.is_valid());
+}
+
+/// When nothing more happens, everything is forgotten.
+fn end(link: &mut Link, mut now: Instant) {
+    for _ in 0..20 * LIMIT {
+        fire(link, &mut now);
+    }
+    assert_eq!((link.neighbours(), link.poll_at()), (0, None));
+}

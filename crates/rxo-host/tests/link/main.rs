@@ -1,0 +1,8 @@
+//! The link as stories: frames by hand, answers read by hand, virtual time.
+
+mod errors;
+mod harness;
+mod neighbours;
+mod peer;
+mod ping;
+mod robustness;
