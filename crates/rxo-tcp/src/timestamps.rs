@@ -17,8 +17,7 @@ pub(crate) struct Timestamps {
     recent_at: Instant,
     /// When the peer's SYN came: nothing that it echoes later can be much older.
     agreed_at: Instant,
-    /// Last.ACK.sent; also an acknowledgement that is owed and not sent yet counts, so that the
-    /// echoes do not depend on how segments were aggregated.
+    /// Last.ACK.sent; one that is owed counts.
     pub(crate) last_ack: SeqNumber,
 }
 
@@ -56,10 +55,10 @@ impl Timestamps {
         value == self.recent
     }
 
-    /// Section 4.3, rule 2: takes TSval of a segment that begins at `seq`.
+    /// Section 4.3, rule 2: takes TSval of a segment that begins at `seq` and is not old.
     pub(crate) fn remember(&mut self, value: u32, seq: SeqNumber, now: Instant) {
         let covers = self.last_ack.is_at_or_after(seq);
-        if covers && value.wrapping_sub(self.recent) as i32 >= 0 {
+        if covers && !self.is_old(value, now) {
             (self.recent, self.recent_at) = (value, now);
         }
     }

@@ -62,11 +62,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn recover(&mut self, now: Instant, segment: &Segment<B>, repeats: bool) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
-        if self.ecn.is_agreed
-            && segment.has(TcpFlags::ECE)
-            && self.recovery.on_ecn_echo(una, nxt, &mut self.congestion)
-        {
-            self.ecn.has_reduced = true;
+        if self.ecn.is_agreed && segment.has(TcpFlags::ECE) {
+            self.recovery.on_ecn_echo(una, nxt, &mut self.congestion);
         }
         let timestamp = segment.options.timestamp;
         let news = AckNews {
@@ -79,6 +76,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             echoed: timestamp.and_then(|timestamp| self.timestamps.echoed(timestamp.echo, now)),
         };
         self.recovery.on_ack(&news, &mut self.congestion);
+        self.note_reduction();
     }
 
     fn follow_our_fin(&mut self, now: Instant) -> ControlFlow<()> {

@@ -74,11 +74,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
             self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
         }
-        if segment.text_bytes() > 0 {
+        // Two sides that disagree must not answer each other's bare answers for ever, nor a flood of
+        // SYNs (RFC 5961, section 7).
+        let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
+        if !is_counted || self.challenges.may_send(now) {
             self.report_duplicate(segment);
-            self.acks.owe_alone(self.rcv.nxt);
-        } else if !segment.is_empty() || self.challenges.may_send(now) {
-            // Two sides that disagree must not answer each other's bare answers for ever.
             self.acks.owe_alone(self.rcv.nxt);
         }
     }
@@ -86,7 +86,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// RFC 2883, section 4: text that was here before.
     fn report_duplicate(&mut self, segment: &Segment<B>) {
         let end = segment.seq + segment.text_bytes();
-        if self.uses_sack && self.rcv.nxt.is_at_or_after(end) {
+        let is_text = segment.text_bytes() > 0;
+        if self.uses_sack && is_text && self.rcv.nxt.is_at_or_after(end) {
             self.rcv.sack.received_again(SackBlock { start: segment.seq, end });
         }
     }

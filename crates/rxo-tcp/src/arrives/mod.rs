@@ -70,8 +70,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 let _ = self.arrives_otherwise(now, segment);
             }
         }
-        if self.acks.count_owed() > 0 {
-            self.timestamps.last_ack = self.rcv.nxt;
+        self.note_owed();
+    }
+
+    /// An acknowledgement that is owed counts as sent (RFC 7323, section 4.3), so that the echoes do
+    /// not depend on how segments were aggregated.
+    pub(crate) fn note_owed(&mut self) {
+        if let Some(ack) = self.acks.last_owed() {
+            self.timestamps.last_ack = ack;
         }
     }
 

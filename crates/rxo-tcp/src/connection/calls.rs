@@ -107,6 +107,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let consumed = self.rcv.consume(bytes);
         if self.state.takes_text() && self.acks.count_owed() == 0 && self.rcv.wants_update() {
             self.acks.owe(self.rcv.nxt);
+            self.note_owed();
         }
         consumed
     }

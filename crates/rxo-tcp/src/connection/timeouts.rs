@@ -29,8 +29,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Timer::TailLoss => self.recovery.probe_is_due(),
             Timer::Reorder => {
                 self.recovery.on_reorder_timeout(now, self.snd.nxt, &mut self.congestion);
+                self.note_reduction();
             }
-            Timer::DelayedAck => self.acks.owe_delayed(self.rcv.nxt),
+            Timer::DelayedAck => {
+                self.acks.owe_delayed(self.rcv.nxt);
+                self.note_owed();
+            }
             Timer::KeepAlive => self.keep_alive_timeout(now),
             Timer::GiveUp => self.fail(Failure::TimedOut),
             Timer::TimeWait => self.close(Closed { failure: None }),
@@ -44,9 +48,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.recovery.rtt.back_off();
         } else {
             self.recovery.on_timeout(self.snd.nxt, &mut self.congestion);
+            self.note_reduction();
         }
         if self.recovery.rtt.backed_off() == R1 {
             self.events |= Events::STALLED;
+        }
+    }
+
+    /// RFC 3168, section 6.1.2: whatever reduced the window, the peer hears of it.
+    pub(crate) fn note_reduction(&mut self) {
+        if self.recovery.take_reduction() && self.ecn.is_agreed {
+            self.ecn.has_reduced = true;
         }
     }
 

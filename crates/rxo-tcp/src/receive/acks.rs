@@ -74,6 +74,11 @@ impl Acks {
         self.owed.len() - self.left
     }
 
+    /// The last one that is owed.
+    pub(crate) fn last_owed(&self) -> Option<SeqNumber> {
+        self.owed.get(self.left..).and_then(<[AckOwed]>::last).map(|owed| owed.ack)
+    }
+
     /// Makes one of the plain ones that came after the first `before`.
     pub(crate) fn stretch(&mut self, before: usize) {
         let first = self.left + before;

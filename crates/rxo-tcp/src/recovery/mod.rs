@@ -48,8 +48,10 @@ pub(crate) struct Recovery {
     is_urgent: bool,
     /// RACK wants to look again then.
     look_again: Option<Instant>,
-    /// Until this is acknowledged, another mark of ECN is the same congestion.
+    /// Until this is acknowledged, a mark of ECN is congestion that has been answered.
     reduced_until: Option<SeqNumber>,
+    /// The window was reduced, and nobody has asked since.
+    has_reduced: bool,
 }
 
 /// Whether something is being recovered.
@@ -79,6 +81,7 @@ impl Recovery {
             is_urgent: false,
             look_again: None,
             reduced_until: None,
+            has_reduced: false,
         }
     }
 
@@ -148,7 +151,7 @@ impl Recovery {
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         if !matches!(self.phase, Phase::Loss { .. }) {
             self.suspect = Some(Suspect::new(congestion.clone()));
-            congestion.on_loss(self.flight_size(congestion));
+            self.reduce(nxt, congestion);
         }
         self.board.lose_all();
         self.is_urgent = false;
@@ -174,22 +177,35 @@ impl Recovery {
         }
     }
 
-    /// A router has marked a segment (RFC 3168, section 6.1.2); says whether the window was
-    /// reduced, at most once for each of its flights.
+    /// A router has marked a segment (RFC 3168, section 6.1.2): the window is reduced, at most once
+    /// for each of its flights, whatever has reduced it.
     pub(crate) fn on_ecn_echo(
         &mut self,
         una: SeqNumber,
         nxt: SeqNumber,
         congestion: &mut Congestion,
-    ) -> bool {
-        let is_old = self.reduced_until.is_some_and(|until| una.is_before(until));
-        if is_old || self.phase != Phase::Open {
-            return false;
+    ) {
+        if !self.is_answered(una) && self.phase == Phase::Open {
+            self.reduce(nxt, congestion);
+            congestion.set_cwnd(congestion.ssthresh());
         }
+    }
+
+    /// Whether the window was reduced, for whatever reason, since this was last asked.
+    pub(crate) fn take_reduction(&mut self) -> bool {
+        core::mem::take(&mut self.has_reduced)
+    }
+
+    /// Whether the congestion that the flight with `una` met has been answered (RFC 3168, section
+    /// 6.1.2: a loss and a mark of one flight are one).
+    fn is_answered(&self, una: SeqNumber) -> bool {
+        self.reduced_until.is_some_and(|until| una.is_before(until))
+    }
+
+    /// The threshold comes down for all that is out.
+    fn reduce(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         congestion.on_loss(self.flight_size(congestion));
-        congestion.set_cwnd(congestion.ssthresh());
-        self.reduced_until = Some(nxt);
-        true
+        (self.reduced_until, self.has_reduced) = (Some(nxt), true);
     }
 
     /// How long after now a tail loss probe is due (RFC 8985, section 7.2); `None` when there is
@@ -245,7 +261,9 @@ impl Recovery {
     fn enter_recovery(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let flight = self.flight_size(congestion);
         self.suspect = Some(Suspect::new(congestion.clone()));
-        congestion.on_loss(flight);
+        if !self.board.first().is_some_and(|una| self.is_answered(una)) {
+            self.reduce(nxt, congestion);
+        }
         self.prr = Prr::start(flight);
         self.probe.cancel();
         self.phase = Phase::Recovery { recover: nxt };

@@ -55,7 +55,7 @@ impl Recovery {
     /// Takes one acknowledgement. Costs the ranges it covers, and all ranges while something is out
     /// of order or lost.
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
-        let delivered = self.take_delivered(news);
+        let mut delivered = self.take_delivered(news);
         self.sample_round_trip(news, &delivered);
         if delivered.acked > 0 {
             self.rtt.forget_backoff();
@@ -69,7 +69,11 @@ impl Recovery {
         self.rack.acknowledged(news.ack);
         self.find_losses(news, &delivered);
         self.probe_answered(news, reports_duplicate, congestion);
-        self.leave_phase(news.ack, congestion);
+        if self.leave_phase(news.ack, congestion) {
+            // What the peer held already was counted while recovering; without SACK nobody knows
+            // what it held (RFC 6582, section 3.2, step 3).
+            delivered.acked = if self.uses_sack { delivered.acked.min(delivered.bytes) } else { 0 };
+        }
         self.follow_phase(news, &delivered, congestion);
     }
 
@@ -150,23 +154,28 @@ impl Recovery {
         let is_duplicate = news.is_duplicate && news.sack.is_empty();
         let answer = ProbeAck { ack: news.ack, reports_duplicate, is_duplicate };
         if self.probe.on_ack(&answer) && self.phase == Phase::Open {
-            congestion.on_loss(self.flight_size(congestion));
+            self.reduce(news.nxt, congestion);
             congestion.set_cwnd(congestion.ssthresh());
         }
     }
 
-    fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) {
-        let (Phase::Recovery { recover } | Phase::Loss { recover }) = self.phase else { return };
+    /// Says whether a recovery, not one after a timeout, ends with it.
+    fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
+        let (Phase::Recovery { recover } | Phase::Loss { recover }) = self.phase else {
+            return false;
+        };
         if ack.is_before(recover) {
-            return;
+            return false;
         }
-        if matches!(self.phase, Phase::Recovery { .. }) {
+        let was_recovery = matches!(self.phase, Phase::Recovery { .. });
+        if was_recovery {
             congestion.set_cwnd(self.window_after(congestion.ssthresh()));
         }
         self.phase = Phase::Open;
         self.suspect = None;
         self.duplicates.reset();
         self.rack.recovery_ended();
+        was_recovery
     }
 
     /// RFC 6937 leaves the window at the threshold; RFC 6582, section 3.2, step 3 sees to it that

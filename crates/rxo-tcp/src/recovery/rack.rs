@@ -147,3 +147,6 @@ fn is_of_the_original(range: &Sent, rtt: Duration, arrival: &Arrival) -> bool {
 
 /// RACK.reo_wnd_persist.
 const RECOVERIES_TO_FORGET: u32 = 16;
+
+#[cfg(test)]
+mod tests;

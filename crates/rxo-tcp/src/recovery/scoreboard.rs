@@ -78,6 +78,11 @@ impl Scoreboard {
         self.ranges.len() < self.limit / 2
     }
 
+    /// The first sequence number that is not acknowledged, if any is out.
+    pub(crate) fn first(&self) -> Option<SeqNumber> {
+        self.ranges.front().map(|first| first.start)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         (self.in_flight, self.sacked, self.lost) = (0, 0, 0);

@@ -85,3 +85,17 @@ fn old_text_is_answered_at_once() {
     scene.gets(seg().len(10));
     assert_eq!(scene.answers(seg().len(10)), [". 1:1 ack 11"]);
 }
+
+/// RFC 5681, section 4.2 (c): never more acknowledgements than segments, whatever these are.
+#[test]
+fn no_more_acks_leave_than_segments_came() {
+    let mut scene = Scene::established(with_sack());
+    for turn in 0_u32..500 {
+        let (seq, len) = (1 + turn * 613 % 20_000, turn * 131 % 1_000);
+        let answers = scene.answers(seg().seq(seq).len(len));
+        assert!(answers.len() <= 1, "{answers:?} for {seq}+{len}");
+    }
+    let many = (0_u32..500).map(|turn| seg().seq(1 + turn * 211 % 40_000).len(turn * 61 % 900));
+    scene.gets_aggregate(many);
+    assert!(scene.out().len() <= 500);
+}

@@ -1,6 +1,6 @@
 //! Closing: both orders, both at once, half closed, TIME-WAIT (RFC 9293, section 3.6).
 
-use rxo_tcp::{CallError, Config, Connection, Events, State};
+use rxo_tcp::{CallError, Config, Connection, Events, Failure, State};
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
@@ -176,4 +176,33 @@ fn closing_in_the_handshake_waits_for_it() {
     assert_eq!(scene.out(), [""; 0]);
     assert_eq!(scene.answers(seg()), ["F. 1:1 ack 1"]);
     assert_eq!(scene.tcp.state(), State::FinWait1);
+}
+
+/// RFC 9293, section 3.6 (MUST-12): whether the peer was done or broke off is told apart, after all
+/// that it sent is read.
+#[test]
+fn the_application_learns_how_it_ended() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(5).fin());
+    assert_eq!(scene.reads().len(), 5);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+    scene.gets(seg().seq(7).flags(TcpFlags::RST));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Reset)));
+
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().flags(TcpFlags::RST));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Reset)));
+}
+
+/// RFC 9293, section 3.9.1.2 (MUST-60, MUST-61): without a push of its own the last segment of all
+/// that is queued has PSH, and nothing waits for more than an acknowledgement or a probe.
+#[test]
+fn what_is_sent_does_not_wait_for_ever() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.sends(2_010), [". 1:1001 ack 1", ". 1001:2001 ack 1"]);
+    assert_eq!(scene.answers(seg().ack(2001)), ["P. 2001:2011 ack 1"]);
+    scene.gets(seg().ack(2011).win(0));
+    assert_eq!(scene.sends(10), [""; 0]);
+    assert!(!scene.after(ms(1_000)).is_empty());
+    assert_eq!(scene.answers(seg().ack(2012)), ["P. 2012:2021 ack 1"]);
 }

@@ -59,3 +59,75 @@ fn nothing_is_echoed_without_agreement() {
     scene.gets(seg().seq(2001).ack(1001).flags(TcpFlags::ACK | TcpFlags::ECE));
     assert!(scene.cwnd_segments() >= 10);
 }
+
+/// RFC 3168, sections 6.1.1 (a, b) and 6.1.1.1: the handshake is not marked as capable; an answer agrees
+/// with ECE alone; who got no answer does not ask again.
+#[test]
+fn the_handshake_asks_once_and_is_not_capable() {
+    let config = || Config { ecn: true, ..plain() };
+    let mut scene = Scene::active(config());
+    assert_eq!(scene.out(), ["SEW 0:0"]);
+    assert_eq!(scene.after(ms(1_000)), ["S 0:0"]);
+    let mut scene = Scene::passive(config());
+    let asks = TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR;
+    assert_eq!(scene.answers(syn().flags(asks)), ["SE. 0:0 ack 1"]);
+    assert_eq!(scene.after(ms(1_000)), ["SE. 0:0 ack 1"]);
+}
+
+/// RFC 3168, section 6.1.2 (c, d): a loss reduces the window and says so; an echo of the same flight
+/// reduces nothing more.
+#[test]
+fn a_loss_and_an_echo_reduce_once() {
+    let mut scene = scene();
+    scene.sends(40_000);
+    let echo = TcpFlags::ACK | TcpFlags::ECE;
+    let mut sent = Vec::new();
+    for to in 2..=10 {
+        sent.extend(scene.answers(seg().flags(echo).sack(&[(1_001, 1 + to * MSS)])));
+    }
+    let told: Vec<_> = sent.iter().filter(|line| line.starts_with("W. ")).collect();
+    assert_eq!(told.len(), 1, "{sent:?}");
+    assert!(told[0].ends_with("ect0"), "{told:?}");
+    scene.gets(seg().flags(echo).ack(10_001));
+    assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+    assert_eq!(scene.cwnd_segments(), 7);
+    // What left after it is another flight.
+    let next = scene.tcp.statistics().snd_nxt - scene.tcp.statistics().snd_una;
+    scene.gets(seg().flags(echo).ack(10_001 + next as u32));
+    assert!(scene.tcp.statistics().ssthresh < 7_000);
+}
+
+/// RFC 3168, section 6.1.2 (c): a timeout is a reduction as well; the retransmission does not tell of it,
+/// the first new text does.
+#[test]
+fn a_timeout_is_told() {
+    let mut scene = scene();
+    scene.sends(10_000);
+    let again = scene.after(ms(300));
+    assert!(again.iter().all(|line| !line.contains('W')), "{again:?}");
+    scene.gets(seg().ack(10_001));
+    let new = scene.sends(1_000);
+    assert_eq!(new, ["PW. 10001:11001 ack 1 ect0"]);
+}
+
+/// RFC 3168, section 6.1.3 (b, c): the acknowledgement of several says that one was marked; a mark beside
+/// CWR begins anew.
+#[test]
+fn a_mark_beside_cwr_is_echoed() {
+    let mut scene = scene();
+    scene.gets(seg().len(MSS).ecn(Ecn::Congestion));
+    assert_eq!(scene.answers(seg().seq(1001).len(MSS).ecn(Ecn::Capable0)), ["E. 1:1 ack 2001"]);
+    let reduced = TcpFlags::ACK | TcpFlags::CWR;
+    scene.gets(seg().seq(2001).len(MSS).flags(reduced).ecn(Ecn::Congestion));
+    assert_eq!(scene.answers(seg().seq(3001).len(MSS).ecn(Ecn::Capable0)), ["E. 1:1 ack 4001"]);
+}
+
+/// RFC 3168, section 6.1.6: a probe of a closed window may be dropped without telling anything of a
+/// router's queue.
+#[test]
+fn a_window_probe_is_not_capable() {
+    let mut scene = scene();
+    scene.gets(seg().win(0));
+    scene.sends(1_000);
+    assert_eq!(scene.after(ms(1_000))[0], ". 1:2 ack 1");
+}

@@ -194,3 +194,29 @@ fn data_may_wait_for_the_handshake() {
     assert_eq!(scene.sends(10), ["S 0:0"]);
     assert_eq!(scene.answers(syn().ack(1)), ["P. 1:11 ack 1"]);
 }
+
+/// RFC 9293, section 3.5 (MUST-11): what an active open began does not go back to LISTEN.
+#[test]
+fn a_peer_that_gives_up_refuses_an_active_open() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    scene.gets(syn());
+    assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
+    scene.gets(seg().flags(TcpFlags::RST));
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Refused)));
+}
+
+/// RFC 7323, section 2.2 (a): the scale of one side alone is none.
+#[test]
+fn one_scale_is_no_scale() {
+    let mut scene = Scene::active(Config { window_scaling: true, ..plain() });
+    scene.out();
+    scene.gets(syn().ack(1));
+    scene.gets(seg().win(1_000));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
+    let mut scene = Scene::active(plain());
+    scene.out();
+    scene.gets(syn().ack(1).scale(3));
+    scene.gets(seg().win(1_000));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
+}

@@ -8,9 +8,12 @@ mod aggregates;
 mod close;
 mod dsl;
 mod ecn;
+mod growth;
 mod handshake;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod header;
+mod injection;
 mod link;
 mod network;
 mod recovery;

@@ -148,3 +148,86 @@ fn blocks_that_cannot_be_do_nothing() {
     assert_eq!(scene.answers(seg().sack(&wild)), [""; 0]);
     assert_eq!(scene.tcp.statistics().in_flight, 10_000);
 }
+
+/// RFC 6675, section 5 (b): while something is lost nothing new leaves before it.
+#[test]
+fn what_is_lost_leaves_before_what_is_new() {
+    let mut scene = ten_outstanding();
+    // The first three are lost, and room for several opens at once.
+    let sent = scene.answers(seg().sack(&[(3_001, 10_001)]));
+    let expected = [". 1:1001 ack 1", ". 1001:2001 ack 1", ". 2001:3001 ack 1"];
+    let lost = sent.len().min(3);
+    assert!(lost > 0 && sent[..lost] == expected[..lost], "{sent:?}");
+}
+
+/// RFC 2018, section 8 (a, b), and RFC 6675, section 3: a peer may throw away what it said it holds, so
+/// it is kept until it is acknowledged, and sent again after a timeout.
+#[test]
+fn a_peer_may_throw_away_what_it_held() {
+    let mut scene = ten_outstanding();
+    scene.gets(sack(1, 10));
+    assert_eq!(scene.out()[0], ". 1:1001 ack 1");
+    // The first comes, and with it all should be acknowledged; it is not.
+    scene.gets(seg().ack(1_001));
+    let sent = [scene.out(), scene.after(ms(1_000))].concat();
+    assert!(sent.contains(&". 1001:2001 ack 1".to_string()), "{sent:?}");
+    let mut acked = 2_001;
+    while acked < 10_001 {
+        let sent = scene.answers(seg().ack(acked));
+        let next = format!(". {acked}:");
+        let later = scene.after(ms(2_000));
+        assert!([sent, later].concat().iter().any(|line| line.starts_with(&next)), "{next}");
+        acked += MSS;
+    }
+}
+
+/// RFC 8985, section 6.2 (c): a retransmission that was needless makes the wait twice as long.
+#[test]
+fn a_reported_duplicate_makes_the_wait_longer() {
+    let mut scene = ten_outstanding();
+    scene.answers(sack(1, 2));
+    assert_eq!(scene.after(ms(3)), [". 1:1001 ack 1"]);
+    // The first was only late, and then comes twice.
+    scene.gets(seg().ack(2_001));
+    scene.gets(seg().ack(2_001).sack(&[(1, 1_001)]));
+    scene.gets(seg().ack(10_001));
+    let start = 10_001;
+    scene.after(ms(10));
+    scene.gets(seg().ack(start + 2_000));
+    scene.out();
+    let flight = scene.tcp.statistics();
+    let una = start + 2_000;
+    assert!(flight.in_flight >= 4_000, "{flight:?}");
+    scene.after(ms(10));
+    scene.gets(seg().ack(una).sack(&[(una + MSS, una + 2 * MSS)]));
+    let lost = format!(". {una}:{} ack 1", una + MSS);
+    let early = [scene.out(), scene.after(ms(4))].concat();
+    assert!(!early.contains(&lost), "{early:?}");
+    let late = scene.after(ms(20));
+    assert!(late.contains(&lost), "{late:?}");
+}
+
+/// RFC 8985, section 7.3 (b): after a probe the retransmission timer runs, not another probe.
+#[test]
+fn a_probe_is_followed_by_the_timeout() {
+    let mut scene = Scene::established(with_sack());
+    scene.sends(3_000);
+    assert_eq!(scene.after(ms(20)), ["P. 2001:3001 ack 1"]);
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(scene.after(rto - ms(1)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
+}
+
+/// RFC 5681, section 4.3: two losses of one flight reduce the window once.
+#[test]
+fn two_losses_of_a_flight_count_once() {
+    let mut scene = ten_outstanding();
+    scene.gets(seg().sack(&[(1_001, 5_001), (6_001, 10_001)]));
+    scene.out();
+    scene.after(ms(10));
+    scene.gets(seg().ack(5_001).sack(&[(6_001, 10_001)]));
+    scene.out();
+    scene.after(ms(10));
+    scene.gets(seg().ack(10_001));
+    assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+}

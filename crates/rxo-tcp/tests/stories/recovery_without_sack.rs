@@ -64,3 +64,59 @@ fn duplicates_after_a_timeout_are_ignored() {
     (0..5).for_each(|_| drop(scene.answers(seg())));
     assert_eq!(scene.tcp.statistics().ssthresh, threshold);
 }
+
+/// RFC 3042, section 2 (b): a closed window is not opened by duplicates.
+#[test]
+fn limited_transmit_keeps_to_the_peers_window() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(10_500));
+    assert_eq!(scene.sends(40_000).len(), 10);
+    assert_eq!(scene.answers(seg().win(10_500)), [""; 0]);
+    assert_eq!(scene.answers(seg().win(10_500)), [""; 0]);
+}
+
+/// RFC 3042, section 2 (c, e): two segments beyond the window and no more; the window itself stays.
+#[test]
+fn limited_transmit_is_two_segments() {
+    let mut scene = ten_outstanding();
+    scene.gets(seg());
+    scene.gets(seg());
+    assert_eq!(scene.out().len(), 2);
+    assert_eq!(scene.cwnd_segments(), 10);
+}
+
+/// RFC 6582, section 3.2 (b): a partial acknowledgement takes what it covers from what duplicates had
+/// made room for, but for a segment; one retransmission and at most one new segment leave.
+#[test]
+fn a_partial_acknowledgement_deflates() {
+    let mut scene = ten_outstanding();
+    (0..9).for_each(|_| drop(scene.answers(seg())));
+    let sent = scene.answers(seg().ack(4_001));
+    assert_eq!(sent[0], ". 4001:5001 ack 1");
+    assert!(sent.len() <= 2, "{sent:?}");
+}
+
+/// RFC 6582, section 3.2 (d): a full acknowledgement lets two segments leave, not a window.
+#[test]
+fn the_end_of_recovery_is_not_a_flood() {
+    let mut scene = ten_outstanding();
+    (0..3).for_each(|_| drop(scene.answers(seg())));
+    let sent = scene.answers(seg().ack(12_001));
+    assert!((1..=2).contains(&sent.len()), "{sent:?}");
+    assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+}
+
+/// RFC 6582, section 3.2 (e): the first partial acknowledgement starts the timer anew.
+#[test]
+fn a_partial_acknowledgement_restarts_the_timer() {
+    let mut scene = ten_outstanding();
+    (0..3).for_each(|_| drop(scene.answers(seg())));
+    let rto = scene.tcp.statistics().rto;
+    scene.after(rto - ms(20));
+    scene.gets(seg().ack(4_001));
+    scene.out();
+    let rto = scene.tcp.statistics().rto;
+    let quiet = scene.after(rto - ms(1));
+    assert_eq!(quiet, [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 4001:5001 ack 1"]);
+}

@@ -1,6 +1,6 @@
 //! RST, and what strangers may try (RFC 9293, section 3.10.7; RFC 5961).
 
-use rxo_tcp::{CallError, Events, Failure, Reset, State};
+use rxo_tcp::{CallError, Config, Events, Failure, Reset, State};
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
@@ -104,5 +104,22 @@ fn an_abort_before_the_handshake_says_nothing() {
     scene.out();
     scene.tcp.abort();
     assert_eq!(scene.out(), [""; 0]);
+    assert!(scene.tcp.is_closed());
+}
+
+/// RFC 9293, section 3.5.3 (SHLD-2): what is said beside a reset is not read, and does no harm.
+#[test]
+fn a_reset_may_carry_text() {
+    let mut scene = Scene::established(plain());
+    scene.gets(rst().len(20));
+    assert!(scene.tcp.is_closed());
+    assert_eq!(scene.tcp.readable_bytes(), 0);
+}
+
+/// RFC 7323, section 3.2 (d): a reset needs no timestamp.
+#[test]
+fn a_reset_without_a_timestamp_counts() {
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    scene.gets(rst());
     assert!(scene.tcp.is_closed());
 }

@@ -44,6 +44,9 @@ fn a_closed_window_takes_acks_and_resets() {
     assert_eq!(scene.answers(seg().seq(2001).len(1).ack(11)), [". 11:11 ack 2001"]);
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
     let mut scene = full();
+    scene.gets(seg().seq(2001).ack(11).flags(TcpFlags::ACK | TcpFlags::URG));
+    assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
+    let mut scene = full();
     scene.gets(seg().seq(2001).flags(TcpFlags::RST));
     assert!(scene.tcp.is_closed());
 }
@@ -102,19 +105,80 @@ fn a_missing_timestamp_is_dropped() {
     assert_eq!(scene.tcp.readable_bytes(), 0);
 }
 
+/// What the next acknowledgement echoes, relative to the peer's first timestamp.
+fn echo(scene: &mut Scene) -> u32 {
+    let sent = scene.tcp.poll_transmit(scene.now).expect("an acknowledgement is owed");
+    let options = rxo_tcp::SegmentOptions::read(sent.options.as_slice());
+    options.timestamp.expect("it is agreed").echo - PEER_TS
+}
+
 /// RFC 7323, section 4.3 (a).
 #[test]
 fn the_echo_is_of_the_first_unacknowledged() {
     let mut scene = with_timestamps();
-    let echo = |scene: &mut Scene| {
-        let sent = scene.tcp.poll_transmit(scene.now).unwrap();
-        let options = rxo_tcp::SegmentOptions::read(sent.options.as_slice());
-        options.timestamp.unwrap().echo - PEER_TS
-    };
     scene.gets(seg().len(1000).ts(10, 0));
     scene.gets(seg().seq(1001).len(1000).ts(20, 0));
     assert_eq!(echo(&mut scene), 10);
     scene.gets(seg().seq(2001).len(1000).ts(30, 0));
     scene.gets(seg().seq(3001).len(1000).ts(40, 0));
     assert_eq!(echo(&mut scene), 30);
+}
+
+/// RFC 7323, section 4.3 (a): the same after an acknowledgement that was held back, and when a third
+/// segment came beside two that are acknowledged.
+#[test]
+fn the_echo_follows_every_acknowledgement() {
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(1000).ts(10, 0));
+    scene.after(ms(40));
+    scene.gets(seg().seq(1001).len(1000).ts(60, 0));
+    scene.gets(seg().seq(2001).len(1000).ts(70, 0));
+    assert_eq!(echo(&mut scene), 60);
+
+    let mut scene = with_timestamps();
+    scene.gets_aggregate((0..3).map(|n| seg().seq(1 + n * 1000).len(1000).ts(10 + n, 0)));
+    scene.out();
+    scene.gets(seg().seq(3001).len(1000).ts(20, 0));
+    assert_eq!(echo(&mut scene), 12);
+}
+
+/// RFC 7323, section 4.3 (b, c): what comes out of order does not change the echo; what fills the gap
+/// does.
+#[test]
+fn a_gap_keeps_the_echo() {
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(MSS).ts(10, 0));
+    scene.gets(seg().seq(1001).len(MSS).ts(11, 0));
+    assert_eq!(echo(&mut scene), 10);
+    scene.gets(seg().seq(3001).len(MSS).ts(13, 0));
+    assert_eq!(echo(&mut scene), 10);
+    scene.gets(seg().seq(4001).len(MSS).ts(14, 0));
+    assert_eq!(echo(&mut scene), 10);
+    scene.gets(seg().seq(2001).len(MSS).ts(15, 0));
+    assert_eq!(echo(&mut scene), 15);
+}
+
+/// RFC 7323, section 5.5: a timestamp that was forgotten is followed by the next one, smaller or not.
+#[test]
+fn a_forgotten_timestamp_has_a_follower() {
+    let mut scene = with_timestamps();
+    scene.gets(seg().len(MSS).ts(50, 0));
+    scene.after(ms(24 * 24 * 3600 * 1000));
+    scene.gets(seg().seq(1001).len(MSS).ts(20, 0));
+    scene.gets(seg().seq(2001).len(MSS).ts(21, 0));
+    assert_eq!(echo(&mut scene), 20);
+}
+
+/// RFC 7323, section 5.4: a tick of ours is a millisecond.
+#[test]
+fn our_clock_ticks_in_milliseconds() {
+    let mut scene = with_timestamps();
+    let mut value = || {
+        scene.after(ms(1_000));
+        scene.gets(seg().seq(0).ts(0, 0));
+        let sent = scene.tcp.poll_transmit(scene.now).expect("an answer");
+        rxo_tcp::SegmentOptions::read(sent.options.as_slice()).timestamp.expect("agreed").value
+    };
+    let first = value();
+    assert_eq!(value().wrapping_sub(first), 1_000);
 }

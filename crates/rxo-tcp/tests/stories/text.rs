@@ -86,3 +86,17 @@ fn segments_without_room_come_again() {
     scene.gets(seg().seq(5).len(2));
     assert_eq!(scene.reads(), stream(5, 7));
 }
+
+/// RFC 2018, section 4 (c): each block is said at least three times, as long as it is not covered.
+#[test]
+fn each_block_is_said_three_times() {
+    let mut scene = Scene::established(with_sack());
+    let starts: Vec<u32> = (1..=8).map(|n| n * 201).collect();
+    let said: Vec<String> =
+        starts.iter().flat_map(|start| scene.answers(seg().seq(*start).len(100))).collect();
+    for start in &starts[..6] {
+        let block = format!("{start}-{}", start + 100);
+        let count = said.iter().filter(|line| line.contains(&block)).count();
+        assert!(count >= 3, "{block} in {said:?}");
+    }
+}

@@ -123,3 +123,49 @@ fn a_peer_that_is_done_is_not_asked() {
     assert_eq!(scene.after(ms(70_000)), [""; 0]);
     assert!(scene.tcp.is_closed());
 }
+
+/// RFC 9293, section 3.8.3 (MUST-21): R2 is the application's to choose.
+#[test]
+fn the_time_until_giving_up_can_be_chosen() {
+    let mut scene = Scene::established(Config { user_timeout: ms(10_000), ..plain() });
+    scene.sends(1_000);
+    scene.after(ms(9_999));
+    assert_eq!(scene.tcp.state(), State::Established);
+    scene.after(ms(1));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+}
+
+/// RFC 9293, section 3.8.4 (MUST-28): two hours unless another time is chosen.
+#[test]
+fn an_idle_peer_is_asked_after_two_hours() {
+    let keep_alive = Some(KeepAlive::default());
+    let mut scene = Scene::established(Config { keep_alive, ..plain() });
+    assert_eq!(scene.after(ms(7_199_999)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 0:0 ack 1"]);
+}
+
+/// RFC 5681, section 3.1 (f): what times out again was in no flight of its own.
+#[test]
+fn a_second_timeout_does_not_lower_the_threshold_again() {
+    let mut scene = Scene::established(plain());
+    scene.sends(10_000);
+    scene.after(ms(200));
+    let threshold = scene.tcp.statistics().ssthresh;
+    assert_eq!(threshold, 7_000);
+    scene.after(ms(5_000));
+    assert_eq!(scene.tcp.statistics().ssthresh, threshold);
+}
+
+/// RFC 7323, section 4.1: the echo of a duplicate says how long the peer kept it, not how far it is.
+#[test]
+fn a_duplicate_is_not_measured() {
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    scene.sends(3_000);
+    let before = scene.tcp.statistics().srtt;
+    scene.after(ms(150));
+    scene.gets(seg().ts(1, 10));
+    scene.gets(seg().ts(2, 10));
+    assert_eq!(scene.tcp.statistics().srtt, before);
+    scene.gets(seg().ack(1 + scene.tcp.statistics().mss).ts(3, 10));
+    assert!(scene.tcp.statistics().srtt > before);
+}

@@ -157,3 +157,63 @@ fn a_fin_waits_for_the_window() {
     scene.gets(seg().ack(12).flags(TcpFlags::ACK));
     assert_eq!(scene.tcp.state(), State::FinWait2);
 }
+
+/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: whatever comes and is read, the edge
+/// that the peer was told does not move back; with a scale, by less than a unit of it.
+#[test]
+fn our_edge_does_not_move_back() {
+    for (window_scaling, unit) in [(false, 1), (true, 8)] {
+        let config = Config {
+            window_scaling,
+            receive_buffer_bytes: 500_001,
+            receive_pieces: 4_096,
+            ..plain()
+        };
+        let mut scene = Scene::established(config);
+        let (mut seq, mut furthest) = (1, 0);
+        for turn in 1_u32..2_000 {
+            let bytes = turn * 7_919 % 1_000 + 1;
+            scene.gets(seg().seq(seq).len(bytes));
+            seq += bytes;
+            if turn % 3 != 0 {
+                scene.tcp.consume((turn * 104_729 % 1_500) as usize);
+            }
+            while let Some(sent) = scene.tcp.poll_transmit(scene.now) {
+                let edge = (sent.ack - PEER_ISS) as u32 + u32::from(sent.window) * unit;
+                assert!(edge + unit > furthest, "{edge} after {furthest} in turn {turn}");
+                furthest = furthest.max(edge);
+            }
+        }
+        assert!(furthest > 500_000);
+    }
+}
+
+/// RFC 9293, section 3.8.6 (MUST-34, SHLD-15, SHLD-16): what is out beyond a window that shrank is
+/// negative room: nothing new leaves, and what lies inside is retransmitted.
+#[test]
+fn a_window_that_shrank_holds_back_what_is_new() {
+    let mut scene = Scene::established(plain());
+    scene.sends(8_000);
+    assert_eq!(scene.sends(2_000).len(), 2);
+    assert_eq!(scene.answers(seg().win(1_500)), [""; 0]);
+    let again = scene.after(ms(4_000));
+    assert!(again.len() >= 3 && again.iter().all(|line| line == ". 1:1001 ack 1"), "{again:?}");
+}
+
+/// RFC 9293, section 3.8.6 (MUST-35, SHLD-17): a window that shrinks to nothing is probed as one that
+/// closed, and what lies outside it does not end the connection while the peer answers.
+#[test]
+fn a_window_that_shrank_to_nothing_is_probed() {
+    let mut scene = Scene::established(plain());
+    scene.sends(5_000);
+    scene.gets(seg().win(0));
+    for _ in 0..100 {
+        let probes = scene.after(ms(60_000));
+        assert!(
+            !probes.is_empty() && probes.iter().all(|line| line == ". 1:2 ack 1"),
+            "{probes:?}"
+        );
+        scene.gets(seg().win(0));
+    }
+    assert_eq!(scene.tcp.state(), State::Established);
+}

@@ -48,6 +48,24 @@ fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
     bytes
 }
 
+/// The sum of RFC 9293, section 3.1, word by word: pseudo-header, header, text.
+fn naive_sum(packet: &[u8], pair: &FlowKey) -> u32 {
+    let (addresses, segment) = match pair.source() {
+        std::net::IpAddr::V4(_) => (&packet[12..20], &packet[20..]),
+        std::net::IpAddr::V6(_) => (&packet[8..40], &packet[40..]),
+    };
+    let mut summed = addresses.to_vec();
+    summed.extend((segment.len() as u32).to_be_bytes());
+    summed.extend([0, 6]);
+    summed.extend(segment);
+    if summed.len() % 2 == 1 {
+        summed.push(0);
+    }
+    let words = summed.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    words
+        .fold(0, |sum, word| (sum + word) % 0xffff + 0xffff * u32::from((sum + word) % 0xffff == 0))
+}
+
 /// Carries everything that leaves `from` to `to`; says how many packets.
 fn carry(
     pair: &FlowKey,
@@ -67,6 +85,7 @@ fn carry(
             let bytes = packet(pair, &one);
             let parsed = parse_ip(&bytes).expect("a packet");
             assert_eq!(parsed.key, *pair);
+            assert_eq!(naive_sum(&bytes, pair), 0xffff, "the checksum");
             let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
             assert_eq!(segment.ecn, one.ecn);
             to.on_segment(now, segment);
@@ -99,6 +118,8 @@ fn exchange(there: FlowKey, back: FlowKey) {
     assert!(read.len() > 48_000 && data.starts_with(&read), "{} bytes", read.len());
 }
 
+/// RFC 9293, section 3.9.1.1 (MUST-43, MUST-45): both addresses are said when it is opened, and all that
+/// leaves has them. RFC 9293, section 3.1 (MUST-2): and a checksum.
 #[test]
 fn two_ends_talk_in_ipv4_packets() {
     exchange(FlowKey::v4(1, 2, 0x1388_0050, 0), FlowKey::v4(2, 1, 0x0050_1388, 0));

@@ -1,0 +1,265 @@
+//! The congestion window of a whole connection, round trip by round trip, against the formulas.
+//!
+//! The path loses nothing but what a story loses; each segment is acknowledged by itself, all at the
+//! end of the round trip in which they left. Windows are in segments.
+
+use rxo_frame::Duration;
+use rxo_tcp::{Algorithm, Config};
+
+use crate::dsl::*;
+
+const RTT: Duration = ms(100);
+
+/// A sender that always has more to send.
+struct Path {
+    scene: Scene,
+    /// What the peer has acknowledged, and how far segments have left; as in the stories, 1 is the
+    /// first byte.
+    acked: u32,
+    left: u32,
+}
+
+impl Path {
+    fn new(congestion: Algorithm) -> Self {
+        let config = Config {
+            congestion,
+            window_scaling: true,
+            send_buffer_bytes: 1 << 24,
+            sent_ranges: 8_192,
+            ..with_sack()
+        };
+        let mut scene = Scene::established(config);
+        // The round trip is known from the start, and the peer's window is never in the way.
+        scene.gets(seg().win(u16::MAX));
+        let mut path = Self { scene, acked: 1, left: 1 };
+        path.leave();
+        path
+    }
+
+    /// Keeps the buffer full and lets everything leave that may; says how many segments.
+    fn leave(&mut self) -> u32 {
+        let room = self.scene.tcp.send_room();
+        if room > 1 << 23 {
+            self.scene.tcp.send(&vec![0; room]).expect("there is room");
+        }
+        let mut segments = 0;
+        while let Some(transmit) = self.scene.tcp.poll_transmit(self.scene.now) {
+            assert_eq!(transmit.payload_bytes(), MSS as usize);
+            segments += 1;
+        }
+        let statistics = self.scene.tcp.statistics();
+        self.left = self.acked + (statistics.snd_nxt - statistics.snd_una) as u32;
+        segments
+    }
+
+    /// A round trip: what was out at its begin is acknowledged, a segment at a time.
+    fn round(&mut self) {
+        self.scene.now = self.scene.now + RTT;
+        let end = self.left;
+        while self.acked < end {
+            self.acked += MSS;
+            self.scene.gets(seg().win(u16::MAX).ack(self.acked));
+            self.leave();
+        }
+    }
+
+    /// A round trip in which the first segment is lost, and the next one, which repairs it.
+    fn lose_one(&mut self) {
+        self.scene.now = self.scene.now + RTT;
+        let (hole, end) = (self.acked, self.left);
+        for at in (hole + 2 * MSS..=end).step_by(MSS as usize) {
+            self.scene.gets(seg().win(u16::MAX).ack(hole).sack(&[(hole + MSS, at)]));
+            self.leave();
+        }
+        // What left meanwhile is acknowledged in the round trip after this one.
+        self.scene.now = self.scene.now + RTT;
+        self.acked = end;
+        self.scene.gets(seg().win(u16::MAX).ack(self.acked));
+        self.leave();
+    }
+
+    fn window(&self) -> f64 {
+        f64::from(self.scene.tcp.statistics().cwnd) / f64::from(MSS)
+    }
+
+    fn threshold(&self) -> f64 {
+        f64::from(self.scene.tcp.statistics().ssthresh) / f64::from(MSS)
+    }
+
+    fn rounds(&mut self, rounds: u32) {
+        (0..rounds).for_each(|_| self.round());
+    }
+}
+
+fn both() -> [Path; 2] {
+    [Algorithm::Reno, Algorithm::Cubic].map(Path::new)
+}
+
+/// RFC 6928, section 2 (a), and RFC 5681, section 3.1 (b): ten segments, then exactly twice as many
+/// each round trip.
+#[test]
+fn slow_start_doubles_the_window() {
+    for mut path in both() {
+        for expected in [10.0, 20.0, 40.0, 80.0, 160.0, 320.0] {
+            assert_eq!(path.window(), expected);
+            path.round();
+        }
+    }
+}
+
+/// RFC 5681, section 3.1 (c, d): half of what was in flight, then a segment each round trip, exactly.
+/// RFC 5681, section 3.2 (d): recovery ends with the window at the threshold.
+#[test]
+fn reno_is_a_saw() {
+    let mut path = Path::new(Algorithm::Reno);
+    path.rounds(3);
+    for _ in 0..3 {
+        let before = path.window();
+        path.lose_one();
+        assert_eq!(path.threshold(), before / 2.0);
+        assert_eq!(path.window(), path.threshold());
+        let start = path.window();
+        for round in 1..=30 {
+            path.round();
+            assert!((path.window() - start - f64::from(round)).abs() < 1.01, "round {round}");
+        }
+    }
+}
+
+/// RFC 9438, sections 4.2, 4.4 and 4.5: within 2 % of the cubic function, below the old window ever
+/// slower, above it ever faster.
+#[test]
+fn cubic_follows_its_function() {
+    let mut path = Path::new(Algorithm::Cubic);
+    path.rounds(5);
+    path.lose_one();
+    // RFC 9438, section 4.6: 0.7 of what was in flight.
+    let (old, start) = (320.0, path.window());
+    assert_eq!(start, 224.0);
+    path.round();
+    let k = ((old - start) / 0.4_f64).cbrt();
+    let began = path.scene.now;
+    let mut windows = Vec::new();
+    for _ in 0..100 {
+        path.round();
+        let t = path.scene.now.since(began) + RTT;
+        let expected = 0.4 * (t.as_secs_f64() - k).powi(3) + old;
+        let window = path.window();
+        assert!((window / expected - 1.0).abs() < 0.02, "{window} at {t:?}, not {expected}");
+        windows.push(window);
+    }
+    let gain = |round: usize| windows[round + 10] - windows[round];
+    assert!(gain(0) > gain(20) && gain(20) > gain(45), "{windows:?}");
+    assert!(gain(70) > gain(60) && gain(89) > gain(70), "{windows:?}");
+}
+
+/// RFC 9438, section 4.3: a small window grows as Reno's estimate does, 9/17 of a segment each round
+/// trip until the old window is reached, then a segment.
+#[test]
+fn a_small_cubic_window_grows_as_renos() {
+    let mut path = Path::new(Algorithm::Cubic);
+    path.lose_one();
+    assert_eq!(path.window(), 7.0);
+    path.round();
+    let start = path.window();
+    for round in 1..=10 {
+        path.round();
+        let expected = start + f64::from(round) * 9.0 / 17.0;
+        if expected < 10.0 {
+            assert!((path.window() - expected).abs() < 0.6, "{} not {expected}", path.window());
+        }
+    }
+    assert!(path.window() >= 12.0);
+}
+
+/// RFC 9438, section 4.7: a second loss below the old window lowers the plateau to 0.85 of where it
+/// happened, so that another connection finds room.
+#[test]
+fn fast_convergence_gives_way() {
+    let mut path = Path::new(Algorithm::Cubic);
+    path.rounds(5);
+    path.lose_one();
+    path.rounds(5);
+    let second = path.window();
+    assert!(second < 320.0);
+    path.lose_one();
+    path.round();
+    // Where the function is flat: as long after as K says, the window stands at the plateau.
+    let plateau = second * 0.85;
+    let k = ((plateau - path.window()) / 0.4_f64).cbrt();
+    path.rounds((k * 10.0) as u32);
+    assert!((path.window() / plateau - 1.0).abs() < 0.02, "{} not {plateau}", path.window());
+}
+
+/// RFC 9438, section 4.8, and RFC 5681, section 3.1 (e): after a timeout slow start from one segment
+/// to the threshold, 0.7 or half of what was in flight; then congestion avoidance.
+#[test]
+fn a_timeout_begins_anew() {
+    for (mut path, factor) in both().into_iter().zip([0.5, 0.7]) {
+        path.rounds(3);
+        let threshold = path.window() * factor;
+        // Nothing is acknowledged until the timer fires.
+        let end = path.left;
+        while path.window() > 1.0 {
+            path.scene.now = path.scene.tcp.poll_at().expect("a timer runs");
+            path.scene.tcp.on_timeout(path.scene.now);
+            path.leave();
+        }
+        assert_eq!(path.threshold(), threshold.floor());
+        // All had arrived but the first.
+        path.scene.now = path.scene.now + RTT;
+        path.acked = end;
+        path.scene.gets(seg().win(u16::MAX).ack(end));
+        path.leave();
+        let mut windows = vec![path.window()];
+        while path.window() < threshold.floor() {
+            path.round();
+            windows.push(path.window());
+        }
+        assert!(windows.len() > 4, "{windows:?}");
+        let doubles = |pair: &[f64]| (pair[1] - (2.0 * pair[0]).min(pair[1])).abs() < 1.0;
+        assert!(windows.windows(2).all(doubles), "{windows:?}");
+        let before = path.window();
+        path.round();
+        assert!(path.window() - before < before * 0.2, "{before} to {}", path.window());
+    }
+}
+
+/// RFC 9438, section 5.8: what is not used does not grow.
+#[test]
+fn a_window_that_is_not_filled_stays() {
+    for congestion in [Algorithm::Reno, Algorithm::Cubic] {
+        let mut scene = Scene::established(Config { congestion, ..with_sack() });
+        for number in 0..100 {
+            scene.sends(3_000);
+            scene.after(ms(10));
+            scene.gets(seg().ack(1 + (number + 1) * 3_000));
+        }
+        assert_eq!(scene.cwnd_segments(), 10);
+    }
+}
+
+/// RFC 5681, section 4.1: a window that was idle for longer than a timeout is the first one again.
+#[test]
+fn an_idle_window_is_the_first_again() {
+    let mut scene = Scene::established(Config { window_scaling: true, ..with_sack() });
+    let mut acked = 1;
+    for _ in 0..3 {
+        // Twice what the window allows: it is what holds the rest back.
+        let segments = scene.tcp.statistics().cwnd / MSS * 2;
+        scene.sends(segments * MSS);
+        scene.after(ms(10));
+        for _ in 0..segments {
+            acked += MSS;
+            scene.gets(seg().ack(acked));
+            scene.out();
+        }
+    }
+    let grown = scene.cwnd_segments();
+    assert!(grown > 20, "{grown}");
+    scene.after(ms(199));
+    assert_eq!(scene.cwnd_segments(), grown);
+    scene.after(ms(1_000));
+    let sent = scene.sends(100_000);
+    assert_eq!((scene.cwnd_segments(), sent.len()), (10, 10));
+}

@@ -1,0 +1,132 @@
+//! Strangers who guess (RFC 5961): samples of the whole sequence space, counted.
+//!
+//! Each guess gets a connection whose allowance of challenges is fresh, so that every answer is seen.
+
+use rxo_wire::TcpFlags;
+
+use crate::dsl::*;
+
+/// Numbers all over the space, and each one near what matters.
+fn guesses(near: &[u32]) -> Vec<u32> {
+    let samples = (0..SAMPLES).map(|number| number * (u32::MAX / SAMPLES) + 12_345);
+    let close = near.iter().flat_map(|at| (0..7).map(|step| at.wrapping_add(step).wrapping_sub(3)));
+    let mut all: Vec<u32> = samples.chain(close).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What a guess did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    took_effect: usize,
+    challenged: usize,
+    unanswered: usize,
+}
+
+/// Lets a guess at each number loose; `has_effect` tells by the answer and the connection.
+fn try_all(
+    near: &[u32],
+    guess: impl Fn(u32) -> Peer,
+    has_effect: impl Fn(&Scene, &[String]) -> bool,
+) -> Tally {
+    let mut tally = Tally::default();
+    let mut scene = open();
+    for number in guesses(near) {
+        scene.now = scene.now + ms(5_000);
+        let answer = scene.answers(guess(number));
+        if has_effect(&scene, &answer) {
+            tally.took_effect += 1;
+            scene = open();
+        } else if answer.is_empty() {
+            tally.unanswered += 1;
+        } else {
+            assert_eq!(answer, [". 101:101 ack 1"], "to {number}");
+            tally.challenged += 1;
+        }
+    }
+    tally
+}
+
+/// 100 bytes are acknowledged; the largest window seen is 50,000, ours is 60,000.
+fn open() -> Scene {
+    let mut scene = Scene::established(with_sack());
+    scene.sends(100);
+    scene.gets(seg().ack(101));
+    scene
+}
+
+/// Numbers relative to the peer's first byte are inside our window when below this.
+const OUR_WINDOW: u32 = 60_000;
+const SAMPLES: u32 = 20_000;
+
+fn inside(near: &[u32], is_inside: impl Fn(u32) -> bool) -> usize {
+    guesses(near).into_iter().filter(|number| is_inside(*number)).count()
+}
+
+/// RFC 5961, section 3.2 (a, b, c): of a reset at any number exactly one ends the connection; those in
+/// the window are challenged; the rest is dropped without a word.
+#[test]
+fn a_guessed_reset_ends_nothing() {
+    let near = [1, 1 + OUR_WINDOW];
+    let is_in_window = |seq: u32| (1..=OUR_WINDOW).contains(&seq);
+    let tally =
+        try_all(&near, |seq| seg().seq(seq).flags(TcpFlags::RST), |scene, _| scene.tcp.is_closed());
+    let challenged = inside(&near, is_in_window) - 1;
+    let unanswered = inside(&near, |seq| !is_in_window(seq));
+    assert_eq!(tally, Tally { took_effect: 1, challenged, unanswered });
+    assert!(unanswered > 19_900, "{tally:?}");
+}
+
+/// RFC 5961, section 4.2: a SYN is challenged whatever its number, and changes nothing.
+#[test]
+fn a_guessed_syn_ends_nothing() {
+    let near = [0, 1, 1 + OUR_WINDOW];
+    let before = open().tcp.statistics();
+    let tally = try_all(
+        &near,
+        |seq| seg().seq(seq).flags(TcpFlags::SYN),
+        |scene, _| !scene.tcp.state().is_synchronized() || scene.tcp.statistics() != before,
+    );
+    let challenged = guesses(&near).len();
+    assert_eq!(tally, Tally { challenged, ..Tally::default() });
+}
+
+/// RFC 5961, section 5.2 (a, b): text in the window counts only with an ACK that is at most the
+/// largest window old: about one guess in 86,000.
+#[test]
+fn guessed_text_is_not_taken() {
+    let near = [101, 101_u32.wrapping_sub(50_000)];
+    let is_possible = |ack: u32| 101_u32.wrapping_sub(ack) <= 50_000;
+    let tally = try_all(
+        &near,
+        |ack| seg().seq(501).len(10).ack(ack),
+        |_, answer| answer.iter().any(|line| line.ends_with("sack 501-511")),
+    );
+    let took_effect = inside(&near, is_possible);
+    let challenged = inside(&near, |ack| !is_possible(ack));
+    assert_eq!(tally, Tally { took_effect, challenged, unanswered: 0 });
+    assert!(took_effect < 10, "{tally:?}");
+}
+
+/// RFC 5961, section 7 (a): a flood of SYNs is answered as seldom as one of resets, wherever it stands.
+#[test]
+fn a_flood_of_syns_is_answered_seldom() {
+    for seq in [100, 70_000, 0x8000_0000] {
+        let mut scene = open();
+        let one = || syn().seq(seq);
+        let answers: usize = (0..1_000).map(|_| scene.answers(one()).len()).sum();
+        assert_eq!(answers, 10, "at {seq}");
+    }
+}
+
+/// RFC 5961, section 7 (b): what one connection was asked does not keep another from answering, so
+/// that nobody can count the challenges of others.
+#[test]
+fn the_limit_is_each_connections_own() {
+    let (mut one, mut other) = (open(), open());
+    let guess = || seg().seq(500).flags(TcpFlags::RST);
+    let spent: usize = (0..50).map(|_| one.answers(guess()).len()).sum();
+    assert_eq!(spent, 10);
+    assert_eq!(other.answers(guess()).len(), 1);
+}
