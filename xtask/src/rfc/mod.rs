@@ -38,7 +38,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// # Errors
 /// A requirement that is said to be done and has no test, or a test that names what does not exist;
 /// each has been printed as one line.
-#[expect(dead_code, reason = "the step comes with the last of its tests")]
 pub(crate) fn check_all() -> Result<()> {
     check(report::summary)
 }

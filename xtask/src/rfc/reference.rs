@@ -88,6 +88,8 @@ impl Reader {
                     self.number(prefix, number);
                     true
                 }
+                // `3.1 (MUST-4) and 3.2 (MUST-64)`
+                _ if bare.contains('.') => self.section(word, bare),
                 _ => bare == "and",
             },
         }
@@ -98,6 +100,7 @@ impl Reader {
             && bare.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
         if is_number {
             self.found.sections.push(bare.to_owned());
+            self.mode = Mode::Section;
             return true;
         }
         let is_letter = bare.len() == 1 && word.ends_with([')', ',', ':', '.']);
@@ -142,6 +145,7 @@ mod tests {
             ("RFC 9293, section 3.8.6.3 (MUST-40): in time", "9293 3.8.6.3 MUST-40"),
             ("RFC 9293, section 3.8.4 (MUST-24 to 26)", "9293 3.8.4 MUST-24+MUST-25+MUST-26"),
             ("RFC 9293, section 3.7.1 (MUST-14, 15, SHLD-5)", "9293 3.7.1 MUST-14+MUST-15+SHLD-5"),
+            ("RFC 9293, sections 3.1 (MUST-4) and 3.2 (MUST-64)", "9293 3.1+3.2 MUST-4+MUST-64"),
             ("RFC 9293, sections 3.7.4 and 3.8.6.", "9293 3.7.4+3.8.6 "),
             ("RFC 9438, section 4.6: to 0.7 of the window", "9438 4.6 "),
             ("RFC 5681, section 3.2, step 3 of 5", "5681 3.2 "),

@@ -11,7 +11,7 @@ use super::tools::needs_tool;
 use super::{fuzz, live, no_std, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{apt, bench, deny, layers, quotes};
+use crate::{apt, bench, deny, layers, quotes, rfc};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -33,6 +33,7 @@ pub(super) const STEPS: &[Step] = &[
     step("packages", "what the system must have beside Rust", packages),
     step("fmt", "the layout of the source", fmt),
     step("layers", "who imports whom, and where `unsafe` is", layers),
+    step("rfc", "each requirement of an RFC that is done has a test", rfc),
     step("clippy", "lints, warnings are errors", clippy),
     step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
     step("no-std", "the pure crates without the standard library", no_std::run),
@@ -113,6 +114,10 @@ fn fmt(scene: &Scene, _: &mut Report) -> Result<()> {
 
 fn layers(_: &Scene, _: &mut Report) -> Result<()> {
     layers::run()
+}
+
+fn rfc(_: &Scene, _: &mut Report) -> Result<()> {
+    rfc::check_all()
 }
 
 fn clippy(scene: &Scene, _: &mut Report) -> Result<()> {
