@@ -49,6 +49,8 @@ pub struct Config {
     pub handshake_timeout: Duration,
     /// How long TIME-WAIT lasts: two maximum segment lifetimes.
     pub time_wait: Duration,
+    /// How long the peer's FIN is waited for after the application has dropped its socket.
+    pub fin_wait_2: Duration,
     /// When and how often an idle peer is asked whether it is there; `None` is never.
     pub keep_alive: Option<KeepAlive>,
 }
@@ -75,6 +77,7 @@ impl Default for Config {
             user_timeout: Duration::from_secs(300),
             handshake_timeout: Duration::from_secs(180),
             time_wait: Duration::from_secs(60),
+            fin_wait_2: Duration::from_secs(60),
             keep_alive: None,
         }
     }

@@ -21,6 +21,8 @@ impl Events {
     /// The peer has not answered three retransmissions: perhaps another route helps (RFC 9293,
     /// section 3.8.3: R1).
     pub const STALLED: Self = Self(32);
+    /// A router says that the peer cannot be reached; that may pass (RFC 9293, section 3.9.2.2).
+    pub const UNREACHABLE: Self = Self(64);
 
     /// Whether all of `other` have happened.
     #[must_use]
@@ -51,8 +53,8 @@ impl BitOrAssign for Events {
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 6] =
-            ["CONNECTED", "READABLE", "WRITABLE", "PEER_DONE", "CLOSED", "STALLED"];
+        const NAMES: [&str; 7] =
+            ["CONNECTED", "READABLE", "WRITABLE", "PEER_DONE", "CLOSED", "STALLED", "UNREACHABLE"];
         let has = |(bit, _): &(usize, &&str)| self.0 >> bit & 1 == 1;
         f.debug_set().entries(NAMES.iter().enumerate().filter(has).map(|(_, name)| name)).finish()
     }

@@ -19,13 +19,12 @@
 //! * `receive/` is the receive window, reassembly, SACK blocks, and which acknowledgements are owed.
 //! * `recovery/` finds what was lost; `congestion/` says how much may be in flight.
 //! * `send/` is the send window and buffer, and how much leaves at once.
+//! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
-//! What is not here: path MTU discovery (the segment size is what the handshake settled), pacing, F-RTO
-//! (Eifel needs timestamps, and is what there is), HyStart++, the RFC 7323 appendix G weighting of
-//! samples, SACK blocks on segments with text (a bare acknowledgement carries them first), a timeout
-//! for FIN-WAIT-2, SYN cookies, multicast. When several duplicates wait to leave, they all carry the
-//! latest SACK blocks.
+//! What is not here: pacing, F-RTO (Eifel needs timestamps, and is what there is), HyStart++, the RFC
+//! 7323 appendix G weighting of samples, SYN cookies, multicast. When several duplicates wait to leave,
+//! they all carry the latest SACK blocks.
 //!
 //! # Examples
 //! ```
@@ -58,6 +57,7 @@ mod ecn;
 mod events;
 mod isn;
 mod options;
+mod path;
 mod receive;
 mod recovery;
 mod segment;
@@ -73,6 +73,7 @@ pub use connection::{CallError, Connection, Reuse, Statistics};
 pub use events::Events;
 pub use isn::Secret;
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
+pub use path::PathCounts;
 pub use receive::AckOwed;
 pub use segment::{Ecn, Payload, Segment};
 pub use state::{Closed, Failure, State, SynReceived, SynSent};

@@ -139,6 +139,12 @@ impl OptionBytes {
         self.push(&timestamp_option(timestamp));
     }
 
+    /// As many of `blocks` as fit into `room` bytes beside the text of a segment.
+    pub(crate) fn push_sack_within(&mut self, mut blocks: SackBlocks, room: u32) {
+        blocks.truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
+        self.push_sack(blocks);
+    }
+
     /// As many of `blocks` as there is room for; the first ones matter most (RFC 2018, section 4).
     pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
         let room = Self::MAX - usize::from(self.length);
@@ -165,6 +171,9 @@ impl OptionBytes {
 
 /// The timestamp option with its padding: what it takes from each segment's payload.
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
+
+/// A SACK option of one block, with its padding.
+pub(crate) const LEAST_SACK_BYTES: u32 = 12;
 
 const SACK_BLOCK_BYTES: usize = 8;
 /// Two no-operations, kind and length.

@@ -70,7 +70,7 @@ impl Link {
         if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
     }
 
-    /// Somebody else claims an address of ours (RFC 5227, section 2.4 (b)).
+    /// Somebody else claims an address of ours (RFC 5227, section 2.4, rule b).
     fn defend(&mut self, arp: &Arp, now: Instant) {
         if arp.sender_mac == self.mac {
             return;

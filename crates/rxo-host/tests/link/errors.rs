@@ -66,6 +66,12 @@ fn an_unreachable_peer_is_named() {
     }
 }
 
+/// RFC 9293, section 3.9.2.2 (MUST-55); RFC 5927, section 6.2: source quench is ignored.
+#[test]
+fn source_quench_is_ignored() {
+    assert_eq!(heard(&error(4, 0, 0, &quoted())), Heard::Nothing);
+}
+
 #[test]
 fn an_error_about_nothing_of_ours_is_nothing() {
     let foreign = ipv4(6, "10.0.0.3", "1.2.3.4", &SEGMENT);

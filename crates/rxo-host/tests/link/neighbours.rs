@@ -138,7 +138,7 @@ fn an_announcement_changes_what_is_known() {
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(new));
 }
 
-/// RFC 5227, section 2.4 (b): defended, but not in a war of announcements.
+/// RFC 5227, section 2.4, rule b: defended, but not in a war of announcements.
 #[test]
 fn our_address_is_defended() {
     let mut link = link();

@@ -55,6 +55,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if is_new {
             self.snd.acknowledge(segment.ack);
             self.events |= Events::WRITABLE;
+            self.follow_path();
             self.made_progress(now);
         }
         self.snd.update_window(segment.seq, segment.ack, window);

@@ -13,6 +13,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if !self.state.takes_text() {
             return;
         }
+        if self.is_abandoned {
+            self.refuse_text();
+            return;
+        }
         let bytes = text.bytes();
         match self.rcv.accept(segment.seq, text) {
             Accepted::InOrder { beside_a_gap } => {

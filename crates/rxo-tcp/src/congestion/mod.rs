@@ -125,6 +125,18 @@ impl Congestion {
         self.window.cwnd = cwnd;
     }
 
+    /// Slow start from one segment up to the window that there is now.
+    pub(crate) fn begin_again(&mut self) {
+        self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
+        self.window.cwnd = self.window.mss;
+    }
+
+    /// Full segments have `mss` bytes from now on; the window stays, in bytes.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.window.mss = mss;
+        self.set_cwnd(self.window.cwnd);
+    }
+
     /// The first segment after the connection was idle: a window that is older than a timeout says
     /// nothing of the network (RFC 5681, section 4.1).
     pub(crate) fn on_idle(&mut self, idle: Duration, rto: Duration) {

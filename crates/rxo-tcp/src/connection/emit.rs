@@ -8,7 +8,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use super::plan::{Plan, Range, Why};
 use super::{Connection, Persist};
 use crate::Transmit;
-use crate::options::OptionBytes;
+use crate::options::{LEAST_SACK_BYTES, OptionBytes};
 use crate::segment::Ecn;
 use crate::send::Held;
 use crate::sequence::{before, distance, later};
@@ -18,6 +18,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// The next segment to be sent, or `None` when none is. To be called until `None` after
     /// everything that goes in. The segment counts as sent when it is given out. Does not allocate.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan();
         self.congestion.is_limiting = match plan {
             Ok(_) => self.congestion.is_limiting,
@@ -149,7 +150,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Notes that `range` is on its way.
     fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
-            Why::New => self.send_new((start, end), now),
+            Why::New | Why::Trial => self.send_new((start, end), now),
             Why::Lost => self.recovery.sent_again(start, end, now),
             Why::TailProbe => {
                 self.recovery.sent_again(start, end, now);
@@ -158,6 +159,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Why::WindowProbe => self.send_window_probe((start, end), now),
         }
+        self.note_on_path((start, end), why, now);
         self.snd.last_sent_at = now;
     }
 
@@ -188,7 +190,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn emit_text(&mut self, (start, end): Range, why: Why, now: Instant) -> Outgoing {
-        let is_new = why == Why::New;
+        let is_new = matches!(why, Why::New | Why::Trial);
         let carries_fin = self.snd.carries_fin(end);
         let bytes = distance(start, end) - u32::from(carries_fin);
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
@@ -197,8 +199,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
         let mut segment = self.segment(start, TcpFlags::ACK | fin | psh | ecn_flags, now);
         segment.ecn = self.ecn.codepoint(is_new && bytes > 0);
-        if bytes > self.snd.mss {
+        if bytes > self.snd.mss && why != Why::Trial {
             segment.gso_size = NonZeroU16::new(u16::try_from(self.snd.mss).unwrap_or(u16::MAX));
+        }
+        let room = self.snd.mss.saturating_sub(bytes);
+        if self.uses_sack && room >= LEAST_SACK_BYTES && self.rcv.has_gap() {
+            segment.options.push_sack_within(self.rcv.sack_blocks(), room);
         }
         Outgoing { segment, text: (start, end) }
     }

@@ -4,10 +4,12 @@
 //! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what leaves next and
 //! `emit.rs` lets it leave.
 
+mod abandon;
 mod calls;
 mod emit;
 mod open;
 mod plan;
+mod routers;
 mod statistics;
 mod time_wait;
 mod timeouts;
@@ -20,6 +22,7 @@ pub use self::time_wait::Reuse;
 use crate::challenge::Challenges;
 use crate::congestion::Congestion;
 use crate::ecn::EcnState;
+use crate::path::Path;
 use crate::receive::{Acks, Receive};
 use crate::recovery::Recovery;
 use crate::send::Send;
@@ -52,6 +55,13 @@ pub struct Connection<B> {
     pub(crate) agreed_on_scaling: bool,
     pub(crate) challenges: Challenges,
     pub(crate) timers: Timers,
+    pub(crate) path: Path,
+    /// A segment of this size is to be tried.
+    trial_bytes: Option<u32>,
+    /// What the route takes, headers left out.
+    pub(crate) mss_limit: u16,
+    /// Nobody will read any more.
+    pub(crate) is_abandoned: bool,
     persist: Persist,
     keep_alive: KeepAliveState,
     /// A reset that is to be sent.

@@ -7,6 +7,7 @@ use super::{Connection, KeepAliveState, Persist, Reuse};
 use crate::challenge::Challenges;
 use crate::congestion::Congestion;
 use crate::ecn::EcnState;
+use crate::path::Path;
 use crate::receive::{Acks, Receive};
 use crate::recovery::Recovery;
 use crate::send::{Fin, Send, SendBuffer};
@@ -61,6 +62,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
             agreed_on_scaling: false,
             challenges: Challenges::default(),
             timers: Timers::default(),
+            path: Path::new(mss),
+            trial_bytes: None,
+            mss_limit: u16::MAX,
+            is_abandoned: false,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),
             reset: None,

@@ -36,6 +36,8 @@ pub(super) enum Why {
     New,
     /// It was lost.
     Lost,
+    /// For the first time, to see whether so large a segment passes.
+    Trial,
     /// It is a tail loss probe, sent again.
     TailProbe,
     /// It probes a closed window.
@@ -72,6 +74,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         if self.recovery.has_lost() {
             return self.lost_text().map(|range| Plan::Text(range, Why::Lost));
+        }
+        if let Some(range) = self.trial_bytes.and_then(|bytes| self.trial(bytes)) {
+            return Ok(Plan::Text(range, Why::Trial));
         }
         match self.new_text() {
             Ok(range) => Ok(Plan::Text(range, Why::New)),
@@ -115,6 +120,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return Err(Held::ByCongestion);
         }
         Ok((start, end))
+    }
+
+    /// One segment of `bytes`, which is more than fits for certain.
+    fn trial(&self, bytes: u32) -> Option<Range> {
+        let sizing = self.sizing(&self.congestion);
+        let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
+        let may_leave = room >= bytes && self.recovery.has_room();
+        may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
     fn new_text(&self) -> Result<Range, Held> {

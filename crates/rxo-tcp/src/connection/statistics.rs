@@ -4,6 +4,7 @@ use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
 
 use super::Connection;
+use crate::PathCounts;
 
 /// A look inside, for tests, logs and tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Statistics {
     pub sack: bool,
     /// Whether ECN is in use.
     pub ecn: bool,
+    /// What happened on the path.
+    pub path: PathCounts,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -57,6 +60,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             timestamps: self.timestamps.is_agreed,
             sack: self.uses_sack,
             ecn: self.ecn.is_agreed,
+            path: self.path.counts,
         }
     }
 }

@@ -3,7 +3,7 @@
 use rxo_frame::{Duration, Instant};
 
 use super::{Connection, Persist};
-use crate::state::{Closed, Failure};
+use crate::state::Failure;
 use crate::timer::Timer;
 use crate::{Events, State};
 
@@ -24,7 +24,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn fire(&mut self, timer: Timer, now: Instant) {
         match timer {
-            Timer::Retransmit => self.retransmit_timeout(),
+            Timer::Retransmit => self.retransmit_timeout(now),
             Timer::Persist => self.persist = Persist { is_due: true, ..self.persist },
             Timer::TailLoss => self.recovery.probe_is_due(),
             Timer::Reorder => {
@@ -37,11 +37,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Timer::KeepAlive => self.keep_alive_timeout(now),
             Timer::GiveUp => self.fail(Failure::TimedOut),
-            Timer::TimeWait => self.close(Closed { failure: None }),
+            Timer::TimeWait => self.time_wait_is_over(),
         }
     }
 
-    fn retransmit_timeout(&mut self) {
+    fn retransmit_timeout(&mut self, now: Instant) {
         if let Some(syn) = self.state.syn() {
             syn.is_due = true;
             syn.retransmissions += 1;
@@ -49,6 +49,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         } else {
             self.recovery.on_timeout(self.snd.nxt, &mut self.congestion);
             self.note_reduction();
+            self.doubt_path(now);
         }
         if self.recovery.rtt.backed_off() == R1 {
             self.events |= Events::STALLED;
@@ -111,6 +112,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn settle(&mut self, now: Instant) {
         if self.state.is_synchronized() {
             self.settle_sending(now);
+        }
+        if self.is_abandoned {
+            self.settle_abandoned(now);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
         if !self.acks.is_delaying() || !self.state.is_synchronized() {

@@ -163,6 +163,24 @@ impl Recovery {
         self.rtt.back_off();
     }
 
+    /// What was sent in segments that do not fit the path is lost, and that is no congestion: slow
+    /// start begins again, up to the window that there was (RFC 1191, section 6.5).
+    pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
+        let mss = self.mss;
+        let lost = self.board.lose(|range| range.bytes() > mss);
+        if lost > 0 && self.phase == Phase::Open {
+            self.duplicates.reset();
+            self.probe.cancel();
+            self.phase = Phase::Loss { recover: nxt };
+            congestion.begin_again();
+        }
+    }
+
+    /// Full segments have `mss` bytes from now on.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
     /// RACK's timer has fired.
     pub(crate) fn on_reorder_timeout(
         &mut self,

@@ -147,10 +147,20 @@ impl Stage {
             10 => self.read(usize::from(script.word())),
             11 => self.pass(Duration::from_micros(script.word().into())),
             12 => self.pass(Duration::from_millis(script.word().into())),
-            13 => self.fire(),
+            13 => self.hear_router(script),
             14 if script.byte() < 40 => drop(self.tcp.shutdown()),
             15 if script.byte() < 10 => self.tcp.abort(),
             _ => self.fire(),
+        }
+    }
+
+    fn hear_router(&mut self, script: &mut Script<'_>) {
+        let seq = self.tcp.statistics().snd_una + u32::from(script.word() % 4_000);
+        match script.byte() {
+            0..=127 => self.tcp.on_packet_too_big(self.now, seq, u32::from(script.word() % 2_000)),
+            128..=250 => self.tcp.on_unreachable(seq, false),
+            251..=253 => self.tcp.on_unreachable(seq, true),
+            _ => self.tcp.abandon(self.now),
         }
     }
 

@@ -99,3 +99,20 @@ fn no_more_acks_leave_than_segments_came() {
     scene.gets_aggregate(many);
     assert!(scene.out().len() <= 500);
 }
+
+/// RFC 2018, section 4: also a segment with text says what is held, where there is room.
+#[test]
+fn text_says_what_is_held() {
+    let mut scene = Scene::established(with_sack());
+    scene.answers(seg().seq(1_001).len(500));
+    assert_eq!(scene.sends(500), ["P. 1:501 ack 1 sack 1001-1501"]);
+    scene.gets(seg().ack(501));
+    // No room beside a full segment; eight bytes are too few for a block.
+    assert_eq!(scene.sends(1_000), ["P. 501:1501 ack 1"]);
+    scene.gets(seg().ack(1_501));
+    assert_eq!(scene.sends(992), ["P. 1501:2493 ack 1"]);
+    scene.gets(seg().ack(2_493));
+    scene.gets(seg().len(1_000));
+    scene.out();
+    assert_eq!(scene.sends(500), ["P. 2493:2993 ack 1501"]);
+}

@@ -182,6 +182,11 @@ impl Scene {
         }
     }
 
+    /// After the connection was exchanged for one in SYN-SENT.
+    pub(crate) fn learn_iss_of_ours(&mut self) {
+        self.iss = self.tcp.statistics().snd_una;
+    }
+
     pub(crate) fn segment(&self, peer: Peer) -> Segment<Vec<u8>> {
         let text: Vec<u8> = (peer.seq..peer.seq + peer.len).map(stream_byte).collect();
         let mut options = SegmentOptions {

@@ -3,6 +3,7 @@
 //! Numbers are relative as in a capture: 0 is a SYN, 1 the first byte. Each RFC MUST that is tested
 //! is named in the test's doc.
 
+mod abandoned;
 mod acks;
 mod aggregates;
 mod close;
@@ -16,6 +17,7 @@ mod header;
 mod injection;
 mod link;
 mod network;
+mod path;
 mod recovery;
 mod recovery_without_sack;
 mod resets;
