@@ -83,7 +83,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn made_progress(&mut self, now: Instant) {
         self.persist = Persist::default();
         self.timers.stop(Timer::GiveUp);
-        self.timers.stop(Timer::Retransmit);
+        if !self.recovery.keeps_timer() {
+            self.timers.stop(Timer::Retransmit);
+        }
         self.restart_tail_probe(now);
     }
 

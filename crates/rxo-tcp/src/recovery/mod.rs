@@ -97,6 +97,11 @@ impl Recovery {
         (self.phase, self.suspect, self.look_again) = (Phase::Open, None, None);
     }
 
+    /// Whether progress leaves the retransmission timer as it is.
+    pub(crate) fn keeps_timer(&self) -> bool {
+        self.duplicates.keeps_timer()
+    }
+
     /// Bytes that count as in the network.
     pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight().saturating_sub(self.duplicates.credit())
@@ -150,7 +155,9 @@ impl Recovery {
     /// the peer does not hold is lost.
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         if !matches!(self.phase, Phase::Loss { .. }) {
-            self.suspect = Some(Suspect::new(congestion.clone()));
+            // What ends a recovery was needed: an old echo is of that, not of the first flight.
+            let is_suspect = self.phase == Phase::Open;
+            self.suspect = is_suspect.then(|| Suspect::new(congestion.clone()));
             self.reduce(nxt, congestion);
         }
         self.board.lose_all();

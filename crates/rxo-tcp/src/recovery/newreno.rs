@@ -10,6 +10,8 @@ pub(crate) struct Duplicates {
     count: u32,
     /// What has left the network by their account, in bytes.
     credit: u32,
+    /// Partial acknowledgements since recovery began.
+    partials: u32,
 }
 
 impl Duplicates {
@@ -28,10 +30,18 @@ impl Duplicates {
     /// A partial acknowledgement of `bytes` (RFC 6582, section 3.2, step 3): deflates by what was
     /// acknowledged, and adds back a segment.
     pub(crate) fn partial(&mut self, bytes: u32, mss: u32) {
+        self.partials = self.partials.saturating_add(1);
         self.credit = self.credit.saturating_sub(bytes);
         if bytes >= mss {
             self.credit = self.credit.saturating_add(mss);
         }
+    }
+
+    /// Whether the retransmission timer goes on as it was: only the first partial acknowledgement
+    /// restarts it, because where much is lost a timeout is faster than a loss each round trip
+    /// (RFC 6582, section 3.2, step 3).
+    pub(crate) fn keeps_timer(&self) -> bool {
+        self.partials > 1
     }
 
     pub(crate) fn reset(&mut self) {
