@@ -31,7 +31,11 @@ impl Verdict {
         self.rows.iter().filter(|(requirement, _)| counts(&requirement.standing)).count()
     }
 
+    /// An RFC that is not listed asks nothing of the endpoint.
     fn take(&mut self, test: &Test, reference: &Reference) {
+        if !self.rows.iter().any(|(requirement, _)| requirement.rfc == reference.rfc) {
+            return;
+        }
         for id in &reference.ids {
             self.take_id(test, reference, id);
         }
@@ -140,5 +144,6 @@ mod tests {
         );
         assert_eq!(wrong("RFC 7, section 1.1 (b)").len(), 1);
         assert_eq!(wrong("RFC 7, section 9"), [""; 0]);
+        assert_eq!(wrong("RFC 8, section 1 (b)"), [""; 0]);
     }
 }
