@@ -1,4 +1,66 @@
 //! A host's TCP in user space: what a device receives is coalesced, given to connections, and read
 //! by applications through sockets like those of the standard library.
+//!
+//! One [`Host`] is one worker: it owns a device, an engine, connections and timers, and does one
+//! turn after the other. The folders, in the order in which a frame meets them:
+//!
+//! * `worker/`: the turn: device, engine, connections, timers, device.
+//! * `receive/`: a delivery becomes segments, in the buffers they came in.
+//! * `link/`: what is not TCP: neighbours, routes, ICMP ([`link::Link`]).
+//! * `demux/`: which connection they are for.
+//! * `cell/`: the connection and its lock, which never stops the worker; the backlog.
+//! * `socket/`: what applications have: [`Handle`], [`TcpStream`], [`TcpListener`].
+//! * `transmit/`: what connections send becomes packets, and packets one batch.
+//!
+//! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so that hosts run on
+//! virtual time as well. Memory is bounded by the configuration. No bytes make it panic. Only blocking
+//! calls of applications' threads wait; the worker waits where its [`Waiter`] waits, and nowhere else.
+//!
+//! # Examples
+//! Two hosts and a link in memory, on virtual time:
+//! ```
+//! use std::io::{Read, Write};
+//! use rxo_device::{MemoryLink, MemoryOptions};
+//! use rxo_frame::{Instant, LinkKind};
+//! use rxo_host::{Host, HostConfig};
+//!
+//! let options = MemoryOptions { link: LinkKind::RawIp, ..MemoryOptions::default() };
+//! let (there, back) = (MemoryLink::new(options), MemoryLink::new(options));
+//! let config =
+//!     |address: &str| address.parse().map(|address| HostConfig::new(vec![address], [1, 2]));
+//! let mut client = Host::new(back.source(), there.sink(), config("10.0.0.1/24")?)?;
+//! let mut server = Host::new(there.source(), back.sink(), config("10.0.0.2/24")?)?;
+//!
+//! let listener = server.handle().listen("10.0.0.2:80".parse()?, 16)?;
+//! let mut stream = client.handle().connect_nonblocking("10.0.0.2:80".parse()?)?;
+//! for millis in 0..5 {
+//!     let now = Instant::from_micros(millis * 1_000);
+//!     client.turn(now)?;
+//!     server.turn(now)?;
+//! }
+//! let (mut accepted, _peer) = listener.accept()?;
+//! stream.write_all(b"hello")?;
+//! client.turn(Instant::from_micros(6_000))?;
+//! server.turn(Instant::from_micros(6_000))?;
+//! let mut hello = [0; 5];
+//! accepted.read_exact(&mut hello)?;
+//! assert_eq!(&hello, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod buffer;
+mod cell;
+mod config;
+mod demux;
 pub mod link;
+mod post;
+mod receive;
+mod settings;
+mod socket;
+mod transmit;
+mod worker;
+
+pub use config::{HostConfig, HostError};
+pub use link::{IpCidr, Route};
+pub use socket::{Handle, Incoming, TcpListener, TcpStream};
+pub use worker::{Host, HostCounters, Turn, Waiter};

@@ -30,6 +30,18 @@ impl Events {
         self.0 & other.0 == other.0
     }
 
+    /// Whether any of `other` has happened.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These and `other`.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether nothing has.
     #[must_use]
     pub const fn is_empty(self) -> bool {

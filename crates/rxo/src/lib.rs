@@ -7,11 +7,13 @@
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
 //! * [`ack`]: one ACK of the host becomes those that its peer should see. No input or output, no clock.
 //! * [`device`]: what a source and a sink of frames are, and links in memory. No system.
+//! * [`tcp`]: one connection as a state machine that counts segments, not packets. No input or output.
+//! * [`host`]: connections over a device, and sockets like those of the standard library.
 //! * `driver` (feature `driver`, on unless switched off): packet sockets, TAP and TUN.
 //!
 //! What this crate adds is [`worker`]: the loop between two devices, which coalesces what goes to
 //! the host and passes on what comes back; and `live` (feature `driver`): that loop between
-//! devices of the system, chosen by name.
+//! devices of the system, chosen by name; `live::host` is a host with its own TCP on one of them.
 //!
 //! Who has packets in hand needs only the engine; `examples/vpn.rs` is all of it. Who has two
 //! devices needs only the worker. What this crate does not own is any rule of coalescing: those
@@ -41,6 +43,8 @@ pub use rxo_device as device;
 #[cfg(feature = "driver")]
 pub use rxo_driver as driver;
 pub use rxo_frame as frame;
+pub use rxo_host as host;
+pub use rxo_tcp as tcp;
 pub use rxo_wire as wire;
 
 pub use rxo_coalesce::{Aggregate, Config, Counters, Deliveries, Delivery, Engine, Policy};

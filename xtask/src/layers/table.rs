@@ -115,6 +115,8 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-ack", "splits what the host answers to aggregates"),
             ("rxo-device", "what its worker loop runs between"),
             ("rxo-driver", "opens devices by name"),
+            ("rxo-tcp", "part of what an embedder sees"),
+            ("rxo-host", "hosts on devices by name"),
         ],
     ),
     layer(

@@ -6,8 +6,8 @@ use rxo_frame::PoolBuf;
 use super::ring::SlotBuf;
 use crate::vnet::VNET_HEADER_BYTES;
 
-/// A frame's bytes, lent by a packet source; dropping it gives the memory back, in any order,
-/// also when the source is gone. Drop it soon: while the oldest slots of a lap are held, the
+/// A frame's bytes, lent by a packet source; dropping it gives the memory back, in any order, on any
+/// thread, also when the source is gone. Drop it soon: while the oldest slots of a lap are held, the
 /// kernel cannot fill them, and in the end drops what arrives.
 #[derive(Debug)]
 pub struct PacketBuf(Memory);

@@ -12,7 +12,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{sockaddr_ll, tpacket_req, tpacket2_hdr};
@@ -76,7 +76,7 @@ impl RingMap {
 
     /// The frame in `slot`, when the kernel has put one there that nobody has taken yet.
     #[inline]
-    pub(crate) fn filled(self: &Rc<Self>, slot: u32) -> Option<Slot<'_>> {
+    pub(crate) fn filled(self: &Arc<Self>, slot: u32) -> Option<Slot<'_>> {
         let status = self.status(slot).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
@@ -117,6 +117,13 @@ impl RingMap {
     }
 }
 
+// SAFETY: the mapping belongs to no thread. Statuses are atomic; everything else in a slot is reached
+// through the one `Slot` or `SlotBuf` that has it, whichever thread that is on.
+unsafe impl Send for RingMap {}
+// SAFETY: as above. `filled` is the source's alone, which is taken by `&mut`, so no slot is handed
+// out twice.
+unsafe impl Sync for RingMap {}
+
 impl Drop for RingMap {
     fn drop(&mut self) {
         let bytes = self.slots as usize * self.slot_bytes as usize;
@@ -128,7 +135,7 @@ impl Drop for RingMap {
 
 /// A frame in the ring that is ours for now.
 pub(crate) struct Slot<'a> {
-    map: &'a Rc<RingMap>,
+    map: &'a Arc<RingMap>,
     slot: u32,
     status: u32,
     header: tpacket2_hdr,
@@ -141,7 +148,7 @@ impl Slot<'_> {
         assert!(self.is_whole(), "only what is in the slot can be lent");
         self.map.status(self.slot).store(LENT, Ordering::Relaxed);
         let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
-        SlotBuf { bytes, len, slot: self.slot, map: Rc::clone(self.map) }
+        SlotBuf { bytes, len, slot: self.slot, map: Arc::clone(self.map) }
     }
 
     /// Gives the slot back to the kernel unused.
@@ -211,8 +218,14 @@ pub(crate) struct SlotBuf {
     bytes: NonNull<u8>,
     len: u32,
     slot: u32,
-    map: Rc<RingMap>,
+    map: Arc<RingMap>,
 }
+
+// SAFETY: its slot is its own until it is given back, which is an atomic store (release) that any
+// thread may do.
+unsafe impl Send for SlotBuf {}
+// SAFETY: shared, it is only read.
+unsafe impl Sync for SlotBuf {}
 
 impl SlotBuf {
     #[inline]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 use rxo_frame::{Frame, LinkKind, Pool};
@@ -46,7 +46,7 @@ pub struct PacketSource {
     device: String,
     interface: Interface,
     socket: OwnedFd,
-    ring: Rc<RingMap>,
+    ring: Arc<RingMap>,
     large: Pool,
     next_slot: u32,
     mtu: u32,
@@ -75,7 +75,7 @@ impl PacketSource {
         }
         opened.bind(libc::ETH_P_ALL as u16)?;
         let Opened { device, interface, socket } = opened;
-        let (ring, large) = (Rc::new(ring), Pool::new(options.large_buffers, LARGE_BUFFER_BYTES));
+        let (ring, large) = (Arc::new(ring), Pool::new(options.large_buffers, LARGE_BUFFER_BYTES));
         let counters = SourceCounters::default();
         let gone = false;
         Ok(Self { device, interface, socket, ring, large, next_slot: 0, mtu, counters, gone })

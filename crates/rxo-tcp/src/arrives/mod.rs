@@ -15,6 +15,7 @@ mod seventh_text;
 mod syn;
 mod syn_sent;
 
+use core::borrow::Borrow;
 use core::ops::ControlFlow;
 
 use rxo_frame::Instant;
@@ -52,12 +53,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Takes the pure ACKs of an aggregate, each counted by itself.
-    pub fn on_pure_acks<'a>(
+    pub fn on_pure_acks(
         &mut self,
         now: Instant,
-        records: impl IntoIterator<Item = &'a AckRecord>,
+        records: impl IntoIterator<Item: Borrow<AckRecord>>,
     ) {
-        self.on_aggregate(now, records.into_iter().map(of_record));
+        self.on_aggregate(now, records.into_iter().map(|record| of_record(record.borrow())));
     }
 
     fn arrive(&mut self, now: Instant, segment: Segment<B>) {

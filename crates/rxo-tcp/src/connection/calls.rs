@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use rxo_wire::SeqNumber;
+
 use super::Connection;
 use crate::send::Fin;
 use crate::state::{Closed, Failure};
@@ -51,6 +53,34 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[must_use]
     pub fn send_room(&self) -> usize {
         self.check_sending().map_or(0, |()| self.snd.buffer.room() as usize)
+    }
+
+    /// Whether there is room for so much that a sender who waits for room should be told: a quarter of
+    /// the buffer.
+    #[must_use]
+    pub fn has_much_send_room(&self) -> bool {
+        self.snd.buffer.room() >= self.config.send_buffer_bytes / 4
+    }
+
+    /// Whether [`Connection::poll_transmit`] has something now.
+    #[must_use]
+    pub fn has_to_send(&self) -> bool {
+        self.plan().is_ok()
+    }
+
+    /// Whether the owner must look at it after [`Connection::send`]: something is to be sent, or no
+    /// timer runs that would see to it later.
+    #[must_use]
+    pub fn wants_attention(&self) -> bool {
+        self.has_to_send() || self.poll_at().is_none()
+    }
+
+    /// `bytes` of what was sent from `seq` on and is not acknowledged, in two pieces where the buffer's
+    /// end lies between them: the text of a [`crate::Transmit`] that was given out before, for who
+    /// sends several at once. What is no longer there is left out.
+    #[must_use]
+    pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
+        self.snd.text(seq, seq + bytes)
     }
 
     fn check_sending(&self) -> Result<(), CallError> {

@@ -29,10 +29,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
         now: Instant,
     ) -> Result<Self, ConfigError> {
         let mut connection = Self::open_passive(config, pair, secret)?;
-        connection.choose_iss(now);
-        connection.state = State::SynSent(SynSent::default());
-        connection.start_handshake(now);
+        connection.connect(now);
         Ok(connection)
+    }
+
+    /// Active OPEN of a connection in LISTEN (RFC 9293, section 3.9.1.1): for an owner who makes it
+    /// before it knows the time. In any other state it does nothing.
+    pub fn connect(&mut self, now: Instant) {
+        if self.state == State::Listen {
+            self.choose_iss(now);
+            self.state = State::SynSent(SynSent::default());
+            self.start_handshake(now);
+        }
     }
 
     /// Passive OPEN with a known peer: LISTEN. A listener that hears a SYN makes one of these for

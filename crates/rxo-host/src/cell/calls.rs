@@ -1,0 +1,204 @@
+//! What an application does to a cell, whatever the device's buffers are.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rxo_tcp::{CallError, Closed, Failure, State, Statistics};
+use rxo_wire::FlowKey;
+
+use super::{Cell, Inner, Signal};
+
+/// A connection as an application has it. Nothing here blocks: a call that would gives
+/// [`io::ErrorKind::WouldBlock`].
+pub(crate) trait Socket: Send + Sync {
+    /// Whether it is open; the error says why it never will be.
+    fn is_connected(&self) -> io::Result<bool>;
+    fn read(&self, to: &mut [u8]) -> io::Result<usize>;
+    fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
+    fn write(&self, from: &[u8]) -> io::Result<usize>;
+    fn shutdown(&self, how: Shutdown) -> io::Result<()>;
+    fn abort(&self);
+    fn set_nagle(&self, is_on: bool);
+    fn take_error(&self) -> Option<io::Error>;
+    fn statistics(&self) -> Statistics;
+    fn signal(&self) -> &Signal;
+    fn pair(&self) -> FlowKey;
+}
+
+/// A cell in the hands of an application; when it is dropped, the connection closes by itself.
+#[derive(Debug)]
+pub(crate) struct Bound<B: AsRef<[u8]>>(Arc<Cell<B>>);
+
+impl<B: AsRef<[u8]> + Send + 'static> Bound<B> {
+    /// For an application to have.
+    pub(crate) fn bind(cell: Arc<Cell<B>>) -> Arc<dyn Socket> {
+        Arc::new(Self(cell))
+    }
+}
+
+impl<B: AsRef<[u8]>> Drop for Bound<B> {
+    /// Text that nobody will read makes it a reset (RFC 2525, section 2.17); else what was written is
+    /// still delivered.
+    fn drop(&mut self) {
+        self.0.is_orphan.store(true, Ordering::SeqCst);
+        self.0.with(|inner| {
+            if inner.connection.readable_bytes() > 0 {
+                inner.connection.abort();
+            } else {
+                // Closed already is what it shall be.
+                let _closing = inner.connection.shutdown();
+            }
+            inner.has_work = true;
+        });
+    }
+}
+
+impl<B: AsRef<[u8]> + Send> Socket for Bound<B> {
+    fn is_connected(&self) -> io::Result<bool> {
+        self.0.with(|inner| match inner.connection.state() {
+            State::Closed(closed) => Err(closed_error(closed)),
+            State::Listen | State::SynSent(_) | State::SynReceived(_) => Ok(false),
+            _ => Ok(true),
+        })
+    }
+
+    fn read(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.with(|inner| {
+            if inner.reads_no_more {
+                return Ok(0);
+            }
+            let read = inner.connection.receive(to).map_err(|error| read_error(inner, error))?;
+            inner.has_work |= inner.connection.has_to_send();
+            Ok(read)
+        })
+    }
+
+    fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.with(|inner| {
+            if inner.connection.readable_bytes() == 0 {
+                // Consumes nothing, as there is nothing, and says what a read would.
+                return inner.connection.receive(to).map_err(|error| read_error(inner, error));
+            }
+            let mut copied = 0;
+            for piece in inner.connection.readable() {
+                let part = piece.len().min(to.len() - copied);
+                to[copied..copied + part].copy_from_slice(&piece[..part]);
+                copied += part;
+            }
+            Ok(copied)
+        })
+    }
+
+    fn write(&self, from: &[u8]) -> io::Result<usize> {
+        self.0.with(|inner| {
+            let written = inner.connection.send(from).map_err(|error| write_error(inner, error))?;
+            inner.has_work |= inner.connection.wants_attention();
+            Ok(written)
+        })
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.with(|inner| {
+            if how != Shutdown::Write {
+                inner.reads_no_more = true;
+            }
+            if how != Shutdown::Read {
+                match inner.connection.shutdown() {
+                    Ok(()) | Err(CallError::Closing) => {}
+                    Err(_) => return Err(io::Error::from(io::ErrorKind::NotConnected)),
+                }
+                inner.has_work = true;
+            }
+            Ok(())
+        })?;
+        self.0.signal.tell();
+        Ok(())
+    }
+
+    fn abort(&self) {
+        self.0.with(|inner| {
+            inner.connection.abort();
+            inner.has_work = true;
+        });
+        self.0.signal.tell();
+    }
+
+    fn set_nagle(&self, is_on: bool) {
+        self.0.with(|inner| {
+            inner.connection.set_nagle(is_on);
+            inner.has_work |= inner.connection.has_to_send();
+        });
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        self.0.with(|inner| match inner.connection.state() {
+            State::Closed(Closed { failure: Some(failure) }) if !inner.is_error_taken => {
+                inner.is_error_taken = true;
+                Some(failure_error(failure))
+            }
+            _ => None,
+        })
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.with(|inner| inner.connection.statistics())
+    }
+
+    fn signal(&self) -> &Signal {
+        &self.0.signal
+    }
+
+    fn pair(&self) -> FlowKey {
+        self.0.pair
+    }
+}
+
+/// This side's address of a connection that sends as `pair`.
+pub(crate) fn local(pair: &FlowKey) -> SocketAddr {
+    SocketAddr::new(pair.source(), pair.source_port())
+}
+
+/// The peer's.
+pub(crate) fn peer(pair: &FlowKey) -> SocketAddr {
+    SocketAddr::new(pair.destination(), pair.destination_port())
+}
+
+fn read_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error {
+    match error {
+        CallError::NotYet => io::ErrorKind::WouldBlock.into(),
+        CallError::Failed(failure) => failure_error(failure),
+        CallError::NotOpen | CallError::Closing => not_open(inner, io::ErrorKind::NotConnected),
+    }
+}
+
+fn write_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error {
+    match error {
+        CallError::NotYet => io::ErrorKind::WouldBlock.into(),
+        CallError::Failed(failure) => failure_error(failure),
+        CallError::NotOpen | CallError::Closing => not_open(inner, io::ErrorKind::BrokenPipe),
+    }
+}
+
+/// A connection that the worker has not begun to open is not open *yet*.
+fn not_open<B: AsRef<[u8]>>(inner: &Inner<B>, kind: io::ErrorKind) -> io::Error {
+    match inner.connection.state() {
+        State::Listen => io::ErrorKind::WouldBlock.into(),
+        _ => kind.into(),
+    }
+}
+
+fn closed_error(closed: Closed) -> io::Error {
+    closed.failure.map_or_else(|| io::ErrorKind::NotConnected.into(), failure_error)
+}
+
+fn failure_error(failure: Failure) -> io::Error {
+    let kind = match failure {
+        Failure::Reset => io::ErrorKind::ConnectionReset,
+        Failure::Refused => io::ErrorKind::ConnectionRefused,
+        Failure::TimedOut => io::ErrorKind::TimedOut,
+        Failure::Aborted => io::ErrorKind::ConnectionAborted,
+    };
+    io::Error::new(kind, failure)
+}

@@ -1,0 +1,122 @@
+//! How threads wait for a cell, and how whoever changes it tells them.
+//!
+//! Separate because it has its own contract: telling never waits for anybody and costs a few
+//! instructions while nobody listens. A counter says that something has changed; who waits has read
+//! it before looking, so nothing is missed in between.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::thread::futex;
+
+/// Something that can be waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    /// Counts changes.
+    changes: AtomicU32,
+    waiting: AtomicU32,
+    descriptor: OnceLock<OwnedFd>,
+    /// Whether the descriptor is to be made readable by the next change.
+    is_armed: AtomicBool,
+}
+
+impl Signal {
+    /// Something has changed.
+    pub(crate) fn tell(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            // Nobody to wake is no failure.
+            let _woken = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+        if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
+            self.make_readable();
+        }
+    }
+
+    /// How many changes there were; to be read before looking.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Waits until there are more changes than `seen`; `false` when `timeout` has passed first.
+    pub(crate) fn wait(&self, seen: u32, timeout: Option<Duration>) -> bool {
+        let timeout = timeout.map(|time| rustix::time::Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        });
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let ended = futex::wait(&self.changes, futex::Flags::PRIVATE, seen, timeout.as_ref());
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        ended != Err(rustix::io::Errno::TIMEDOUT)
+    }
+
+    /// A descriptor that becomes readable when something changes after a call that would have
+    /// blocked. Made when first asked for, and readable then, so that whoever registers it looks once.
+    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.descriptor.get().is_none() {
+            let made = eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            // Another thread may have been faster; then this one is closed.
+            let _already_there = self.descriptor.set(made);
+        }
+        let made = self.descriptor.get().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(made.as_fd())
+    }
+
+    /// A call would have blocked: the next change is to make the descriptor readable. To be called
+    /// before looking a last time.
+    pub(crate) fn arm(&self) {
+        if let Some(descriptor) = self.descriptor.get() {
+            let mut count = [0; 8];
+            // Not readable is what it shall be.
+            let _emptied = rustix::io::read(descriptor, &mut count);
+            self.is_armed.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn make_readable(&self) {
+        if let Some(descriptor) = self.descriptor.get() {
+            // It can only be full, and is readable then.
+            let _written = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_before_the_wait_ends_it_at_once() {
+        let signal = Signal::default();
+        let seen = signal.changes();
+        signal.tell();
+        assert!(signal.wait(seen, None));
+    }
+
+    #[test]
+    fn without_a_change_the_time_passes() {
+        let signal = Signal::default();
+        assert!(!signal.wait(signal.changes(), Some(Duration::from_millis(1))));
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_once_for_each_time_it_is_armed() {
+        let signal = Signal::default();
+        let descriptor = signal.descriptor().unwrap();
+        let count = || {
+            let mut count = [0; 8];
+            rustix::io::read(descriptor, &mut count).map(|_| u64::from_ne_bytes(count)).unwrap_or(0)
+        };
+        assert_eq!(count(), 1, "readable from the start");
+        signal.tell();
+        assert_eq!(count(), 0, "nobody has asked");
+        signal.arm();
+        signal.tell();
+        signal.tell();
+        assert_eq!(count(), 1);
+    }
+}

@@ -1,0 +1,123 @@
+//! What a host is made from.
+
+use rxo_coalesce::{Config as EngineConfig, Policy};
+use thiserror::Error;
+
+use crate::link::{IpCidr, LinkError, Route};
+
+/// How a host is to work. Everything it will ever need in memory follows from this.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Its addresses. At least one.
+    pub addresses: Vec<IpCidr>,
+    /// Where packets for other networks go; the longest prefix wins.
+    pub routes: Vec<Route>,
+    /// The address that it has on an Ethernet; `None` makes one of the secret. Means nothing
+    /// elsewhere.
+    pub mac: Option<[u8; 6]>,
+    /// Neighbours on an Ethernet that are remembered. At least 4.
+    pub neighbours: usize,
+    /// Settings of every connection. Segment size and large sends are made to fit the device.
+    pub tcp: rxo_tcp::Config,
+    /// The receive engine's; its link kind and batch size are set by the host. The policy
+    /// `remember` unless it is changed: every segment of an aggregate counts as itself.
+    pub engine: EngineConfig,
+    /// Most frames taken in one turn, 1 to 32,768.
+    pub budget_frames: usize,
+    /// Whether the worker looks for frames without ever sleeping: less delay, a whole processor.
+    pub busy: bool,
+    /// Most connections at a time, those in TIME-WAIT included.
+    pub sockets: usize,
+    /// Whether several acknowledgements leave as a template that is expanded just before the device
+    /// (Menon 2008, section 4). Without, each is built by itself.
+    pub ack_templates: bool,
+    /// A secret that nobody outside may know: for initial sequence numbers and timestamps, and the
+    /// seed of the flow table.
+    pub secret: [u64; 2],
+}
+
+impl HostConfig {
+    /// A host with `addresses` and defaults for everything else. `secret` must be random and stay secret; tests may choose it.
+    #[must_use]
+    pub fn new(addresses: Vec<IpCidr>, secret: [u64; 2]) -> Self {
+        Self {
+            addresses,
+            routes: Vec::new(),
+            mac: None,
+            neighbours: 512,
+            tcp: rxo_tcp::Config::default(),
+            engine: EngineConfig::new(Policy::remember()),
+            budget_frames: 256,
+            busy: false,
+            sockets: 16_384,
+            ack_templates: true,
+            secret,
+        }
+    }
+
+    /// Its address on an Ethernet.
+    pub(crate) fn ethernet_address(&self) -> [u8; 6] {
+        self.mac.unwrap_or(local_mac(self.secret))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), HostError> {
+        let rows = [
+            ("budget_frames", self.budget_frames, 1, 32_768),
+            ("sockets", self.sockets, 1, MOST_SOCKETS),
+        ];
+        for (option, value, least, most) in rows {
+            if !(least..=most).contains(&value) {
+                return Err(HostError::Number { option, value, least, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a host cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// An address, a route or a neighbour cannot be.
+    #[error("{0}")]
+    Link(#[from] LinkError),
+    /// A number is out of range.
+    #[error("{option} is {value}; choose {least} to {most}")]
+    Number {
+        /// The field.
+        option: &'static str,
+        /// Its value.
+        value: usize,
+        /// The least accepted.
+        least: usize,
+        /// The most accepted.
+        most: usize,
+    },
+    /// A setting of the connections cannot be.
+    #[error("tcp: {0}")]
+    Tcp(#[from] rxo_tcp::ConfigError),
+    /// A setting of the receive engine cannot be.
+    #[error("engine: {0}")]
+    Engine(#[from] rxo_coalesce::ConfigError),
+    /// Source and sink begin their frames with different things.
+    #[error("the device's source and sink are of different kinds; give both ends of one device")]
+    TwoLinks,
+    /// The device's MTU leaves no room.
+    #[error("an MTU of {mtu} bytes is too small for TCP; choose at least {least}")]
+    SmallMtu {
+        /// The device's.
+        mtu: u32,
+        /// The least that works.
+        least: u32,
+    },
+    /// The system gave no descriptor to wake the worker with.
+    #[error("no descriptor to wake the worker: {0}")]
+    NoDescriptor(String),
+}
+
+/// An address that nobody gave out (IEEE 802: locally administered), another for each secret.
+const fn local_mac(secret: [u64; 2]) -> [u8; 6] {
+    let [_, b, c, d, e, f, ..] = secret[0].wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    [0x02, b, c, d, e, f]
+}
+
+const MOST_SOCKETS: usize = 1 << 20;

@@ -1,0 +1,99 @@
+//! Which cell a packet is for.
+//!
+//! One hash for each delivery, under the host's secret; a delivery of the flow that was found last
+//! needs none. Cells stand in places that are used again.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use rxo_wire::{FlowHasher, FlowKey};
+
+/// Flow keys to places.
+#[derive(Debug)]
+pub(crate) struct Demux {
+    hasher: FlowHasher,
+    places: HashMap<Hashed, u32, BuildHasherDefault<AsItIs>>,
+    last: Option<(FlowKey, u32)>,
+}
+
+impl Demux {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { hasher: FlowHasher::new(seed), places: HashMap::default(), last: None }
+    }
+
+    /// Where the flow `key` is; `None` when nobody has it.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &FlowKey) -> Option<u32> {
+        if let Some((last, place)) = &self.last
+            && last == key
+        {
+            return Some(*place);
+        }
+        let place = *self.places.get(&self.hashed(key))?;
+        self.last = Some((*key, place));
+        Some(place)
+    }
+
+    pub(crate) fn insert(&mut self, key: &FlowKey, place: u32) {
+        self.last = None;
+        self.places.insert(self.hashed(key), place);
+    }
+
+    pub(crate) fn remove(&mut self, key: &FlowKey) {
+        self.last = None;
+        self.places.remove(&self.hashed(key));
+    }
+
+    #[inline]
+    fn hashed(&self, key: &FlowKey) -> Hashed {
+        Hashed { key: *key, hash: self.hasher.hash(key).0 }
+    }
+}
+
+/// A key with its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hashed {
+    key: FlowKey,
+    hash: u64,
+}
+
+impl Hash for Hashed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What is hashed already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_found_until_it_is_removed() {
+        let mut demux = Demux::new(1);
+        let key = |port| FlowKey::v4(1, 2, port, 0);
+        (0..100).for_each(|port| demux.insert(&key(port), port));
+        assert!((0..100).all(|port| demux.find(&key(port)) == Some(port)));
+        demux.remove(&key(99));
+        assert_eq!((demux.find(&key(99)), demux.find(&key(7))), (None, Some(7)));
+        demux.insert(&key(7), 1_000);
+        assert_eq!(demux.find(&key(7)), Some(1_000));
+    }
+}

@@ -1,0 +1,95 @@
+//! What connections of this host are made with: the configuration, made to fit the device.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rxo_device::{SinkCapabilities, SourceCapabilities};
+use rxo_frame::LinkKind;
+use rxo_tcp::{Config, Connection, Secret};
+use rxo_wire::FlowKey;
+
+use crate::buffer::Buffer;
+use crate::link::{Link, LinkConfig, LinkError};
+use crate::{HostConfig, HostError};
+
+/// The same for all connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Addresses and routes, as the worker's link has them.
+    pub(crate) link: Link,
+    v4: Config,
+    v6: Config,
+    secret: Secret,
+    pub(crate) sockets: usize,
+}
+
+impl Settings {
+    pub(crate) fn new(
+        config: &HostConfig,
+        source: SourceCapabilities,
+        sink: SinkCapabilities,
+    ) -> Result<Self, HostError> {
+        let mtu = sink.mtu.min(source.mtu);
+        Ok(Self {
+            link: link(config, source.link)?,
+            v4: fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?,
+            v6: fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?,
+            secret: Secret(config.secret),
+            sockets: config.sockets,
+        })
+    }
+
+    /// A connection in LISTEN.
+    pub(crate) fn connection<B: AsRef<[u8]>>(
+        &self,
+        pair: FlowKey,
+    ) -> Result<Connection<Buffer<B>>, rxo_tcp::ConfigError> {
+        let config = if pair.source().is_ipv4() { &self.v4 } else { &self.v6 };
+        Connection::open_passive(config.clone(), pair, self.secret)
+    }
+}
+
+/// The key of packets from `local` to `remote`; `None` when they are of different versions.
+pub(crate) fn pair(local: SocketAddr, remote: SocketAddr) -> Option<FlowKey> {
+    let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
+    match (local.ip(), remote.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            Some(FlowKey::v4(from.to_bits(), to.to_bits(), ports, 0))
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let mut addresses = [0; 32];
+            addresses[..16].copy_from_slice(&from.octets());
+            addresses[16..].copy_from_slice(&to.octets());
+            Some(FlowKey::v6(&addresses, ports, 0))
+        }
+        _ => None,
+    }
+}
+
+fn link(config: &HostConfig, kind: LinkKind) -> Result<Link, LinkError> {
+    Link::new(LinkConfig {
+        kind,
+        mac: config.ethernet_address(),
+        addresses: config.addresses.clone(),
+        routes: config.routes.clone(),
+        neighbours: config.neighbours,
+    })
+}
+
+fn fitted(config: &Config, mtu: u32, gso_bytes: u32, headers: u32) -> Result<Config, HostError> {
+    let mut fitted = config.clone();
+    let room = mtu.saturating_sub(headers);
+    let mss = u16::try_from(room).unwrap_or(u16::MAX).min(config.maximum_segment_size);
+    fitted.maximum_segment_size = mss;
+    let large = gso_bytes.saturating_sub(headers + MOST_OPTIONS_BYTES);
+    fitted.large_send_bytes = config.large_send_bytes.min(large);
+    if u32::from(mss) < LEAST_SEGMENT_BYTES {
+        return Err(HostError::SmallMtu { mtu, least: LEAST_SEGMENT_BYTES + headers });
+    }
+    fitted.check()?;
+    Ok(fitted)
+}
+
+const V4_HEADERS_BYTES: u32 = 40;
+const V6_HEADERS_BYTES: u32 = 60;
+const MOST_OPTIONS_BYTES: u32 = 40;
+const LEAST_SEGMENT_BYTES: u32 = 64;

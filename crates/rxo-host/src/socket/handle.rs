@@ -1,0 +1,139 @@
+//! What an application has of the host.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::listening::{BoundListener, worker_ended};
+use super::{Accept, Listening, TcpListener, TcpStream};
+use crate::cell::{Bound, Cell, Socket};
+use crate::post::{Command, Post};
+use crate::settings;
+
+/// A host, for applications' threads: opens connections and listeners. Knows nothing of devices.
+#[derive(Clone)]
+pub struct Handle {
+    opener: Arc<dyn Opener>,
+}
+
+/// What a handle can ask, whatever the device's buffers are.
+pub(crate) trait Opener: Send + Sync {
+    fn connect(self: Arc<Self>, remote: SocketAddr) -> io::Result<Arc<dyn Socket>>;
+    fn listen(self: Arc<Self>, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>>;
+}
+
+impl Handle {
+    pub(crate) fn new(opener: Arc<dyn Opener>) -> Self {
+        Self { opener }
+    }
+
+    /// Opens a connection and waits until it is open.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ConnectionRefused`] when nobody listens there,
+    /// [`io::ErrorKind::TimedOut`] when nobody answers, [`io::ErrorKind::NetworkUnreachable`]
+    /// without a route, [`io::ErrorKind::AddrNotAvailable`] when all ports are taken.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
+        let stream = self.connect_nonblocking(remote)?;
+        stream.wait_connected(None)?;
+        Ok(stream)
+    }
+
+    /// The same, waiting at most for `timeout`.
+    ///
+    /// # Errors
+    /// As [`Handle::connect`].
+    pub fn connect_timeout(&self, remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        let stream = self.connect_nonblocking(remote)?;
+        stream.wait_connected(Some(timeout))?;
+        Ok(stream)
+    }
+
+    /// Begins to open a connection. The stream waits like any other until
+    /// [`TcpStream::set_nonblocking`]; [`TcpStream::is_connected`] says how it goes.
+    ///
+    /// # Errors
+    /// As [`Handle::connect`], but for the peer's part.
+    pub fn connect_nonblocking(&self, remote: SocketAddr) -> io::Result<TcpStream> {
+        Arc::clone(&self.opener).connect(remote).map(TcpStream::new)
+    }
+
+    /// Listens on `local`, whose address may be unspecified for all of this host's, and whose port may
+    /// be 0 for any. At most `backlog`
+    /// connections are opening or wait to be accepted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrNotAvailable`] when the address is not this host's,
+    /// [`io::ErrorKind::AddrInUse`] when somebody listens there.
+    pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
+        Arc::clone(&self.opener).listen(local, backlog).map(TcpListener::new)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + 'static> Opener for Post<B> {
+    fn connect(self: Arc<Self>, remote: SocketAddr) -> io::Result<Arc<dyn Socket>> {
+        if self.is_closed() {
+            return Err(worker_ended());
+        }
+        let source = self.settings.link.source_for(remote.ip());
+        let source = source.ok_or_else(|| no_route(remote.ip()))?;
+        if !self.take_socket() {
+            let message = format!("all {} sockets are in use", self.settings.sockets);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        }
+        let cell = cell(&self, source, remote).inspect_err(|_| self.give_back_socket())?;
+        self.send(Command::Open(Arc::clone(&cell)));
+        Ok(Bound::bind(cell))
+    }
+
+    fn listen(self: Arc<Self>, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>> {
+        if self.is_closed() {
+            return Err(worker_ended());
+        }
+        if !local.ip().is_unspecified() && !self.settings.link.is_ours(local.ip()) {
+            let message = format!("{} is not an address of this host", local.ip());
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        }
+        let port = match local.port() {
+            0 => self.ports().take().ok_or_else(no_port)?,
+            port => port,
+        };
+        let local = SocketAddr::new(local.ip(), port);
+        self.listeners.take(local)?;
+        let listening = Listening::new(local, backlog);
+        self.send(Command::Listen(Arc::clone(&listening)));
+        Ok(BoundListener::bind(listening, self))
+    }
+}
+
+/// A cell for a connection that is still to be opened.
+fn cell<B: AsRef<[u8]>>(
+    post: &Arc<Post<B>>,
+    source: IpAddr,
+    remote: SocketAddr,
+) -> io::Result<Arc<Cell<B>>> {
+    let port = post.ports().take().ok_or_else(no_port)?;
+    let pair = settings::pair(SocketAddr::new(source, port), remote);
+    let connection = pair
+        .ok_or_else(|| no_route(remote.ip()))
+        .and_then(|pair| post.settings.connection(pair).map_err(io::Error::other));
+    let connection = connection.inspect_err(|_| post.ports().give_back(port))?;
+    Ok(Cell::new(connection, Arc::clone(post)))
+}
+
+fn no_route(remote: IpAddr) -> io::Error {
+    let message = format!("no route to {remote}; give the host an address or a route for it");
+    io::Error::new(io::ErrorKind::NetworkUnreachable, message)
+}
+
+fn no_port() -> io::Error {
+    io::Error::new(io::ErrorKind::AddrNotAvailable, "all ports are taken; close some")
+}

@@ -1,0 +1,112 @@
+//! A listener, shared by the worker, which fills it, and the application, which empties it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cell::{Bound, Cell, Signal, Socket};
+use crate::post::{Command, Post};
+
+/// Connections of one local address that wait for `accept`.
+#[derive(Debug)]
+pub(crate) struct Listening<B> {
+    pub(crate) address: SocketAddr,
+    /// Most connections that are opening or wait.
+    pub(crate) backlog: usize,
+    /// Connections that are opening; the worker alone counts them.
+    pub(crate) opening: AtomicUsize,
+    ready: Sender<Arc<Cell<B>>>,
+    accepted: Mutex<Receiver<Arc<Cell<B>>>>,
+    /// Connections that are open and wait.
+    waiting: AtomicUsize,
+    pub(crate) signal: Signal,
+}
+
+/// A listener as an application has it. Nothing here blocks.
+pub(crate) trait Accept: Send + Sync {
+    fn accept(&self) -> io::Result<Arc<dyn Socket>>;
+    fn signal(&self) -> &Signal;
+    fn address(&self) -> SocketAddr;
+}
+
+impl<B> Listening<B> {
+    pub(crate) fn new(address: SocketAddr, backlog: usize) -> Arc<Self> {
+        let (ready, accepted) = channel();
+        Arc::new(Self {
+            address,
+            backlog: backlog.max(1),
+            opening: AtomicUsize::new(0),
+            ready,
+            accepted: Mutex::new(accepted),
+            waiting: AtomicUsize::new(0),
+            signal: Signal::default(),
+        })
+    }
+
+    /// Whether one more connection may open.
+    pub(crate) fn has_room(&self) -> bool {
+        self.opening.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed) < self.backlog
+    }
+
+    /// A connection is open.
+    pub(crate) fn push(&self, cell: Arc<Cell<B>>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // The other end lives as long as this.
+        let _sent = self.ready.send(cell);
+        self.signal.tell();
+    }
+
+    /// The one that waits longest.
+    pub(crate) fn pop(&self) -> Option<Arc<Cell<B>>> {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        let cell = accepted.try_recv().ok()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(cell)
+    }
+}
+
+/// A listener in the hands of an application; when it is dropped, nobody listens any more.
+pub(crate) struct BoundListener<B> {
+    listening: Arc<Listening<B>>,
+    post: Arc<Post<B>>,
+}
+
+impl<B: AsRef<[u8]> + Send + 'static> BoundListener<B> {
+    pub(crate) fn bind(listening: Arc<Listening<B>>, post: Arc<Post<B>>) -> Arc<dyn Accept> {
+        Arc::new(Self { listening, post })
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + 'static> Accept for BoundListener<B> {
+    fn accept(&self) -> io::Result<Arc<dyn Socket>> {
+        match self.listening.pop() {
+            Some(cell) => Ok(Bound::bind(cell)),
+            None if self.post.is_closed() => Err(worker_ended()),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn signal(&self) -> &Signal {
+        &self.listening.signal
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listening.address
+    }
+}
+
+impl<B> Drop for BoundListener<B> {
+    fn drop(&mut self) {
+        let address = self.listening.address;
+        self.post.listeners.give_back(address);
+        self.post.ports().give_back(address.port());
+        self.post.send(Command::Unlisten(Arc::clone(&self.listening)));
+    }
+}
+
+/// What is said when there is no worker any more.
+pub(crate) fn worker_ended() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the host has been stopped; start another")
+}

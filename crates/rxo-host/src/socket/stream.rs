@@ -1,0 +1,234 @@
+//! A connection as an application has it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rxo_tcp::Statistics;
+
+use super::Waiting;
+use crate::cell::{Socket, local, peer};
+
+/// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
+///
+/// When the last clone is dropped the connection closes in the background: what was written is still
+/// delivered, unless something that arrived was not read; then the peer is reset.
+///
+/// # Readiness
+/// [`AsFd`] gives a descriptor for `mio`, `epoll` and the like, to be registered for *reading*,
+/// whatever is waited for: after a call gave [`io::ErrorKind::WouldBlock`] it becomes readable when
+/// that call should be tried again. It is readable at first. It must not be read, written or
+/// closed. With edge-triggered polling, use the socket until it would block, as always.
+#[derive(Clone)]
+pub struct TcpStream {
+    socket: Arc<dyn Socket>,
+    waiting: Arc<Waiting>,
+}
+
+impl TcpStream {
+    pub(crate) fn new(socket: Arc<dyn Socket>) -> Self {
+        Self { socket, waiting: Arc::default() }
+    }
+
+    /// Waits until it is open.
+    pub(crate) fn wait_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let outcome = self.waiting.until(self.socket.signal(), timeout, || {
+            match self.socket.is_connected()? {
+                true => Ok(()),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            }
+        });
+        outcome.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer in time")
+            }
+            _ => error,
+        })
+    }
+
+    /// Whether a connection that was opened without waiting is open by now.
+    ///
+    /// # Errors
+    /// Why it never will be, or no longer is.
+    pub fn is_connected(&self) -> io::Result<bool> {
+        self.socket.is_connected()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(peer(&self.socket.pair()))
+    }
+
+    /// This side's address.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(local(&self.socket.pair()))
+    }
+
+    /// Ends reading, writing or both. Ending writing sends a FIN after what was written.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] when there is no connection.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.socket.shutdown(how)
+    }
+
+    /// Resets the connection: what was written and not delivered is lost.
+    pub fn abort(&self) {
+        self.socket.abort();
+    }
+
+    /// Another handle on the same connection.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(self.clone())
+    }
+
+    /// Reads without consuming.
+    ///
+    /// # Errors
+    /// As [`Read::read`].
+    pub fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
+        let timeout = self.waiting.read_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.peek(to))
+    }
+
+    /// Whether calls that would block say so instead.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        self.waiting.set_nonblocking(is_nonblocking);
+        Ok(())
+    }
+
+    /// How long a read waits at most; `None` is for ever. Then it gives
+    /// [`io::ErrorKind::WouldBlock`].
+    ///
+    /// # Errors
+    /// When it is zero.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.waiting.read_timeout().set(timeout)
+    }
+
+    /// How long a write waits at most; `None` is for ever. Then it gives
+    /// [`io::ErrorKind::WouldBlock`].
+    ///
+    /// # Errors
+    /// When it is zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.waiting.write_timeout().set(timeout)
+    }
+
+    /// How long a read waits at most.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(self.waiting.read_timeout().get())
+    }
+
+    /// How long a write waits at most.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(self.waiting.write_timeout().get())
+    }
+
+    /// Whether small segments leave at once (Nagle's rule off).
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
+        self.socket.set_nagle(!is_nodelay);
+        Ok(())
+    }
+
+    /// Why the connection failed, once; `None` when it has not.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(self.socket.take_error())
+    }
+
+    /// A look inside: windows, round-trip time, what was agreed.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.socket.statistics()
+    }
+}
+
+impl Read for &TcpStream {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
+        let timeout = self.waiting.read_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.read(to))
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let timeout = self.waiting.write_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.write(from))
+    }
+
+    /// What was written is on its way by itself.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for TcpStream {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(to)
+    }
+}
+
+impl Write for TcpStream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        (&*self).write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for TcpStream {
+    /// See [readiness](TcpStream#readiness).
+    ///
+    /// # Panics
+    /// When the process has no descriptor left.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.socket.signal().descriptor() {
+            Ok(descriptor) => descriptor,
+            Err(error) => panic!("no descriptor for the readiness of a stream: {error}"),
+        }
+    }
+}
+
+impl AsRawFd for TcpStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for TcpStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TcpStream({:?})", self.socket.pair())
+    }
+}

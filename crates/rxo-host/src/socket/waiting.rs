@@ -1,0 +1,94 @@
+//! Waiting for a signal until a call no longer would block.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::cell::Signal;
+
+/// How a socket waits; shared by its clones.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    is_nonblocking: AtomicBool,
+    read_timeout: Timeout,
+    write_timeout: Timeout,
+}
+
+/// A timeout in nanoseconds; 0 is none.
+#[derive(Debug, Default)]
+pub(crate) struct Timeout(AtomicU64);
+
+impl Timeout {
+    pub(crate) fn get(&self) -> Option<Duration> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// As in `std::net`, zero is refused.
+    pub(crate) fn set(&self, timeout: Option<Duration>) -> io::Result<()> {
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            let message = "a timeout of zero: choose more, or none";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let nanos = timeout.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.0.store(nanos, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Waiting {
+    pub(crate) fn read_timeout(&self) -> &Timeout {
+        &self.read_timeout
+    }
+
+    pub(crate) fn write_timeout(&self) -> &Timeout {
+        &self.write_timeout
+    }
+
+    pub(crate) fn set_nonblocking(&self, is_nonblocking: bool) {
+        self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
+    }
+
+    /// Repeats `attempt` until it would not block, unless this socket does not wait.
+    pub(crate) fn until<R>(
+        &self,
+        signal: &Signal,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        if self.is_nonblocking.load(Ordering::Relaxed) {
+            return attempt_armed(signal, attempt);
+        }
+        let mut deadline = None;
+        loop {
+            let seen = signal.changes();
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            let left = timeout.map(|timeout| {
+                let deadline = *deadline.get_or_insert_with(|| now() + timeout);
+                deadline.saturating_duration_since(now())
+            });
+            if left.is_some_and(|left| left.is_zero()) || !signal.wait(seen, left) {
+                return attempt();
+            }
+        }
+    }
+}
+
+/// What would block makes the descriptor tell of the next change; a change in between is not missed.
+fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    match attempt() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            signal.arm();
+            attempt()
+        }
+        done => done,
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a blocking call's timeout is on the system's clock")]
+fn now() -> Instant {
+    Instant::now()
+}

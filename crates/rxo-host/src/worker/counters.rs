@@ -1,0 +1,37 @@
+//! What a host has done.
+
+use rxo_coalesce::Counters;
+use rxo_device::{SinkCounters, SourceCounters};
+
+use crate::link::LinkCounters;
+
+/// Totals since the host was made, and what there is now.
+#[derive(Clone, Debug, Default)]
+pub struct HostCounters {
+    /// From the device.
+    pub source: SourceCounters,
+    /// To the device.
+    pub sink: SinkCounters,
+    /// What the engine did.
+    pub engine: Counters,
+    /// What is not TCP.
+    pub link: LinkCounters,
+    /// Deliveries given to connections.
+    pub deliveries: u64,
+    /// Those that went to a backlog, because an application had the connection.
+    pub put_off: u64,
+    /// Those that found the backlog full; their senders send again.
+    pub backlog_drops: u64,
+    /// Segments for another host.
+    pub not_ours: u64,
+    /// Segments for which there was no connection and that opened none.
+    pub strangers: u64,
+    /// Resets sent to strangers.
+    pub resets: u64,
+    /// SYNs dropped because a listener's backlog, or the host, was full.
+    pub syns_dropped: u64,
+    /// Connections that exist now.
+    pub connections: usize,
+    /// Timers that run now.
+    pub timers: usize,
+}

@@ -1,0 +1,155 @@
+//! The worker: one turn after the other.
+//!
+//! ```text
+//!  device --frames--> engine --deliveries--> cells --segments--> device
+//!                            commands, timers --^
+//! ```
+//!
+//! A turn takes at most a budget of frames, lets the engine coalesce them, gives each delivery to its
+//! cell, does what applications asked and what is due, and then serves every cell that something
+//! happened to: what it has to send goes out in batches.
+
+mod arrive;
+mod core;
+mod counters;
+mod neighbours;
+mod run;
+mod serve;
+mod slots;
+mod timers;
+
+use rxo_coalesce::{Config as EngineConfig, Engine};
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_frame::{Frame, Instant};
+
+use self::core::Core;
+pub use self::counters::HostCounters;
+pub use self::run::Waiter;
+use crate::buffer::Buffer;
+use crate::settings::Settings;
+use crate::{Handle, HostConfig, HostError};
+
+/// A host: a device, a receive engine, connections and their timers.
+#[derive(Debug)]
+pub struct Host<I: FrameSource, O> {
+    source: I,
+    sink: O,
+    engine: Engine<Buffer<I::Buffer>>,
+    /// Frames as the device gave them, and as the engine takes them.
+    received: Vec<Frame<I::Buffer>>,
+    batch: Vec<Frame<Buffer<I::Buffer>>>,
+    core: Core<I::Buffer>,
+    budget_frames: usize,
+    is_busy: bool,
+    /// Waits that ended without anything to do, one after the other.
+    false_alarms: u32,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Frames taken from the device.
+    pub frames: usize,
+    /// What applications asked for.
+    pub commands: usize,
+    /// Connections that were served.
+    pub served: usize,
+    /// Packets given to the device; a large send is one.
+    pub sent: u64,
+}
+
+impl Turn {
+    /// Whether nothing happened.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.frames == 0 && self.commands == 0 && self.served == 0 && self.sent == 0
+    }
+}
+
+impl<I, O> Host<I, O>
+where
+    I: FrameSource,
+    I::Buffer: Send + 'static,
+    O: FrameSink,
+{
+    /// A host on the device with these two ends.
+    ///
+    /// # Errors
+    /// [`HostError`] when a setting cannot be, or the device does not fit.
+    pub fn new(source: I, sink: O, config: HostConfig) -> Result<Self, HostError> {
+        config.check()?;
+        let (from, to) = (source.capabilities(), sink.capabilities());
+        if from.link != to.link {
+            return Err(HostError::TwoLinks);
+        }
+        let settings = Settings::new(&config, from, to)?;
+        let engine = EngineConfig {
+            link: from.link,
+            batch_frames: config.budget_frames,
+            seed: config.secret[0],
+            ..config.engine.clone()
+        };
+        Ok(Self {
+            source,
+            sink,
+            engine: Engine::new(engine)?,
+            received: Vec::with_capacity(config.budget_frames),
+            batch: Vec::with_capacity(config.budget_frames),
+            core: Core::new(&config, settings, to)?,
+            budget_frames: config.budget_frames,
+            is_busy: config.busy,
+            false_alarms: 0,
+        })
+    }
+
+    /// What applications use it by.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.core.opener())
+    }
+
+    /// One turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
+    /// connections only.
+    ///
+    /// # Errors
+    /// When the device fails; everything else stays as it is.
+    pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
+        let sent_before = self.core.packets_sent();
+        let commands = self.core.obey();
+        let frames = self.receive(now)?;
+        self.core.wake_due(now);
+        let served = self.core.serve_all(now, &mut self.sink)?;
+        Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })
+    }
+
+    /// When a turn is due although nothing arrives and nobody asks; `None`: not before that.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        let deadlines = [self.core.poll_at(), self.engine.poll_at(), self.source.poll_at()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// All counters, since the host was made.
+    pub fn counters(&mut self) -> HostCounters {
+        HostCounters {
+            source: self.source.counters(),
+            sink: self.sink.counters(),
+            engine: self.engine.counters().clone(),
+            ..self.core.counters()
+        }
+    }
+
+    /// Takes a batch from the device and gives it to the cells.
+    fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
+        let received = self.source.receive(&mut self.received, self.budget_frames);
+        self.batch.extend(self.received.drain(..).map(lent));
+        let core = &mut self.core;
+        self.engine.poll(&mut self.batch, now, |deliveries| core.deliver(now, deliveries));
+        received
+    }
+}
+
+fn lent<B>(frame: Frame<B>) -> Frame<Buffer<B>> {
+    let Frame { bytes, arrived_at, checksum, gso, vlan } = frame;
+    Frame { bytes: Buffer::Lent(bytes), arrived_at, checksum, gso, vlan }
+}

@@ -1,0 +1,61 @@
+//! What the worker does with what the link hears, and for cells that wait for a neighbour.
+
+use rxo_device::{DeviceError, FrameSink};
+use rxo_frame::{Duration, Instant};
+
+use super::core::Core;
+use super::slots::Slot;
+use crate::link::{Heard, Link, Resolve};
+
+impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
+    /// The link has heard something.
+    pub(super) fn hear(&mut self, _now: Instant, heard: Heard) {
+        match heard {
+            Heard::Nothing | Heard::TooBig(_) | Heard::Unreachable(_) => {}
+            Heard::Neighbour(_) => self.touch_unresolved(),
+        }
+    }
+
+    /// Whoever waits for a neighbour is to be served.
+    pub(super) fn touch_unresolved(&mut self) {
+        for place in std::mem::take(&mut self.unresolved) {
+            if let Some(slot) = self.slots.get_mut(place) {
+                slot.is_unresolved = false;
+            }
+            self.touch(place);
+        }
+    }
+
+    /// Sends what the link has to say.
+    pub(super) fn send_link<O: FrameSink>(&mut self, sink: &mut O) -> Result<(), DeviceError> {
+        while let Some(frame) = self.link.poll_transmit() {
+            self.outbox.push_frame(&frame);
+            if self.outbox.is_full() {
+                self.outbox.send::<O, B>(sink, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Brings the neighbour of `slot` up to date; says whether it is known.
+#[inline]
+pub(super) fn is_resolved<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> bool {
+    slot.resolved_until.is_some_and(|until| now < until) || resolve(slot, link, now)
+}
+
+fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> bool {
+    let peer = slot.path.pair.destination();
+    if std::mem::take(&mut slot.is_heard) && slot.resolved_until.is_some() {
+        link.confirm(peer, now);
+    }
+    slot.resolved_until = None;
+    if let Resolve::Resolved(neighbour) = link.resolve(peer, now) {
+        slot.path.neighbour = neighbour;
+        slot.resolved_until = Some(now + RESOLVED_FOR);
+    }
+    slot.resolved_until.is_some()
+}
+
+/// A neighbour that has changed its address is noticed so soon; asking costs a look-up.
+const RESOLVED_FOR: Duration = Duration::from_secs(1);

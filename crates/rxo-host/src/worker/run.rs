@@ -1,0 +1,104 @@
+//! One turn after the other, until stopped.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_frame::Instant;
+
+use super::{Host, Turn};
+
+/// The clock of a worker, and how it waits. `I` is the device's source; a waiter on the system needs
+/// its descriptor.
+pub trait Waiter<I> {
+    /// Now. Never goes back, and is on the scale of the frames' arrivals.
+    fn now(&mut self) -> Instant;
+
+    /// Returns when `source` may have something, or `alarm` is readable, or `timeout` has passed, or
+    /// earlier. `None`: whatever the source has.
+    ///
+    /// # Errors
+    /// When the system refuses to wait.
+    fn wait(
+        &mut self,
+        source: Option<&I>,
+        alarm: BorrowedFd<'_>,
+        timeout: Duration,
+    ) -> Result<(), DeviceError>;
+}
+
+impl<I, O> Host<I, O>
+where
+    I: FrameSource,
+    I::Buffer: Send + 'static,
+    O: FrameSink,
+{
+    /// Works until `stop` is set or the device fails; then every connection is reset, and whoever
+    /// waits is told. `stop` is looked at in every turn and at least ten times a second. `observe` is
+    /// called after every turn.
+    ///
+    /// # Errors
+    /// The first failure of the device.
+    pub fn run<W: Waiter<I>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(&mut Self, Turn),
+    ) -> Result<(), DeviceError> {
+        let mut outcome = Ok(());
+        while outcome.is_ok() && !stop.load(Ordering::Relaxed) {
+            outcome = self.turn_and_rest(waiter).map(|turn| observe(self, turn));
+        }
+        let closed = self.close(waiter.now());
+        outcome.and(closed)
+    }
+
+    /// Resets every connection and takes no more commands. What applications have stays valid, and
+    /// says that it is over.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn close(&mut self, now: Instant) -> Result<(), DeviceError> {
+        self.core.post().close();
+        self.core.obey();
+        self.core.abort_all();
+        self.core.serve_all(now, &mut self.sink).map(|_| ())
+    }
+
+    fn turn_and_rest<W: Waiter<I>>(&mut self, waiter: &mut W) -> Result<Turn, DeviceError> {
+        let now = waiter.now();
+        let turn = self.turn(now)?;
+        if turn.frames > 0 || turn.served > 0 {
+            self.false_alarms = 0;
+        }
+        if self.is_busy || turn.frames > 0 || turn.commands > 0 {
+            return Ok(turn);
+        }
+        self.core.post().fall_asleep();
+        // Who asked before that has not woken us.
+        let is_quiet = self.core.obey() == 0;
+        let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
+        self.core.post().wake_up();
+        outcome.map(|()| turn)
+    }
+
+    fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {
+        let left = self.poll_at().map_or(LONGEST_WAIT, |at| at.since(now).min(LONGEST_WAIT));
+        let alarm = self.core.post().alarm();
+        if self.false_alarms < MOST_FALSE_ALARMS {
+            self.false_alarms += 1;
+            return waiter.wait(Some(&self.source), alarm, left);
+        }
+        self.false_alarms = 0;
+        waiter.wait(None, alarm, left.min(SHORT_WAIT))
+    }
+}
+
+/// A ring says that it can be read also while an application keeps the newest frame of it. After so
+/// many waits for nothing...
+const MOST_FALSE_ALARMS: u32 = 4;
+/// ...the ring is not asked for so long.
+const SHORT_WAIT: Duration = Duration::from_micros(500);
+/// A stop from another thread is seen so soon.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);

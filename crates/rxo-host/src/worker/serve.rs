@@ -1,0 +1,134 @@
+//! Serving cells: timers that are due, then everything they have to send.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rxo_device::{DeviceError, FrameSink};
+use rxo_frame::Instant;
+use rxo_tcp::{Connection, Events, State};
+
+use super::core::{Core, is_over};
+use super::neighbours::is_resolved;
+use super::slots::Slot;
+use crate::buffer::Buffer;
+use crate::transmit::{Outbox, Path};
+
+/// How a cell stands after it was served.
+struct Served {
+    events: Events,
+    poll_at: Option<Instant>,
+    is_over: bool,
+}
+
+impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
+    /// Serves every cell that something happened to, and sends what is left in the batch.
+    pub(super) fn serve_all<O: FrameSink>(
+        &mut self,
+        now: Instant,
+        sink: &mut O,
+    ) -> Result<usize, DeviceError> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let served = dirty.len();
+        let outcome = dirty.drain(..).try_for_each(|place| self.serve(place, now, sink));
+        // Nothing that is served makes another cell dirty; the memory is used again.
+        self.dirty = dirty;
+        outcome?;
+        self.send_link(sink)?;
+        self.outbox.send::<O, B>(sink, None)?;
+        Ok(served)
+    }
+
+    fn serve<O: FrameSink>(
+        &mut self,
+        place: u32,
+        now: Instant,
+        sink: &mut O,
+    ) -> Result<(), DeviceError> {
+        let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
+        slot.is_dirty = false;
+        let is_active = slot.has_port;
+        let is_resolved = is_resolved(slot, &mut self.link, now);
+        if !is_resolved && !std::mem::replace(&mut slot.is_unresolved, true) {
+            self.unresolved.push(place);
+        }
+        let Slot { cell, path, ids, .. } = slot;
+        let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
+        let served = cell.serve(|inner| {
+            let connection = &mut inner.connection;
+            pass_time(connection, now, is_active);
+            let sent = if is_resolved { out.send_all(connection, now) } else { Ok(()) };
+            let events = connection.take_events();
+            let served = Served {
+                events,
+                poll_at: connection.poll_at(),
+                is_over: is_over(connection.state()),
+            };
+            cell.tell(inner, events);
+            sent.map(|()| served)
+        });
+        // An application that has it marks it when it is done.
+        let Some(served) = served else { return Ok(()) };
+        self.settle_served(place, &served?);
+        Ok(())
+    }
+
+    fn settle_served(&mut self, place: u32, served: &Served) {
+        self.timers.set(place, served.poll_at);
+        if served.events.contains(Events::CONNECTED) {
+            self.hand_over(place);
+        }
+        if served.is_over {
+            self.forget(place);
+        }
+    }
+
+    /// A connection that somebody listened for is open.
+    fn hand_over(&mut self, place: u32) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        if let Some(listener) = slot.listener.take() {
+            listener.opening.fetch_sub(1, Ordering::Relaxed);
+            listener.push(Arc::clone(&slot.cell));
+        }
+    }
+}
+
+/// Opens what an application wants open, and does what is due.
+fn pass_time<B: AsRef<[u8]>>(
+    connection: &mut Connection<Buffer<B>>,
+    now: Instant,
+    is_active: bool,
+) {
+    if is_active && connection.state() == State::Listen {
+        connection.connect(now);
+    }
+    if connection.poll_at().is_some_and(|at| at <= now) {
+        connection.on_timeout(now);
+    }
+}
+
+/// Where a connection's segments go.
+struct Out<'a, O> {
+    outbox: &'a mut Outbox,
+    sink: &'a mut O,
+    path: &'a Path,
+    ids: &'a mut u16,
+}
+
+impl<O: FrameSink> Out<'_, O> {
+    fn send_all<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        now: Instant,
+    ) -> Result<(), DeviceError> {
+        while let Some(transmit) = connection.poll_transmit(now) {
+            self.outbox.push(self.path, &transmit, self.ids);
+            if self.outbox.is_full() {
+                self.outbox.send(self.sink, Some(connection))?;
+            }
+        }
+        if self.outbox.has_borrowed() {
+            self.outbox.send(self.sink, Some(connection))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! The places in which the worker keeps its cells.
+
+use std::sync::Arc;
+
+use rxo_frame::Instant;
+
+use crate::cell::Cell;
+use crate::socket::Listening;
+use crate::transmit::Path;
+
+/// A cell and what only the worker needs of it.
+#[derive(Debug)]
+pub(crate) struct Slot<B> {
+    pub(crate) cell: Arc<Cell<B>>,
+    pub(crate) path: Path,
+    /// When its neighbour is to be asked for again; `None` while it is not known.
+    pub(crate) resolved_until: Option<Instant>,
+    /// Something has come from the peer since its neighbour was asked for.
+    pub(crate) is_heard: bool,
+    /// Counts IPv4 identifications.
+    pub(crate) ids: u16,
+    /// It waits for its neighbour.
+    pub(crate) is_unresolved: bool,
+    /// It is to be served in this turn.
+    pub(crate) is_dirty: bool,
+    /// Who waits for it to be open.
+    pub(crate) listener: Option<Arc<Listening<B>>>,
+    /// Its port was taken for it alone.
+    pub(crate) has_port: bool,
+}
+
+/// All of them; places are used again.
+#[derive(Debug)]
+pub(crate) struct Slots<B> {
+    slots: Vec<Option<Slot<B>>>,
+    free: Vec<u32>,
+}
+
+impl<B> Slots<B> {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn insert(&mut self, slot: Slot<B>) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.slots[place as usize] = Some(slot);
+                place
+            }
+            None => {
+                self.slots.push(Some(slot));
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: u32) -> Option<Slot<B>> {
+        let slot = self.slots.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        Some(slot)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> Option<&Slot<B>> {
+        self.slots.get(place as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Slot<B>> {
+        self.slots.get_mut(place as usize)?.as_mut()
+    }
+
+    /// All, with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
+        let places = self.slots.iter().enumerate();
+        places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}

@@ -1,0 +1,157 @@
+//! When each cell is due: a heap in which every cell knows its place.
+//!
+//! A cell stands in it at most once. Its entry moves when it becomes due earlier; when it becomes due
+//! later, the entry stays and the cell is looked at for nothing once, because acknowledgements move
+//! timers away all the time and looking is cheaper than moving.
+
+use rxo_frame::Instant;
+
+/// The heap. Cells are named by their places.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    heap: Vec<(Instant, u32)>,
+    /// Where each cell stands in the heap; [`NOWHERE`] when it does not.
+    at: Vec<u32>,
+}
+
+impl Timers {
+    /// The cell at `place` is due at `at`, or never.
+    pub(crate) fn set(&mut self, place: u32, at: Option<Instant>) {
+        let index = self.index(place);
+        match (at, index) {
+            (None, None) => {}
+            (None, Some(index)) => self.remove(index),
+            (Some(at), None) => {
+                self.heap.push((at, place));
+                self.rise(self.heap.len() - 1);
+            }
+            (Some(at), Some(index)) if at < self.heap[index].0 => {
+                self.heap[index].0 = at;
+                self.rise(index);
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+
+    /// When the first may be due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.heap.first().map(|(at, _)| *at)
+    }
+
+    /// Takes a cell that may be due at `now`.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
+        let (at, place) = *self.heap.first()?;
+        if now < at {
+            return None;
+        }
+        self.remove(0);
+        Some(place)
+    }
+
+    /// How many cells stand in it.
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    fn index(&mut self, place: u32) -> Option<usize> {
+        let place = place as usize;
+        if self.at.len() <= place {
+            self.at.resize(place + 1, NOWHERE);
+        }
+        let index = self.at[place];
+        (index != NOWHERE).then_some(index as usize)
+    }
+
+    fn remove(&mut self, index: usize) {
+        let (_, place) = self.heap.swap_remove(index);
+        self.at[place as usize] = NOWHERE;
+        if index < self.heap.len() {
+            self.sink(index);
+            self.rise(index);
+        }
+    }
+
+    fn rise(&mut self, mut index: usize) {
+        while index > 0 && self.heap[index].0 < self.heap[(index - 1) / 2].0 {
+            let parent = (index - 1) / 2;
+            self.heap.swap(index, parent);
+            self.note(index);
+            index = parent;
+        }
+        self.note(index);
+    }
+
+    fn sink(&mut self, mut index: usize) {
+        loop {
+            let children = [2 * index + 1, 2 * index + 2].into_iter();
+            let least = children
+                .filter(|child| *child < self.heap.len())
+                .min_by_key(|child| self.heap[*child].0);
+            let Some(least) = least.filter(|child| self.heap[*child].0 < self.heap[index].0) else {
+                break;
+            };
+            self.heap.swap(index, least);
+            self.note(index);
+            index = least;
+        }
+        self.note(index);
+    }
+
+    fn note(&mut self, index: usize) {
+        self.at[self.heap[index].1 as usize] = index as u32;
+    }
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_micros(micros)
+    }
+
+    #[test]
+    fn later_stays_and_earlier_moves() {
+        let mut timers = Timers::default();
+        timers.set(0, Some(at(50)));
+        timers.set(0, Some(at(70)));
+        assert_eq!(timers.next(), Some(at(50)));
+        timers.set(0, Some(at(30)));
+        assert_eq!(timers.next(), Some(at(30)));
+        timers.set(0, None);
+        assert_eq!((timers.next(), timers.len()), (None, 0));
+    }
+
+    proptest::proptest! {
+        /// The naive oracle is a map from cell to time.
+        #[test]
+        fn the_first_due_is_the_first(
+            steps in proptest::collection::vec((0_u32..20, proptest::option::of(0_u64..50)), 0..200)
+        ) {
+            let (mut timers, mut oracle) = (Timers::default(), BTreeMap::new());
+            for (place, time) in steps {
+                timers.set(place, time.map(at));
+                match time {
+                    None => drop(oracle.remove(&place)),
+                    Some(time) => {
+                        let entry = oracle.entry(place).or_insert(at(time));
+                        *entry = (*entry).min(at(time));
+                    }
+                }
+                proptest::prop_assert_eq!(timers.next(), oracle.values().min().copied());
+                proptest::prop_assert_eq!(timers.len(), oracle.len());
+            }
+            let mut last = Instant::ZERO;
+            while let Some(place) = timers.take_due(at(50)) {
+                let time = oracle.remove(&place).unwrap();
+                proptest::prop_assert!(last <= time);
+                last = time;
+            }
+            proptest::prop_assert!(oracle.is_empty());
+        }
+    }
+}

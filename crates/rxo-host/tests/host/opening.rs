@@ -1,0 +1,122 @@
+//! Connections open, are refused, and end.
+
+use std::io::{ErrorKind, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use crate::world::{World, drain, server};
+
+#[test]
+fn nobody_listens_and_the_connection_is_refused() {
+    let mut world = World::new();
+    let stream = world.at_client().connect_nonblocking(server()).unwrap();
+    world.settle();
+    assert_eq!(stream.is_connected().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(stream.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionRefused);
+    assert!(stream.take_error().unwrap().is_none(), "told once");
+    assert_eq!(world.server.counters().resets, 1);
+    assert_eq!(world.client.counters().connections, 0);
+}
+
+#[test]
+fn nobody_answers_and_the_connection_times_out() {
+    let mut world = World::new();
+    let stream = world.at_client().connect_nonblocking("10.0.0.77:80".parse().unwrap()).unwrap();
+    world.pass(Duration::from_secs(200));
+    assert_eq!(stream.is_connected().unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(world.client.counters().connections, 0);
+    assert_eq!(world.client.counters().timers, 0);
+}
+
+#[test]
+fn there_is_no_route_to_everywhere() {
+    let world = World::new();
+    let error = world.at_client().connect_nonblocking("192.0.2.1:80".parse().unwrap());
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::NetworkUnreachable);
+}
+
+#[test]
+fn an_address_is_listened_on_once() {
+    let world = World::new();
+    let first = world.at_server().listen(server(), 1).unwrap();
+    let again = world.at_server().listen("0.0.0.0:80".parse().unwrap(), 1);
+    assert_eq!(again.unwrap_err().kind(), ErrorKind::AddrInUse);
+    drop(first);
+    world.at_server().listen("0.0.0.0:80".parse().unwrap(), 1).unwrap();
+    let foreign = world.at_server().listen("10.0.0.1:80".parse().unwrap(), 1);
+    assert_eq!(foreign.unwrap_err().kind(), ErrorKind::AddrNotAvailable);
+    let any = world.at_server().listen("10.0.0.2:0".parse().unwrap(), 1).unwrap();
+    assert_ne!(any.local_addr().unwrap().port(), 0);
+}
+
+#[test]
+fn ipv6_is_the_same() {
+    let mut world = World::new();
+    let listener = world.at_server().listen("[fd00::2]:80".parse().unwrap(), 1).unwrap();
+    let (mut stream, accepted) = world.connected(&listener);
+    stream.write_all(b"six").unwrap();
+    world.settle();
+    assert_eq!(drain(&accepted).unwrap(), (b"six".to_vec(), false));
+}
+
+#[test]
+fn half_closed_each_way_and_everything_is_given_back() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    let (mut stream, mut accepted) = world.connected(&listener);
+    stream.write_all(b"question").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(stream.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    world.settle();
+    assert_eq!(drain(&accepted).unwrap(), (b"question".to_vec(), true));
+    accepted.write_all(b"answer").unwrap();
+    world.settle();
+    assert_eq!(drain(&stream).unwrap(), (b"answer".to_vec(), false));
+    drop(accepted);
+    world.settle();
+    assert_eq!(drain(&stream).unwrap(), (Vec::new(), true));
+    drop((stream, listener));
+    world.pass(Duration::from_secs(61));
+    for host in [&mut world.client, &mut world.server] {
+        let counters = host.counters();
+        assert_eq!((counters.connections, counters.timers), (0, 0));
+    }
+}
+
+#[test]
+fn an_unread_byte_makes_closing_a_reset() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    let (mut stream, accepted) = world.connected(&listener);
+    stream.write_all(b"unread").unwrap();
+    world.settle();
+    drop(accepted);
+    world.settle();
+    assert_eq!(drain(&stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(world.client.counters().connections, 0);
+    assert_eq!(world.server.counters().connections, 0);
+}
+
+#[test]
+fn an_abort_resets_the_peer() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    let (stream, accepted) = world.connected(&listener);
+    stream.abort();
+    world.settle();
+    assert_eq!(drain(&accepted).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(drain(&stream).unwrap_err().kind(), ErrorKind::ConnectionAborted);
+}
+
+#[test]
+fn a_listener_that_is_dropped_resets_who_waits() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let stream = world.at_client().connect_nonblocking(server()).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    world.settle();
+    drop(listener);
+    world.settle();
+    assert_eq!(drain(&stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(world.server.counters().connections, 0);
+}

@@ -1,0 +1,242 @@
+//! A host with its own TCP on a device of the system, opened by name.
+//!
+//! [`start`] opens the device on a thread of its own and runs a [`Host`] there; [`RunningHost`] hands
+//! out its [`Handle`] and stops it. The device belongs to the network namespace of the thread that
+//! calls [`start`].
+//!
+//! On `packet:IF` the interface must have no addresses of the system's, IPv6's own link-local one
+//! included, or both stacks answer. On `tap:NAME` and `tun:NAME` the system is the peer, and what is
+//! behind it.
+//!
+//! # Examples
+//! ```no_run
+//! use std::io::Write;
+//! use rxo::live::{DeviceOptions, host};
+//!
+//! let config = host::config(vec!["10.0.0.2/24".parse()?]);
+//! let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+//! let host = host::start(&"tap:rxo0".parse()?, options, config)?;
+//! let mut stream = host.handle().connect("10.0.0.1:7".parse()?)?;
+//! stream.write_all(b"hello")?;
+//! let outcome = host.stop();
+//! assert!(outcome.result.is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_driver::{DeviceName, clock, wait};
+use rxo_frame::Instant;
+use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
+use thiserror::Error;
+
+use super::{Device, DeviceOptions, random_seed};
+use crate::worker::Duplex;
+
+/// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
+#[must_use]
+pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
+    HostConfig::new(addresses, [random_seed(), random_seed()])
+}
+
+/// Opens the device `name` and runs a host on it, on a thread of its own.
+///
+/// # Errors
+/// When the device cannot be opened, or the configuration does not fit it.
+pub fn start(
+    name: &DeviceName,
+    options: DeviceOptions,
+    config: HostConfig,
+) -> Result<RunningHost, StartError> {
+    let name = name.clone();
+    start_with(name.interface().to_owned(), move || Device::open(&name, options), config)
+}
+
+/// The same on a device that `open` opens, on the host's thread; `label` is for the thread's name.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with(
+    label: String,
+    open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
+    config: HostConfig,
+) -> Result<RunningHost, StartError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (started, starting) = channel();
+    let thread_stop = Arc::clone(&stop);
+    let thread = thread::Builder::new()
+        .name(format!("rxo-host {label}"))
+        .spawn(move || open_and_run(open, config, &thread_stop, &started))?;
+    match starting.recv() {
+        Ok(Ok(handle)) => Ok(RunningHost { handle, stop, thread: Some(thread) }),
+        Ok(Err(error)) => Err(error),
+        // The thread has panicked, and said why.
+        Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
+    }
+}
+
+/// Why a host does not run.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The device cannot be opened.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The configuration cannot be, or does not fit the device.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// There is no thread for it.
+    #[error("cannot start the host's thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A host that runs on its thread. Dropped, it is stopped.
+#[derive(Debug)]
+pub struct RunningHost {
+    handle: Handle,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+/// How a host ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// All counters at the end.
+    pub counters: HostCounters,
+    /// Processor time of its thread.
+    pub cpu: Duration,
+    /// The failure of the device that ended it; `Ok` when it was stopped.
+    pub result: Result<(), DeviceError>,
+}
+
+impl RunningHost {
+    /// What applications use it by.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Whether it still runs: it ends by itself when its device fails.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Stops it and waits for its end: connections are reset, whoever waits is told.
+    #[must_use]
+    pub fn stop(mut self) -> Outcome {
+        self.end().unwrap_or_else(|| Outcome {
+            counters: HostCounters::default(),
+            cpu: Duration::ZERO,
+            result: Err(DeviceError::Gone("the host's thread".to_owned())),
+        })
+    }
+
+    fn end(&mut self) -> Option<Outcome> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for RunningHost {
+    fn drop(&mut self) {
+        let _ended = self.end();
+    }
+}
+
+fn open_and_run(
+    open: impl FnOnce() -> Result<Device, DeviceError>,
+    config: HostConfig,
+    stop: &AtomicBool,
+    started: &Sender<Result<Handle, StartError>>,
+) -> Outcome {
+    let device = match open() {
+        Ok(device) => device,
+        Err(error) => return failed(error, started),
+    };
+    match device {
+        Device::Packet(ends) => {
+            let mac = config.mac.or(ends.source.interface().hardware_address().ok());
+            run(ends, HostConfig { mac, ..config }, stop, started)
+        }
+        Device::Tap(ends) => run(ends, config, stop, started),
+    }
+}
+
+fn run<I, O>(
+    ends: Duplex<I, O>,
+    config: HostConfig,
+    stop: &AtomicBool,
+    started: &Sender<Result<Handle, StartError>>,
+) -> Outcome
+where
+    I: FrameSource + AsFd,
+    I::Buffer: Send + 'static,
+    O: FrameSink,
+{
+    let mut host = match Host::new(ends.source, ends.sink, config) {
+        Ok(host) => host,
+        Err(error) => return failed(error, started),
+    };
+    // Who started it waits for this.
+    let _told = started.send(Ok(host.handle()));
+    let result = host.run(&mut SystemWaiter::new(), stop, |_, _| {});
+    let cpu = Duration::from_nanos(clock::thread_cpu_ns());
+    Outcome { counters: host.counters(), cpu, result }
+}
+
+fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartError>>) -> Outcome {
+    // Who started it waits for this, and hears of the end by it.
+    let _told = started.send(Err(error.into()));
+    Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
+}
+
+/// Real time, for the thread it was made on.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemWaiter {
+    _made_by_new: (),
+}
+
+impl SystemWaiter {
+    /// Makes this thread's waits end on time, too.
+    #[must_use]
+    pub fn new() -> Self {
+        wait::use_precise_timers();
+        Self { _made_by_new: () }
+    }
+}
+
+impl Default for SystemWaiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I: AsFd> Waiter<I> for SystemWaiter {
+    fn now(&mut self) -> Instant {
+        clock::now()
+    }
+
+    fn wait(
+        &mut self,
+        source: Option<&I>,
+        alarm: BorrowedFd<'_>,
+        timeout: Duration,
+    ) -> Result<(), DeviceError> {
+        let ready = match source {
+            Some(source) => wait::wait_readable(&[source.as_fd(), alarm], Some(timeout)),
+            None => wait::wait_readable(&[alarm], Some(timeout)),
+        };
+        // What is ready shows when it is asked.
+        ready.map(|_| ()).map_err(|source| DeviceError::System {
+            message: "cannot wait for frames".to_owned(),
+            source,
+        })
+    }
+}

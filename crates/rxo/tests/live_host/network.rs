@@ -1,0 +1,59 @@
+//! A host on one end of a wire, Linux on the other.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rxo::host::{Handle, HostConfig};
+use rxo::live::host::{self, Outcome, RunningHost};
+use rxo::live::{Device, DeviceOptions};
+use rxo_lab::{Lab, LabOptions};
+
+/// The network, and the host in it.
+pub(crate) struct Network {
+    pub(crate) lab: Lab,
+    running: RunningHost,
+}
+
+impl Network {
+    /// A host on `packet:wire0`, whose wire ends at the peer.
+    pub(crate) fn new(options: LabOptions, change: impl FnOnce(&mut HostConfig)) -> Self {
+        let lab = Lab::through_with(options).unwrap();
+        let (v4, v6) = Lab::HOST_ADDRESSES;
+        let mut config = host::config(
+            [format!("{v4}/24"), format!("{v6}/64")].map(|cidr| cidr.parse().unwrap()).into(),
+        );
+        change(&mut config);
+        let name = format!("packet:{}", Lab::WIRE_INTERFACE).parse().unwrap();
+        let start = || {
+            let open = move || Device::open(&name, DeviceOptions::default());
+            host::start_with("test".to_owned(), open, config).unwrap()
+        };
+        let running = lab.host().run(start).unwrap();
+        Self { lab, running }
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.running.handle()
+    }
+
+    /// An address of the peer with `port`.
+    pub(crate) fn peer(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.lab.peer_address(), port)
+    }
+
+    /// An address of the host with `port`.
+    pub(crate) fn host(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.lab.host_address(), port)
+    }
+
+    /// The peer's and the host's IPv6 addresses.
+    pub(crate) fn v6() -> (IpAddr, IpAddr) {
+        (Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into())
+    }
+
+    /// Stops the host; its device must not have failed.
+    pub(crate) fn stop(self) -> Outcome {
+        let outcome = self.running.stop();
+        outcome.result.as_ref().unwrap();
+        outcome
+    }
+}
