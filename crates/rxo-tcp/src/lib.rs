@@ -22,9 +22,8 @@
 //! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
-//! What is not here: pacing, F-RTO (Eifel needs timestamps, and is what there is), HyStart++, the RFC
-//! 7323 appendix G weighting of samples, SYN cookies, multicast. When several duplicates wait to leave,
-//! they all carry the latest SACK blocks.
+//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, SYN cookies,
+//! multicast. When several duplicates wait to leave, they all carry the latest SACK blocks.
 //!
 //! # Examples
 //! ```

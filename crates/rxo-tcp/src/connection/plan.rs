@@ -73,7 +73,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return Err(Held::Nothing);
         }
         if self.recovery.has_lost() {
-            return self.lost_text().map(|range| Plan::Text(range, Why::Lost));
+            return self.lost_or_new_text();
         }
         if let Some(range) = self.trial_bytes.and_then(|bytes| self.trial(bytes)) {
             return Ok(Plan::Text(range, Why::Trial));
@@ -85,6 +85,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 Ok(Plan::Text(range, Why::TailProbe))
             }
             Err(held) => Err(held),
+        }
+    }
+
+    /// What was lost; but while a timeout may have been needless, first what is new (RFC 5682).
+    fn lost_or_new_text(&self) -> Result<Plan, Held> {
+        let (prefers_new, waits) = self.recovery.asks_by_new();
+        let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
+        match new {
+            Ok(range) => Ok(Plan::Text(range, Why::New)),
+            Err(held) if waits => Err(held),
+            Err(_) => self.lost_text().map(|range| Plan::Text(range, Why::Lost)),
         }
     }
 

@@ -4,8 +4,9 @@
 //! [`Recovery`] is told of each acknowledgement by itself, also when an aggregate brought many, in
 //! their order; that makes the result the same. Which file holds what:
 //! `scoreboard.rs` what was sent, `rtt.rs` RFC 6298, `rack.rs` and `tail_probe.rs` RFC 8985,
-//! `prr.rs` RFC 6937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522.
+//! `prr.rs` RFC 6937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
 
+mod f_rto;
 mod newreno;
 mod on_ack;
 mod prr;
@@ -18,6 +19,7 @@ mod tail_probe;
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
+use self::f_rto::Frto;
 use self::newreno::Duplicates;
 pub(crate) use self::on_ack::AckNews;
 use self::prr::Prr;
@@ -40,6 +42,7 @@ pub(crate) struct Recovery {
     probe: TailProbe,
     phase: Phase,
     suspect: Option<Suspect>,
+    frto: Frto,
     /// Both sides take SACK.
     uses_sack: bool,
     mss: u32,
@@ -76,6 +79,7 @@ impl Recovery {
             probe: TailProbe::default(),
             phase: Phase::Open,
             suspect: None,
+            frto: Frto::Off,
             uses_sack: false,
             mss: config.maximum_segment_size.into(),
             is_urgent: false,
@@ -95,6 +99,7 @@ impl Recovery {
         self.board.clear();
         self.probe.cancel();
         (self.phase, self.suspect, self.look_again) = (Phase::Open, None, None);
+        self.frto = Frto::Off;
     }
 
     /// Whether progress leaves the retransmission timer as it is.
@@ -117,6 +122,12 @@ impl Recovery {
         self.board.lost() > 0
     }
 
+    /// Whether new segments go before what is lost, and whether they have: after a timeout that may
+    /// have been needless.
+    pub(crate) fn asks_by_new(&self) -> (bool, bool) {
+        (self.frto.prefers_new(), self.frto.waits())
+    }
+
     /// What is to be sent again first, at most `bytes` of it.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         self.board.first_lost(bytes)
@@ -135,6 +146,7 @@ impl Recovery {
     /// `start` to `end` leaves for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent(start, end, now);
+        self.frto.sent_new(crate::sequence::distance(start, end));
         if self.probe.is_due {
             self.probe.sent(end, false);
         }
@@ -145,6 +157,7 @@ impl Recovery {
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent_again(start, end, now);
         self.is_urgent = false;
+        self.frto.sent_again(end);
         self.prr.sent(crate::sequence::distance(start, end));
         if let Some(suspect) = &mut self.suspect {
             suspect.retransmitted(now);
@@ -159,6 +172,11 @@ impl Recovery {
             let is_suspect = self.phase == Phase::Open;
             self.suspect = is_suspect.then(|| Suspect::new(congestion.clone()));
             self.reduce(nxt, congestion);
+            // What the peer holds out of order shows that something is lost.
+            let may_ask = is_suspect && self.board.sacked() == 0;
+            self.frto = if may_ask { Frto::First { end: None } } else { Frto::Off };
+        } else {
+            self.frto = Frto::Off;
         }
         self.board.lose_all();
         self.is_urgent = false;
@@ -175,6 +193,7 @@ impl Recovery {
     pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let mss = self.mss;
         let lost = self.board.lose(|range| range.bytes() > mss);
+        self.frto = Frto::Off;
         if lost > 0 && self.phase == Phase::Open {
             self.duplicates.reset();
             self.probe.cancel();

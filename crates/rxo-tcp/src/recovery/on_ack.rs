@@ -3,6 +3,7 @@
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
+use super::f_rto::{Finding, Frto};
 use super::rack::Arrival;
 use super::scoreboard::{Fate, Sent};
 use super::tail_probe::ProbeAck;
@@ -62,6 +63,9 @@ impl Recovery {
             self.probe.is_due = false;
             self.acquit(news, congestion);
         }
+        if self.frto != Frto::Off {
+            self.ask_by_new(news, delivered.acked > 0, congestion);
+        }
         let reports_duplicate = reports_duplicate(news);
         if reports_duplicate {
             self.rack.duplicate_arrived(news.nxt);
@@ -112,16 +116,48 @@ impl Recovery {
 
     /// RFC 3522: the first acknowledgement after a retransmission says whether it was needed.
     fn acquit(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+        if news.echoed.is_none() && self.frto != Frto::Off {
+            return;
+        }
+        self.frto = Frto::Off;
         let Some(suspect) = self.suspect.take_if(|suspect| suspect.has_retransmitted()) else {
             return;
         };
         if let Some(before) = suspect.acquit(news.echoed) {
-            congestion.restore(before);
-            self.board.find_all();
-            self.duplicates.reset();
-            self.rack.was_reordering();
-            self.phase = Phase::Open;
+            self.was_needless(before, congestion);
         }
+    }
+
+    /// RFC 5682: the second acknowledgement after a timeout says whether it was needed.
+    fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
+        let Phase::Loss { recover } = self.phase else {
+            self.frto = Frto::Off;
+            return;
+        };
+        let was = self.frto;
+        match self.frto.on_ack(news.ack, recover, advances, news.is_duplicate) {
+            Finding::None => {}
+            Finding::Needed => {
+                self.suspect = None;
+                if was.waits() {
+                    congestion.set_cwnd(SEGMENTS_AFTER_F_RTO * self.mss);
+                }
+            }
+            Finding::Needless => {
+                if let Some(suspect) = self.suspect.take() {
+                    self.was_needless(suspect.into_before(), congestion);
+                }
+            }
+        }
+    }
+
+    /// Nothing was lost: everything is as it was (RFC 4015).
+    fn was_needless(&mut self, before: Congestion, congestion: &mut Congestion) {
+        congestion.restore(before);
+        self.board.find_all();
+        self.duplicates.reset();
+        self.rack.was_reordering();
+        self.phase = Phase::Open;
     }
 
     fn find_losses(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
@@ -224,6 +260,9 @@ impl Recovery {
         congestion.on_ack(&Acked { now: news.now, bytes: delivered.acked, rtt });
     }
 }
+
+/// RFC 5682, section 2.1, step 3 (a).
+const SEGMENTS_AFTER_F_RTO: u32 = 3;
 
 /// Whether `block` is about what is outstanding (RFC 2018, section 5).
 fn is_valid(block: &SackBlock, news: &AckNews<'_>) -> bool {

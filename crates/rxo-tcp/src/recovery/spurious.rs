@@ -32,6 +32,11 @@ impl Suspect {
         self.retransmitted_at.is_some()
     }
 
+    /// Congestion control as it was.
+    pub(crate) fn into_before(self) -> Congestion {
+        self.before
+    }
+
     /// New data is acknowledged, for the first time since; `echoed` is when what the peer echoes
     /// was sent. `Some` gives back what was before, when it was all needless.
     pub(crate) fn acquit(self, echoed: Option<Instant>) -> Option<Congestion> {

@@ -199,7 +199,6 @@ fn a_timeout_begins_anew() {
         path.rounds(3);
         let threshold = path.window() * factor;
         // Nothing is acknowledged until the timer fires.
-        let end = path.left;
         while path.window() > 1.0 {
             path.scene.now = path.scene.tcp.poll_at().expect("a timer runs");
             path.scene.tcp.on_timeout(path.scene.now);
@@ -207,6 +206,7 @@ fn a_timeout_begins_anew() {
         }
         assert_eq!(path.threshold(), threshold.floor());
         // All had arrived but the first.
+        let end = path.left;
         path.scene.now = path.scene.now + RTT;
         path.acked = end;
         path.scene.gets(seg().win(u16::MAX).ack(end));

@@ -231,3 +231,63 @@ fn two_losses_of_a_flight_count_once() {
     scene.gets(seg().ack(10_001));
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
+
+/// Ten segments are outstanding without timestamps, more waits, and the timer has fired: the first has
+/// left again.
+fn timed_out(config: Config) -> Scene {
+    let mut scene = Scene::established(config);
+    assert_eq!(scene.sends(40_000).len(), 10);
+    // With SACK a tail loss probe leaves first, with new text.
+    let sent = scene.after(ms(250));
+    assert_eq!(sent.last().map(String::as_str), Some(". 1:1001 ack 1"));
+    scene
+}
+
+/// Where the text of a segment begins.
+fn first_of(line: &str) -> u32 {
+    let range = line.split(' ').nth(1).and_then(|range| range.split_once(':'));
+    range.and_then(|(start, _)| start.parse().ok()).expect("a line with a range")
+}
+
+/// RFC 5682, section 2: the originals arrive late; two new segments ask, the answer gives everything
+/// back, and nothing more is sent again.
+#[test]
+fn a_delay_is_not_a_loss() {
+    for config in [plain(), with_sack()] {
+        let mut scene = timed_out(config);
+        assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+        let new = scene.answers(seg().ack(1_001));
+        assert_eq!(new.len(), 2);
+        assert!(new.iter().all(|line| first_of(line) > 10_000), "{new:?}");
+        let sent = scene.answers(seg().ack(2_001));
+        let after = scene.tcp.statistics();
+        assert!(after.ssthresh > 1_000_000 && after.cwnd >= 10_000, "{after:?}");
+        assert!(sent.iter().all(|line| !line.starts_with(". 2001:")), "{sent:?}");
+        let sent = scene.answers(seg().ack(10_001));
+        assert!(first_of(&sent[0]) > 10_000, "{sent:?}");
+    }
+}
+
+/// RFC 5682, section 2.1, step 3 (a): duplicates say that the rest is lost, and it is sent again.
+#[test]
+fn a_loss_is_still_a_loss() {
+    for config in [plain(), with_sack()] {
+        let mut scene = timed_out(config);
+        let new = scene.answers(seg().ack(1_001));
+        assert!(new.len() == 2 && new.iter().all(|line| first_of(line) > 10_000), "{new:?}");
+        let sent = scene.answers(seg().ack(1_001));
+        assert_eq!(sent.first().map(String::as_str), Some(". 1001:2001 ack 1"), "{sent:?}");
+        assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+    }
+}
+
+/// RFC 5682, section 2.1, step 2 (b): nothing new to send, so nothing can be asked.
+#[test]
+fn without_new_text_the_old_goes() {
+    let mut scene = Scene::established(plain());
+    scene.sends(5_000);
+    scene.after(ms(250));
+    assert_eq!(scene.answers(seg().ack(1_001)), [". 1001:2001 ack 1", ". 2001:3001 ack 1"]);
+    scene.gets(seg().ack(3_001));
+    assert_eq!(scene.tcp.statistics().ssthresh, 3_500);
+}
