@@ -8,7 +8,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::options::SackBlock;
 use crate::segment::Segment;
-use crate::sequence::distance;
+use crate::sequence::{distance, earlier};
 use crate::timer::Timer;
 use crate::{Connection, State};
 
@@ -85,16 +85,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// RFC 2883, section 4: text that was here before.
     fn report_duplicate(&mut self, segment: &Segment<B>) {
-        let end = segment.seq + segment.text_bytes();
-        let is_text = segment.text_bytes() > 0;
-        if self.uses_sack && is_text && self.rcv.nxt.is_at_or_after(end) {
+        let end = earlier(segment.seq + segment.text_bytes(), self.rcv.nxt);
+        if self.uses_sack && segment.seq.is_before(end) {
             self.rcv.sack.received_again(SackBlock { start: segment.seq, end });
         }
     }
 
-    /// "In the following it is assumed that the segment is the idealized segment that begins at
-    /// RCV.NXT and does not exceed the window": what lies outside is cut off.
-    pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) {
+    /// The steps that follow see what lies in the window alone. Says whether something lay behind it,
+    /// so that the peer must be told where it ends.
+    pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) -> bool {
         let before = distance(segment.seq, self.rcv.nxt);
         if before > 0 {
             let cut = before.min(segment.text_bytes());
@@ -110,10 +109,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let offset = distance(self.rcv.nxt, segment.seq);
         let room = self.rcv.wnd().saturating_sub(offset);
-        if segment.len() > room {
+        let exceeds = segment.len() > room;
+        if exceeds {
             segment.payload = segment.payload.take().and_then(|text| text.truncated(room));
             segment.flags = segment.flags.without(TcpFlags::FIN);
-            self.acks.owe_alone(self.rcv.nxt);
         }
+        exceeds
     }
 }

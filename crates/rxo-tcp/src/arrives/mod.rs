@@ -62,6 +62,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn arrive(&mut self, now: Instant, segment: Segment<B>) {
+        self.acks.begin_segment();
         match self.state {
             State::Closed(_) => self.arrives_closed(&segment),
             State::Listen => self.arrives_listen(now, &segment),
@@ -71,6 +72,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 let _ = self.arrives_otherwise(now, segment);
             }
         }
+        self.acks.end_segment();
         self.note_owed();
     }
 
@@ -87,11 +89,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.check_sequence(now, &segment)?;
         self.check_reset(now, &segment)?;
         self.check_syn(now, &segment)?;
-        self.trim_to_window(&mut segment);
+        let exceeds = self.trim_to_window(&mut segment);
         self.check_ack(now, &segment)?;
         self.heard_of_peer(now);
         let fin_at = self.fin_of(&segment);
         self.take_text(&mut segment);
+        if exceeds {
+            self.acks.owe_alone(self.rcv.nxt);
+        }
         self.check_fin(now, fin_at)
     }
 }

@@ -27,11 +27,35 @@ pub(crate) struct Acks {
     left: usize,
     /// Bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
+    segment: Within,
+}
+
+/// What is being done, as far as it limits acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Within {
+    /// No segment is being processed.
+    Nothing,
+    /// One is, and owes nothing yet.
+    Unanswered,
+    /// One is, and owes an acknowledgement.
+    Answered,
 }
 
 impl Acks {
     pub(crate) fn new() -> Self {
-        Self { owed: Vec::with_capacity(MOST_OWED), left: 0, unacknowledged_bytes: 0 }
+        let owed = Vec::with_capacity(MOST_OWED);
+        Self { owed, left: 0, unacknowledged_bytes: 0, segment: Within::Nothing }
+    }
+
+    /// A segment is going to be processed. Whatever is found in it, it causes one acknowledgement at
+    /// most (RFC 5681, section 4.2).
+    pub(crate) fn begin_segment(&mut self) {
+        self.segment = Within::Unanswered;
+    }
+
+    /// It has been.
+    pub(crate) fn end_segment(&mut self) {
+        self.segment = Within::Nothing;
     }
 
     /// Counts a segment of `bytes` in order, all text before `nxt` now being here. Says whether an
@@ -121,6 +145,14 @@ impl Acks {
 
     fn push(&mut self, ack: AckOwed) {
         self.unacknowledged_bytes = 0;
+        match (self.segment, self.owed.last_mut()) {
+            (Within::Answered, Some(last)) => {
+                *last = AckOwed { is_alone: last.is_alone || ack.is_alone, ..ack };
+                return;
+            }
+            (Within::Unanswered, _) => self.segment = Within::Answered,
+            _ => {}
+        }
         if self.count_owed() == 0 {
             self.ride_along();
         } else if self.owed.len() == MOST_OWED {

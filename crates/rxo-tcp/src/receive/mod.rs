@@ -143,8 +143,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
         let beside_a_gap = self.has_gap();
         self.push_ready(payload);
-        while let Some(next) = self.waiting.take_at(self.nxt) {
+        let mut again = None;
+        let mut note = |block| again = again.or(Some(block));
+        while let Some(next) = self.waiting.take_at(self.nxt, &mut note) {
             self.push_ready(next);
+        }
+        if let Some(block) = again {
+            self.sack.received_again(block);
         }
         Accepted::InOrder { beside_a_gap }
     }

@@ -114,14 +114,22 @@ impl<B> Reassembly<B> {
         }
     }
 
-    /// Takes the text at `nxt`, if it is here; what lies before `nxt` is dropped on the way.
-    pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Payload<B>> {
+    /// Takes the text at `nxt`, if it is here; what lies before `nxt` is dropped on the way, and shown:
+    /// it came a second time.
+    pub(crate) fn take_at(
+        &mut self,
+        nxt: SeqNumber,
+        mut again: impl FnMut(SackBlock),
+    ) -> Option<Payload<B>> {
         while let Some(first) = self.pieces.front() {
-            if first.start.0 != nxt.0 && nxt.is_before(first.start) {
+            if nxt.is_before(first.start) {
                 return None;
             }
             let skip = distance(first.start, nxt);
             let piece = self.pieces.pop_front()?;
+            if skip > 0 {
+                again(SackBlock { start: piece.start, end: earlier(piece.end(), nxt) });
+            }
             if let Some(payload) = piece.payload.without_front(skip) {
                 return Some(payload);
             }

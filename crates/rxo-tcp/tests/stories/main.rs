@@ -18,6 +18,7 @@ mod injection;
 mod link;
 mod network;
 mod path;
+mod receiver;
 mod recovery;
 mod recovery_without_sack;
 mod resets;

@@ -1,0 +1,297 @@
+//! The receiving half against a naive oracle: a bit for each byte of the stream, and the RFCs' rules
+//! read off it.
+//!
+//! The oracle is written from RFC 9293 (sections 3.10.7.4, 3.8.6), RFC 5681 (section 4.2), RFC 2018 and
+//! RFC 2883, and shares nothing with the endpoint. It says what must be acknowledged at once, what may
+//! wait, which text is readable and which SACK blocks are true; not when an acknowledgement is owed that
+//! the RFCs leave free.
+
+use proptest::prelude::*;
+use rxo_frame::Duration;
+use rxo_tcp::{Config, SackBlock, SegmentOptions};
+
+use crate::dsl::*;
+
+/// Bytes in the stream; its FIN stands behind the last.
+const STREAM: usize = 12_000;
+/// Less than the stream, so that the window closes when nobody reads.
+const CAPACITY: u32 = 9_000;
+
+/// Places count from the first byte as 0.
+struct Oracle {
+    has: Vec<bool>,
+    /// RCV.NXT.
+    nxt: usize,
+    /// The furthest edge of a window that was said.
+    edge: usize,
+    read: usize,
+    /// In order and not covered by any acknowledgement that has left.
+    unacknowledged_from: usize,
+}
+
+/// What the RFCs say of one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Acknowledged at once.
+    Now,
+    /// Acknowledged within half a second.
+    Later,
+    /// A bare segment that is in order, or one whose answer may be limited.
+    Perhaps,
+}
+
+impl Oracle {
+    fn new() -> Self {
+        let edge = CAPACITY as usize;
+        Self { has: vec![false; STREAM + 1], nxt: 0, edge, read: 0, unacknowledged_from: 0 }
+    }
+
+    /// The table of RFC 9293, section 3.10.7.4, first step.
+    fn is_acceptable(&self, start: usize, len: usize) -> bool {
+        let is_inside = |place: usize| (self.nxt..self.edge).contains(&place);
+        match (len, self.edge - self.nxt) {
+            (0, 0) => start == self.nxt,
+            (0, _) => is_inside(start),
+            (_, 0) => false,
+            _ => is_inside(start) || is_inside(start + len - 1),
+        }
+    }
+
+    /// Takes a segment of `len` places, FIN included.
+    fn take(&mut self, start: usize, len: usize) -> Answer {
+        if !self.is_acceptable(start, len) {
+            return if len == 0 { Answer::Perhaps } else { Answer::Now };
+        }
+        if len == 0 {
+            return Answer::Perhaps;
+        }
+        let had_gap = self.has[self.nxt..].contains(&true);
+        let is_out_of_order = start > self.nxt;
+        let is_cut = start + len > self.edge;
+        for place in start.max(self.nxt)..(start + len).min(self.edge) {
+            self.has[place] = true;
+        }
+        while self.has.get(self.nxt) == Some(&true) {
+            self.nxt += 1;
+        }
+        if had_gap || is_out_of_order || is_cut { Answer::Now } else { Answer::Later }
+    }
+
+    /// The runs of places behind a gap.
+    fn runs(&self) -> Vec<(usize, usize)> {
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for place in (self.nxt..STREAM).filter(|place| self.has[*place]) {
+            match runs.last_mut() {
+                Some(last) if last.1 == place => last.1 = place + 1,
+                _ => runs.push((place, place + 1)),
+            }
+        }
+        runs
+    }
+}
+
+/// An acknowledgement that left, in the oracle's places.
+#[derive(Debug)]
+struct Left {
+    ack: usize,
+    edge: usize,
+    blocks: Vec<(usize, usize)>,
+}
+
+struct Trial {
+    scene: Scene,
+    oracle: Oracle,
+}
+
+impl Trial {
+    fn new() -> Self {
+        let config =
+            Config { receive_buffer_bytes: CAPACITY, receive_pieces: 4_096, ..with_sack() };
+        Self { scene: Scene::established(config), oracle: Oracle::new() }
+    }
+
+    /// What leaves now.
+    fn leaving(&mut self) -> Vec<Left> {
+        let place = |seq: rxo_wire::SeqNumber| (seq - (PEER_ISS + 1)) as usize;
+        let mut left = Vec::new();
+        while let Some(sent) = self.scene.tcp.poll_transmit(self.scene.now) {
+            let options = SegmentOptions::read(sent.options.as_slice());
+            let block = |block: &SackBlock| (place(block.start), place(block.end));
+            let blocks: Vec<_> = options.sack.as_slice().iter().map(block).collect();
+            let one = |ack, window: u16| Left {
+                ack: place(ack),
+                edge: place(ack) + usize::from(window),
+                blocks: blocks.clone(),
+            };
+            left.push(one(sent.ack, sent.window));
+            left.extend(sent.later_acks.iter().map(|later| one(later.ack, later.window)));
+        }
+        left
+    }
+
+    /// Gives segments at once and holds what leaves against the oracle.
+    fn segments(&mut self, segments: &[(usize, usize)]) {
+        let had = self.oracle.has.clone();
+        let mut answers = Vec::new();
+        let mut numbers = Vec::new();
+        let mut peers = Vec::new();
+        for (start, len) in segments {
+            let has_fin = start + len == STREAM && len % 2 == 1;
+            let peer = seg().seq(*start as u32 + 1).len(*len as u32);
+            peers.push(if has_fin { peer.fin() } else { peer });
+            answers.push(self.oracle.take(*start, len + usize::from(has_fin)));
+            numbers.push(self.oracle.nxt);
+        }
+        self.scene.gets_aggregate(peers);
+        let left = self.leaving();
+        self.check_answers(&answers, &numbers, &left);
+        if let (&[(start, len)], [only]) = (segments, left.as_slice()) {
+            self.check_blocks(&had, (start, start + len), only);
+        }
+        left.iter().for_each(|left| self.check_window(left));
+        self.check_text();
+    }
+
+    /// RFC 5681, section 4.2, and RFC 9293, section 3.8.6.3.
+    fn check_answers(&mut self, answers: &[Answer], numbers: &[usize], left: &[Left]) {
+        let must = answers.iter().filter(|answer| **answer == Answer::Now).count();
+        assert!(left.len() >= must, "{must} at once, not {left:?}");
+        assert!(left.len() <= answers.len(), "{left:?} for {answers:?}");
+        for one in left {
+            assert!(numbers.contains(&one.ack), "{one:?} was never RCV.NXT: {numbers:?}");
+        }
+        if let Some(last) = left.last() {
+            assert!(last.ack >= self.oracle.unacknowledged_from, "{last:?} goes back");
+            self.oracle.unacknowledged_from = last.ack;
+        }
+        if answers.last() == Some(&Answer::Now) {
+            assert_eq!(self.oracle.unacknowledged_from, self.oracle.nxt, "at once means all");
+        }
+        let waits = self.oracle.nxt - self.oracle.unacknowledged_from;
+        assert!(waits < 2 * MSS as usize, "{waits} bytes wait");
+    }
+
+    /// RFC 2018, section 4, and RFC 2883, section 4, for the one answer to one segment.
+    fn check_blocks(&self, had: &[bool], (start, end): (usize, usize), left: &Left) {
+        let runs = self.oracle.runs();
+        let end = end.min(self.oracle.edge);
+        let was_here = |(from, to): (usize, usize)| {
+            from < to && had[from..to.min(STREAM)].iter().all(|has| *has)
+        };
+        let is_duplicate =
+            |block: &(usize, usize)| !runs.contains(block) || left.blocks[1..].contains(block);
+        let (duplicate, blocks) = match left.blocks.split_first() {
+            Some((first, rest)) if is_duplicate(first) => (Some(*first), rest),
+            _ => (None, left.blocks.as_slice()),
+        };
+        let has_duplicate = (start..end).any(|place| had[place]);
+        assert_eq!(duplicate.is_some(), has_duplicate, "{left:?} for {start}-{end}, runs {runs:?}");
+        if let Some(block) = duplicate {
+            assert!(was_here(block), "{block:?} was not here");
+            assert!(
+                block.0 >= start && block.1 <= end || !had[start],
+                "{block:?} for {start}-{end}"
+            );
+        }
+        assert!(blocks.iter().all(|block| runs.contains(block)), "{left:?}, runs {runs:?}");
+        let room = 4 - usize::from(duplicate.is_some());
+        assert_eq!(blocks.len(), runs.len().min(room), "{left:?}, runs {runs:?}");
+        let around = runs.iter().find(|run| run.0 <= start && start < run.1);
+        if let Some(around) = around {
+            assert_eq!(blocks.first(), Some(around), "the latest comes first");
+        }
+    }
+
+    /// RFC 9293, section 3.8.6: never back, never more than there is room for.
+    fn check_window(&mut self, left: &Left) {
+        let most = self.oracle.read + CAPACITY as usize;
+        assert!(left.edge <= most + 1, "{left:?} offers more than {most}");
+        assert!(
+            left.edge + 1 >= self.oracle.edge || left.ack < self.oracle.nxt,
+            "{left:?} goes back"
+        );
+        self.oracle.edge = self.oracle.edge.max(left.edge);
+    }
+
+    fn check_text(&self) {
+        let text = self.oracle.nxt.min(STREAM);
+        assert_eq!(self.scene.tcp.readable_bytes(), text - self.oracle.read);
+        assert_eq!(self.scene.tcp.is_peer_done(), self.oracle.nxt > STREAM);
+    }
+
+    fn read(&mut self, bytes: usize) {
+        let mut text = vec![0; bytes];
+        let read = self.scene.tcp.receive(&mut text).unwrap_or(0);
+        for (at, byte) in text[..read].iter().enumerate() {
+            assert_eq!(*byte, stream_byte((self.oracle.read + at) as u32 + 1));
+        }
+        self.oracle.read += read;
+        let left = self.leaving();
+        assert!(left.len() <= 1, "{left:?}");
+        for one in &left {
+            assert_eq!(one.ack, self.oracle.nxt);
+            self.oracle.unacknowledged_from = one.ack;
+            self.check_window(one);
+        }
+    }
+
+    /// RFC 9293, section 3.8.6.3 (MUST-40): half a second leaves nothing unacknowledged.
+    fn wait(&mut self) {
+        let end = self.scene.now + Duration::from_millis(500);
+        while let Some(at) = self.scene.tcp.poll_at().filter(|at| *at < end) {
+            self.scene.now = at;
+            self.scene.tcp.on_timeout(at);
+            for left in self.leaving() {
+                assert_eq!(left.ack, self.oracle.nxt);
+                self.oracle.unacknowledged_from = left.ack;
+                self.check_window(&left);
+            }
+        }
+        self.scene.now = end;
+        assert_eq!(self.oracle.unacknowledged_from, self.oracle.nxt, "not acknowledged in time");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Start and length of each.
+    Segments(Vec<(usize, usize)>),
+    /// The next bytes that are missing.
+    Next(usize),
+    Read(usize),
+    Wait,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let segment = (0..STREAM, 0..1_100_usize).prop_map(|(at, len)| (at, len.min(STREAM - at)));
+    prop_oneof![
+        2 => prop::collection::vec(segment.clone(), 1..2).prop_map(Step::Segments),
+        1 => prop::collection::vec(segment, 1..6).prop_map(Step::Segments),
+        4 => (1..1_100_usize).prop_map(Step::Next),
+        1 => (0..6_000_usize).prop_map(Step::Read),
+        1 => Just(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// RFC 9293, section 3.10.7.4 (SHLD-31); RFC 5681, section 4.2 (a, b, c); RFC 2018, section 4 (a, b);
+    /// RFC 2883, section 4 (a, b, c, d).
+    #[test]
+    fn the_receiver_does_what_the_rfcs_say(steps in prop::collection::vec(step(), 1..60)) {
+        let mut trial = Trial::new();
+        for step in steps {
+            match step {
+                Step::Segments(segments) => trial.segments(&segments),
+                Step::Next(len) => {
+                    let start = trial.oracle.nxt.min(STREAM);
+                    trial.segments(&[(start, len.min(STREAM - start))]);
+                }
+                Step::Read(bytes) => trial.read(bytes),
+                Step::Wait => trial.wait(),
+            }
+        }
+        trial.wait();
+    }
+}
