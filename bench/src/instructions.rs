@@ -18,6 +18,7 @@ use crate::acks::{self, Case};
 use crate::contender::{Acks, Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
+use crate::tcp::Counted;
 
 /// What was asked for.
 #[derive(Args, Debug)]
@@ -50,13 +51,17 @@ enum Subject {
     Aggregated(&'static str, Acks),
     /// ACKs expanded or split.
     Acks(Case),
+    /// Segments through the endpoint.
+    Tcp(Counted),
 }
 
 impl Subject {
     fn all() -> Vec<Self> {
         let workloads = WORKLOADS.into_iter().map(Self::Workload);
         let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
-        workloads.chain(aggregated).chain(acks::cases().into_iter().map(Self::Acks)).collect()
+        let acks = acks::cases().into_iter().map(Self::Acks);
+        let tcp = Counted::ALL.map(Self::Tcp);
+        workloads.chain(aggregated).chain(acks).chain(tcp).collect()
     }
 
     fn name(self) -> String {
@@ -64,6 +69,7 @@ impl Subject {
             Self::Workload(workload) => workload.name().to_owned(),
             Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
+            Self::Tcp(counted) => counted.name.to_owned(),
         }
     }
 }
@@ -74,7 +80,7 @@ fn subject(name: &str) -> Result<Subject, String> {
     known.map_or_else(|| workload(name).map(Subject::Workload), Ok)
 }
 
-/// Instructions per packet of each workload, per ACK of each case.
+/// Instructions per packet of each workload, per ACK or segment of each case.
 type Counts = BTreeMap<String, f64>;
 
 /// A count may grow by this share before it is called a regression: a compiler's mood.
@@ -105,12 +111,14 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
 
 /// Runs one workload or case; callgrind counts the inside of [`counted_pass`].
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
+    let each = args.passes as usize;
     let items = match args.subject {
-        Subject::Workload(workload) => run_workload(workload, Acks::NONE, args.passes),
-        Subject::Aggregated(_, acks) => run_workload(Workload::W8, acks, args.passes),
-        Subject::Acks(case) => run_case(case, args.passes),
+        Subject::Workload(workload) => each * run_workload(workload, Acks::NONE, args.passes),
+        Subject::Aggregated(_, acks) => each * run_workload(Workload::W8, acks, args.passes),
+        Subject::Acks(case) => each * run_case(case, args.passes),
+        Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
     };
-    println!("{}", items * args.passes as usize);
+    println!("{items}");
     Ok(())
 }
 

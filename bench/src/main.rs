@@ -2,6 +2,7 @@
 //!
 //! * `engine` times rxo, DPDK's `rte_gro` and tun-rs over the same workloads in the same run.
 //! * `acks` times what ACK offload does for one ACK.
+//! * `tcp` measures the endpoint's goodput for each CPU second, beside smoltcp.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which no noise moves, and
 //!   compares them with the counts kept in `instructions.json`.
 //!
@@ -19,6 +20,7 @@ mod machine;
 mod race;
 mod report;
 mod stats;
+mod tcp;
 
 use std::process::ExitCode;
 
@@ -38,6 +40,8 @@ enum Command {
     Engine(engine::EngineArgs),
     /// Nanoseconds per ACK expanded or split.
     Acks(acks::AcksArgs),
+    /// Goodput of the endpoint for each CPU second, beside smoltcp.
+    Tcp(tcp::TcpArgs),
     /// Instructions per packet under callgrind, beside the counts kept.
     Instructions(instructions::InstructionsArgs),
     /// What `instructions` runs under callgrind: one workload, counted.
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Engine(args) => engine::run(&args),
         Command::Acks(args) => acks::run(&args),
+        Command::Tcp(args) => tcp::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Counted(args) => instructions::run_counted(&args),
     };

@@ -14,7 +14,7 @@ use crate::apt;
 use crate::sh;
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, instructions";
+const ALL: &str = "acks, analyze, engine, instructions, tcp";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -24,7 +24,7 @@ const ALL: &str = "acks, analyze, engine, instructions";
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("analyze") => return analyze::run(&arguments[1..]),
-        Some("acks") => {}
+        Some("acks" | "tcp") => {}
         Some("engine") => fetch_dpdk()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {

@@ -1,7 +1,8 @@
 //! Payload that arrived in pieces.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 use core::fmt;
+use core::iter::repeat_with;
 use core::ops::Range;
 
 #[cfg(test)]
@@ -26,21 +27,29 @@ mod tests;
 /// # Ok::<(), rxo_frame::ChainFull<Vec<u8>>>(())
 /// ```
 pub struct Chain<B> {
-    /// None is empty.
-    pieces: VecDeque<Piece<B>>,
-    capacity: usize,
+    /// A ring. Each place is filled field by field, so that a piece is never put together elsewhere
+    /// and copied here.
+    places: Box<[Place<B>]>,
+    first: usize,
+    pieces: usize,
     bytes: usize,
 }
 
-struct Piece<B> {
-    buffer: B,
-    range: Range<usize>,
+/// Room for a piece; its range is not empty while there is a buffer.
+struct Place<B> {
+    buffer: Option<B>,
+    start: usize,
+    end: usize,
 }
 
-impl<B: AsRef<[u8]>> Piece<B> {
+impl<B: AsRef<[u8]>> Place<B> {
+    const EMPTY: Self = Self { buffer: None, start: 0, end: 0 };
+
+    #[inline]
     fn bytes(&self) -> &[u8] {
-        // `push` has seen that the range is inside; a buffer that shrinks since shows nothing.
-        self.buffer.as_ref().get(self.range.clone()).unwrap_or_default()
+        // A range that is not inside, or a buffer that shrinks, shows nothing.
+        let buffer = self.buffer.as_ref().map_or(&[][..], AsRef::as_ref);
+        buffer.get(self.start..self.end).unwrap_or_default()
     }
 }
 
@@ -52,7 +61,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// An empty chain with room for `pieces` pieces. The only place that allocates.
     #[must_use]
     pub fn with_capacity(pieces: usize) -> Self {
-        Self { pieces: VecDeque::with_capacity(pieces), capacity: pieces, bytes: 0 }
+        let places = repeat_with(|| Place::EMPTY).take(pieces).collect();
+        Self { places, first: 0, pieces: 0, bytes: 0 }
     }
 
     /// Appends the bytes of `buffer` in `range`. An empty range takes no room: the buffer is
@@ -65,20 +75,52 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// When `range` is not inside `buffer`.
     pub fn push(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
         let bytes = buffer.as_ref()[range.clone()].len();
-        if bytes == 0 {
-            return Ok(());
-        }
-        if self.pieces.len() == self.capacity {
+        if bytes == 0 { Ok(()) } else { self.push_known(buffer, range) }
+    }
+
+    /// The same as [`Chain::push`] for a range that the caller has seen to be inside `buffer` and not
+    /// empty, without looking again. What is not inside reads as nothing.
+    ///
+    /// # Errors
+    /// [`ChainFull`] with the buffer when all pieces are in use.
+    #[inline]
+    pub fn push_known(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
+        if self.pieces == self.places.len() {
             return Err(ChainFull(buffer));
         }
-        self.pieces.push_back(Piece { buffer, range });
-        self.bytes += bytes;
+        let index = self.index(self.pieces);
+        let Some(place) = self.places.get_mut(index) else { return Err(ChainFull(buffer)) };
+        place.buffer = Some(buffer);
+        (place.start, place.end) = (range.start, range.end);
+        self.pieces += 1;
+        self.bytes += range.len();
         Ok(())
+    }
+
+    /// Copies bytes from the front to `to` until it is full or nothing is left, consumes them and
+    /// drops the buffers that are used up. Returns how many they were.
+    pub fn read(&mut self, to: &mut [u8]) -> usize {
+        let mut copied = 0;
+        while let Some(first) = self.front() {
+            let (bytes, room) = (first.bytes(), to.len() - copied);
+            if bytes.len() > room {
+                to[copied..].copy_from_slice(&bytes[..room]);
+                first.start += room;
+                self.bytes -= room;
+                return to.len();
+            }
+            to[copied..copied + bytes.len()].copy_from_slice(bytes);
+            copied += bytes.len();
+            let gone = first.end - first.start;
+            self.bytes -= gone;
+            self.drop_front();
+        }
+        copied
     }
 
     /// The bytes that are left, piece by piece; no slice is empty.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.pieces.iter().map(Piece::bytes)
+        (0..self.pieces).map(|number| self.places[self.index(number)].bytes())
     }
 
     /// Consumes `bytes` from the front, or all there are when there are fewer, and drops the
@@ -88,13 +130,13 @@ impl<B: AsRef<[u8]>> Chain<B> {
         self.bytes -= consumed;
         let mut left = consumed;
         while left > 0
-            && let Some(first) = self.pieces.front_mut()
+            && let Some(first) = self.front()
         {
-            let used = left.min(first.range.len());
-            first.range.start += used;
+            let used = left.min(first.end - first.start);
+            first.start += used;
             left -= used;
-            if first.range.is_empty() {
-                self.pieces.pop_front();
+            if first.start == first.end {
+                self.drop_front();
             }
         }
         consumed
@@ -115,13 +157,34 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// How many more pieces fit.
     #[must_use]
     pub fn room_pieces(&self) -> usize {
-        self.capacity - self.pieces.len()
+        self.places.len() - self.pieces
+    }
+
+    /// The place of a piece, or of the one behind the last.
+    #[inline]
+    fn index(&self, number: usize) -> usize {
+        let index = self.first + number;
+        if index >= self.places.len() { index - self.places.len() } else { index }
+    }
+
+    #[inline]
+    fn front(&mut self) -> Option<&mut Place<B>> {
+        if self.pieces == 0 { None } else { self.places.get_mut(self.first) }
+    }
+
+    #[inline]
+    fn drop_front(&mut self) {
+        if let Some(first) = self.front() {
+            first.buffer = None;
+            self.first = self.index(1);
+            self.pieces -= 1;
+        }
     }
 }
 
 impl<B> fmt::Debug for Chain<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chain({} bytes in {} pieces)", self.bytes, self.pieces.len())
+        write!(f, "Chain({} bytes in {} pieces)", self.bytes, self.pieces)
     }
 }
 

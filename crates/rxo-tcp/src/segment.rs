@@ -50,7 +50,7 @@ impl<B> Segment<B> {
     /// Payload, in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u32 {
-        self.payload.as_ref().map_or(0, |payload| payload.range.len() as u32)
+        self.payload.as_ref().map_or(0, Payload::bytes)
     }
 
     /// Whether any of `flags` is set.
@@ -86,41 +86,52 @@ impl<B: AsRef<[u8]>> Segment<B> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload<B> {
     buffer: B,
-    /// Inside the buffer, and never empty.
-    range: Range<usize>,
+    /// The first byte in the buffer, and the one after the last: inside it, and never the same.
+    start: u32,
+    end: u32,
 }
 
 impl<B: AsRef<[u8]>> Payload<B> {
     /// The bytes of `buffer` in `range`. `None` when there are none, or `range` is not inside or
     /// longer than a sequence number can count.
+    #[inline]
     pub fn new(buffer: B, range: Range<usize>) -> Option<Self> {
-        let bytes = buffer.as_ref().get(range.clone())?;
-        let is_text = !bytes.is_empty() && bytes.len() <= MAX_TEXT_BYTES;
-        is_text.then_some(Self { buffer, range })
+        let is_inside = range.end <= buffer.as_ref().len();
+        is_inside.then(|| Self::known(buffer, range)).flatten()
     }
 }
 
 impl<B> Payload<B> {
+    /// The same as [`Payload::new`] when `range` is known not to end after `buffer`.
+    #[inline(always)]
+    pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
+        let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;
+        let (start, end) = (range.start as u32, u32::try_from(range.end).ok()?);
+        is_text.then_some(Self { buffer, start, end })
+    }
+
     /// How many bytes; never 0.
+    #[inline]
     pub(crate) fn bytes(&self) -> u32 {
-        self.range.len() as u32
+        self.end - self.start
     }
 
     /// Without its first `bytes`; `None` when nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
-        self.range.start = self.range.start.saturating_add(bytes as usize);
-        (!self.range.is_empty()).then_some(self)
+        self.start = self.start.saturating_add(bytes);
+        (self.start < self.end).then_some(self)
     }
 
     /// Its first `bytes`; `None` when that is nothing.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
-        self.range.end = self.range.end.min(self.range.start.saturating_add(bytes as usize));
-        (!self.range.is_empty()).then_some(self)
+        self.end = self.end.min(self.start.saturating_add(bytes));
+        (self.start < self.end).then_some(self)
     }
 
     /// Buffer and range.
+    #[inline]
     pub(crate) fn into_parts(self) -> (B, Range<usize>) {
-        (self.buffer, self.range)
+        (self.buffer, self.start as usize..self.end as usize)
     }
 }
 

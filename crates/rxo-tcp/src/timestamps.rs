@@ -55,6 +55,13 @@ impl Timestamps {
         value == self.recent
     }
 
+    /// Whether a segment with this option is neither old nor without the option that was agreed on.
+    #[inline]
+    pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
+        !self.is_agreed
+            || option.is_some_and(|timestamp| timestamp.value.wrapping_sub(self.recent) as i32 >= 0)
+    }
+
     /// Section 4.3, rule 2: takes TSval of a segment that begins at `seq` and is not old.
     pub(crate) fn remember(&mut self, value: u32, seq: SeqNumber, now: Instant) {
         let covers = self.last_ack.is_at_or_after(seq);

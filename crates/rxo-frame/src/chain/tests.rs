@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -50,6 +51,7 @@ fn a_range_outside_its_buffer_is_refused() {
 enum Step {
     Push(Vec<u8>, usize, usize),
     Advance(usize),
+    Read(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -57,6 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         push.prop_map(|(bytes, skip, cut)| Step::Push(bytes, skip, cut)),
         (0..60_usize).prop_map(Step::Advance),
+        (0..60_usize).prop_map(Step::Read),
     ]
 }
 
@@ -82,6 +85,12 @@ proptest! {
                     let some = bytes.min(model.len());
                     prop_assert_eq!(chain.advance(bytes), some);
                     model.drain(..some);
+                }
+                Step::Read(bytes) => {
+                    let mut to = vec![0; bytes];
+                    let some = chain.read(&mut to);
+                    prop_assert_eq!(some, bytes.min(model.len()));
+                    prop_assert!(to.iter().take(some).eq(model.drain(..some).collect::<Vec<_>>().iter()));
                 }
             }
             prop_assert_eq!(chain.len_bytes(), model.len());

@@ -6,6 +6,7 @@
 
 mod closed;
 mod eighth_fin;
+mod expected_text;
 mod fifth_ack;
 mod first_sequence;
 mod fourth_syn;
@@ -61,6 +62,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.on_aggregate(now, records.into_iter().map(|record| of_record(record.borrow())));
     }
 
+    #[inline(never)]
     fn arrive(&mut self, now: Instant, segment: Segment<B>) {
         self.acks.begin_segment();
         match self.state {

@@ -101,13 +101,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.readable_bytes() == 0 {
             return self.nothing_to_read();
         }
-        let mut copied = 0;
-        for piece in self.rcv.slices() {
-            let part = piece.len().min(to.len() - copied);
-            to[copied..copied + part].copy_from_slice(&piece[..part]);
-            copied += part;
-        }
-        Ok(self.consume(copied))
+        let copied = self.rcv.read(to);
+        self.has_consumed();
+        Ok(copied)
     }
 
     fn nothing_to_read(&self) -> Result<usize, CallError> {
@@ -135,11 +131,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// The window may open: [`Connection::poll_transmit`] then has an acknowledgement.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
+        self.has_consumed();
+        consumed
+    }
+
+    fn has_consumed(&mut self) {
         if self.state.takes_text() && self.acks.count_owed() == 0 && self.rcv.wants_update() {
             self.acks.owe(self.rcv.nxt);
             self.note_owed();
         }
-        consumed
     }
 
     /// Whether the peer is done sending; what it sent may still be readable.

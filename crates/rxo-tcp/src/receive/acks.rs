@@ -61,6 +61,7 @@ impl Acks {
     /// Counts a segment of `bytes` in order, all text before `nxt` now being here. Says whether an
     /// acknowledgement is owed for it now: for each second full segment (RFC 9293, section
     /// 3.8.6.3).
+    #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32, nxt: SeqNumber) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
         let is_second = self.unacknowledged_bytes >= full_segment.saturating_mul(2);

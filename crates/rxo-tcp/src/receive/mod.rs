@@ -125,6 +125,11 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.ready.advance(bytes)
     }
 
+    /// The application copies text to `to`; says how much.
+    pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
+        self.ready.read(to)
+    }
+
     /// Drops all text.
     pub(crate) fn clear(&mut self) {
         self.ready.advance(usize::MAX);
@@ -135,6 +140,19 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn accept(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
         self.largest_text = self.largest_text.max(payload.bytes());
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
+    }
+
+    /// Whether text in order has room, while none waits.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.ready.room_pieces() > 0
+    }
+
+    /// Takes text at RCV.NXT, when none waits and there is room.
+    #[inline]
+    pub(crate) fn append_expected(&mut self, payload: Payload<B>) {
+        self.largest_text = self.largest_text.max(payload.bytes());
+        self.push_ready(payload);
     }
 
     fn append(&mut self, payload: Payload<B>) -> Accepted {
@@ -154,11 +172,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap }
     }
 
+    #[inline]
     fn push_ready(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
         let (buffer, range) = payload.into_parts();
         // There is room: see `append`, and `keep`, which leaves room for all that waits.
-        if self.ready.push(buffer, range).is_ok() {
+        if self.ready.push_known(buffer, range).is_ok() {
             self.nxt = self.nxt + bytes;
         }
     }

@@ -112,6 +112,18 @@ impl Recovery {
         self.board.in_flight().saturating_sub(self.duplicates.credit())
     }
 
+    /// Whether nothing is lost, held out of order, or being recovered, and no probe is out: then an
+    /// acknowledgement of nothing new says nothing.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.phase == Phase::Open
+            && self.board.sacked() == 0
+            && self.board.lost() == 0
+            && self.look_again.is_none()
+            && self.frto == Frto::Off
+            && !self.has_reduced
+            && !self.probe.is_out()
+    }
+
     /// Whether another send can be remembered.
     pub(crate) fn has_room(&self) -> bool {
         self.board.has_room()

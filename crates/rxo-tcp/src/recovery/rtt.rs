@@ -1,4 +1,7 @@
 //! The retransmission timeout (RFC 6298).
+//!
+//! Counted in nanoseconds as plain numbers: `Duration` keeps seconds apart, and dividing it for each
+//! acknowledgement costs more than all the rest.
 
 use rxo_frame::Duration;
 
@@ -7,8 +10,8 @@ use rxo_frame::Duration;
 pub(crate) struct RoundTrip {
     estimate: Option<Estimate>,
     /// The least sample since the connection opened.
-    least: Option<Duration>,
-    min_rto: Duration,
+    least_ns: Option<u64>,
+    min_rto_ns: u64,
     /// How often the timeout was doubled since it was last answered.
     backoff: u32,
     /// The handshake's timer fired (section 5.7).
@@ -17,50 +20,67 @@ pub(crate) struct RoundTrip {
 
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
-    srtt: Duration,
-    rttvar: Duration,
+    srtt_ns: u64,
+    rttvar_ns: u64,
 }
 
 impl RoundTrip {
     pub(crate) fn new(min_rto: Duration) -> Self {
-        Self { estimate: None, least: None, min_rto, backoff: 0, is_slow_start: false }
+        let min_rto_ns = nanos(min_rto);
+        Self { estimate: None, least_ns: None, min_rto_ns, backoff: 0, is_slow_start: false }
     }
 
     /// SRTT; `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.estimate.map(|estimate| estimate.srtt)
+        self.estimate.map(|estimate| Duration::from_nanos(estimate.srtt_ns))
     }
 
     /// The least sample; zero before the first.
     pub(crate) fn least(&self) -> Duration {
-        self.least.unwrap_or_default()
+        Duration::from_nanos(self.least_ns.unwrap_or_default())
     }
 
     /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
-    pub(crate) fn sample(&mut self, r: Duration) {
-        self.least = Some(self.least.map_or(r, |least| least.min(r)));
+    pub(crate) fn sample(&mut self, sample: Duration) {
+        self.sample_ns(nanos(sample));
+    }
+
+    /// The same, in nanoseconds.
+    #[inline]
+    pub(crate) fn sample_ns(&mut self, sample: u64) {
+        let r = sample.min(MOST_NS);
+        self.least_ns = Some(self.least_ns.map_or(r, |least| least.min(r)));
         let next = match self.estimate {
-            None => Estimate { srtt: r, rttvar: r / 2 },
-            Some(Estimate { srtt, rttvar }) => {
-                Estimate { rttvar: (rttvar * 3 + srtt.abs_diff(r)) / 4, srtt: (srtt * 7 + r) / 8 }
-            }
+            None => Estimate { srtt_ns: r, rttvar_ns: r / 2 },
+            Some(Estimate { srtt_ns, rttvar_ns }) => Estimate {
+                rttvar_ns: (rttvar_ns * 3 + srtt_ns.abs_diff(r)) / 4,
+                srtt_ns: (srtt_ns * 7 + r) / 8,
+            },
         };
         self.estimate = Some(next);
         self.backoff = 0;
     }
 
     /// RTO: how long to wait now, backed off.
+    #[inline]
     pub(crate) fn timeout(&self) -> Duration {
-        self.base().saturating_mul(1 << self.backoff.min(MAX_BACKOFF)).min(MAX_RTO)
+        Duration::from_nanos(self.timeout_ns())
+    }
+
+    /// The same, in nanoseconds.
+    #[inline]
+    pub(crate) fn timeout_ns(&self) -> u64 {
+        self.base_ns().saturating_mul(1 << self.backoff.min(MAX_BACKOFF)).min(MAX_RTO_NS)
     }
 
     /// RTO before any backing off.
-    fn base(&self) -> Duration {
+    #[inline]
+    fn base_ns(&self) -> u64 {
         match self.estimate {
-            None if self.is_slow_start => AFTER_SLOW_HANDSHAKE,
-            None => INITIAL_RTO,
-            Some(Estimate { srtt, rttvar }) => {
-                (srtt + (rttvar * 4).max(GRANULARITY)).max(self.min_rto)
+            None if self.is_slow_start => AFTER_SLOW_HANDSHAKE_NS,
+            None => INITIAL_RTO_NS,
+            Some(Estimate { srtt_ns, rttvar_ns }) => {
+                (srtt_ns + (rttvar_ns * 4).max(GRANULARITY_NS)).max(self.min_rto_ns)
             }
         }
     }
@@ -87,14 +107,21 @@ impl RoundTrip {
     }
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
 /// RFC 6298, section 2.1.
-const INITIAL_RTO: Duration = Duration::from_secs(1);
+const INITIAL_RTO_NS: u64 = SECOND_NS;
 /// Section 5.7.
-const AFTER_SLOW_HANDSHAKE: Duration = Duration::from_secs(3);
+const AFTER_SLOW_HANDSHAKE_NS: u64 = 3 * SECOND_NS;
 /// Section 2.5: at least 60 seconds.
-const MAX_RTO: Duration = Duration::from_secs(120);
+const MAX_RTO_NS: u64 = 120 * SECOND_NS;
 /// G: the caller's clock counts nanoseconds, its timers milliseconds.
-const GRANULARITY: Duration = Duration::from_millis(1);
+const GRANULARITY_NS: u64 = 1_000_000;
+/// A year: no sample is longer, and eight of them are still a number.
+const MOST_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 
 #[cfg(test)]
@@ -129,7 +156,7 @@ mod tests {
         rtt.back_off();
         assert_eq!((rtt.timeout(), rtt.backed_off()), (ms(800), 2));
         (0..100).for_each(|_| rtt.back_off());
-        assert_eq!(rtt.timeout(), MAX_RTO);
+        assert_eq!(rtt.timeout(), Duration::from_nanos(MAX_RTO_NS));
         rtt.forget_backoff();
         assert_eq!(rtt.timeout(), ms(200));
     }

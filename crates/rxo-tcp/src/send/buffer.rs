@@ -2,9 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::fmt;
 
 /// A ring of bytes; the first is the one at SND.UNA. Allocates when made and never after.
-#[derive(Debug)]
 pub(crate) struct SendBuffer {
     bytes: Box<[u8]>,
     head: usize,
@@ -62,6 +62,12 @@ impl SendBuffer {
     fn place(&self, offset: usize) -> usize {
         let at = self.head + offset;
         if at >= self.bytes.len() { at - self.bytes.len() } else { at }
+    }
+}
+
+impl fmt::Debug for SendBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendBuffer({} bytes from {})", self.length, self.head)
     }
 }
 

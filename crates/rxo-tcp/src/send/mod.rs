@@ -127,6 +127,7 @@ impl Send {
     }
 
     /// Takes SEG.WND from a segment unless one that is newer has been seen; `window` is scaled.
+    #[inline]
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         let is_newer = self.wl1.is_before(seq) || (self.wl1 == seq && ack.is_at_or_after(self.wl2));
         if is_newer {
@@ -135,6 +136,7 @@ impl Send {
     }
 
     /// Takes SEG.WND whatever was before.
+    #[inline]
     pub(crate) fn set_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         (self.wl1, self.wl2, self.wnd) = (seq, ack, window);
         self.max_wnd = self.max_wnd.max(window);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::harness::{hostile, pair};
+use crate::harness::{hostile, pair, twin};
 
 /// A script begins in the state it names, or the harness says so.
 #[test]
@@ -26,5 +26,14 @@ proptest! {
         script in prop::collection::vec(any::<u8>(), 5..600),
     ) {
         pair::run(&script);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(800))]
+
+    #[test]
+    fn fast_ways_are_the_steps(script in prop::collection::vec(any::<u8>(), 3..900)) {
+        twin::run(&script);
     }
 }

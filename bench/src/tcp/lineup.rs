@@ -1,0 +1,87 @@
+//! Who races whom, over what.
+
+use serde::Serialize;
+
+use super::rxo::{Rxo, Variant};
+use super::smoltcp::Smoltcp;
+use super::stack::{Setting, Stack};
+
+/// What is measured of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// It receives from the generator; its turns count.
+    Receive,
+    /// It sends to another of its kind; the turns of both count.
+    EndToEnd,
+}
+
+/// What contenders are compared in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Race {
+    pub(crate) kind: Kind,
+    pub(crate) checksums: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) connections: u16,
+    pub(crate) contenders: &'static [Contender],
+}
+
+/// A stack in one configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contender {
+    Smoltcp,
+    Rxo(Variant),
+}
+
+impl Contender {
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Smoltcp => "smoltcp",
+            Self::Rxo(Variant::Original) => "rxo, original",
+            Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
+            Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
+            Self::Rxo(Variant::Offload) => "rxo",
+        }
+    }
+
+    pub(crate) fn stack(self, setting: Setting) -> Box<dyn Stack> {
+        match self {
+            Self::Smoltcp => Box::new(Smoltcp::new(setting)),
+            Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
+        }
+    }
+}
+
+const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
+/// Beside smoltcp.
+const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD];
+/// Menon 2008, figures 7, 11 and 12.
+const STEPS: &[Contender] = &[
+    Contender::Rxo(Variant::Original),
+    Contender::Rxo(Variant::LimitOne),
+    Contender::Rxo(Variant::Aggregation),
+    OFFLOAD,
+];
+
+const ALONE: Race = Race {
+    kind: Kind::Receive,
+    checksums: false,
+    timestamps: false,
+    connections: 1,
+    contenders: STACKS,
+};
+const PAIR: Race = Race { kind: Kind::EndToEnd, ..ALONE };
+const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
+
+/// All that is measured.
+pub(crate) const RACES: [Race; 8] = [
+    ALONE,
+    Race { checksums: true, ..ALONE },
+    PAIR,
+    Race { checksums: true, ..PAIR },
+    MENON,
+    Race { checksums: true, ..MENON },
+    Race { connections: 400, ..MENON },
+    Race { checksums: true, connections: 400, ..MENON },
+];

@@ -1,0 +1,158 @@
+//! `rxo-bench tcp`: goodput for each CPU second of the endpoint, beside smoltcp and beside itself with
+//! everything switched off.
+//!
+//! `link.rs` is the link, `stack.rs` what a contender is, `rxo/` and `smoltcp.rs` are the
+//! contenders, `peer.rs` is the generator, `lane.rs` brings two ends together, `lineup.rs` says who
+//! races whom.
+
+mod counted;
+mod lane;
+mod lineup;
+mod link;
+mod peer;
+mod rxo;
+mod show;
+mod smoltcp;
+mod stack;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use self::lane::Lane;
+use self::lineup::{Contender, Kind, RACES, Race};
+use crate::machine::Machine;
+use crate::stats::Summary;
+
+pub(crate) use self::counted::Counted;
+
+/// What was asked for.
+#[derive(Args, Debug)]
+pub(crate) struct TcpArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// One round only: a check that everything works, not a measurement.
+    #[arg(long, conflicts_with = "rounds")]
+    once: bool,
+    /// How often each contender takes its turn.
+    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+}
+
+const ROUNDS: u32 = 41;
+/// Bytes of a pass: 16 receive buffers.
+const PASS_BYTES: u64 = 4 << 20;
+/// Bytes before the first pass: until the windows are as large as they become.
+const WARM_BYTES: u64 = 8 << 20;
+/// What a gigabit a second is in bytes a nanosecond.
+const BYTES_PER_NS: f64 = 0.125;
+
+/// What one run found out.
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: Vec<Row>,
+    machine: Machine,
+    rounds: u32,
+}
+
+/// One contender in one race.
+#[derive(Debug, Serialize)]
+struct Row {
+    kind: Kind,
+    checksums: bool,
+    timestamps: bool,
+    connections: u16,
+    contender: &'static str,
+    /// Gigabits of payload for each CPU second: the median and the quartiles.
+    gbit: f64,
+    gbit_low: f64,
+    gbit_high: f64,
+    /// CPU time for each full segment, in nanoseconds.
+    ns_per_segment: f64,
+    /// How many times the goodput of the race's first contender.
+    times_the_first: f64,
+}
+
+/// Measures and prints.
+pub(crate) fn run(args: &TcpArgs) -> Result<()> {
+    let rounds = if args.once { 1 } else { args.rounds };
+    let rows = RACES.iter().flat_map(|race| run_race(race, rounds)).collect();
+    let report = Report { rows, machine: Machine::read(), rounds };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", show::table(&report));
+    }
+    Ok(())
+}
+
+/// Every contender in turn, round after round.
+fn run_race(race: &Race, rounds: u32) -> Vec<Row> {
+    let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
+    let mut lanes: Vec<_> = race.contenders.iter().map(lane).collect();
+    for (_, lane, _) in &mut lanes {
+        lane.read(WARM_BYTES, &mut |stack, now| stack.turn(now));
+    }
+    for _ in 0..rounds {
+        for (_, lane, timings) in &mut lanes {
+            timings.push(pass(lane));
+        }
+    }
+    let mut rows = Vec::new();
+    for (contender, lane, timings) in lanes {
+        let first = rows.first().map(|row: &Row| row.gbit);
+        rows.push(Row::new(race, contender, &Summary::of(&timings), lane.segment_bytes(), first));
+    }
+    rows
+}
+
+/// Gigabits for each second of the stacks' turns.
+fn pass(lane: &mut Lane) -> f64 {
+    let mut ns = 0.0;
+    let bytes = lane.read(PASS_BYTES, &mut |stack, now| {
+        let start = Instant::now();
+        stack.turn(now);
+        ns += start.elapsed().as_nanos() as f64;
+    });
+    bytes as f64 / ns / BYTES_PER_NS
+}
+
+impl Row {
+    fn new(
+        race: &Race,
+        contender: Contender,
+        gbit: &Summary,
+        segment_bytes: usize,
+        first: Option<f64>,
+    ) -> Self {
+        Self {
+            kind: race.kind,
+            checksums: race.checksums,
+            timestamps: race.timestamps,
+            connections: race.connections,
+            contender: contender.name(),
+            gbit: gbit.median,
+            gbit_low: gbit.low,
+            gbit_high: gbit.high,
+            ns_per_segment: segment_bytes as f64 / BYTES_PER_NS / gbit.median,
+            times_the_first: gbit.median / first.unwrap_or(gbit.median),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RACES, run_race};
+
+    #[test]
+    fn every_contender_finishes_every_race() {
+        for race in &RACES {
+            let rows = run_race(race, 1);
+            assert_eq!(rows.len(), race.contenders.len());
+            assert!(rows.iter().all(|row| row.gbit > 0.0), "{rows:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! rxo: frames through the engine to the connections, and what these send back to the link.
+
+mod emit;
+
+use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_tcp::{Config, Connection, Layout, PlainSegment, Secret, Segment};
+use rxo_wire::{FlowKey, parse_ip};
+
+use self::emit::Emitter;
+use super::link::{Buffer, Port};
+use super::stack::{
+    BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Role, SERVER, SERVER_PORT, Setting, Stack,
+    TURN_FRAMES,
+};
+
+/// What is switched on (Menon 2008, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// Each frame alone, each acknowledgement built by itself.
+    Original,
+    /// The same as `Offload`, with aggregates of one segment.
+    LimitOne,
+    /// Aggregates; each acknowledgement built by itself.
+    Aggregation,
+    /// Aggregates, and acknowledgements expanded from templates.
+    Offload,
+}
+
+impl Variant {
+    fn policy(self) -> Policy {
+        match self {
+            Self::Original => Policy::none(),
+            Self::LimitOne => Policy { max_segments: 1, ..Policy::remember() },
+            Self::Aggregation | Self::Offload => Policy::remember(),
+        }
+    }
+
+    fn has_templates(self) -> bool {
+        matches!(self, Self::LimitOne | Self::Offload)
+    }
+}
+
+/// The stack.
+pub(crate) struct Rxo {
+    port: Port,
+    engine: Engine<Buffer>,
+    tcp: Endpoints,
+}
+
+/// The connections and their application.
+struct Endpoints {
+    role: Role,
+    connections: Vec<Connection<Buffer>>,
+    /// Those that something arrived for, and whether each is among them.
+    dirty: Vec<usize>,
+    is_dirty: Vec<bool>,
+    emitter: Emitter,
+    application: Vec<u8>,
+    read_bytes: u64,
+}
+
+impl Rxo {
+    pub(crate) fn new(setting: Setting, variant: Variant) -> Self {
+        let mut config = EngineConfig::new(variant.policy());
+        config.link = LinkKind::RawIp;
+        config.batch_frames = TURN_FRAMES;
+        Self {
+            port: Port::new(setting.checksums),
+            engine: Engine::new(config).expect("the policy is valid"),
+            tcp: Endpoints::new(setting, variant),
+        }
+    }
+}
+
+impl Stack for Rxo {
+    fn port(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let Self { port, engine, tcp } = self;
+        // The queue's memory becomes the batch and, empty, the queue again.
+        let mut batch = Vec::from(std::mem::take(&mut port.received));
+        engine.poll(&mut batch, now, |mut deliveries| {
+            while let Some(taken) = deliveries.take_next() {
+                tcp.take(taken, now);
+            }
+        });
+        port.received = batch.into();
+        tcp.serve(now, port);
+    }
+
+    fn idle(&mut self, now: Instant) {
+        let Self { port, tcp, .. } = self;
+        for number in 0..tcp.connections.len() {
+            tcp.connections[number].on_timeout(now);
+            tcp.touch(number);
+        }
+        tcp.serve(now, port);
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.tcp.read_bytes
+    }
+}
+
+impl Endpoints {
+    fn new(setting: Setting, variant: Variant) -> Self {
+        let count = usize::from(setting.connections);
+        let mut endpoints = Self {
+            role: setting.role,
+            connections: (0..setting.connections).map(|at| connection(setting, at)).collect(),
+            dirty: Vec::with_capacity(count),
+            is_dirty: vec![false; count],
+            emitter: Emitter::new(setting.checksums, variant.has_templates()),
+            application: vec![0; CALL_BYTES],
+            read_bytes: 0,
+        };
+        (0..count).for_each(|number| endpoints.touch(number));
+        endpoints
+    }
+
+    fn take(&mut self, taken: Taken<'_, Buffer>, now: Instant) {
+        match taken.view() {
+            Delivery::Frame(_) => taken.into_frames().for_each(|frame| self.take_frame(frame, now)),
+            Delivery::Aggregate(aggregate) => {
+                let number = self.number(&aggregate.flow_key());
+                let layout = Layout::of_header(aggregate.header(), 0, aggregate.transport_at())
+                    .expect("an aggregate of plain segments");
+                let segments = taken.into_frames().filter_map(|frame| {
+                    PlainSegment::of_frame(frame.bytes, layout, frame.arrived_at)
+                });
+                self.connections[number].on_run(now, segments);
+                self.touch(number);
+            }
+            Delivery::Acks(acks) => {
+                let number = self.number(&acks.flow_key());
+                let records: Vec<_> = acks.records().collect();
+                self.connections[number].on_pure_acks(now, &records);
+                self.touch(number);
+            }
+        }
+    }
+
+    fn take_frame(&mut self, frame: Frame<Buffer>, now: Instant) {
+        let Ok(parsed) = parse_ip(frame.bytes()) else { return };
+        let number = self.number(&parsed.key);
+        let Some(segment) = Segment::of_frame(frame.bytes, &parsed, frame.arrived_at) else {
+            return;
+        };
+        self.connections[number].on_segment(now, segment);
+        self.touch(number);
+    }
+
+    /// Which connection a flow that arrives belongs to.
+    fn number(&self, key: &FlowKey) -> usize {
+        let port = if self.role == Role::OpensAndWrites {
+            key.destination_port()
+        } else {
+            key.source_port()
+        };
+        usize::from(port - FIRST_PORT)
+    }
+
+    fn touch(&mut self, number: usize) {
+        if !std::mem::replace(&mut self.is_dirty[number], true) {
+            self.dirty.push(number);
+        }
+    }
+
+    /// The application reads and writes; what is to be sent leaves.
+    fn serve(&mut self, now: Instant, port: &mut Port) {
+        let Self { role, connections, dirty, is_dirty, emitter, application, read_bytes } = self;
+        for number in dirty.drain(..) {
+            is_dirty[number] = false;
+            let connection = &mut connections[number];
+            if *role == Role::Reads {
+                while let Ok(read) = connection.receive(application) {
+                    *read_bytes += read as u64;
+                }
+            } else {
+                while connection.send_room() > 0 && connection.send(application).is_ok() {}
+            }
+            if connection.poll_at().is_some_and(|at| at <= now) {
+                connection.on_timeout(now);
+            }
+            let pair = connection.pair();
+            while let Some(transmit) = connection.poll_transmit(now) {
+                emitter.emit(&pair, &transmit, port);
+            }
+        }
+    }
+}
+
+fn connection(setting: Setting, number: u16) -> Connection<Buffer> {
+    let config = Config {
+        send_buffer_bytes: BUFFER_BYTES as u32,
+        receive_buffer_bytes: BUFFER_BYTES as u32,
+        timestamps: setting.timestamps,
+        ..Config::default()
+    };
+    let (server, client) = (u32::from_be_bytes(SERVER), u32::from_be_bytes(CLIENT));
+    let ports = u32::from(FIRST_PORT + number) << 16 | u32::from(SERVER_PORT);
+    let to_server = FlowKey::v4(client, server, ports, 0);
+    let secret = Secret([1, 2]);
+    let opened = if setting.role == Role::OpensAndWrites {
+        Connection::open_active(config, to_server, secret, Instant::from_micros(1_000_000))
+    } else {
+        Connection::open_passive(config, to_server.reversed(), secret)
+    };
+    opened.expect("settings that can be")
+}

@@ -1,0 +1,46 @@
+//! The report as a table.
+
+use std::fmt::Write as _;
+
+use super::lineup::Kind;
+use super::{Report, Row};
+
+/// The whole report as text.
+pub(super) fn table(report: &Report) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", report.machine);
+    let _ = writeln!(
+        text,
+        "payload Gbit for each CPU second: median (quartiles) of {} rounds taken in turn",
+        report.rounds
+    );
+    let mut race = String::new();
+    for row in &report.rows {
+        let title = title(row);
+        if title != race {
+            let _ = writeln!(text, "\n{title}");
+            race = title;
+        }
+        let _ = writeln!(text, "{}", line(row));
+    }
+    text
+}
+
+fn title(row: &Row) -> String {
+    let kind = match row.kind {
+        Kind::Receive => "receiving",
+        Kind::EndToEnd => "sending and receiving",
+    };
+    let checksums =
+        if row.checksums { "checksums in software" } else { "checksums left to a device" };
+    let timestamps = if row.timestamps { "timestamps" } else { "no timestamps" };
+    format!("{kind}, {} connections, {checksums}, {timestamps}", row.connections)
+}
+
+fn line(row: &Row) -> String {
+    let spread = format!("({:.1}..{:.1})", row.gbit_low, row.gbit_high);
+    let Row { contender, gbit, ns_per_segment, times_the_first, .. } = row;
+    format!(
+        "  {contender:<18} {gbit:>7.1} {spread:>15} {ns_per_segment:>8.1} ns a segment  x {times_the_first:.2}"
+    )
+}

@@ -1,0 +1,264 @@
+//! Fast ways against the numbered steps: two connections get the same, one as segments that take the
+//! steps one by one, the other in the forms that have a fast way.
+//!
+//! What must hold: after everything that goes in both are in the same state, all of it, and the same
+//! leaves.
+
+use rxo_frame::{Duration, Instant};
+use rxo_tcp::{
+    Config, Connection, Ecn, Payload, PlainSegment, SackBlock, Secret, Segment, SegmentOptions,
+    Transmit,
+};
+use rxo_wire::tcp::{AckRecord, Timestamp};
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+
+use super::{Script, stream_byte};
+
+/// Plays the script `data`.
+///
+/// # Panics
+/// When the two differ.
+pub(crate) fn run(data: &[u8]) {
+    let mut script = Script::new(data);
+    let mut twins = Twins::open(&script.config());
+    while script.has_more() {
+        twins.play(&mut script);
+        twins.flush();
+        assert_eq!(format!("{:?}", twins.fast), format!("{:?}", twins.slow));
+    }
+}
+
+const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
+const PEER_ISS: SeqNumber = SeqNumber(0xffff_f000);
+
+struct Twins {
+    fast: Connection<Vec<u8>>,
+    slow: Connection<Vec<u8>>,
+    now: Instant,
+    /// What our timestamps began with.
+    clock: u32,
+    has_timestamps: bool,
+}
+
+impl Twins {
+    fn open(config: &Config) -> Self {
+        let now = Instant::from_micros(5_000_000);
+        let open = || {
+            let opened = Connection::open_active(config.clone(), PAIR, Secret([1, 2]), now);
+            opened.expect("settings that can be")
+        };
+        let (fast, slow) = (open(), open());
+        let has_timestamps = config.timestamps;
+        let mut twins = Self { fast, slow, now, clock: 0, has_timestamps };
+        twins.flush();
+        let ecn = if config.ecn { TcpFlags::ECE } else { TcpFlags::default() };
+        let syn = Segment {
+            seq: PEER_ISS,
+            ack: twins.fast.statistics().snd_nxt,
+            flags: TcpFlags::SYN | TcpFlags::ACK | ecn,
+            window: 60_000,
+            options: SegmentOptions {
+                maximum_segment_size: Some(500),
+                window_scale: Some(2),
+                is_sack_permitted: true,
+                timestamp: twins.timestamp(9, 0),
+                ..SegmentOptions::default()
+            },
+            payload: None,
+            ecn: Ecn::NotCapable,
+            arrived_at: now,
+        };
+        twins.slow.on_segment(now, syn.clone());
+        twins.fast.on_segment(now, syn);
+        twins.flush();
+        twins
+    }
+
+    fn play(&mut self, script: &mut Script<'_>) {
+        match script.byte() % 16 {
+            0..=4 => self.texts(script),
+            5..=7 => self.acks(script),
+            8 => self.sack(script),
+            9..=10 => self.write(script.word().into()),
+            11 => self.read(script.word().into()),
+            12 => self.pass(Duration::from_micros(script.word().into())),
+            13 => self.pass(Duration::from_millis(u64::from(script.byte()))),
+            14 => self.fire(),
+            _ if script.byte() < 10 => {
+                assert_eq!(self.fast.shutdown(), self.slow.shutdown());
+            }
+            _ => self.fire(),
+        }
+    }
+
+    /// An aggregate of text, mostly what comes next.
+    fn texts(&mut self, script: &mut Script<'_>) {
+        let mut next = self.fast.statistics().rcv_nxt;
+        let plain: Vec<_> =
+            (0..1 + script.byte() % 12).map(|_| self.text(script, &mut next)).collect();
+        self.slow.on_aggregate(self.now, plain.iter().cloned().map(whole));
+        self.fast.on_run(self.now, plain);
+    }
+
+    fn text(&self, script: &mut Script<'_>, next: &mut SeqNumber) -> PlainSegment<Vec<u8>> {
+        let (odd, how) = (script.byte() < 40, script.byte());
+        let statistics = self.fast.statistics();
+        let is = |bit: u8| odd && how >> bit & 1 == 1;
+        let seq = if is(0) {
+            SeqNumber(next.0.wrapping_add(script.word().into()).wrapping_sub(500))
+        } else {
+            *next
+        };
+        let length = if how & 0x80 == 0 { 500 } else { 1 + u32::from(script.word() % 900) };
+        let text: Vec<u8> = (0..length).map(|at| stream_byte((seq + at).0)).collect();
+        *next = seq + length;
+        let range = 0..text.len();
+        let ack = statistics.snd_una + if is(1) { script.word().into() } else { 0 };
+        PlainSegment {
+            seq,
+            ack,
+            flags: if is(2) { TcpFlags::from_bits(script.word()) } else { TcpFlags::ACK },
+            window: if is(3) { script.word() } else { 60_000 },
+            timestamp: self.stamp(script, is(4)),
+            payload: Payload::new(text, range).expect("there is text"),
+            ecn: if is(5) { Ecn::Congestion } else { Ecn::NotCapable },
+            arrived_at: self.now,
+        }
+    }
+
+    /// Pure ACKs, mostly of something new.
+    fn acks(&mut self, script: &mut Script<'_>) {
+        let mut ack = self.fast.statistics().snd_una;
+        let records: Vec<_> =
+            (0..1 + script.byte() % 12).map(|_| self.ack(script, &mut ack)).collect();
+        self.slow.on_aggregate(self.now, records.iter().map(of_record));
+        self.fast.on_pure_acks(self.now, &records);
+    }
+
+    /// A duplicate with SACK, or anything else that makes recovery begin; no fast way for it.
+    fn sack(&mut self, script: &mut Script<'_>) {
+        let mut ack = self.fast.statistics().snd_una;
+        let mut segment = of_record(&self.ack(script, &mut ack));
+        let start = ack + u32::from(script.word() % 4_000);
+        let end = start + u32::from(script.word() % 4_000);
+        segment.ack = self.fast.statistics().snd_una;
+        segment.options.sack.push(SackBlock { start, end });
+        self.slow.on_segment(self.now, segment.clone());
+        self.fast.on_segment(self.now, segment);
+    }
+
+    fn ack(&self, script: &mut Script<'_>, last: &mut SeqNumber) -> AckRecord {
+        let (odd, how) = (script.byte() < 40, script.byte());
+        let statistics = self.fast.statistics();
+        let is = |bit: u8| odd && how >> bit & 1 == 1;
+        let outstanding = (statistics.snd_nxt - *last).max(0) as u32;
+        let step = if is(0) { script.word().into() } else { outstanding.min(u32::from(how) * 8) };
+        *last = *last + step;
+        let stamp = self.stamp(script, is(1));
+        AckRecord {
+            arrived_at_ns: self.now.as_nanos() - u64::from(how) * 100,
+            seq: if is(2) { SeqNumber(script.long()) } else { statistics.rcv_nxt },
+            ack: *last,
+            ts_value: stamp.map_or(0, |stamp| stamp.value),
+            ts_echo: stamp.map_or(0, |stamp| stamp.echo),
+            window: if is(3) { script.word() } else { 60_000 },
+            flags: if is(4) { TcpFlags::from_bits(script.word()) } else { TcpFlags::ACK },
+            ecn: if is(5) { 3 } else { 0 },
+            has_timestamp: stamp.is_some(),
+        }
+    }
+
+    /// The timestamp of a segment that arrives now; an odd one is old, or not there.
+    fn stamp(&self, script: &mut Script<'_>, is_odd: bool) -> Option<Timestamp> {
+        let ms = (self.now.as_nanos() / 1_000_000) as u32;
+        let echo = self.clock.wrapping_add(ms - u32::from(script.byte() & 7));
+        match (is_odd, script.byte()) {
+            (false, _) => self.timestamp(ms, echo),
+            (true, at @ 0..128) => self.timestamp(ms.wrapping_sub(at.into()), script.long()),
+            (true, _) => None,
+        }
+    }
+
+    fn timestamp(&self, value: u32, echo: u32) -> Option<Timestamp> {
+        self.has_timestamps.then_some(Timestamp { value, echo })
+    }
+
+    fn write(&mut self, bytes: usize) {
+        let data = vec![7; bytes];
+        assert_eq!(self.fast.send(&data), self.slow.send(&data));
+    }
+
+    /// One copies, the other reads in place.
+    fn read(&mut self, bytes: usize) {
+        let mut text = vec![0; bytes];
+        let read = self.fast.receive(&mut text).unwrap_or(0);
+        let seen: Vec<u8> = self.slow.readable().flatten().copied().take(read).collect();
+        assert_eq!(text[..read], seen);
+        if read > 0 {
+            self.slow.consume(read);
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.fast.on_timeout(self.now);
+        self.slow.on_timeout(self.now);
+    }
+
+    fn fire(&mut self) {
+        assert_eq!(self.fast.poll_at(), self.slow.poll_at());
+        if let Some(at) = self.fast.poll_at() {
+            self.now = self.now.max(at);
+            self.pass(Duration::ZERO);
+        }
+    }
+
+    fn flush(&mut self) {
+        loop {
+            let fast = self.fast.poll_transmit(self.now);
+            let slow = self.slow.poll_transmit(self.now);
+            assert_eq!(fast.is_some(), slow.is_some());
+            let (Some(fast), Some(slow)) = (fast, slow) else { return };
+            assert_eq!(format!("{fast:?}"), format!("{slow:?}"));
+            self.clock = clock(&fast, self.now).unwrap_or(self.clock);
+        }
+    }
+}
+
+/// The same segment in the form that takes the steps.
+fn whole(plain: PlainSegment<Vec<u8>>) -> Segment<Vec<u8>> {
+    Segment {
+        seq: plain.seq,
+        ack: plain.ack,
+        flags: plain.flags,
+        window: plain.window,
+        options: SegmentOptions { timestamp: plain.timestamp, ..SegmentOptions::default() },
+        payload: Some(plain.payload),
+        ecn: plain.ecn,
+        arrived_at: plain.arrived_at,
+    }
+}
+
+/// The same.
+fn of_record(record: &AckRecord) -> Segment<Vec<u8>> {
+    let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
+    Segment {
+        seq: record.seq,
+        ack: record.ack,
+        flags: record.flags,
+        window: record.window,
+        options: SegmentOptions {
+            timestamp: record.has_timestamp.then_some(timestamp),
+            ..SegmentOptions::default()
+        },
+        payload: None,
+        ecn: Ecn::from_traffic_class(record.ecn),
+        arrived_at: Instant::from_nanos(record.arrived_at_ns),
+    }
+}
+
+/// What our clock began with, as a segment says that leaves at `now`.
+fn clock(transmit: &Transmit<'_>, now: Instant) -> Option<u32> {
+    let stamp = SegmentOptions::read(transmit.options.as_slice()).timestamp?;
+    Some(stamp.value.wrapping_sub((now.as_nanos() / 1_000_000) as u32))
+}
