@@ -27,6 +27,9 @@ pub struct Config {
     pub nagle: bool,
     /// Which acknowledgements an aggregate causes.
     pub acks: AckPolicy,
+    /// How many segments with text are acknowledged at once when a connection is new: a peer in slow
+    /// start grows its window by acknowledgements. 0 is none.
+    pub quick_acks: u16,
     /// How long an acknowledgement may be held back. Below 500 ms (RFC 9293, section 3.8.6.3).
     pub delayed_ack: Duration,
     /// Whether timestamps are offered and taken (RFC 7323).
@@ -67,6 +70,7 @@ impl Default for Config {
             large_send_bytes: 64_000,
             nagle: true,
             acks: AckPolicy::EverySecondSegment,
+            quick_acks: 0,
             delayed_ack: Duration::from_millis(40),
             timestamps: true,
             window_scaling: true,

@@ -135,6 +135,13 @@ impl OptionBytes {
         self.push(&[1, 1, 4, 2]);
     }
 
+    /// Both in the room that a timestamp alone takes with its padding.
+    pub(crate) fn push_sack_permitted_and_timestamp(&mut self, timestamp: Timestamp) {
+        let mut both = timestamp_option(timestamp);
+        both[..2].copy_from_slice(&[4, 2]);
+        self.push(&both);
+    }
+
     pub(crate) fn push_timestamp(&mut self, timestamp: Timestamp) {
         self.push(&timestamp_option(timestamp));
     }

@@ -27,10 +27,11 @@ pub(crate) enum Timer {
 
 impl Timer {
     const COUNT: usize = 8;
+    /// In the order in which those that are due together fire: a probe goes before the timeout.
     const ALL: [Self; Self::COUNT] = [
+        Self::TailLoss,
         Self::Retransmit,
         Self::Persist,
-        Self::TailLoss,
         Self::Reorder,
         Self::DelayedAck,
         Self::KeepAlive,

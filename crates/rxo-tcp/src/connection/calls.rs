@@ -2,12 +2,14 @@
 
 use core::fmt;
 
+use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::send::Fin;
 use crate::state::{Closed, Failure};
-use crate::{Reset, State};
+use crate::timer::Timer;
+use crate::{Config, ConfigError, KeepAlive, Reset, State};
 
 /// Why a call did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
         self.snd.text(seq, seq + bytes)
+    }
+
+    /// Bytes that were given to [`Connection::send`] and that the peer has not acknowledged.
+    #[must_use]
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.snd.buffer.len() as usize
     }
 
     fn check_sending(&self) -> Result<(), CallError> {
@@ -183,5 +191,35 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Switches Nagle's rule (RFC 9293, section 3.7.4, MUST-17).
     pub fn set_nagle(&mut self, is_on: bool) {
         self.config.nagle = is_on;
+    }
+
+    /// Changes how long data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482): what is
+    /// outstanding has that long from `now`. The handshake keeps its own timeout.
+    pub fn set_user_timeout(&mut self, now: Instant, timeout: Duration) {
+        self.config.user_timeout = timeout;
+        if self.state.is_synchronized() {
+            self.timers.stop(Timer::GiveUp);
+            self.settle(now);
+        }
+    }
+
+    /// Switches keep-alive, or changes it (RFC 9293, section 3.8.4, MUST-24): the idle time begins
+    /// `now`.
+    ///
+    /// # Errors
+    /// When a setting cannot be; then all stays as it was.
+    pub fn set_keep_alive(
+        &mut self,
+        now: Instant,
+        settings: Option<KeepAlive>,
+    ) -> Result<(), ConfigError> {
+        let changed = Config { keep_alive: settings, ..self.config.clone() };
+        changed.check()?;
+        self.config = changed;
+        self.timers.stop(Timer::KeepAlive);
+        if self.state.is_synchronized() {
+            self.heard_of_peer(now);
+        }
+        Ok(())
     }
 }

@@ -86,11 +86,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
         let mut options = OptionBytes::default();
         options.push_maximum_segment_size(self.config.maximum_segment_size);
-        if offers(self.config.sack, self.uses_sack) {
-            options.push_sack_permitted();
-        }
-        if offers(self.config.timestamps, self.timestamps.is_agreed) {
-            options.push_timestamp(self.timestamps.current(now));
+        let sack = offers(self.config.sack, self.uses_sack);
+        let timestamps = offers(self.config.timestamps, self.timestamps.is_agreed);
+        match (sack, timestamps) {
+            (true, true) => {
+                options.push_sack_permitted_and_timestamp(self.timestamps.current(now));
+            }
+            (true, false) => options.push_sack_permitted(),
+            (false, true) => options.push_timestamp(self.timestamps.current(now)),
+            (false, false) => {}
         }
         if offers(self.config.window_scaling, self.agreed_on_scaling) {
             options.push_window_scale(self.offered_scale());
@@ -195,11 +199,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let bytes = distance(start, end) - u32::from(carries_fin);
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
-        let psh = if bytes > 0 && empties { TcpFlags::PSH } else { TcpFlags::default() };
+        // A receiver that aggregates delivers at PSH, and waits for more without it: a large send is
+        // all there is for now.
+        let is_large = bytes > self.snd.mss && why != Why::Trial;
+        let psh = if bytes > 0 && (empties || is_large) { TcpFlags::PSH } else { TcpFlags::default() };
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
         let mut segment = self.segment(start, TcpFlags::ACK | fin | psh | ecn_flags, now);
         segment.ecn = self.ecn.codepoint(is_new && bytes > 0);
-        if bytes > self.snd.mss && why != Why::Trial {
+        if is_large {
             segment.gso_size = NonZeroU16::new(u16::try_from(self.snd.mss).unwrap_or(u16::MAX));
         }
         let room = self.snd.mss.saturating_sub(bytes);

@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             state: State::Listen,
             snd: Send::new(SendBuffer::with_capacity(config.send_buffer_bytes), mss),
             rcv: Receive::new(&config),
-            acks: Acks::new(),
+            acks: Acks::new(config.quick_acks),
             recovery: Recovery::new(&config),
             congestion: Congestion::new(config.congestion, mss),
             timestamps: Timestamps::new(isn::timestamp_offset(secret, &pair)),

@@ -26,7 +26,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         match timer {
             Timer::Retransmit => self.retransmit_timeout(now),
             Timer::Persist => self.persist = Persist { is_due: true, ..self.persist },
-            Timer::TailLoss => self.recovery.probe_is_due(),
+            Timer::TailLoss => {
+                self.recovery.probe_is_due();
+                // It begins anew behind the probe (RFC 8985, section 7.3).
+                self.timers.stop(Timer::Retransmit);
+            }
             Timer::Reorder => {
                 self.recovery.on_reorder_timeout(now, self.snd.nxt, &mut self.congestion);
                 self.note_reduction();
@@ -102,11 +106,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 8985, section 7.2: when new data is sent, and when some is acknowledged.
+    /// RFC 8985, section 7.2: when new data is sent, and when some is acknowledged. A probe is never
+    /// later than the retransmission timeout that it is to spare.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if let Some(timeout) = self.recovery.probe_timeout() {
-            self.timers.arm(Timer::TailLoss, now + timeout);
+            let expiry = self.timers.when(Timer::Retransmit);
+            let expiry = expiry.unwrap_or(now + self.recovery.rtt.timeout());
+            self.timers.arm(Timer::TailLoss, expiry.min(now + timeout));
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Acks {
     /// Bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
     segment: Within,
+    /// So many more segments are acknowledged at once.
+    quick: u16,
 }
 
 /// What is being done, as far as it limits acknowledgements.
@@ -42,9 +44,10 @@ enum Within {
 }
 
 impl Acks {
-    pub(crate) fn new() -> Self {
+    /// `quick` segments are acknowledged at once before any acknowledgement is held back.
+    pub(crate) fn new(quick: u16) -> Self {
         let owed = Vec::with_capacity(MOST_OWED);
-        Self { owed, left: 0, unacknowledged_bytes: 0, segment: Within::Nothing }
+        Self { owed, left: 0, unacknowledged_bytes: 0, segment: Within::Nothing, quick }
     }
 
     /// A segment is going to be processed. Whatever is found in it, it causes one acknowledgement at
@@ -64,11 +67,13 @@ impl Acks {
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32, nxt: SeqNumber) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
-        let is_second = self.unacknowledged_bytes >= full_segment.saturating_mul(2);
-        if is_second {
+        let is_owed =
+            self.unacknowledged_bytes >= full_segment.saturating_mul(2) || self.quick > 0;
+        self.quick = self.quick.saturating_sub(1);
+        if is_owed {
             self.owe(nxt);
         }
-        is_second
+        is_owed
     }
 
     /// Owes an acknowledgement of all before `nxt`.
@@ -186,7 +191,7 @@ mod tests {
     /// RFC 9293, section 3.8.6.3 (SHLD-18, 19); Menon 2008, section 3.4.
     #[test]
     fn every_second_full_segment_owes_one() {
-        let mut acks = Acks::new();
+        let mut acks = Acks::new(0);
         let owed: Vec<bool> =
             (1..=5).map(|n| acks.count(FULL, FULL, SeqNumber(n * FULL))).collect();
         assert_eq!(owed, [false, true, false, true, false]);
@@ -199,14 +204,14 @@ mod tests {
 
     #[test]
     fn small_segments_wait_until_they_are_two_full_ones() {
-        let mut acks = Acks::new();
+        let mut acks = Acks::new(0);
         let owed = (1..=20).filter(|n| acks.count(100, FULL, SeqNumber(n * 100))).count();
         assert_eq!(owed, 1);
     }
 
     #[test]
     fn duplicates_leave_one_by_one_in_their_place() {
-        let mut acks = Acks::new();
+        let mut acks = Acks::new(0);
         acks.owe(SeqNumber(1));
         acks.owe(SeqNumber(2));
         acks.owe_alone(SeqNumber(2));
@@ -218,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_stretch_ack_is_the_last_one() {
-        let mut acks = Acks::new();
+        let mut acks = Acks::new(0);
         acks.owe(SeqNumber(1));
         let before = acks.count_owed();
         (2..9).for_each(|n| acks.owe(SeqNumber(n)));
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_covered_by_the_last() {
-        let mut acks = Acks::new();
+        let mut acks = Acks::new(0);
         (0..100).for_each(|n| acks.owe(SeqNumber(n)));
         let numbers = numbers(&mut acks);
         assert_eq!((numbers.len(), numbers.last()), (MOST_OWED, Some(&99)));

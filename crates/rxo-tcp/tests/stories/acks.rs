@@ -116,3 +116,14 @@ fn text_says_what_is_held() {
     scene.out();
     assert_eq!(scene.sends(500), ["P. 2493:2993 ack 1501"]);
 }
+
+/// RFC 5681, section 4.2 lets a receiver acknowledge more often: the first segments are, when that is
+/// wanted, so that the peer's slow start is not held up.
+#[test]
+fn a_new_connection_acknowledges_at_once() {
+    let mut scene = Scene::established(Config { quick_acks: 2, ..plain() });
+    assert_eq!(scene.answers(seg().len(MSS)), [". 1:1 ack 1001"]);
+    assert_eq!(scene.answers(seg().seq(1001).len(10)), [". 1:1 ack 1011"]);
+    assert_eq!(scene.answers(seg().seq(1011).len(10)), [""; 0]);
+    assert_eq!(scene.after(ms(40)), [". 1:1 ack 1021"]);
+}

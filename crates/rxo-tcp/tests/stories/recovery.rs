@@ -291,3 +291,18 @@ fn without_new_text_the_old_goes() {
     scene.gets(seg().ack(3_001));
     assert_eq!(scene.tcp.statistics().ssthresh, 3_500);
 }
+
+/// RFC 8985, section 7.2: a probe is never later than the timeout. A round trip of 10 ms makes a
+/// timeout of 200 ms and a probe for a single segment after 220 ms: it leaves after 200 ms, and the
+/// timeout begins anew.
+#[test]
+fn a_probe_is_not_later_than_the_timeout() {
+    let mut scene = Scene::established(Config { sack: true, ..plain() });
+    scene.sends(10);
+    assert_eq!(scene.after(ms(199)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), ["P. 1:11 ack 1"]);
+    assert_eq!(scene.cwnd_segments(), 10);
+    assert_eq!(scene.after(ms(199)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), ["P. 1:11 ack 1"]);
+    assert_eq!(scene.cwnd_segments(), 1);
+}

@@ -169,3 +169,31 @@ fn a_duplicate_is_not_measured() {
     scene.gets(seg().ack(1 + scene.tcp.statistics().mss).ts(3, 10));
     assert!(scene.tcp.statistics().srtt > before);
 }
+
+/// RFC 9293, section 3.9.1, RFC 5482: the user timeout of an open connection; what is outstanding has
+/// that long from then on.
+#[test]
+fn the_user_timeout_may_change_while_data_waits() {
+    let mut scene = Scene::established(plain());
+    scene.sends(10);
+    scene.after(ms(1_000));
+    scene.tcp.set_user_timeout(scene.now, ms(500));
+    scene.after(ms(499));
+    assert!(!scene.tcp.is_closed());
+    scene.after(ms(1));
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+}
+
+/// RFC 9293, section 3.8.4 (MUST-24): keep-alive can be switched for each connection, at any time.
+#[test]
+fn keep_alive_can_be_switched() {
+    let mut scene = Scene::established(plain());
+    let settings = KeepAlive { idle: ms(1_000), interval: ms(100), probes: 2 };
+    scene.tcp.set_keep_alive(scene.now, Some(settings)).unwrap();
+    assert_eq!(scene.after(ms(999)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 0:0 ack 1"]);
+    scene.tcp.set_keep_alive(scene.now, None).unwrap();
+    assert_eq!(scene.after(ms(60_000)), [""; 0]);
+    let wrong = KeepAlive { probes: 1, ..settings };
+    assert!(scene.tcp.set_keep_alive(scene.now, Some(wrong)).is_err());
+}

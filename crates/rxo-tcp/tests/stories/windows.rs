@@ -26,10 +26,11 @@ fn full_segments_do_not_wait() {
     assert_eq!(scene.sends(2_500), [". 11:1011 ack 1", ". 1011:2011 ack 1"]);
 }
 
+/// With PSH at its end: a receiver that aggregates waits for nothing.
 #[test]
 fn a_large_send_leaves_as_one() {
     let mut scene = Scene::established(Config { large_send_bytes: 64_000, ..plain() });
-    assert_eq!(scene.sends(4_500), [". 1:4001 ack 1 gso 1000"]);
+    assert_eq!(scene.sends(4_500), ["P. 1:4001 ack 1 gso 1000"]);
     assert_eq!(scene.answers(seg().ack(4001)), ["P. 4001:4501 ack 1"]);
     scene.tcp.set_nagle(false);
     scene.gets(seg().ack(4501));

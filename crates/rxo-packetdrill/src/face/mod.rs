@@ -1,0 +1,124 @@
+//! The host as a shared object for packetdrill.
+//!
+//! packetdrill loads it, calls [`packetdrill_interface_init`], and gets a table of functions: calls
+//! of an application, a packet in, the next packet out, and the clock. Separate because here alone
+//! memory comes from a program in C: `table.rs` is the table as that program lays it out, the other
+//! files fill it, and each function does no more than to turn C's arguments into values and an
+//! [`Errno`] into `errno`. What happens then is in `session.rs`, which is safe code.
+//!
+//! Contract: no panic crosses the border ([`guarded`]): it becomes `EIO`. Pointers are trusted as
+//! far as the system's own calls trust them; null gives `EFAULT`.
+
+#![allow(unsafe_code, reason = "the border to a program in C")]
+
+mod address;
+mod connections;
+mod control;
+mod network;
+mod session;
+mod table;
+mod text;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::session::Session;
+use self::table::Interface;
+use crate::abi::Errno;
+
+/// Fills `interface` with this host's functions; `flags` is what `--so_flags` said, or null. Flags
+/// that cannot be are told on standard error, and then every call fails with `EINVAL`: there is no
+/// other way to refuse.
+///
+/// # Safety
+/// `interface` points to the table that packetdrill declares, and may be written; `flags` is null or
+/// a text with a zero at its end.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn packetdrill_interface_init(
+    flags: *const c_char,
+    interface: *mut Interface,
+) {
+    if interface.is_null() {
+        return;
+    }
+    let flags = if flags.is_null() {
+        String::new()
+    } else {
+        // SAFETY: not null, and the caller says that a zero ends it.
+        unsafe { CStr::from_ptr(flags) }.to_string_lossy().into_owned()
+    };
+    let made = catch_unwind(|| Session::of_flags(&flags));
+    let session = made.unwrap_or_else(|_| Session::refusing());
+    let userdata = Box::into_raw(Box::new(session)).cast::<c_void>();
+    // SAFETY: the caller says that it may be written; nothing in it needs to be dropped.
+    unsafe { interface.write(Interface::new(userdata)) };
+}
+
+/// Drops the session; the table is not used afterwards.
+unsafe extern "C" fn free(userdata: *mut c_void) {
+    if !userdata.is_null() {
+        // SAFETY: it came from `Box::into_raw` above, and packetdrill frees it once.
+        let session = unsafe { Box::from_raw(userdata.cast::<Session>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(session)));
+    }
+}
+
+/// Runs `act` with the session behind `userdata`; an error becomes -1 and `errno`, and a panic an
+/// error.
+///
+/// # Safety
+/// `userdata` is what [`packetdrill_interface_init`] gave, and not freed.
+unsafe fn guarded(userdata: *mut c_void, act: impl FnOnce(&Session) -> Result<i64, Errno>) -> i64 {
+    // SAFETY: the caller says that it is a session, which is shared by reference only.
+    let session = unsafe { userdata.cast::<Session>().as_ref() };
+    let Some(session) = session else { return fail(Errno::EFAULT) };
+    match catch_unwind(AssertUnwindSafe(|| act(session))) {
+        Ok(Ok(value)) => value,
+        Ok(Err(errno)) => fail(errno),
+        Err(_) => fail(Errno::EIO),
+    }
+}
+
+fn fail(Errno(number): Errno) -> i64 {
+    // SAFETY: the C library gives each thread a place of its own, valid while the thread lives.
+    unsafe { *libc::__errno_location() = number };
+    -1
+}
+
+/// The bytes at `at`; a length of zero needs no place.
+///
+/// # Safety
+/// `at` is null, or `bytes` bytes stand there for as long as `'a`.
+unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Errno> {
+    if bytes == 0 {
+        return Ok(&[]);
+    }
+    if at.is_null() {
+        return Err(Errno::EFAULT);
+    }
+    // SAFETY: not null; the caller says the rest.
+    Ok(unsafe { std::slice::from_raw_parts(at.cast(), bytes) })
+}
+
+/// The place for `bytes` bytes at `at`.
+///
+/// # Safety
+/// `at` is null, or `bytes` bytes may be written there, by nobody else, for as long as `'a`.
+unsafe fn place_at<'a>(at: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Errno> {
+    if bytes == 0 {
+        return Ok(&mut []);
+    }
+    if at.is_null() {
+        return Err(Errno::EFAULT);
+    }
+    // SAFETY: not null; the caller says the rest.
+    Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), bytes) })
+}
+
+/// What calls with an `int` return.
+fn int(value: i64) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The table, called as packetdrill calls it.
+
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::time::Duration as RealDuration;
+
+use super::*;
+use crate::abi::{AF_INET, F_SETFL, O_NONBLOCK, SOCK_STREAM};
+
+/// A table, freed at the end.
+struct Loaded(Interface);
+
+impl Loaded {
+    fn with(flags: &CStr) -> Self {
+        let mut table = MaybeUninit::uninit();
+        // SAFETY: a place for a table, and a text with its end.
+        unsafe { packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()) };
+        // SAFETY: it was filled.
+        Self(unsafe { table.assume_init() })
+    }
+
+    fn socket(&self) -> c_int {
+        // SAFETY: the table's own session.
+        unsafe { (self.0.socket)(self.0.userdata, AF_INET, SOCK_STREAM, 0) }
+    }
+
+    fn connect(&self, fd: c_int) -> c_int {
+        // SAFETY: all zeros is an address.
+        let mut to: libc::sockaddr_in = unsafe { MaybeUninit::zeroed().assume_init() };
+        to.sin_family = AF_INET as libc::sa_family_t;
+        to.sin_port = 8080_u16.to_be();
+        to.sin_addr.s_addr = u32::from_be_bytes([192, 0, 2, 1]).to_be();
+        let bytes = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        // SAFETY: the table's own session, and an address of that length.
+        unsafe { (self.0.connect)(self.0.userdata, fd, (&raw const to).cast(), bytes) }
+    }
+
+    fn receive(&self) -> (Vec<u8>, i64) {
+        let (mut packet, mut time_us) = (vec![0; 2000], 0);
+        let mut bytes = packet.len();
+        // SAFETY: the table's own session, and places of their sizes.
+        let result = unsafe {
+            let place = packet.as_mut_ptr().cast();
+            (self.0.netdev_receive)(self.0.userdata, place, &raw mut bytes, &raw mut time_us)
+        };
+        assert_eq!(result, 0);
+        packet.truncate(bytes);
+        (packet, time_us)
+    }
+
+    fn time_us(&self) -> i64 {
+        let mut time = timeval();
+        // SAFETY: the table's own session, and a place for a time.
+        let result = unsafe { (self.0.gettimeofday)(self.0.userdata, &raw mut time, null_mut()) };
+        assert_eq!(result, 0);
+        time.tv_sec * 1_000_000 + time.tv_usec
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: once, and nothing uses it afterwards.
+        unsafe { (self.0.free)(self.0.userdata) };
+    }
+}
+
+fn timeval() -> libc::timeval {
+    libc::timeval { tv_sec: 0, tv_usec: 0 }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+#[test]
+fn a_syn_leaves_and_is_repeated_on_virtual_time() {
+    let loaded = Loaded::with(c"");
+    let fd = loaded.socket();
+    assert!(fd > 2);
+    // SAFETY: the table's own session.
+    let set = unsafe { (loaded.0.fcntl)(loaded.0.userdata, fd, F_SETFL, O_NONBLOCK) };
+    assert_eq!(set, 0);
+    assert_eq!((loaded.connect(fd), errno()), (-1, Errno::EINPROGRESS.0));
+    let (syn, first_us) = loaded.receive();
+    assert_eq!(syn[9], 6);
+    let (again, second_us) = loaded.receive();
+    assert_eq!((again[33], second_us - first_us), (syn[33], 1_000_000));
+    // SAFETY: the table's own session.
+    assert_eq!(unsafe { (loaded.0.close)(loaded.0.userdata, fd) }, 0);
+    let nothing = loaded.receive();
+    assert!(nothing.0.is_empty());
+}
+
+/// The thread that blocks reads the clock before it moves on.
+#[test]
+fn a_blocked_call_returns_at_its_time() {
+    let loaded = Loaded::with(c"handshake_timeout=5000");
+    let fd = loaded.socket();
+    let begun_us = loaded.time_us();
+    std::thread::scope(|scope| {
+        let table = Shared(&loaded);
+        let blocked = scope.spawn(move || {
+            let loaded = table.get();
+            let result = (loaded.connect(fd), errno());
+            (result, loaded.time_us())
+        });
+        // It has to be blocked before time moves on.
+        std::thread::sleep(RealDuration::from_millis(200));
+        // SAFETY: the table's own session.
+        assert_eq!(unsafe { (loaded.0.usleep)(loaded.0.userdata, 60_000_000) }, 0);
+        let (result, ended_us) = blocked.join().unwrap();
+        assert_eq!(result, (-1, Errno::ETIMEDOUT.0));
+        let took_us = ended_us - begun_us;
+        assert!((5_000_000..5_001_000).contains(&took_us), "{took_us}");
+    });
+}
+
+/// packetdrill calls from two threads.
+struct Shared<'a>(&'a Loaded);
+// SAFETY: a session is locked by every call.
+unsafe impl Send for Shared<'_> {}
+
+impl<'a> Shared<'a> {
+    fn get(self) -> &'a Loaded {
+        self.0
+    }
+}
+
+#[test]
+fn wrong_flags_and_null_pointers_are_errors() {
+    let refusing = Loaded::with(c"nope=1");
+    assert_eq!((refusing.socket(), errno()), (-1, Errno::EINVAL.0));
+    let loaded = Loaded::with(c"");
+    let fd = loaded.socket();
+    // SAFETY: the table's own session; null is refused.
+    unsafe {
+        let data = loaded.0.userdata;
+        assert_eq!(((loaded.0.bind)(data, fd, null(), 0), errno()), (-1, Errno::EFAULT.0));
+        assert_eq!(((loaded.0.write)(data, fd, null(), 9), errno()), (-1, Errno::EFAULT.0));
+        assert_eq!(((loaded.0.epoll_create)(data, 1), errno()), (-1, Errno::ENOSYS.0));
+        assert_eq!(((loaded.0.close)(data, 4000), errno()), (-1, Errno::EBADF.0));
+        assert_eq!(((loaded.0.netdev_send)(data, null(), 3), errno()), (-1, Errno::EFAULT.0));
+        packetdrill_interface_init(null(), null_mut());
+    }
+}

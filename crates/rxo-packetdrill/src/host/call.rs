@@ -1,0 +1,166 @@
+//! The calls of an application, as values.
+
+use std::net::SocketAddr;
+
+use rxo_frame::{Duration, Instant};
+
+use super::{Fd, VirtualHost};
+use crate::abi::Errno;
+
+/// A call with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// socket(2).
+    Socket {
+        /// AF_INET, AF_INET6.
+        domain: i32,
+        /// SOCK_STREAM, with SOCK_NONBLOCK perhaps.
+        kind: i32,
+        /// IPPROTO_TCP or 0.
+        protocol: i32,
+    },
+    /// bind(2).
+    Bind(Fd, SocketAddr),
+    /// listen(2), with the backlog.
+    Listen(Fd, i32),
+    /// accept(2).
+    Accept(Fd),
+    /// connect(2).
+    Connect(Fd, SocketAddr),
+    /// read(2) and all that receive: at most so many bytes, with flags.
+    Read(Fd, usize, i32),
+    /// write(2) and all that send: the data, with flags.
+    Write(Fd, Vec<u8>, i32),
+    /// close(2).
+    Close(Fd),
+    /// shutdown(2).
+    Shutdown(Fd, i32),
+    /// getsockopt(2): level and name.
+    GetOption(Fd, i32, i32),
+    /// setsockopt(2): level, name and value.
+    SetOption(Fd, i32, i32, OptionValue),
+    /// fcntl(2): command and argument.
+    Fcntl(Fd, i32, i32),
+    /// ioctl(2): the request; all that are known give a number.
+    Ioctl(Fd, u64),
+    /// poll(2): descriptors with what they wait for, and a timeout in milliseconds.
+    Poll(Vec<(Fd, i16)>, i32),
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionValue {
+    /// Most.
+    Number(i32),
+    /// SO_LINGER: on, and seconds.
+    Linger(i32, i32),
+    /// TCP_CONGESTION.
+    Name(String),
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What it returns.
+    pub value: i64,
+    /// What was read.
+    pub data: Vec<u8>,
+    /// Whom accept found.
+    pub peer: Option<SocketAddr>,
+    /// What poll found, for each descriptor.
+    pub ready: Vec<i16>,
+    /// What getsockopt or ioctl says.
+    pub option: Option<OptionValue>,
+}
+
+impl Answer {
+    /// A plain number.
+    #[must_use]
+    pub fn of(value: i64) -> Self {
+        Self { value, ..Self::default() }
+    }
+
+    pub(super) fn option(number: i32) -> Self {
+        Self { option: Some(OptionValue::Number(number)), ..Self::default() }
+    }
+}
+
+/// How a call ended.
+pub type Outcome = Result<Answer, Errno>;
+
+/// Where a call is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is over.
+    Done(Outcome),
+    /// It blocks.
+    Waits(Waiting),
+}
+
+/// A call that blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub(super) call: Call,
+    /// Bytes of a write that were taken already.
+    pub(super) written: usize,
+    /// Bytes that a read with MSG_WAITALL has.
+    pub(super) has_begun: bool,
+    /// When it ends without success.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Waiting {
+    pub(super) fn new(call: Call) -> Self {
+        Self { call, written: 0, has_begun: false, deadline: None }
+    }
+
+    /// When it is to be resumed whatever happens; `None` is never.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+impl VirtualHost {
+    pub(super) fn attempt(&mut self, mut waiting: Waiting) -> Progress {
+        match self.outcome(&mut waiting) {
+            Some(outcome) => Progress::Done(outcome),
+            None => Progress::Waits(waiting),
+        }
+    }
+
+    /// What comes of the call now; `None` when it blocks.
+    fn outcome(&mut self, waiting: &mut Waiting) -> Option<Outcome> {
+        let done = |result: Result<i64, Errno>| Some(result.map(Answer::of));
+        match &waiting.call {
+            &Call::Socket { domain, kind, protocol } => done(self.make(domain, kind, protocol)),
+            &Call::Bind(fd, to) => done(self.bind(fd, to)),
+            &Call::Listen(fd, backlog) => done(self.listen(fd, backlog)),
+            &Call::Accept(fd) => self.accept(fd),
+            &Call::Connect(fd, to) => {
+                let has_begun = core::mem::replace(&mut waiting.has_begun, true);
+                self.connect(fd, to, has_begun).map(|result| result.map(Answer::of))
+            }
+            &Call::Read(fd, bytes, flags) => self.read(fd, bytes, flags),
+            Call::Write(fd, data, flags) => {
+                self.write(*fd, data, *flags, &mut waiting.written).and_then(done)
+            }
+            &Call::Close(fd) => done(self.close(fd)),
+            &Call::Shutdown(fd, how) => done(self.shut_down(fd, how)),
+            &Call::GetOption(fd, level, name) => Some(self.get_option(fd, level, name)),
+            Call::SetOption(fd, level, name, value) => {
+                done(self.set_option(*fd, *level, *name, value))
+            }
+            &Call::Fcntl(fd, command, argument) => done(self.fcntl(fd, command, argument)),
+            &Call::Ioctl(fd, request) => Some(self.ioctl(fd, request)),
+            Call::Poll(descriptors, timeout_ms) => {
+                let timeout = u64::try_from(*timeout_ms).ok().map(Duration::from_millis);
+                let now = self.now;
+                if !core::mem::replace(&mut waiting.has_begun, true) {
+                    waiting.deadline = timeout.map(|timeout| now + timeout);
+                }
+                self.poll(descriptors, waiting.deadline)
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The end of a descriptor, and of a direction.
+
+use super::socket::Kind;
+use super::{Fd, VirtualHost};
+use crate::abi::{Errno, SHUT_RD, SHUT_RDWR, SHUT_WR};
+
+impl VirtualHost {
+    /// The connection lives on until the peer has everything.
+    pub(super) fn close(&mut self, fd: Fd) -> Result<i64, Errno> {
+        let socket = self.sockets.remove(&fd).ok_or(Errno::EBADF)?;
+        match socket.kind {
+            Kind::Fresh { .. } => {}
+            Kind::Listener(_) => self.close_listener(fd),
+            Kind::Stream(number) => {
+                let resets = socket.options.resets_on_close;
+                self.close_stream(number, resets);
+            }
+        }
+        Ok(0)
+    }
+
+    fn close_listener(&mut self, fd: Fd) {
+        for endpoint in self.endpoints.values_mut() {
+            if endpoint.listener == Some(fd) {
+                endpoint.listener = None;
+                endpoint.tcp.abort();
+            }
+        }
+    }
+
+    fn close_stream(&mut self, number: u32, resets: bool) {
+        let now = self.now;
+        let Some(endpoint) = self.endpoints.get_mut(&number) else { return };
+        endpoint.fd = None;
+        endpoint.uncork();
+        if resets {
+            endpoint.tcp.abort();
+        } else {
+            endpoint.tcp.abandon(now);
+        }
+    }
+
+    pub(super) fn shut_down(&mut self, fd: Fd, how: i32) -> Result<i64, Errno> {
+        if !matches!(how, SHUT_RD | SHUT_WR | SHUT_RDWR) {
+            return Err(Errno::EINVAL);
+        }
+        let endpoint = self.stream(fd)?;
+        if !endpoint.was_open || endpoint.tcp.is_closed() {
+            return Err(Errno::ENOTCONN);
+        }
+        endpoint.is_read_shut |= how != SHUT_WR;
+        if how != SHUT_RD {
+            endpoint.uncork();
+            // A second time changes nothing.
+            let _ = endpoint.tcp.shutdown();
+        }
+        Ok(0)
+    }
+}

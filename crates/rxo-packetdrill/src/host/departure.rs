@@ -1,0 +1,112 @@
+//! Segments that leave, as packets: large sends cut, templates expanded, as a device would.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use rxo_frame::Instant;
+use rxo_tcp::{Connection, Transmit};
+use rxo_wire::build::{BuildError, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
+use rxo_wire::checksum::Summer;
+use rxo_wire::{FlowKey, TcpFlags};
+
+use super::Packet;
+
+/// Everything that `tcp` has to send now.
+pub(super) fn transmit_all(
+    tcp: &mut Connection<Vec<u8>>,
+    now: Instant,
+    left: &mut VecDeque<Packet>,
+) {
+    let pair = tcp.pair();
+    while let Some(transmit) = tcp.poll_transmit(now) {
+        let packets = packets(&pair, &transmit);
+        left.extend(packets.into_iter().map(|bytes| Packet { at: now, bytes }));
+    }
+}
+
+/// The packets that `transmit` stands for.
+pub(super) fn packets(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
+    let header = transmit.header(pair);
+    let text = transmit.payload.concat();
+    let class = transmit.ecn.bits();
+    let mut built = Vec::new();
+    for (number, (part, is_last)) in parts(&text, transmit).enumerate() {
+        let mut header = TcpHeader { seq: header.seq + at(&text, part), ..header };
+        if !is_last {
+            header.flags = header.flags.without(TcpFlags::FIN | TcpFlags::PSH);
+        }
+        if number > 0 {
+            header.flags = header.flags.without(TcpFlags::CWR);
+        }
+        built.push(packet(pair, &header, part, class));
+    }
+    for later in transmit.later_acks {
+        let header = TcpHeader { ack: later.ack, window: later.window, ..header };
+        built.push(packet(pair, &header, &[], class));
+    }
+    // What is too large for any packet cannot come from a connection; nothing else fails.
+    built.into_iter().filter_map(Result::ok).collect()
+}
+
+/// The segments of a send, and whether each is the last; one that is empty when there is no text.
+fn parts<'a>(
+    text: &'a [u8],
+    transmit: &Transmit<'_>,
+) -> impl Iterator<Item = (&'a [u8], bool)> + use<'a> {
+    let size = transmit.gso_size.map_or(text.len().max(1), |size| usize::from(size.get()));
+    let count = text.len().div_ceil(size).max(1);
+    (0..count).map(move |number| {
+        let end = text.len().min((number + 1) * size);
+        (&text[number * size..end], number + 1 == count)
+    })
+}
+
+/// Where `part` begins in `text`.
+fn at(text: &[u8], part: &[u8]) -> u32 {
+    (part.as_ptr() as usize - text.as_ptr() as usize) as u32
+}
+
+fn packet(
+    pair: &FlowKey,
+    tcp: &TcpHeader<'_>,
+    text: &[u8],
+    class: u8,
+) -> Result<Vec<u8>, BuildError> {
+    let segment_bytes = tcp.bytes() + text.len();
+    match (pair.source(), pair.destination()) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let ip = Ipv4Header {
+                source,
+                destination,
+                protocol: PROTOCOL,
+                traffic_class: class,
+                payload_bytes: segment_bytes,
+                ..Ipv4Header::default()
+            };
+            let mut bytes = vec![0; ip.bytes() + segment_bytes];
+            let segment = ip.write(&mut bytes)?;
+            tcp.write(segment)?.copy_from_slice(text);
+            write_tcp_checksum(segment, ip.pseudo_header(), Summer::portable())?;
+            Ok(bytes)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let ip = Ipv6Header {
+                source,
+                destination,
+                next_header: PROTOCOL,
+                traffic_class: class,
+                payload_bytes: segment_bytes,
+                ..Ipv6Header::default()
+            };
+            let mut bytes = vec![0; ip.bytes() + segment_bytes];
+            let segment = ip.write(&mut bytes)?;
+            tcp.write(segment)?.copy_from_slice(text);
+            let pseudo = ip.pseudo_header(PROTOCOL, segment_bytes as u32);
+            write_tcp_checksum(segment, pseudo, Summer::portable())?;
+            Ok(bytes)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+const PROTOCOL: u8 = 6;

@@ -1,0 +1,158 @@
+//! What may be chosen for a host, and how it is typed: `name=value,name=value`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use rxo_frame::Duration;
+use rxo_tcp::{AckPolicy, Algorithm, Config};
+
+/// How a host is made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What every connection begins with; the segment size follows from `mtu`.
+    pub config: Config,
+    /// The largest IP packet that the link takes, in bytes.
+    pub mtu: u16,
+    /// Bytes that a socket takes before a write waits: SO_SNDBUF before it is set.
+    pub send_limit_bytes: u32,
+    /// Whether a peer that asks for ECN gets it, also where we do not ask.
+    pub accepts_ecn: bool,
+    /// The address of a socket that connects without one, IPv4.
+    pub local_v4: Ipv4Addr,
+    /// The same, IPv6.
+    pub local_v6: Ipv6Addr,
+}
+
+impl Default for Settings {
+    /// Ethernet, and what the public packetdrill scripts expect of a host that nobody has configured:
+    /// buffers that make a window scale of 8, ECN for those who ask for it, the first segments
+    /// acknowledged at once.
+    fn default() -> Self {
+        let config = Config {
+            send_buffer_bytes: RING_BYTES,
+            receive_buffer_bytes: 15 << 20,
+            ecn: false,
+            quick_acks: 16,
+            ..Config::default()
+        };
+        Self {
+            config,
+            mtu: 1500,
+            send_limit_bytes: 512 << 10,
+            accepts_ecn: true,
+            local_v4: Ipv4Addr::new(192, 168, 0, 1),
+            local_v6: Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1),
+        }
+    }
+}
+
+/// A flag that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("flag {flag:?} cannot be; {accepted}")]
+pub struct FlagError {
+    flag: String,
+    accepted: String,
+}
+
+impl Settings {
+    /// The default, changed by each of `flags`, which are separated by commas.
+    ///
+    /// # Errors
+    /// The first flag that is not known or whose value cannot be.
+    pub fn of_flags(flags: &str) -> Result<Self, FlagError> {
+        let mut settings = Self::default();
+        for flag in flags.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
+            let (name, value) = flag.split_once('=').unwrap_or((flag, "on"));
+            let refused =
+                |accepted: &str| FlagError { flag: flag.to_owned(), accepted: accepted.to_owned() };
+            settings.set(name, value).ok_or_else(|| refused(ACCEPTED))?;
+            settings.config.check().map_err(|error| refused(&error.to_string()))?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+        let config = &mut self.config;
+        match name {
+            "ecn" if value == "accept" => (config.ecn, self.accepts_ecn) = (false, true),
+            "ecn" => (config.ecn, self.accepts_ecn) = (switch(value)?, switch(value)?),
+            "sack" => config.sack = switch(value)?,
+            "timestamps" => config.timestamps = switch(value)?,
+            "wscale" => config.window_scaling = switch(value)?,
+            "nagle" => config.nagle = switch(value)?,
+            "congestion" => config.congestion = algorithm(value)?,
+            "acks" => config.acks = acks(value)?,
+            "mtu" => self.mtu = value.parse().ok().filter(|mtu| *mtu >= LEAST_MTU)?,
+            "rcvbuf" => config.receive_buffer_bytes = value.parse().ok()?,
+            "sndbuf" => self.send_limit_bytes = value.parse().ok()?,
+            "large_send" => config.large_send_bytes = value.parse().ok()?,
+            "min_rto" => config.min_rto = millis(value)?,
+            "quick_acks" => config.quick_acks = value.parse().ok()?,
+            "delayed_ack" => config.delayed_ack = millis(value)?,
+            "user_timeout" => config.user_timeout = millis(value)?,
+            "handshake_timeout" => config.handshake_timeout = millis(value)?,
+            "time_wait" => config.time_wait = millis(value)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The largest segment that fits the link over IPv4, or over IPv6.
+    #[must_use]
+    pub const fn segment_bytes(&self, is_v4: bool) -> u16 {
+        self.mtu - if is_v4 { 40 } else { 60 }
+    }
+}
+
+/// The congestion control of that name.
+pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
+    match name {
+        "cubic" => Some(Algorithm::Cubic),
+        "reno" => Some(Algorithm::Reno),
+        _ => None,
+    }
+}
+
+fn acks(value: &str) -> Option<AckPolicy> {
+    match value {
+        "each" => Some(AckPolicy::EverySecondSegment),
+        "one" => Some(AckPolicy::OneForAnAggregate),
+        _ => None,
+    }
+}
+
+fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" | "1" => Some(true),
+        "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn millis(value: &str) -> Option<Duration> {
+    value.parse().ok().map(Duration::from_millis)
+}
+
+/// The send buffer of each connection; SO_SNDBUF limits what is used of it.
+pub(super) const RING_BYTES: u32 = 1 << 20;
+/// What every IPv6 link takes, and room for headers and a segment of 64 bytes.
+const LEAST_MTU: u16 = 128;
+const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
+     congestion (cubic, reno), acks (each, one), mtu, rcvbuf, sndbuf, large_send (bytes), \
+     quick_acks (segments), min_rto, delayed_ack, user_timeout, handshake_timeout, time_wait (ms)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read_and_mistakes_named() {
+        let settings = Settings::of_flags("ecn, congestion=reno,mtu=1280").unwrap();
+        assert!(settings.config.ecn);
+        assert_eq!(settings.config.congestion, Algorithm::Reno);
+        assert_eq!((settings.segment_bytes(true), settings.segment_bytes(false)), (1240, 1220));
+        let error = Settings::of_flags("ecn=perhaps").unwrap_err().to_string();
+        assert!(error.starts_with("flag \"ecn=perhaps\" cannot be; known are"), "{error}");
+        let error = Settings::of_flags("delayed_ack=600").unwrap_err().to_string();
+        assert!(error.contains("choose 0 to 499"), "{error}");
+    }
+}

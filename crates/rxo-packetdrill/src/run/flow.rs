@@ -1,0 +1,114 @@
+//! One connection's numbers: what a script calls them, and what they are.
+//!
+//! A script counts from 0 on either side. The numbers of the script's side stand as they are; ours
+//! are learnt from the first segment that leaves, and so are our timestamps.
+
+use std::collections::BTreeMap;
+
+use rxo_wire::{FlowKey, TcpFlags};
+
+use crate::script::{Segment, SegmentOption};
+
+/// The connection that a script is about.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    /// The direction of what leaves.
+    pub(super) pair: FlowKey,
+    /// What is added to a script's number of our side; known once our SYN has left.
+    local: Option<u32>,
+    /// The same, of the script's side.
+    remote: u32,
+    /// Our timestamps that were seen, by the script's.
+    timestamps: BTreeMap<u32, u32>,
+    /// The first of them: the script's, and ours.
+    first_timestamp: Option<(u32, u32)>,
+}
+
+impl Flow {
+    pub(super) fn new(pair: FlowKey) -> Self {
+        Self { pair, local: None, remote: 0, timestamps: BTreeMap::new(), first_timestamp: None }
+    }
+
+    /// `segment` of the script as it is to come in.
+    pub(super) fn to_live(&mut self, segment: &Segment) -> Segment {
+        let is_syn = segment.flags.contains(TcpFlags::SYN);
+        let local = self.local.unwrap_or(0);
+        let mut live = segment.clone();
+        if is_syn {
+            self.remote = segment.seq;
+        } else {
+            live.seq = segment.seq.wrapping_add(self.remote);
+        }
+        live.ack = segment.ack.map(|ack| ack.wrapping_add(local));
+        for option in live.options.iter_mut().flatten() {
+            match option {
+                SegmentOption::Sack(blocks) => {
+                    for (start, end) in blocks {
+                        (*start, *end) = (start.wrapping_add(local), end.wrapping_add(local));
+                    }
+                }
+                SegmentOption::Timestamp { echo, .. } if segment.ack.is_some() => {
+                    *echo = self.live_timestamp(*echo);
+                }
+                _ => {}
+            }
+        }
+        live
+    }
+
+    /// The number that a message about our segment `seq` has.
+    pub(super) fn live_seq(&self, seq: u32) -> u32 {
+        seq.wrapping_add(self.local.unwrap_or(0))
+    }
+
+    /// Ours, which the script calls `value`: seen, or as far from the first.
+    fn live_timestamp(&self, value: u32) -> u32 {
+        let (script, live) = self.first_timestamp.unwrap_or((0, 0));
+        let near = value.wrapping_sub(script).wrapping_add(live);
+        self.timestamps.get(&value).copied().unwrap_or(near)
+    }
+
+    /// `live`, which has left, as the script would say it; `expected` is what the script says, from
+    /// which the first numbers are learnt.
+    pub(super) fn to_script(&mut self, live: &Segment, expected: &Segment) -> Segment {
+        if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
+            self.local = Some(live.seq.wrapping_sub(expected.seq));
+        }
+        let mut shown = live.clone();
+        shown.seq = live.seq.wrapping_sub(self.local.unwrap_or(0));
+        shown.ack = live.ack.map(|ack| ack.wrapping_sub(self.remote));
+        let said = timestamp(expected).map(|(value, _)| value);
+        for option in shown.options.iter_mut().flatten() {
+            match option {
+                SegmentOption::Sack(blocks) => {
+                    for (start, end) in blocks {
+                        *start = start.wrapping_sub(self.remote);
+                        *end = end.wrapping_sub(self.remote);
+                    }
+                }
+                SegmentOption::Timestamp { value, .. } => {
+                    *value = self.script_timestamp(*value, said);
+                }
+                _ => {}
+            }
+        }
+        shown
+    }
+
+    fn script_timestamp(&mut self, live: u32, said: Option<u32>) -> u32 {
+        if let Some(said) = said {
+            self.first_timestamp.get_or_insert((said, live));
+            self.timestamps.insert(said, live);
+        }
+        let (script, first) = self.first_timestamp.unwrap_or((0, live));
+        live.wrapping_sub(first).wrapping_add(script)
+    }
+}
+
+/// TSval and TSecr of `segment`.
+pub(super) fn timestamp(segment: &Segment) -> Option<(u32, u32)> {
+    segment.options.iter().flatten().find_map(|option| match option {
+        SegmentOption::Timestamp { value, echo } => Some((*value, *echo)),
+        _ => None,
+    })
+}
