@@ -105,6 +105,16 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("rxo-lab", 4, MAY_DO_IO, &[]),
     layer(
+        "rxo-packetdrill",
+        4,
+        MAY_DO_IO,
+        &[
+            ("rxo-wire", "builds and reads the packets of scripts"),
+            ("rxo-frame", "virtual time"),
+            ("rxo-tcp", "the connections that scripts are about"),
+        ],
+    ),
+    layer(
         "rxo",
         4,
         MAY_DO_IO,
@@ -172,7 +182,8 @@ pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
 ];
 
 /// Crates that no other crate imports, whatever a row says.
-pub(crate) const IMPORTED_BY_NOBODY: &[&str] = &["rxo-cli", "rxo-bench", "rxo-fuzz", "xtask"];
+pub(crate) const IMPORTED_BY_NOBODY: &[&str] =
+    &["rxo-cli", "rxo-bench", "rxo-fuzz", "rxo-packetdrill", "xtask"];
 
 /// Imports that are wrong whatever their levels, in every table of the manifest.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
@@ -188,6 +199,11 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-frame", "src/pool", "buffers that come back from any thread"),
     ("rxo-driver", "", "system calls and memory-mapped rings"),
     ("rxo-coalesce", "tests/no_allocation/counting.rs", "an allocator that counts"),
+    (
+        "rxo-packetdrill",
+        "src/face",
+        "the table of functions that packetdrill, a program in C, calls",
+    ),
     ("rxo-lab", "src/sys", "namespaces and netlink sockets"),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),

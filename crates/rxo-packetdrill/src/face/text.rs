@@ -162,7 +162,7 @@ pub(super) unsafe extern "C" fn recvmsg(
     let value = unsafe {
         guarded(userdata, |session| {
             let message = message.as_mut().ok_or(Errno::EFAULT)?;
-            let pieces = pieces_at(message.msg_iov, message.msg_iovlen as usize)?;
+            let pieces = pieces_at(message.msg_iov, message.msg_iovlen)?;
             let bytes = receive(session, fd, pieces, flags)?;
             (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
             Ok(bytes)
@@ -232,7 +232,7 @@ pub(super) unsafe extern "C" fn sendmsg(
     let value = unsafe {
         guarded(userdata, |session| {
             let message = message.as_ref().ok_or(Errno::EFAULT)?;
-            let pieces = pieces_at(message.msg_iov, message.msg_iovlen as usize)?;
+            let pieces = pieces_at(message.msg_iov, message.msg_iovlen)?;
             transmit(session, fd, pieces, flags)
         })
     };

@@ -114,7 +114,8 @@ impl Runner {
         match (&outcome, &call.result) {
             (Ok(answer), Value::Number(script_fd)) if makes_descriptor && *script_fd >= 0 => {
                 self.descriptors.insert(*script_fd, answer.value as Fd);
-                (self.written.remove(script_fd), self.read.remove(script_fd));
+                self.written.remove(script_fd);
+                self.read.remove(script_fd);
                 return Ok(());
             }
             (Ok(answer), Value::Number(result)) if answer.value == *result => {}

@@ -30,7 +30,7 @@ impl Flow {
     }
 
     /// `segment` of the script as it is to come in.
-    pub(super) fn to_live(&mut self, segment: &Segment) -> Segment {
+    pub(super) fn live(&mut self, segment: &Segment) -> Segment {
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let local = self.local.unwrap_or(0);
         let mut live = segment.clone();
@@ -70,7 +70,7 @@ impl Flow {
 
     /// `live`, which has left, as the script would say it; `expected` is what the script says, from
     /// which the first numbers are learnt.
-    pub(super) fn to_script(&mut self, live: &Segment, expected: &Segment) -> Segment {
+    pub(super) fn scripted(&mut self, live: &Segment, expected: &Segment) -> Segment {
         if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
             self.local = Some(live.seq.wrapping_sub(expected.seq));
         }

@@ -16,7 +16,7 @@ impl Runner {
     pub(super) fn give(&mut self, segment: &Segment) -> Result<(), Wrong> {
         let pair = flow_key(self.local(), self.remote());
         let flow = self.flow.get_or_insert_with(|| Flow::new(pair));
-        let live = flow.to_live(segment);
+        let live = flow.live(segment);
         let from_peer = flow.pair.reversed();
         let packet = wire::build(&from_peer, &live, segment.seq.wrapping_sub(1))
             .map_err(|error| Wrong::new("a segment that fits a packet", error.to_string()))?;
@@ -46,7 +46,9 @@ impl Runner {
         let at = first.at;
         let (_, mut whole) = self.shown_as(&first, expected)?;
         while whole.text_bytes < expected.text_bytes {
-            let next = self.next_packet(expected, latest)?;
+            let next = self.next_packet(expected, latest).map_err(|Wrong { expected, got }| {
+                Wrong { expected, got: format!("{whole}, then {got}") }
+            })?;
             let (_, part) = self.shown_as(&next, expected)?;
             whole = join(&whole, &part, expected)?;
         }
@@ -81,7 +83,7 @@ impl Runner {
             let got = format!("a segment of another connection: {segment}");
             return Err(Wrong::new(expected.to_string(), got));
         }
-        let shown = flow.to_script(&segment, expected);
+        let shown = flow.scripted(&segment, expected);
         let begins = shown.seq.wrapping_sub(1);
         let is_pattern = text.iter().zip(0..).all(|(byte, at)| {
             *byte == pattern_byte(begins.wrapping_add(at)) || self.written.is_empty()

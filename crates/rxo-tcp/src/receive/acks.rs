@@ -67,8 +67,7 @@ impl Acks {
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32, nxt: SeqNumber) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
-        let is_owed =
-            self.unacknowledged_bytes >= full_segment.saturating_mul(2) || self.quick > 0;
+        let is_owed = self.unacknowledged_bytes >= full_segment.saturating_mul(2) || self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
         if is_owed {
             self.owe(nxt);
