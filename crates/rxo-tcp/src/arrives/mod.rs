@@ -6,6 +6,7 @@
 
 mod closed;
 mod eighth_fin;
+mod expected_acks;
 mod expected_text;
 mod fifth_ack;
 mod first_sequence;
@@ -16,7 +17,6 @@ mod seventh_text;
 mod syn;
 mod syn_sent;
 
-use core::borrow::Borrow;
 use core::ops::ControlFlow;
 
 use rxo_frame::Instant;
@@ -46,20 +46,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.acks.stretch(owed_before);
         }
         self.settle(now);
-    }
-
-    /// Takes a pure ACK by its record; the same as [`Connection::on_segment`] with that segment.
-    pub fn on_pure_ack(&mut self, now: Instant, record: &AckRecord) {
-        self.on_segment(now, of_record(record));
-    }
-
-    /// Takes the pure ACKs of an aggregate, each counted by itself.
-    pub fn on_pure_acks(
-        &mut self,
-        now: Instant,
-        records: impl IntoIterator<Item: Borrow<AckRecord>>,
-    ) {
-        self.on_aggregate(now, records.into_iter().map(|record| of_record(record.borrow())));
     }
 
     #[inline(never)]

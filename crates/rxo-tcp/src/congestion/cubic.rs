@@ -30,6 +30,18 @@ struct Epoch {
     /// W_est: what Reno would have, in bytes (section 4.3).
     reno: u32,
     reno_remainder: u64,
+    /// W_cubic now and a round trip later, as last computed: many acknowledgements come in one
+    /// millisecond.
+    now: Computed,
+    later: Computed,
+}
+
+/// A value of the cubic function, and what it was computed from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Computed {
+    t_ms: i64,
+    mss: u32,
+    bytes: i64,
 }
 
 impl Control for Cubic {
@@ -39,7 +51,7 @@ impl Control for Cubic {
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(acked.now, window, w_max));
         epoch.follow_reno(window, acked.bytes, prior);
         let t = acked.now.since(epoch.start);
-        let cubic_now = epoch.cubic(t, window.mss);
+        let cubic_now = epoch.cubic_now(t, window.mss);
         if cubic_now < i64::from(epoch.reno) {
             window.cwnd = window.cwnd.max(epoch.reno);
             return;
@@ -87,21 +99,41 @@ impl Epoch {
         let bytes = u128::from(origin - window.cwnd);
         let k_cubed = bytes * 2_500_000_000 / u128::from(window.mss.max(1));
         let k_ms = cube_root(k_cubed) as i64;
-        Self { start: now, k_ms, origin, reno: window.cwnd, reno_remainder: 0 }
+        Self {
+            start: now,
+            k_ms,
+            origin,
+            reno: window.cwnd,
+            reno_remainder: 0,
+            now: Computed::default(),
+            later: Computed::default(),
+        }
     }
 
     /// W_cubic(t) = C (t - K)^3 + W_max, in bytes.
-    fn cubic(&self, t: Duration, mss: u32) -> i64 {
-        let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX).min(MAX_EPOCH_MS);
+    fn cubic(&self, t_ms: i64, mss: u32) -> i64 {
         let distance = i128::from(t_ms - self.k_ms);
         let delta = distance * distance * distance * i128::from(mss) / 2_500_000_000;
         i64::from(self.origin) + delta.clamp(-MAX_BYTES, MAX_BYTES) as i64
     }
 
+    /// The same, computed once for each millisecond.
+    fn cubic_now(&mut self, t: Duration, mss: u32) -> i64 {
+        let t_ms = millis(t);
+        if (self.now.t_ms, self.now.mss) != (t_ms, mss) {
+            self.now = Computed { t_ms, mss, bytes: self.cubic(t_ms, mss) };
+        }
+        self.now.bytes
+    }
+
     /// Section 4.2: not below the window, nor above one and a half of it.
-    fn target(&self, t: Duration, window: &Window) -> u32 {
+    fn target(&mut self, t: Duration, window: &Window) -> u32 {
+        let (t_ms, mss) = (millis(t), window.mss);
+        if (self.later.t_ms, self.later.mss) != (t_ms, mss) {
+            self.later = Computed { t_ms, mss, bytes: self.cubic(t_ms, mss) };
+        }
         let least = i64::from(window.cwnd);
-        self.cubic(t, window.mss).clamp(least, least + least / 2) as u32
+        self.later.bytes.clamp(least, least + least / 2) as u32
     }
 
     /// Section 4.3: alpha is 3 (1 - beta) / (1 + beta) = 9/17 until the old window is reached.
@@ -112,6 +144,12 @@ impl Epoch {
         self.reno += (self.reno_remainder / cwnd) as u32;
         self.reno_remainder %= cwnd;
     }
+}
+
+/// Whole milliseconds, at most [`MAX_EPOCH_MS`].
+fn millis(t: Duration) -> i64 {
+    let ms = t.as_secs().saturating_mul(1_000).saturating_add(t.subsec_millis().into());
+    i64::try_from(ms).unwrap_or(i64::MAX).min(MAX_EPOCH_MS)
 }
 
 fn scaled(value: u32, over: u32, under: u32) -> u32 {
@@ -155,7 +193,7 @@ mod tests {
         let window = Window { cwnd: 70_000, ssthresh: 70_000, mss: 1000 };
         let epoch = Epoch::new(Instant::ZERO, &window, 100_000);
         assert_eq!(epoch.k_ms, 4217);
-        let at = |seconds: f64| epoch.cubic(Duration::from_secs_f64(seconds), 1000);
+        let at = |seconds: f64| epoch.cubic(millis(Duration::from_secs_f64(seconds)), 1000);
         assert!((at(0.0) - 70_000).abs() < 50);
         assert_eq!(at(4.217), 100_000);
         // One second after K: 0.4 segments more; five seconds after: 50.

@@ -6,6 +6,7 @@
 //! `scoreboard.rs` what was sent, `rtt.rs` RFC 6298, `rack.rs` and `tail_probe.rs` RFC 8985,
 //! `prr.rs` RFC 6937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
 
+mod expected;
 mod f_rto;
 mod newreno;
 mod on_ack;

@@ -115,6 +115,14 @@ impl Scoreboard {
         }
     }
 
+    /// Whether all before `ack`, and there is some, was sent once.
+    #[inline]
+    pub(crate) fn was_sent_once(&self, ack: SeqNumber) -> bool {
+        let mut before =
+            self.ranges.iter().take_while(|range| range.start.is_before(ack)).peekable();
+        before.peek().is_some() && before.all(|range| !range.was_retransmitted)
+    }
+
     /// The peer holds `block`; shows each range for which that is news.
     pub(crate) fn sack(&mut self, block: SackBlock, mut news: impl FnMut(&Sent)) {
         self.cut(block.start);

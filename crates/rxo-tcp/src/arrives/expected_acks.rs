@@ -1,0 +1,102 @@
+//! Pure ACKs that acknowledge something new and say nothing else, many in one pass.
+//!
+//! As in `expected_text.rs`: "yes" only where the steps would do nothing but what is done here. Each
+//! ACK is counted by itself (round trip, congestion window, the peer's window); the timers, of which
+//! the last ACK decides, are set once.
+
+use core::borrow::Borrow;
+
+use rxo_frame::Instant;
+use rxo_wire::TcpFlags;
+use rxo_wire::tcp::{AckRecord, Timestamp};
+
+use super::of_record;
+use crate::segment::Ecn;
+use crate::{AckPolicy, Connection, Events, State};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes a pure ACK by its record; the same as [`Connection::on_segment`] with that segment.
+    pub fn on_pure_ack(&mut self, now: Instant, record: &AckRecord) {
+        self.on_pure_acks(now, [record]);
+    }
+
+    /// Takes the pure ACKs of an aggregate, each counted by itself: the same as
+    /// [`Connection::on_aggregate`] with those segments.
+    pub fn on_pure_acks(
+        &mut self,
+        now: Instant,
+        records: impl IntoIterator<Item: Borrow<AckRecord>>,
+    ) {
+        let owed_before = self.acks.count_owed();
+        let mut may_expect = self.may_expect_acks();
+        let mut has_progress = false;
+        for record in records {
+            let record = *record.borrow();
+            if may_expect && self.expects_ack(record) {
+                self.take_expected_ack(now, record);
+                has_progress = true;
+            } else {
+                self.finish_expected_acks(now, core::mem::take(&mut has_progress));
+                self.arrive(now, of_record(&record));
+                may_expect = self.may_expect_acks();
+            }
+        }
+        self.finish_expected_acks(now, has_progress);
+        if self.config.acks == AckPolicy::OneForAnAggregate {
+            self.acks.stretch(owed_before);
+        }
+        self.settle(now);
+    }
+
+    /// Whether pure ACKs can be expected at all: what no expected one changes.
+    fn may_expect_acks(&self) -> bool {
+        self.state == State::Established
+            && self.rcv.fin_at.is_none()
+            && self.recovery.may_expect_acks()
+    }
+
+    /// Whether it acknowledges something new that was sent, with nothing to say about congestion and
+    /// a timestamp that is not old.
+    #[inline(always)]
+    fn expects_ack(&self, record: AckRecord) -> bool {
+        let timestamp = timestamp(record);
+        let is_plain = record.flags == TcpFlags::ACK && record.ecn != Ecn::Congestion.bits();
+        let is_new = self.snd.una.is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
+        is_plain
+            && is_new
+            && record.seq == self.rcv.nxt
+            && self.timestamps.expects(timestamp)
+            && self.recovery.expects_ack(record.ack)
+    }
+
+    #[inline(always)]
+    fn take_expected_ack(&mut self, now: Instant, record: AckRecord) {
+        let AckRecord { seq, ack, window, .. } = record;
+        // First.
+        if let Some(timestamp) = timestamp(record).filter(|_| self.timestamps.is_agreed) {
+            self.timestamps.remember(timestamp.value, seq, now);
+        }
+        // Fifth.
+        let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        self.recovery.on_expected_ack(now, arrived_at, ack, &mut self.congestion);
+        self.snd.acknowledge(ack);
+        self.events |= Events::WRITABLE;
+        self.follow_path();
+        self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
+        self.note_owed();
+    }
+
+    /// What each would do to the timers, and the last does for all.
+    fn finish_expected_acks(&mut self, now: Instant, has_progress: bool) {
+        if has_progress {
+            self.made_progress(now);
+            self.heard_of_peer(now);
+        }
+    }
+}
+
+#[inline(always)]
+fn timestamp(record: AckRecord) -> Option<Timestamp> {
+    let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
+    record.has_timestamp.then_some(timestamp)
+}

@@ -1,0 +1,48 @@
+//! The acknowledgement that nearly all are: of something new that was sent once, while nothing is lost
+//! and nothing was.
+//!
+//! What it does is what `on_ack.rs` does for it, and no question is asked whose answer is known.
+
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
+
+use super::Recovery;
+use super::rack::Arrival;
+use crate::congestion::{Acked, Congestion};
+
+impl Recovery {
+    /// Whether acknowledgements can be expected: no expected one changes that.
+    pub(crate) fn may_expect_acks(&self) -> bool {
+        self.is_calm() && self.suspect.is_none()
+    }
+
+    /// Whether all that `ack` acknowledges, and there is some, was sent once.
+    #[inline]
+    pub(crate) fn expects_ack(&self, ack: SeqNumber) -> bool {
+        self.board.was_sent_once(ack)
+    }
+
+    /// Takes an expected acknowledgement, whose frame arrived at `arrived_at`.
+    pub(crate) fn on_expected_ack(
+        &mut self,
+        now: Instant,
+        arrived_at: Instant,
+        ack: SeqNumber,
+        congestion: &mut Congestion,
+    ) {
+        let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: self.rtt.least() };
+        let (mut bytes, mut sent_at) = (0, Instant::ZERO);
+        let Self { board, rack, .. } = self;
+        board.acknowledge(ack, |range| {
+            bytes += range.bytes();
+            sent_at = sent_at.max(range.sent_at);
+            rack.delivered(range, &arrival);
+        });
+        rack.acknowledged(ack);
+        self.rtt.sample_ns(arrived_at.nanos_since(sent_at));
+        self.probe.is_due = false;
+        self.duplicates.reset();
+        let rtt = self.rtt.smoothed().unwrap_or_default();
+        congestion.on_ack(&Acked { now, bytes, rtt });
+    }
+}
