@@ -139,7 +139,7 @@ impl Twins {
     fn sack(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let mut segment = of_record(&self.ack(script, &mut ack));
-        let start = ack + u32::from(script.word() % 4_000);
+        let start = SeqNumber((ack + u32::from(script.word() % 5_000)).0.wrapping_sub(1_000));
         let end = start + u32::from(script.word() % 4_000);
         segment.ack = self.fast.statistics().snd_una;
         segment.options.sack.push(SackBlock { start, end });
