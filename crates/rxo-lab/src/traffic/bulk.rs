@@ -244,7 +244,7 @@ impl Drop for BulkTransfer {
 }
 
 impl BulkConfig {
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if !(1..=MOST_CONNECTIONS).contains(&self.connections) {
             let asked = self.connections;
             return Err(usage(format!("{asked} connections: choose 1 to {MOST_CONNECTIONS}")));
@@ -291,7 +291,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
 }
 
 /// Shares `all` out in turn; no share is empty.
-fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
+pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
     for (index, item) in all.into_iter().enumerate() {

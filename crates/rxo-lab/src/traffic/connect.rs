@@ -42,27 +42,38 @@ pub(crate) fn open(
     Ok(ends)
 }
 
+/// Opens a connection from the calling thread's network.
+pub(crate) fn connect(target: SocketAddr) -> Result<TcpStream> {
+    TcpStream::connect_timeout(&target, HANDSHAKE_TIMEOUT).map_err(|error| {
+        LabError::Transfer(format!("no connection to {target}: {error}; is the path up?"))
+    })
+}
+
 /// Applies what the transfer asks of its sockets.
 pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
-    if let Some(bytes) = config.send_buffer() {
-        sys::set_buffer_bytes(&ends.client, Interest::Write, bytes)
-            .context(|| format!("cannot set a send buffer of {bytes} bytes"))?;
-    }
-    if let Some(name) = &config.congestion_control {
-        sys::set_congestion_control(&ends.client, name).context(|| {
-            format!("cannot use the congestion control {name}; see net.ipv4.tcp_available_congestion_control")
-        })?;
-    }
+    configure_sender(&ends.client, config)?;
     set_low_water(&ends.server, config.receive_low_water_bytes)?;
-    if let Some(bytes_per_s) = config.limit_bytes_per_s {
-        let share = (bytes_per_s / config.connections as u64).max(1);
-        sys::set_max_pacing_rate(&ends.client, share)
-            .context(|| format!("cannot limit a connection to {share} bytes a second"))?;
-    }
     [&ends.client, &ends.server]
         .into_iter()
         .try_for_each(|socket| socket.set_nonblocking(true))
         .context(|| "cannot make a socket non-blocking".into())
+}
+
+/// Applies what it asks of one that sends.
+pub(crate) fn configure_sender(client: &TcpStream, config: &BulkConfig) -> Result<()> {
+    if let Some(bytes) = config.send_buffer() {
+        sys::set_buffer_bytes(client, Interest::Write, bytes)
+            .context(|| format!("cannot set a send buffer of {bytes} bytes"))?;
+    }
+    if let Some(name) = &config.congestion_control {
+        sys::set_congestion_control(client, name).context(|| {
+            format!("cannot use the congestion control {name}; see net.ipv4.tcp_available_congestion_control")
+        })?;
+    }
+    let Some(bytes_per_s) = config.limit_bytes_per_s else { return Ok(()) };
+    let share = (bytes_per_s / config.connections as u64).max(1);
+    sys::set_max_pacing_rate(client, share)
+        .context(|| format!("cannot limit a connection to {share} bytes a second"))
 }
 
 /// Sets what must have come before the socket's reader is woken.
@@ -79,9 +90,7 @@ pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result
 }
 
 fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
-    let client = TcpStream::connect_timeout(&target, HANDSHAKE_TIMEOUT).map_err(|error| {
-        LabError::Transfer(format!("no connection to {target}: {error}; is the path up?"))
-    })?;
+    let client = connect(target)?;
     let (server, _) = listener.accept().context(|| format!("cannot accept on {target}"))?;
     Ok(Ends { client, server })
 }

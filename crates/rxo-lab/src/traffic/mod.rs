@@ -3,12 +3,14 @@
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can; every byte is checked.
 //! * [`CountingTransfer`]: one connection from a sender of our own that counts ACKs, to see what
 //!   becomes of those that do; its [`WindowPoint`]s say how its window grew.
+//! * [`Outgoing`] and [`exchange`]: the peers alone, of a receiver that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
 //! * [`Pattern`]: what bulk connections send, and what must arrive.
 
 mod bulk;
 mod connect;
 mod counting_sender;
+mod outgoing;
 mod pattern;
 mod ping_pong;
 mod receiver;
@@ -19,6 +21,7 @@ mod window_point;
 
 pub use bulk::{BulkConfig, BulkTransfer};
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
+pub use outgoing::{Outgoing, OutgoingReport, exchange};
 pub use pattern::{Mismatch, Pattern};
 pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};
 pub use report::{BulkReport, Window};

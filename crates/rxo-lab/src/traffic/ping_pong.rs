@@ -76,7 +76,7 @@ pub fn ping_pong(
     Ok(report)
 }
 
-fn ask(mut socket: TcpStream, duration: Duration) -> Result<PingPongReport> {
+pub(super) fn ask(mut socket: TcpStream, duration: Duration) -> Result<PingPongReport> {
     let mut round_trips_ns = new_histogram()?;
     let mut byte = [0];
     let begin = Instant::now();
