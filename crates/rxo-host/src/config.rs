@@ -4,6 +4,7 @@ use rxo_coalesce::{Config as EngineConfig, Policy};
 use thiserror::Error;
 
 use crate::link::{IpCidr, LinkError, Route};
+use crate::stages::StageTimer;
 
 /// How a host is to work. Everything it will ever need in memory follows from this.
 #[derive(Clone, Debug)]
@@ -34,6 +35,9 @@ pub struct HostConfig {
     /// A secret that nobody outside may know: for initial sequence numbers and timestamps, and the
     /// seed of the flow table.
     pub secret: [u64; 2],
+    /// Whether turns are timed stage by stage ([`HostCounters::stages`](crate::HostCounters)); `None`
+    /// reads no clock.
+    pub stage_timer: Option<StageTimer>,
 }
 
 impl HostConfig {
@@ -52,6 +56,7 @@ impl HostConfig {
             sockets: 16_384,
             ack_templates: true,
             secret,
+            stage_timer: None,
         }
     }
 

@@ -57,10 +57,12 @@ mod post;
 mod receive;
 mod settings;
 mod socket;
+mod stages;
 mod transmit;
 mod worker;
 
 pub use config::{HostConfig, HostError};
 pub use link::{IpCidr, Route};
 pub use socket::{Handle, Incoming, TcpListener, TcpStream};
+pub use stages::{Stage, StageTimer, StageTimes};
 pub use worker::{Host, HostCounters, Turn, Waiter};

@@ -14,6 +14,7 @@ use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, SeqNumber};
 
 use super::packet::Packet;
 use crate::buffer::Buffer;
+use crate::stages::{Stage, Stopwatch};
 
 /// What all packets of the device have in common.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Outbox {
     numbers: Vec<AckNumbers>,
     /// Packets given to the device so far; a large send is one.
     pub(crate) sent: u64,
+    /// The turn's: sending happens inside other stages.
+    pub(crate) watch: Stopwatch,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +69,7 @@ struct Planned {
 }
 
 impl Outbox {
-    pub(crate) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape, watch: Stopwatch) -> Self {
         Self {
             shape,
             arena: Vec::with_capacity(MOST_PACKETS * 128),
@@ -75,6 +78,7 @@ impl Outbox {
             slots: Vec::new(),
             numbers: Vec::new(),
             sent: 0,
+            watch,
         }
     }
 
@@ -131,7 +135,9 @@ impl Outbox {
             };
             Packet { head, text, offload: planned.offload }
         });
+        self.watch.switch(Stage::Transmit);
         let outcome = sink.transmit(batch);
+        self.watch.switch(Stage::Serve);
         self.sent += self.packets.len() as u64;
         self.packets.clear();
         self.arena.clear();

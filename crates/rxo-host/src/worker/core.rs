@@ -18,6 +18,7 @@ use crate::link::Link;
 use crate::post::{Command, Post, covers};
 use crate::settings::Settings;
 use crate::socket::{Listening, Opener};
+use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Path, Shape};
 use crate::{HostConfig, HostError};
 
@@ -60,7 +61,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
             timers: Timers::default(),
             dirty: Vec::new(),
             listeners: Vec::new(),
-            outbox: Outbox::new(shape),
+            outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
             shape,
             counters: HostCounters::default(),
         })
@@ -87,6 +88,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
             link: self.link.counters(),
             connections: self.slots.len(),
             timers: self.timers.len(),
+            stages: self.outbox.watch.times(),
             ..self.counters.clone()
         }
     }

@@ -4,6 +4,7 @@ use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 
 use crate::link::LinkCounters;
+use crate::stages::StageTimes;
 
 /// Totals since the host was made, and what there is now.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,8 @@ pub struct HostCounters {
     pub resets: u64,
     /// SYNs dropped because a listener's backlog, or the host, was full.
     pub syns_dropped: u64,
+    /// Where the time of its turns went, of those that were timed.
+    pub stages: StageTimes,
     /// Connections that exist now.
     pub connections: usize,
     /// Timers that run now.

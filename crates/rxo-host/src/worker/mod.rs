@@ -27,6 +27,7 @@ pub use self::counters::HostCounters;
 pub use self::run::Waiter;
 use crate::buffer::Buffer;
 use crate::settings::Settings;
+use crate::stages::{Stage, Stopwatch};
 use crate::{Handle, HostConfig, HostError};
 
 /// A host: a device, a receive engine, connections and their timers.
@@ -115,10 +116,14 @@ where
     /// When the device fails; everything else stays as it is.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
         let sent_before = self.core.packets_sent();
+        self.watch().begin();
         let commands = self.core.obey();
         let frames = self.receive(now)?;
+        self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
+        self.watch().switch(Stage::Serve);
         let served = self.core.serve_all(now, &mut self.sink)?;
+        self.watch().end();
         Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })
     }
 
@@ -141,11 +146,21 @@ where
 
     /// Takes a batch from the device and gives it to the cells.
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
+        self.watch().switch(Stage::Receive);
         let received = self.source.receive(&mut self.received, self.budget_frames);
+        self.watch().switch(Stage::Coalesce);
         self.batch.extend(self.received.drain(..).map(lent));
         let core = &mut self.core;
-        self.engine.poll(&mut self.batch, now, |deliveries| core.deliver(now, deliveries));
+        self.engine.poll(&mut self.batch, now, |deliveries| {
+            core.outbox.watch.switch(Stage::Deliver);
+            core.deliver(now, deliveries);
+            core.outbox.watch.switch(Stage::Coalesce);
+        });
         received
+    }
+
+    fn watch(&mut self) -> &mut Stopwatch {
+        &mut self.core.outbox.watch
     }
 }
 

@@ -25,9 +25,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -68,14 +68,17 @@ pub fn start_with(
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let (started, starting) = channel();
-    let thread_stop = Arc::clone(&stop);
+    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let ((started, starting), (answers, answered)) = (channel(), channel());
+    let orders = Orders { stop: Arc::clone(&stop), asked: Arc::clone(&asked), started, answers };
     let thread = thread::Builder::new()
         .name(format!("rxo-host {label}"))
-        .spawn(move || open_and_run(open, config, &thread_stop, &started))?;
+        .spawn(move || open_and_run(open, config, &orders))?;
     match starting.recv() {
-        Ok(Ok(handle)) => Ok(RunningHost { handle, stop, thread: Some(thread) }),
+        Ok(Ok(handle)) => {
+            let (answered, thread) = (Mutex::new(answered), Some(thread));
+            Ok(RunningHost { handle, stop, asked, answered, thread })
+        }
         Ok(Err(error)) => Err(error),
         // The thread has panicked, and said why.
         Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
@@ -101,7 +104,18 @@ pub enum StartError {
 pub struct RunningHost {
     handle: Handle,
     stop: Arc<AtomicBool>,
+    /// Whether the counters are wanted, and where they come.
+    asked: Arc<AtomicBool>,
+    answered: Mutex<Receiver<HostCounters>>,
     thread: Option<JoinHandle<Outcome>>,
+}
+
+/// What a host's thread is told, and by what it answers.
+struct Orders {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicBool>,
+    started: Sender<Result<Handle, StartError>>,
+    answers: Sender<HostCounters>,
 }
 
 /// How a host ended.
@@ -120,6 +134,16 @@ impl RunningHost {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// Its counters after the turn that it is in, within a tenth of a second; `None` when it has ended.
+    #[must_use]
+    pub fn counters(&self) -> Option<HostCounters> {
+        // One asks at a time. A panic leaves nothing behind but an answer too many.
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        while answered.try_recv().is_ok() {}
+        self.asked.store(true, Ordering::Release);
+        answered.recv_timeout(LONGEST_ANSWER).ok()
     }
 
     /// Whether it still runs: it ends by itself when its device fails.
@@ -153,28 +177,22 @@ impl Drop for RunningHost {
 fn open_and_run(
     open: impl FnOnce() -> Result<Device, DeviceError>,
     config: HostConfig,
-    stop: &AtomicBool,
-    started: &Sender<Result<Handle, StartError>>,
+    orders: &Orders,
 ) -> Outcome {
     let device = match open() {
         Ok(device) => device,
-        Err(error) => return failed(error, started),
+        Err(error) => return failed(error, &orders.started),
     };
     match device {
         Device::Packet(ends) => {
             let mac = config.mac.or(ends.source.interface().hardware_address().ok());
-            run(ends, HostConfig { mac, ..config }, stop, started)
+            run(ends, HostConfig { mac, ..config }, orders)
         }
-        Device::Tap(ends) => run(ends, config, stop, started),
+        Device::Tap(ends) => run(ends, config, orders),
     }
 }
 
-fn run<I, O>(
-    ends: Duplex<I, O>,
-    config: HostConfig,
-    stop: &AtomicBool,
-    started: &Sender<Result<Handle, StartError>>,
-) -> Outcome
+fn run<I, O>(ends: Duplex<I, O>, config: HostConfig, orders: &Orders) -> Outcome
 where
     I: FrameSource + AsFd,
     I::Buffer: Send + 'static,
@@ -182,11 +200,16 @@ where
 {
     let mut host = match Host::new(ends.source, ends.sink, config) {
         Ok(host) => host,
-        Err(error) => return failed(error, started),
+        Err(error) => return failed(error, &orders.started),
     };
     // Who started it waits for this.
-    let _told = started.send(Ok(host.handle()));
-    let result = host.run(&mut SystemWaiter::new(), stop, |_, _| {});
+    let _told = orders.started.send(Ok(host.handle()));
+    let result = host.run(&mut SystemWaiter::new(), &orders.stop, |host, _| {
+        if orders.asked.load(Ordering::Relaxed) && orders.asked.swap(false, Ordering::Acquire) {
+            // Who asked may wait no more.
+            let _told = orders.answers.send(host.counters());
+        }
+    });
     let cpu = Duration::from_nanos(clock::thread_cpu_ns());
     Outcome { counters: host.counters(), cpu, result }
 }
@@ -240,3 +263,6 @@ impl<I: AsFd> Waiter<I> for SystemWaiter {
         })
     }
 }
+
+/// A worker turns at least ten times a second.
+const LONGEST_ANSWER: Duration = Duration::from_secs(1);
