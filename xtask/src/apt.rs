@@ -61,6 +61,10 @@ pub(crate) const TSHARK: Package = Package {
     why: "reads captures beside us, and those that we write",
 };
 
+/// Asks the file server as others do.
+pub(crate) const CURL: Package =
+    Package { name: "curl", probe: Probe::Program("curl"), why: "asks the file server for files" };
+
 impl Package {
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {

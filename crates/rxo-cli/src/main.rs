@@ -2,7 +2,7 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list; over captures [`analyze`], [`coalesce`],
+//! [`demo`] in a private network, [`policies`] as a list; [`serve`] on a host of rxo's own ([`hosting`]); over captures [`analyze`], [`coalesce`],
 //! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here;
 //! [`repro`] for the papers' experiments. [`exit`] turns an error into the one line and the exit code
 //! that the user gets; nothing else ends the process.
@@ -17,6 +17,7 @@ mod demo;
 mod exit;
 mod expand;
 mod flags;
+mod hosting;
 mod machine;
 mod numbers;
 mod output;
@@ -26,7 +27,6 @@ mod repro;
 mod rules;
 mod run;
 mod sending;
-#[cfg(test)]
 mod serve;
 mod stats;
 mod stop;
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Command::Calibrate(flags) => calibrate::command(flags),
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
+        Command::Serve(flags) => serve::command(flags),
         Command::Policies(flags) => policies::command(flags),
         Command::Repro(flags) => repro::command(flags),
     })

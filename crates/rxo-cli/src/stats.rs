@@ -22,6 +22,12 @@ impl Spread {
         let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
+
+    /// The same in another unit; `of` must keep what is less, less.
+    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        let Self { median, min, max } = self;
+        Self { median: of(median), min: of(min), max: of(max) }
+    }
 }
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-device", "what devices say of themselves, and their counters"),
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
             ("rxo-frame", "the clock's instants"),
+            ("rxo-host", "the host that serve and repro menon run on"),
             ("rxo-lab", "the demo's private network"),
             ("rxo-trace", "studies of captures"),
         ],

@@ -10,7 +10,11 @@ use anyhow::{Result, bail};
 
 use super::report::Report;
 use super::steps::Scene;
+use crate::apt::{self, Package};
 use crate::sh::{self, Program};
+
+/// Live tests beside a program that is no part of Rust, by target.
+const PACKAGES: &[(&str, Package)] = &[("live_curl", apt::CURL)];
 
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
@@ -29,7 +33,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     }
     let obstacle = match possible() {
         Ok(()) => {
-            let chosen = chosen(&targets);
+            let chosen = chosen(&with_packages(targets, report)?);
             let command = format!("test --workspace --release --no-fail-fast {chosen}");
             return scene.test(&format!("{command} -- --test-threads=1"), report);
         }
@@ -43,6 +47,20 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.note(format!("did not run: {target}: {}", names.join(", ")));
     }
     if sh::is_ci() { Err(obstacle) } else { Ok(()) }
+}
+
+/// Those whose packages are there; the others are noted.
+fn with_packages<'t>(targets: Vec<&'t str>, report: &mut Report) -> Result<Vec<&'t str>> {
+    let mut present = Vec::new();
+    for target in targets {
+        let package = PACKAGES.iter().find(|(name, _)| *name == target);
+        match package.map_or(Ok(()), |(_, package)| apt::ensure(&[*package])) {
+            Ok(()) => present.push(target),
+            Err(obstacle) if sh::is_ci() => return Err(obstacle),
+            Err(obstacle) => report.note(format!("the tests `{target}` did not run: {obstacle}")),
+        }
+    }
+    Ok(present)
 }
 
 fn chosen(targets: &[&str]) -> String {

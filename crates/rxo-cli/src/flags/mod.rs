@@ -9,10 +9,12 @@ mod calibrate;
 mod coalesce;
 mod demo;
 mod expand;
+mod host;
 mod policies;
 mod policy;
 mod repro;
 mod run;
+mod serve;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -22,12 +24,14 @@ pub(crate) use calibrate::CalibrateFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
 pub(crate) use expand::ExpandFlags;
+pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
 pub(crate) use repro::{
-    AcksExperiment, GallatinFlags, MenonFlags, MenonPart, Paper, ReproFlags, RscFlags, RscPart,
+    GallatinFlags, MenonExperiment, MenonFlags, MenonPart, Paper, ReproFlags, RscFlags, RscPart,
 };
 pub(crate) use run::{ChecksumFlag, RunFlags};
+pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
 /// Receive offload in user space: many frames for the price of one.
@@ -54,6 +58,8 @@ pub(crate) enum Command {
     Verify(VerifyFlags),
     /// Measure what receiving costs on this machine, for analyze --costs.
     Calibrate(CalibrateFlags),
+    /// Serve the files of a directory over HTTP, on a TCP/IP stack of rxo's own.
+    Serve(ServeFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
     /// Repeat the experiments of the papers and show the results beside theirs.

@@ -108,14 +108,14 @@ pub(crate) enum RscPart {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MenonFlags {
     /// Which part of the paper.
-    #[arg(long, value_name = "PART", value_enum, default_value_t = MenonPart::Acks)]
+    #[arg(long, value_name = "PART", value_enum, default_value_t = MenonPart::Receive)]
     pub(crate) part: MenonPart,
 
     /// Only these experiments of the part.
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<AcksExperiment>,
+    pub(crate) only: Vec<MenonExperiment>,
 
-    /// A small version, in a few seconds: to see that it works.
+    /// A small version, in less than a minute: to see that it works.
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -123,8 +123,8 @@ pub(crate) struct MenonFlags {
     #[arg(long, value_name = "DIR", default_value = "repro/menon")]
     pub(crate) out: PathBuf,
 
-    /// The rate of the link, 10 to 10000 Mbit/s; 200 unless --quick. For keep-every 1000 is better:
-    /// more ACKs come in less time.
+    /// For the part acks: the rate of the link, 10 to 10000 Mbit/s; 200 unless --quick. For keep-every
+    /// 1000 is better: more ACKs come in less time.
     #[arg(long, value_name = "MBIT")]
     pub(crate) rate: Option<u64>,
 
@@ -132,7 +132,7 @@ pub(crate) struct MenonFlags {
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
 
-    /// How long a connection sends, such as 4s.
+    /// How long one measurement takes, such as 4s.
     #[arg(long, value_name = "TIME")]
     pub(crate) seconds: Option<String>,
 
@@ -144,16 +144,37 @@ pub(crate) struct MenonFlags {
 /// A part of Menon and Zwaenepoel 2008.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MenonPart {
-    /// Sections 3.4 and 4: what coalescing does to those who count acknowledgements.
+    /// Section 5: what Receive Aggregation and ACK Offload gain a receiving host (figures 3, 7 to 9,
+    /// 11, 12, and table 1), on rxo's own stack.
     #[default]
+    Receive,
+    /// Sections 3.4 and 4: what coalescing does to those who count acknowledgements.
     Acks,
 }
 
-/// An experiment of the part `acks`.
+/// An experiment of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcksExperiment {
-    /// Receivers that coalesce data, and their ACKs split again.
+pub(crate) enum MenonExperiment {
+    /// receive: one connection and five (figures 3, 7, 8 and 9).
+    Profile,
+    /// receive: the Aggregation Limit, 1 to 35 (figure 11).
+    Limit,
+    /// receive: 1 to 400 connections (figure 12).
+    Connections,
+    /// receive: requests and responses (table 1).
+    Exchange,
+    /// acks: receivers that coalesce data, and their ACKs split again.
     Split,
-    /// Senders whose pure ACKs are aggregated: how many may be swallowed.
+    /// acks: senders whose pure ACKs are aggregated: how many may be swallowed.
     KeepEvery,
+}
+
+impl MenonExperiment {
+    /// The part that it is of.
+    pub(crate) const fn part(self) -> MenonPart {
+        match self {
+            Self::Profile | Self::Limit | Self::Connections | Self::Exchange => MenonPart::Receive,
+            Self::Split | Self::KeepEvery => MenonPart::Acks,
+        }
+    }
 }

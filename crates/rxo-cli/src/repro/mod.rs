@@ -1,10 +1,12 @@
 //! `rxo repro`: the experiments of the papers, repeated on this machine, beside what the papers
 //! report. A module for each paper.
 
+mod figure;
 mod gallatin;
 mod menon;
 mod outcome;
 pub(crate) mod progress;
+mod rounds;
 mod rsc;
 mod statement;
 

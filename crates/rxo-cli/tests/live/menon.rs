@@ -1,4 +1,4 @@
-//! `rxo repro menon`, small: the experiment works, its figures are drawn, its sentences are made.
+//! `rxo repro menon`, small: its experiments work, figures are drawn, sentences are made.
 
 use std::fs;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::repro::Scratch;
 pub(crate) const TESTS: &[Test] = &[
     ("what_coalescing_does_to_those_who_count_acks", those_who_count_acks),
     ("acks_experiments_that_cannot_be_are_refused", experiments_that_cannot_be),
+    ("what_the_optimizations_gain_a_receiving_host", receiving_host),
 ];
 
 /// For a machine that builds beside.
@@ -57,9 +58,56 @@ fn those_who_count_acks() {
 }
 
 fn experiments_that_cannot_be() {
+    let rows = [
+        ("--part acks --rounds 0", "--rounds 0: choose 1 to 100"),
+        ("--rounds 0", "--rounds 0: choose 1 to 100"),
+        ("--only split", "--only split: that is of --part acks"),
+        ("--part acks --only limit", "--only limit: that is of --part receive"),
+        ("--rate 100", "--rate is of --part acks"),
+    ];
     let namespace = Namespace::new("repro").unwrap();
-    let output = run_within(&namespace, "repro menon --rounds 0", MINUTE);
+    for (flags, message) in rows {
+        let output = run_within(&namespace, &format!("repro menon {flags}"), MINUTE);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(message) && said.lines().count() == 1, "{said}");
+    }
+}
+
+fn receiving_host() {
+    let scratch = Scratch::new("menon-receive");
+    let out = scratch.file("figures");
+    let namespace = Namespace::new("repro").unwrap();
+    let line = format!("repro menon --quick --seconds 0.2s --out {} --json", out.display());
+    let output = run_within(&namespace, &line, 2 * MINUTE);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("--rounds 0: choose 1 to 100") && said.lines().count() == 1, "{said}");
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["bulk"].as_array().unwrap();
+    assert_eq!((rows.len(), report["exchange"].as_array().unwrap().len()), (12, 2));
+    for row in rows {
+        let median = |name: &str| row[name]["median"].as_f64().unwrap();
+        assert!(median("scaled_gbit_per_s") > 0.0 && median("gbit_per_s") > 0.0, "{row}");
+        // One ACK for two segments, whatever is aggregated.
+        assert!((0.3..0.7).contains(&median("acks_per_packet")), "{row}");
+        match row["stack"]["aggregation_limit"].as_u64() {
+            None | Some(1) => assert!(median("packets_per_delivery") < 1.5, "{row}"),
+            Some(limit) => {
+                let most = limit as f64 * 1.5;
+                assert!((1.5..most).contains(&median("packets_per_delivery")), "{row}");
+            }
+        }
+        let breakdown = row["breakdown_ns"].as_object().unwrap();
+        assert!(breakdown["rx"].as_f64().unwrap() > 0.0, "{row}");
+        let total: f64 = breakdown.values().map(|ns| ns.as_f64().unwrap()).sum();
+        assert!((total / median("ns_per_packet") - 1.0).abs() < 0.01, "{row}");
+    }
+    for figure in report["figures"].as_array().unwrap() {
+        assert!(!figure["statements"].as_array().unwrap().is_empty(), "{figure}");
+    }
+    for name in ["3", "7", "8", "9", "11", "12"] {
+        let path = out.join(format!("figure-{name}.svg"));
+        assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
+    }
+    assert!(out.join("table-1.svg").exists());
 }

@@ -5,7 +5,7 @@ mod connections;
 mod variants;
 
 use super::examine::Examined;
-use super::figure::Figure;
+use crate::repro::figure::Figure;
 
 /// The figures that these captures give; those without any value are left out.
 pub(super) fn figures(examined: &[Examined]) -> Vec<Figure> {

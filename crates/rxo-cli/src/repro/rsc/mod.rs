@@ -5,7 +5,7 @@
 //! [`examine`]d, and [`captures`] are what figures 4 to 8 are drawn from ([`amount`]). Processor
 //! time for figures 10 to 12 is measured by [`cost`] at each [`level`] and drawn by [`saving`];
 //! what a packet costs according to it is carried to other rates by [`faster`]. Everything ends in
-//! a [`report`]: [`figure`]s with [`statement`]s of the paper, each held against what was found.
+//! a [`report`]: [`figure`](super::figure)s with [`statement`]s of the paper, each held against what was found.
 
 mod amount;
 mod captures;
@@ -14,7 +14,6 @@ mod condition;
 mod cost;
 mod examine;
 mod faster;
-mod figure;
 mod level;
 mod plan;
 mod report;

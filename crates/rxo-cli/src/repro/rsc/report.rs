@@ -5,10 +5,10 @@ use serde::Serialize;
 use super::cost::{Cost, Pace};
 use super::examine::Examined;
 use super::faster::Faster;
-use super::figure::Figure;
 use super::plan::{CapturePlan, Plan};
 use super::{amount, saving};
 use crate::machine::Machine;
+use crate::repro::figure::Figure;
 use crate::table::Table;
 use crate::wrap::wrapped;
 

@@ -1,9 +1,9 @@
 //! Figures 10 to 12: what coalescing saves in processor time.
 
 use super::cost::{Cost, Pace};
-use super::figure::{Figure, Series};
 use super::level::Level;
 use super::statement::Statement;
+use crate::repro::figure::{Figure, Series};
 use crate::stats::Spread;
 
 /// The figures that these costs give.

@@ -16,13 +16,13 @@ use serde::Serialize;
 
 use super::network::{Network, ROUND_TRIP};
 use super::plan::Plan;
-use super::rounds::in_turn;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::split::lab;
 use super::transfer::{Route, watch};
 use crate::defaults;
 use crate::repro::progress::Progress;
+use crate::repro::rounds::in_turn;
 use crate::through::{Manner, TAP, Through};
 
 /// A sender with a setting.

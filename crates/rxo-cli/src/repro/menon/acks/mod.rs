@@ -18,7 +18,6 @@ mod keep;
 mod network;
 mod plan;
 mod report;
-mod rounds;
 mod sample;
 mod sender;
 mod split;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::network::{Link, Network};
 use super::sender::Sender;
 use crate::exit::usage;
-use crate::flags::{AcksExperiment, MenonFlags};
+use crate::flags::{MenonExperiment, MenonFlags};
 use crate::machine::Cores;
 use crate::numbers::parse_time;
 use crate::paths::for_folder;
@@ -46,8 +46,8 @@ impl Plan {
         let linux: &[Sender] = if quick { &[Sender::Cubic] } else { &Sender::LINUX };
         let networks: &[Network] = if quick { &[Network::Delay] } else { &Network::ALL };
         let keep: &[u16] = if quick { &[2, 64] } else { &KEEP_EVERY };
-        let split = if wanted(AcksExperiment::Split) { senders } else { &[] };
-        let kept = if wanted(AcksExperiment::KeepEvery) { linux } else { &[] };
+        let split = if wanted(MenonExperiment::Split) { senders } else { &[] };
+        let kept = if wanted(MenonExperiment::KeepEvery) { linux } else { &[] };
         let rate = flags.rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT });
         Ok(Self {
             senders: split.to_vec(),
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn one_experiment_leaves_the_other_out() {
         let only = |part| Plan::from_flags(&MenonFlags { only: vec![part], ..flags() }).unwrap();
-        assert!(only(AcksExperiment::Split).keep_senders.is_empty());
-        assert!(only(AcksExperiment::KeepEvery).senders.is_empty());
+        assert!(only(MenonExperiment::Split).keep_senders.is_empty());
+        assert!(only(MenonExperiment::KeepEvery).senders.is_empty());
         let both = Plan::from_flags(&flags()).unwrap();
         assert!(!both.senders.is_empty() && !both.keep_senders.is_empty());
     }

@@ -7,10 +7,11 @@ use super::network::Network;
 use super::plan::Plan;
 use super::sample::Figures;
 use super::sender::Sender;
-use super::verdict::{self, Verdict};
+use super::verdict;
 use super::{keep, split};
 use crate::machine::Machine;
 use crate::numbers::grouped;
+use crate::repro::menon::verdict::Verdict;
 use crate::table::Table;
 use crate::wrap::wrapped;
 

@@ -16,12 +16,12 @@ use serde::Serialize;
 
 use super::network::Network;
 use super::plan::Plan;
-use super::rounds::in_turn;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::transfer::{Route, watch};
 use crate::defaults;
 use crate::repro::progress::Progress;
+use crate::repro::rounds::in_turn;
 use crate::through::{Manner, TAP, Through};
 
 /// What becomes of the receiver's frames.

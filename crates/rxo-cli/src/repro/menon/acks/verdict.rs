@@ -1,33 +1,10 @@
 //! What the rows say, in sentences that depend on nothing but the rows.
 
-use serde::Serialize;
-
 use super::keep;
 use super::network::{Network, ROUND_TRIP};
 use super::sender::Sender;
 use super::split::{Row, Treatment};
-use crate::wrap::wrapped;
-
-/// One claim, held against what was measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Verdict {
-    pub(super) claim: String,
-    /// Whether it is so here; `None` when there is nothing to tell it from.
-    pub(super) holds: Option<bool>,
-    /// What was found here.
-    pub(super) found: String,
-}
-
-impl Verdict {
-    pub(super) fn text(&self) -> String {
-        let verdict = match self.holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "not measured",
-        };
-        wrapped(&format!("{verdict}: {}. Here: {}", self.claim, self.found))
-    }
-}
+use crate::repro::menon::verdict::Verdict;
 
 /// Everything that can be said of the first experiment.
 pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {

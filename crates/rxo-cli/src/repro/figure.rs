@@ -12,75 +12,88 @@ use crate::table::Table;
 
 /// One figure, measured here.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Figure {
-    /// The paper's number for it, such as "4".
-    pub(super) number: &'static str,
-    pub(super) title: &'static str,
+pub(crate) struct Figure {
+    /// The paper's number for it, such as "4" or "Table 1".
+    pub(crate) number: &'static str,
+    pub(crate) title: &'static str,
     /// What is the same for all of it, or how it was measured.
-    pub(super) fixed: &'static str,
-    pub(super) x_label: &'static str,
-    pub(super) y_label: &'static str,
+    pub(crate) fixed: &'static str,
+    pub(crate) x_label: &'static str,
+    pub(crate) y_label: &'static str,
     /// The values of x, as text.
-    pub(super) x: Vec<String>,
-    pub(super) series: Vec<Series>,
+    pub(crate) x: Vec<String>,
+    pub(crate) series: Vec<Series>,
     /// Values to mark across it.
-    pub(super) guides: Vec<Guide>,
+    pub(crate) guides: Vec<Guide>,
     /// What the paper says of it, and whether it is so here.
-    pub(super) statements: Vec<Statement>,
+    pub(crate) statements: Vec<Statement>,
 }
 
 /// A line of a figure: a value for each x, or none.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Series {
-    pub(super) name: String,
-    pub(super) values: Vec<Option<f64>>,
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) values: Vec<Option<f64>>,
     /// Between which least and most the values lie, where they were measured several times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) ranges: Vec<Option<(f64, f64)>>,
+    pub(crate) ranges: Vec<Option<(f64, f64)>>,
     /// Whether it is what we compare with: the paper's, or a bound.
-    pub(super) is_reference: bool,
+    pub(crate) is_reference: bool,
+    /// Whether it is drawn as bars: what stands beside each other has no order.
+    #[serde(skip)]
+    pub(crate) is_bars: bool,
 }
 
 /// A value of y with its meaning.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Guide {
-    pub(super) value: f64,
-    pub(super) meaning: &'static str,
+pub(crate) struct Guide {
+    pub(crate) value: f64,
+    pub(crate) meaning: &'static str,
 }
 
 impl Series {
-    pub(super) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Self { name: name.into(), values, ranges: Vec::new(), is_reference: false }
+    pub(crate) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
+        Self { name: name.into(), values, ranges: Vec::new(), is_reference: false, is_bars: false }
     }
 
     /// Medians with what they lie between.
-    pub(super) fn of_spreads(name: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
+    pub(crate) fn of_spreads(name: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
         let ranges = spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect();
         let values = spreads.into_iter().map(|spread| spread.map(|s| s.median)).collect();
         Self { ranges, ..Self::new(name, values) }
     }
 
-    pub(super) fn reference(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
+    pub(crate) fn reference(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
         Self { is_reference: true, ..Self::new(name, values) }
+    }
+
+    /// The same as bars.
+    pub(crate) fn bars(self) -> Self {
+        Self { is_bars: true, ..self }
     }
 }
 
 impl Figure {
     /// The name of its file.
-    pub(super) fn file_name(&self) -> String {
-        format!("figure-{}.svg", self.number)
+    pub(crate) fn file_name(&self) -> String {
+        format!("{}.svg", self.name().to_lowercase().replace(' ', "-"))
+    }
+
+    fn name(&self) -> String {
+        let Self { number, .. } = self;
+        if number.starts_with("Table") { (*number).to_owned() } else { format!("Figure {number}") }
     }
 
     /// The table and what the paper says.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
         let mut table = Table::new(&head.collect::<Vec<_>>());
         for (index, x) in self.x.iter().enumerate() {
             let cells = self.series.iter().map(|series| series.cell(index));
             table.row([x.clone()].into_iter().chain(cells));
         }
-        let Self { number, title, fixed, .. } = self;
-        let mut text = format!("Figure {number}. {title} ({fixed})\n\n{}", table.render());
+        let Self { title, fixed, .. } = self;
+        let mut text = format!("{}. {title} ({fixed})\n\n{}", self.name(), table.render());
         for statement in &self.statements {
             // Writing to a string cannot fail.
             _ = write!(text, "\n\n{}", statement.text());
@@ -89,15 +102,18 @@ impl Figure {
     }
 
     /// The drawing as a file of its own.
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let x_label = format!("{} ({})", self.x_label, self.fixed);
         let x = figure::Axis::categories(x_label, self.x.iter().cloned());
-        let title = format!("Figure {}. {}", self.number, self.title);
+        let title = format!("{}. {}", self.name(), self.title);
         let drawing = figure::Figure::new(title, x, figure::Axis::linear(self.y_label));
         let drawing = drawing.describe(self.description());
         let drawing = self.series.iter().fold(drawing, |drawing, series| {
             let values = series.values.iter().map(|value| value.unwrap_or(f64::NAN));
-            let line = figure::Series::over_categories(&series.name, values);
+            let line = match series.is_bars {
+                true => figure::Series::bars(&series.name, values),
+                false => figure::Series::over_categories(&series.name, values),
+            };
             drawing.with(if series.is_reference { line.reference() } else { line })
         });
         let guides = self.guides.iter();
@@ -169,5 +185,13 @@ mod tests {
         for part in ["4 connections", "most", "half", "Figure 4. Packets eliminated"] {
             assert!(svg.contains(part), "{part} is not in {svg}");
         }
+    }
+
+    #[test]
+    fn figures_and_tables_are_named_as_the_paper_does() {
+        assert_eq!(figure().file_name(), "figure-4.svg");
+        let table = Figure { number: "Table 1", ..figure() };
+        assert_eq!(table.file_name(), "table-1.svg");
+        assert!(table.text().starts_with("Table 1. "));
     }
 }

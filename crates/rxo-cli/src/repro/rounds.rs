@@ -4,19 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
-use super::sample::Sample;
-
 /// The samples of each case, measured in turn; after `stop` was set, what there is.
 ///
 /// # Errors
 /// The first of `measure`, which is given a case and the round.
-pub(super) fn in_turn<C: Copy>(
+pub(super) fn in_turn<C: Copy, S>(
     cases: &[C],
     rounds: usize,
     stop: &AtomicBool,
-    mut measure: impl FnMut(C, usize) -> Result<Sample>,
-) -> Result<Vec<Vec<Sample>>> {
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); cases.len()];
+    mut measure: impl FnMut(C, usize) -> Result<S>,
+) -> Result<Vec<Vec<S>>> {
+    let mut samples: Vec<Vec<S>> = cases.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for (index, case) in cases.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {

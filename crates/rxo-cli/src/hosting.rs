@@ -1,0 +1,82 @@
+//! rxo's own host for the commands that need one: what its flags mean, and how it is started.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, Error, Result};
+use rxo::live::DeviceOptions;
+use rxo::live::host::{self, RunningHost, StartError};
+use rxo_driver::DeviceName;
+use rxo_host::{HostConfig, HostError, IpCidr, Route};
+
+use crate::exit::usage;
+use crate::flags::HostFlags;
+
+/// Where a host is to stand.
+#[derive(Clone, Debug)]
+pub(crate) struct HostPlan {
+    nic: DeviceName,
+    addresses: Vec<IpCidr>,
+    gateways: Vec<IpAddr>,
+}
+
+impl HostPlan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a name or an address cannot be; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &HostFlags) -> Result<Self> {
+        let nic = flags.nic.parse().with_context(|| format!("--nic {}", flags.nic))?;
+        let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
+        let gateways =
+            flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
+        Ok(Self { nic, addresses, gateways })
+    }
+
+    /// The host's addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().map(IpCidr::address)
+    }
+
+    /// Opens the device and starts the host, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the device cannot be opened, or the host cannot be on it.
+    pub(crate) fn start(&self) -> Result<RunningHost> {
+        let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();
+        let config = HostConfig { routes, ..host::config(self.addresses.clone()) };
+        let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+        let started = host::start(&self.nic, options, config);
+        started.map_err(|error| whose_fault(error).context(format!("--nic {}", self.nic)))
+    }
+}
+
+/// Stops a host that served its purpose.
+///
+/// # Errors
+/// The failure of its device, if that ended it before.
+pub(crate) fn finish(host: RunningHost) -> Result<()> {
+    Ok(host.stop().result?)
+}
+
+fn address(text: &str) -> Result<IpCidr> {
+    text.parse().map_err(|error| usage(format!("--ip {text}: {error}")))
+}
+
+fn gateway(text: &str, addresses: &[IpCidr]) -> Result<IpAddr> {
+    let address: IpAddr = text
+        .parse()
+        .map_err(|_| usage(format!("--gateway {text}: give an address, such as 10.0.0.1")))?;
+    if addresses.iter().any(|cidr| cidr.contains(address)) {
+        return Ok(address);
+    }
+    Err(usage(format!("--gateway {text}: it is in no network of --ip; choose one that is")))
+}
+
+/// The device's own words, and usage where other flags would do.
+fn whose_fault(error: StartError) -> Error {
+    match error {
+        StartError::Device(error) => error.into(),
+        StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),
+        StartError::Host(error) => usage(error.to_string()),
+    }
+}

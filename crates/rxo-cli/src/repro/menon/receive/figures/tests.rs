@@ -1,0 +1,88 @@
+//! Figures and verdicts follow from the rows.
+
+use super::super::category::{Breakdown, Category};
+use super::super::row::tests::{bulk, row};
+use super::super::row::{ExchangeRow, Row, Rows};
+use super::super::sample::Exchange;
+use super::super::stack::{Case, Stack};
+use super::*;
+
+fn exchange(stack: Stack, per_s: f64) -> ExchangeRow {
+    ExchangeRow::of(stack, &[Exchange { per_s, p50_us: 1e6 / per_s }]).unwrap()
+}
+
+/// A row whose per-packet routines take this of `total`.
+fn profiled(connections: usize, stack: Stack, total: f64, per_packet: f64) -> Row {
+    let breakdown = Breakdown::new(|category| match category {
+        Category::Rx | Category::Tx | Category::Buffer | Category::NonProto => per_packet / 4.0,
+        Category::PerByte => 80.0,
+        Category::Aggr => 20.0,
+        _ => (total - per_packet - 100.0) / 2.0,
+    });
+    Row::of(Case { connections, stack }, &[bulk(total, Some(breakdown))]).unwrap()
+}
+
+/// Everything as good as in the paper, or as `optimized_ns` for a packet makes it.
+fn rows(optimized_ns: f64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for connections in [1, 5, 400] {
+        rows.push(profiled(connections, Stack::ORIGINAL, 1_000.0, 550.0));
+        rows.push(row(connections, Stack::AGGREGATION, optimized_ns.midpoint(700.0)));
+        rows.push(profiled(connections, Stack::OPTIMIZED, optimized_ns, 100.0));
+    }
+    for limit in [1, 2, 5, 10, 35] {
+        let cost = optimized_ns - 25.0 + 500.0 / f64::from(limit);
+        rows.push(row(1, Stack::limited(limit), cost));
+    }
+    rows
+}
+
+fn verdicts(figures: &[Figure]) -> Vec<(String, Vec<Option<bool>>)> {
+    let of = |figure: &Figure| {
+        let holds = figure.statements.iter().map(|statement| statement.holds).collect();
+        (figure.number.to_owned(), holds)
+    };
+    figures.iter().map(of).collect()
+}
+
+fn made(rows: &[Row], exchange: &[ExchangeRow]) -> Vec<Figure> {
+    all(Rows { bulk: rows, exchange }, Units::of_machine())
+}
+
+#[test]
+fn what_the_paper_found_holds_when_it_is_so_here() {
+    let exchanges = [exchange(Stack::ORIGINAL, 10_000.0), exchange(Stack::OPTIMIZED, 9_900.0)];
+    let figures = made(&rows(525.0), &exchanges);
+    let numbers: Vec<_> = figures.iter().map(|figure| figure.number).collect();
+    assert_eq!(numbers, ["3", "7", "8", "9", "11", "12", "Table 1"]);
+    for (number, holds) in verdicts(&figures) {
+        assert!(!holds.contains(&Some(false)), "{number}: {holds:?}");
+    }
+    for figure in &figures {
+        assert!(figure.svg().starts_with("<svg "), "{}", figure.number);
+        assert!(figure.text().contains("the paper"), "{}", figure.text());
+    }
+}
+
+#[test]
+fn what_is_not_so_here_does_not_hold() {
+    let exchanges = [exchange(Stack::ORIGINAL, 10_000.0), exchange(Stack::OPTIMIZED, 9_700.0)];
+    let figures = made(&rows(900.0), &exchanges);
+    let holds = |number| {
+        let figure = figures.iter().find(|figure| figure.number == number).unwrap();
+        figure.statements.iter().map(|said| said.holds).collect::<Vec<_>>()
+    };
+    assert_eq!(holds("7"), [Some(false); 3]);
+    assert_eq!(holds("11")[2], Some(false), "a limit of one costs more than Original");
+    assert_eq!(holds("12"), [Some(false)]);
+    assert_eq!(holds("Table 1"), [Some(false)]);
+}
+
+#[test]
+fn what_was_not_measured_is_not_drawn() {
+    assert!(made(&[], &[]).is_empty());
+    let one = [row(1, Stack::ORIGINAL, 900.0), row(1, Stack::OPTIMIZED, 500.0)];
+    let figures = made(&one, &[]);
+    let numbers: Vec<_> = figures.iter().map(|figure| figure.number).collect();
+    assert_eq!(numbers, ["3", "7", "8"]);
+}

@@ -1,0 +1,70 @@
+//! Cost over the Aggregation Limit as the paper explains it (section 5.2): `x + y/k`, where `x` does not
+//! depend on aggregation and `y` is shared by `k` packets. Pure.
+
+use serde::Serialize;
+
+/// The curve nearest to some points.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Fit {
+    /// What each packet costs however many are aggregated.
+    pub(super) x: f64,
+    /// What aggregation shares out.
+    pub(super) y: f64,
+    /// The share of the points' spread that the curve explains: 1 is all of it.
+    pub(super) r_squared: f64,
+}
+
+impl Fit {
+    /// Least squares over points `(k, cost)`; `None` with fewer than three, or all of one `k`.
+    pub(super) fn of(points: &[(u16, f64)]) -> Option<Self> {
+        let count = points.len() as f64;
+        let inverse = |k: u16| 1.0 / f64::from(k.max(1));
+        let mean_u = points.iter().map(|&(k, _)| inverse(k)).sum::<f64>() / count;
+        let mean_cost = points.iter().map(|&(_, cost)| cost).sum::<f64>() / count;
+        let (mut spread_u, mut together, mut spread) = (0.0, 0.0, 0.0);
+        for &(k, cost) in points {
+            let (u, c) = (inverse(k) - mean_u, cost - mean_cost);
+            spread_u += u * u;
+            together += u * c;
+            spread += c * c;
+        }
+        if points.len() < 3 || spread_u <= f64::EPSILON {
+            return None;
+        }
+        let y = together / spread_u;
+        let x = mean_cost - y * mean_u;
+        let explained = if spread > 0.0 { y * together / spread } else { 1.0 };
+        Some(Self { x, y, r_squared: explained })
+    }
+
+    /// What the curve says for a limit.
+    pub(super) fn at(&self, k: u16) -> f64 {
+        self.x + self.y / f64::from(k.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_on_a_curve_give_that_curve() {
+        let points: Vec<_> = (1..=35).map(|k| (k, 300.0 + 700.0 / f64::from(k))).collect();
+        let fit = Fit::of(&points).unwrap();
+        assert!((fit.x - 300.0).abs() < 1e-6 && (fit.y - 700.0).abs() < 1e-6, "{fit:?}");
+        assert!((fit.r_squared - 1.0).abs() < 1e-9);
+        assert!((fit.at(7) - 400.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn points_on_no_curve_are_explained_badly() {
+        let points = [(1, 100.0), (2, 900.0), (10, 100.0), (30, 900.0)];
+        assert!(Fit::of(&points).unwrap().r_squared < 0.5);
+    }
+
+    #[test]
+    fn two_points_are_no_proof() {
+        assert_eq!(Fit::of(&[(1, 5.0), (2, 4.0)]), None);
+        assert_eq!(Fit::of(&[(2, 5.0), (2, 4.0), (2, 6.0)]), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The stacks that are compared: one host, with more or less of what the paper adds.
+
+use rxo_coalesce::Policy;
+use serde::Serialize;
+
+/// How the host receives and acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Stack {
+    /// The Aggregation Limit; `None`: each frame alone.
+    pub(super) aggregation_limit: Option<u16>,
+    /// Whether several ACKs leave the stack as one template.
+    pub(super) ack_offload: bool,
+}
+
+impl Stack {
+    /// Each frame alone, an ACK for every second segment.
+    pub(super) const ORIGINAL: Self = Self { aggregation_limit: None, ack_offload: false };
+    /// Receive Aggregation with the paper's limit.
+    pub(super) const AGGREGATION: Self =
+        Self { aggregation_limit: Some(PAPERS_LIMIT), ack_offload: false };
+    /// And Acknowledgment Offload: the paper's optimized system.
+    pub(super) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
+
+    /// What the paper's bars are of.
+    pub(super) const ALL: [Self; 3] = [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
+
+    /// The optimized system with another limit.
+    pub(super) const fn limited(limit: u16) -> Self {
+        Self { aggregation_limit: Some(limit), ..Self::OPTIMIZED }
+    }
+
+    pub(super) fn name(self) -> String {
+        match (self.aggregation_limit, self.ack_offload) {
+            (None, _) => "Original".to_owned(),
+            (Some(PAPERS_LIMIT), false) => "+ Receive Aggregation".to_owned(),
+            (Some(PAPERS_LIMIT), true) => "+ ACK Offload".to_owned(),
+            (Some(limit), _) => format!("Aggregation Limit {limit}"),
+        }
+    }
+
+    /// What the receive engine is to do.
+    pub(super) fn policy(self) -> Policy {
+        match self.aggregation_limit {
+            None => Policy::none(),
+            // More flows than connections: none is evicted for want of a place.
+            Some(max_segments) => Policy { max_segments, flows: FLOWS, ..Policy::menon_2008() },
+        }
+    }
+}
+
+/// A bulk measurement: so many connections into this stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Case {
+    pub(super) connections: usize,
+    pub(super) stack: Stack,
+}
+
+impl Case {
+    pub(super) fn name(self) -> String {
+        let s = if self.connections == 1 { "" } else { "s" };
+        format!("{} connection{s}, {}", self.connections, self.stack.name())
+    }
+}
+
+/// Where the paper's own measurement shows no further gain (section 5.2).
+pub(super) const PAPERS_LIMIT: u16 = 20;
+const FLOWS: u16 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_differs_from_the_one_before_in_one_thing() {
+        assert!(!Stack::ORIGINAL.policy().coalesce);
+        assert_eq!(Stack::AGGREGATION.policy().max_segments, 20);
+        assert_eq!(Stack::AGGREGATION.policy(), Stack::OPTIMIZED.policy());
+        assert_eq!(Stack::limited(20), Stack::OPTIMIZED);
+        let names = Stack::ALL.map(Stack::name);
+        assert_eq!(names, ["Original", "+ Receive Aggregation", "+ ACK Offload"]);
+        assert_eq!(Stack::limited(4).name(), "Aggregation Limit 4");
+    }
+}

@@ -1,0 +1,82 @@
+//! rxo's host as measurements run it: on a thread in the lab's host namespace, on the receiver's core.
+
+use std::net::IpAddr;
+use std::sync::mpsc::{Sender, channel};
+
+use anyhow::{Context, Result};
+use rxo::DeviceError;
+use rxo::live::host::{self, RunningHost};
+use rxo::live::{Device, DeviceOptions};
+use rxo_coalesce::Config as EngineConfig;
+use rxo_driver::{DeviceName, clock};
+use rxo_host::{HostConfig, HostCounters, IpCidr, StageTimer};
+use rxo_lab::Lab;
+
+use super::stack::Stack;
+
+/// A running host. Dropping it stops it.
+pub(super) struct Worker {
+    pub(super) host: RunningHost,
+    /// For the account of processor time.
+    pub(super) thread_id: u32,
+}
+
+impl Worker {
+    /// Starts a host with this stack on the lab's wire.
+    ///
+    /// # Errors
+    /// When the device cannot be opened or the host not be made.
+    pub(super) fn start(lab: &Lab, stack: Stack, core: Option<usize>) -> Result<Self> {
+        let config = config(stack, lab.host_address())?;
+        let (tell, told) = channel();
+        let open = move || open(core, &tell);
+        let start = || host::start_with(Lab::WIRE_INTERFACE.to_owned(), open, config);
+        let host = lab.host().run(start)??;
+        let thread_id = told.recv().context("the host's thread has no number")?;
+        Ok(Self { host, thread_id })
+    }
+
+    /// Its counters, now.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn counters(&self) -> Result<HostCounters> {
+        self.host.counters().context("the host has ended before its time")
+    }
+
+    /// Stops it; gives its totals.
+    ///
+    /// # Errors
+    /// What ended it, if it was not this.
+    pub(super) fn finish(self) -> Result<HostCounters> {
+        let outcome = self.host.stop();
+        outcome.result?;
+        Ok(outcome.counters)
+    }
+}
+
+/// On the host's thread.
+fn open(core: Option<usize>, tell: &Sender<u32>) -> Result<Device, DeviceError> {
+    if let Some(core) = core {
+        rxo_lab::pin_to_core(core).map_err(|error| DeviceError::Usage(error.to_string()))?;
+    }
+    // Who started it waits for this.
+    _ = tell.send(rxo_lab::thread_id());
+    let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
+    Device::open(&wire, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
+}
+
+fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
+    let address = IpCidr::new(address, PREFIX_BITS)?;
+    Ok(HostConfig {
+        engine: EngineConfig::new(stack.policy()),
+        ack_templates: stack.ack_offload,
+        stage_timer: Some(StageTimer { clock: clock::thread_cpu_ns, every_turns: TIMED_TURNS }),
+        ..host::config(vec![address])
+    })
+}
+
+/// Of the lab's IPv4 network.
+const PREFIX_BITS: u8 = 24;
+/// One turn in so many is timed: less than a hundredth of the time goes to that.
+const TIMED_TURNS: u32 = 64;

@@ -1,0 +1,96 @@
+//! A running `rxo serve` in a private network, a directory that it serves, and `curl` beside it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Lines};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rxo_lab::Lab;
+use serde_json::Value;
+
+/// The server on the lab's wire. Dropping it kills it and removes its directory.
+pub(crate) struct Server {
+    pub(crate) lab: Lab,
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Serves a directory with these files, which were changed long ago, and waits until it is at
+    /// work. Beside the directory stands a secret.
+    pub(crate) fn start(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-curl-{}-{name}", std::process::id()));
+        // What a run that was killed has left.
+        _ = fs::remove_dir_all(&folder);
+        let www = folder.join("www");
+        fs::create_dir_all(&www).unwrap();
+        fs::write(folder.join("secret"), "the secret").unwrap();
+        for (name, bytes) in files {
+            fs::write(www.join(name), bytes).unwrap();
+            let file = File::options().write(true).open(www.join(name)).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+        }
+        let lab = Lab::through().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+        command.arg("serve").arg(&www).args(FLAGS);
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = lab.host().run(|| command.spawn()).unwrap().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("rxo did not start").unwrap();
+        let first: Value = serde_json::from_str(&first).unwrap();
+        assert_eq!(first["addresses"][0], "10.77.0.2:80");
+        Self { lab, child, lines, folder }
+    }
+
+    /// A place for what a client gets.
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Runs curl with these words in the peer's namespace; gives its exit code and what it wrote.
+    pub(crate) fn curl(&self, words: &str) -> (i32, Vec<u8>) {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--show-error", "--max-time", "60"]);
+        command.args(words.split_whitespace()).stderr(Stdio::inherit());
+        let output = self.lab.peer().run(|| command.output()).unwrap().unwrap();
+        (output.status.code().unwrap(), output.stdout)
+    }
+
+    /// The same, which must succeed, and what it wrote as text.
+    pub(crate) fn said(&self, words: &str) -> String {
+        let (code, output) = self.curl(words);
+        assert_eq!(code, 0, "curl {words}");
+        String::from_utf8(output).unwrap()
+    }
+
+    /// The next access line.
+    pub(crate) fn next_access(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already when something was wrong with it.
+        _ = self.child.kill();
+        _ = self.child.wait();
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Bytes that no other place has: a part that is missing or doubled is seen.
+pub(crate) fn bytes(length: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..length).map(next).collect()
+}
+
+const FLAGS: [&str; 7] =
+    ["--nic", "packet:wire0", "--ip", "10.77.0.2/24", "--ip", "fd77::2/64", "--json"];
