@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, Events, Segment};
+use rxo_tcp::{Connection, Events, PlainSegment, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
@@ -106,6 +106,28 @@ impl<B: AsRef<[u8]>> Cell<B> {
             inner.connection.on_aggregate(now, segments);
             return Given::Taken;
         }
+        self.put_off_segments(now, segments)
+    }
+
+    /// The same for segments that are plain, which is faster.
+    pub(crate) fn arrive_run(
+        &self,
+        now: Instant,
+        segments: impl Iterator<Item = PlainSegment<Buffer<B>>>,
+    ) -> Given {
+        if let Some(mut inner) = self.try_lock() {
+            self.run_backlog(&mut inner);
+            inner.connection.on_run(now, segments);
+            return Given::Taken;
+        }
+        self.put_off_segments(now, segments.map(Segment::from))
+    }
+
+    fn put_off_segments(
+        &self,
+        now: Instant,
+        segments: impl Iterator<Item = Segment<Buffer<B>>>,
+    ) -> Given {
         let mut arrivals = segments.map(Arrival::Segment).peekable();
         self.put_off(
             now,

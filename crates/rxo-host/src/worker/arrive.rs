@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::Instant;
-use rxo_tcp::{Reset, Reuse, Segment};
+use rxo_tcp::{Layout as PlainLayout, PlainSegment, Reset, Reuse, Segment};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, Parsed, TcpFlags};
 
@@ -23,8 +23,16 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
         while let Some(taken) = deliveries.take_next() {
             match taken.view() {
                 Delivery::Aggregate(aggregate) => {
-                    let (key, layout) = (aggregate.flow_key(), Layout::of(&aggregate));
-                    self.deliver_aggregate(now, key, layout, taken);
+                    let (key, whole) = (aggregate.flow_key(), Layout::of(&aggregate));
+                    let plain = PlainLayout::of_header(
+                        aggregate.header(),
+                        aggregate.network_at(),
+                        aggregate.transport_at(),
+                    );
+                    match plain {
+                        Some(layout) => self.deliver_run(now, key, layout, taken),
+                        None => self.deliver_aggregate(now, key, whole, taken),
+                    }
                 }
                 Delivery::Acks(acks) => self.deliver_acks(now, acks.flow_key(), acks.records()),
                 Delivery::Frame(frame) => {
@@ -40,6 +48,27 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
         }
     }
 
+    fn deliver_run(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        layout: PlainLayout,
+        taken: Taken<'_, Buffer<B>>,
+    ) {
+        let frames = taken.into_frames();
+        let mut segments = frames
+            .filter_map(|frame| PlainSegment::of_frame(frame.bytes, layout, frame.arrived_at));
+        match self.demux.find(&key) {
+            Some(place) => self.give(place, |cell| cell.arrive_run(now, segments)),
+            None => {
+                if let Some(first) = segments.next() {
+                    self.stranger(now, &key, first.into());
+                }
+            }
+        }
+    }
+
+    /// One with options besides timestamps.
     fn deliver_aggregate(
         &mut self,
         now: Instant,
