@@ -126,12 +126,16 @@ impl Send {
         ack.is_at_or_after(oldest) && self.nxt.is_at_or_after(ack)
     }
 
-    /// Takes SEG.WND from a segment unless one that is newer has been seen; `window` is scaled.
+    /// Takes SEG.WND from a segment unless one that is newer has been seen; `window` is scaled. Beside
+    /// the RFC's rule (RFC 9293, section 3.10.7.4, fifth step) one that acknowledges more than any before
+    /// is newer, though it repeats old text: the window that was would else seem to begin at its ACK.
     #[inline]
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
-        let is_newer = self.wl1.is_before(seq) || (self.wl1 == seq && ack.is_at_or_after(self.wl2));
+        let is_newer = self.wl1.is_before(seq)
+            || self.wl2.is_before(ack)
+            || (self.wl1 == seq && ack.is_at_or_after(self.wl2));
         if is_newer {
-            self.set_window(seq, ack, window);
+            self.set_window(later(self.wl1, seq), later(self.wl2, ack), window);
         }
     }
 

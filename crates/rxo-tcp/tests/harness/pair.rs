@@ -1,13 +1,15 @@
 //! Two connections and a network that does anything, against the simplest model: a queue of bytes
-//! each way.
+//! each way, and what `model.rs` says of all that passes.
 //!
-//! What must hold: what one reads is what the other wrote, from the first byte on; and once the
-//! network behaves, everything arrives and both ends end, unless somebody gave up.
+//! What must hold: what one reads is what the other wrote, from the first byte on; what leaves ends, and
+//! a timer that fired does not fire again at once; and once the network behaves, everything arrives and
+//! both ends end, unless somebody gave up.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Closed, Connection, Secret, State};
 use rxo_wire::FlowKey;
 
+use super::model::Model;
 use super::wire::{Wire, cut};
 use super::{Script, stream_byte};
 
@@ -34,6 +36,7 @@ struct Pair {
     now: Instant,
     written: [u32; 2],
     read: [u32; 2],
+    model: Model,
 }
 
 impl Pair {
@@ -47,7 +50,10 @@ impl Pair {
             Connection::open_active(back, BACK, Secret([3, 4]), now)
         };
         let ends = [client, server].map(|opened| opened.expect("settings that can be"));
-        Self { ends, ways: [Vec::new(), Vec::new()], now, written: [0; 2], read: [0; 2] }
+        let (ways, model) = ([Vec::new(), Vec::new()], Model::default());
+        let mut pair = Self { ends, ways, now, written: [0; 2], read: [0; 2], model };
+        pair.flush();
+        pair
     }
 
     fn play(&mut self, script: &mut Script<'_>) {
@@ -74,9 +80,14 @@ impl Pair {
 
     fn flush(&mut self) {
         for end in 0..2 {
+            self.model.is_in(end, self.ends[end].state());
+            let mut leaving = Vec::new();
             while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
-                cut(&transmit, &mut self.ways[1 - end]);
+                cut(&transmit, &mut leaving);
+                assert!(leaving.len() < MOST_AT_ONCE, "what leaves does not end");
             }
+            leaving.iter().for_each(|wire| self.model.leaves(end, wire));
+            self.ways[1 - end].extend(leaving);
             self.ways[1 - end].truncate(MOST_ON_THE_WAY);
         }
     }
@@ -106,7 +117,10 @@ impl Pair {
     fn fire(&mut self) {
         let next = self.ends.iter().filter_map(Connection::poll_at).min();
         self.now = next.map_or(self.now, |at| at.max(self.now));
-        self.ends.iter_mut().for_each(|end| end.on_timeout(self.now));
+        for end in &mut self.ends {
+            end.on_timeout(self.now);
+            assert!(end.poll_at().is_none_or(|at| at > self.now), "a timer that does not stop");
+        }
     }
 
     fn lose(&mut self, to: usize, place: u8) {
@@ -126,9 +140,17 @@ impl Pair {
     fn deliver(&mut self, to: usize, place: u8, count: usize) {
         let Some(place) = usize::from(place).checked_rem(self.ways[to].len()) else { return };
         let until = self.ways[to].len().min(place + count);
-        let (now, taken) = (self.now, self.ways[to].drain(place..until));
-        let segments: Vec<_> = taken.map(|wire| wire.into_segment(now)).collect();
-        self.ends[to].on_aggregate(now, segments);
+        let (now, taken): (_, Vec<_>) = (self.now, self.ways[to].drain(place..until).collect());
+        taken.iter().for_each(|wire| self.model.arrives(to, wire));
+        let records: Option<Vec<_>> = taken.iter().map(|wire| wire.record(now)).collect();
+        match records {
+            Some(records) if count > 1 => self.ends[to].on_pure_acks(now, &records),
+            _ => {
+                let segments: Vec<_> =
+                    taken.into_iter().map(|wire| wire.into_segment(now)).collect();
+                self.ends[to].on_aggregate(now, segments);
+            }
+        }
     }
 
     /// From here on nothing is lost.
@@ -168,3 +190,5 @@ impl Pair {
 
 const MOST_ON_THE_WAY: usize = 300;
 const MOST_TURNS: usize = 20_000;
+/// More than any buffer here holds in segments of one byte.
+const MOST_AT_ONCE: usize = 80_000;

@@ -2,6 +2,7 @@
 
 use rxo_frame::Instant;
 use rxo_tcp::{Ecn, Payload, Segment, SegmentOptions, Transmit};
+use rxo_wire::tcp::AckRecord;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 #[derive(Clone)]
@@ -28,6 +29,26 @@ impl Wire {
             ecn: self.ecn,
             arrived_at,
         }
+    }
+}
+
+impl Wire {
+    /// It as a record, when it is a pure ACK of which that says all.
+    pub(crate) fn record(&self, arrived_at: Instant) -> Option<AckRecord> {
+        let marks = TcpFlags::ECE | TcpFlags::CWR;
+        let is_pure = self.text.is_empty() && self.flags.without(marks) == TcpFlags::ACK;
+        let timestamp = self.options.timestamp.unwrap_or_default();
+        (is_pure && self.options.sack.is_empty()).then(|| AckRecord {
+            arrived_at_ns: arrived_at.as_nanos(),
+            seq: self.seq,
+            ack: self.ack,
+            ts_value: timestamp.value,
+            ts_echo: timestamp.echo,
+            window: self.window,
+            flags: self.flags,
+            ecn: self.ecn.bits(),
+            has_timestamp: self.options.timestamp.is_some(),
+        })
     }
 }
 

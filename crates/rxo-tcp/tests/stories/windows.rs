@@ -58,6 +58,25 @@ fn an_old_segment_does_not_change_the_window() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
 }
 
+/// What repeats old text and acknowledges more brings its window along, as with Linux; the RFC would
+/// keep the old one, which now seems to end further on than the peer ever said.
+#[test]
+fn a_repetition_that_acknowledges_more_changes_the_window() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10).win(3_000));
+    assert_eq!(scene.sends(10_000).len(), 3);
+    // The peer's ten bytes again: our acknowledgement was lost.
+    assert_eq!(scene.answers(seg().len(10).ack(2_001).win(1_000)), [". 3001:3001 ack 11"]);
+    assert_eq!(
+        scene.tcp.statistics().snd_wnd,
+        3_000,
+        "a segment that is not acceptable says nothing"
+    );
+    scene.gets(seg().seq(11).len(10).ack(2_001).win(1_000));
+    scene.gets(seg().seq(6).len(20).ack(3_001).win(500));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 500);
+}
+
 /// RFC 7323, sections 2.2 (b) and 2.3 (a): windows are scaled after the handshake, not in it.
 #[test]
 fn windows_are_scaled() {
