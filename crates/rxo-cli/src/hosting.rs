@@ -1,5 +1,7 @@
 //! rxo's own host for the commands that need one: what its flags mean, and how it is started.
 
+mod taken;
+
 use std::net::IpAddr;
 
 use anyhow::{Context, Error, Result};
@@ -40,10 +42,20 @@ impl HostPlan {
     /// Opens the device and starts the host, on a thread of its own.
     ///
     /// # Errors
-    /// When the device cannot be opened, or the host cannot be on it.
+    /// When an address is the system's, the device cannot be opened, or the host cannot be on it.
     pub(crate) fn start(&self) -> Result<RunningHost> {
+        self.start_with(|_| {})
+    }
+
+    /// The same with settings that `change` makes.
+    ///
+    /// # Errors
+    /// As [`HostPlan::start`].
+    pub(crate) fn start_with(&self, change: impl FnOnce(&mut HostConfig)) -> Result<RunningHost> {
+        self.addresses().try_for_each(taken::refuse)?;
         let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();
-        let config = HostConfig { routes, ..host::config(self.addresses.clone()) };
+        let mut config = HostConfig { routes, ..host::config(self.addresses.clone()) };
+        change(&mut config);
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
         let started = host::start(&self.nic, options, config);
         started.map_err(|error| whose_fault(error).context(format!("--nic {}", self.nic)))

@@ -2,18 +2,22 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list; [`serve`] on a host of rxo's own ([`hosting`]); over captures [`analyze`], [`coalesce`],
+//! [`demo`] in a private network, [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
+//! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
 //! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here;
 //! [`repro`] for the papers' experiments. [`exit`] turns an error into the one line and the exit code
 //! that the user gets; nothing else ends the process.
 
 mod analyze;
+mod bulk;
 mod calibrate;
 mod captures;
+mod cat;
 mod coalesce;
 mod costs;
 mod defaults;
 mod demo;
+mod endpoint;
 mod exit;
 mod expand;
 mod flags;
@@ -55,6 +59,9 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => demo::command(flags),
         Command::Serve(flags) => serve::command(flags),
+        Command::Cat(flags) => cat::command(flags),
+        Command::Sink(flags) => bulk::sink(flags),
+        Command::Source(flags) => bulk::source(flags),
         Command::Policies(flags) => policies::command(flags),
         Command::Repro(flags) => repro::command(flags),
     })

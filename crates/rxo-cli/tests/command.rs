@@ -36,7 +36,7 @@ fn fails(line: &str, code: i32, parts: &[&str]) {
 
 #[test]
 fn what_is_typed_wrong_is_one_line_and_code_2() {
-    let rows: [(&str, &[&str]); 14] = [
+    let rows: [(&str, &[&str]); 24] = [
         ("", &["a command is missing", "rxo --help"]),
         ("walk", &["walk", "rxo --help"]),
         ("run --nic packet:lo", &["--host"]),
@@ -51,6 +51,16 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
         ("run --nic packet:lo --host packet:lo", &["--nic packet:lo", "one interface"]),
         ("demo --connections 401", &["--connections 401", "1 to 400"]),
         ("demo --connections many", &["many"]),
+        ("cat --nic tap:r0 10.0.0.1:7", &["--ip"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2 192.0.2.1:7", &["192.0.2.2", "write 192.0.2.2/24"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2/24", &["nobody to talk to", "--listen PORT"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2/24 192.0.2.1:7 --listen 7", &["leave one out"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2/24 [fd00::1]:7", &["no --ip is of IPv6"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2/24 --listen 0", &["--listen 0", "1 to 65535"]),
+        ("cat --nic tap:r0 --ip 192.0.2.2/24 --listen 7 --mac 1", &["--mac 1", "six bytes"]),
+        ("sink --nic tap:r0 --ip 127.0.0.1/8 --listen 7", &["127.0.0.1", "the system has it"]),
+        ("source --nic tap:r0 --ip 192.0.2.2/24 192.0.2.1:7 --rr 0", &["--rr 0", "1 to 65536"]),
+        ("source --nic tap:r0 --ip 192.0.2.2/24 192.0.2.1:7 --bytes 1T", &["--bytes 1T", "10M"]),
     ];
     for (line, parts) in rows {
         fails(line, 2, parts);

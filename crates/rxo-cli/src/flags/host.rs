@@ -10,7 +10,8 @@ pub(crate) struct HostFlags {
     pub(crate) nic: String,
 
     /// The host's address with its network, such as 10.0.0.2/24 or fd00::2/64; several with
-    /// several --ip. Not one of the system's own.
+    /// several --ip. Not one that the system has: it sees every frame too, and would answer with a
+    /// reset.
     #[arg(long, value_name = "ADDR/PREFIX", required = true)]
     pub(crate) ip: Vec<String>,
 

@@ -5,9 +5,12 @@
 //! would be accepted.
 
 mod analyze;
+mod bulk;
 mod calibrate;
+mod cat;
 mod coalesce;
 mod demo;
+mod endpoint;
 mod expand;
 mod host;
 mod policies;
@@ -20,9 +23,12 @@ mod verify;
 use clap::{Parser, Subcommand};
 
 pub(crate) use analyze::AnalyzeFlags;
+pub(crate) use bulk::{MeterFlags, SinkFlags, SourceFlags};
 pub(crate) use calibrate::CalibrateFlags;
+pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use demo::DemoFlags;
+pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
 pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
@@ -60,6 +66,12 @@ pub(crate) enum Command {
     Calibrate(CalibrateFlags),
     /// Serve the files of a directory over HTTP, on a TCP/IP stack of rxo's own.
     Serve(ServeFlags),
+    /// Pipe standard input and output to and from a peer, on a TCP/IP stack of rxo's own.
+    Cat(CatFlags),
+    /// Receive over rxo's own TCP and say how fast and at what cost.
+    Sink(SinkFlags),
+    /// Send over rxo's own TCP and say how fast and at what cost.
+    Source(SourceFlags),
     /// List the coalescing policies, their rules and where they come from.
     Policies(PoliciesFlags),
     /// Repeat the experiments of the papers and show the results beside theirs.

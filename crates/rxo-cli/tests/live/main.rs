@@ -7,6 +7,7 @@ mod calibrate;
 mod conformance;
 mod demo;
 mod ending;
+mod endpoint;
 mod menon;
 mod process;
 mod repro;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         conformance::TESTS,
         demo::TESTS,
         ending::TESTS,
+        endpoint::TESTS,
         menon::TESTS,
         repro::TESTS,
         sending::TESTS,

@@ -89,9 +89,11 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn spawn(namespace: &Namespace, line: &str) -> Child {
+/// Starts `rxo` with `line` in `namespace`; its input is a pipe.
+pub(crate) fn spawn(namespace: &Namespace, line: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
-    command.args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(line.split_whitespace()).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     namespace.run(|| command.spawn()).unwrap().unwrap()
 }
 

@@ -13,6 +13,8 @@ pub struct Statistics {
     pub snd_una: SeqNumber,
     /// SND.NXT.
     pub snd_nxt: SeqNumber,
+    /// Bytes that wait to be sent for the first time, and the FIN.
+    pub unsent: u32,
     /// SND.WND, in bytes.
     pub snd_wnd: u32,
     /// Eff.snd.MSS, in bytes.
@@ -48,6 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Statistics {
             snd_una: self.snd.una,
             snd_nxt: self.snd.nxt,
+            unsent: self.snd.unsent(),
             snd_wnd: self.snd.wnd,
             mss: self.snd.mss,
             rcv_nxt: self.rcv.nxt,

@@ -1,0 +1,134 @@
+//! The numbers that are shown, as they stand in JSON.
+
+use hdrhistogram::Histogram;
+use rxo_host::HostCounters;
+use serde::Serialize;
+
+use super::meter::Reading;
+use super::session::Done;
+use crate::numbers::{gbit_per_s, ratio, rounded};
+
+/// One interval, or everything since the first connection was open.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figures {
+    /// "interval" or "totals".
+    pub(super) kind: &'static str,
+    /// Seconds from the first connection to the end of the interval.
+    pub(super) elapsed_s: f64,
+    /// Seconds the interval lasted.
+    pub(super) seconds: f64,
+    /// Bytes of the streams: received by a sink, sent by a source, received back of responses.
+    pub(super) bytes: u64,
+    pub(super) gbit_per_s: f64,
+    /// Processor time of the whole process.
+    pub(super) cpu_s: f64,
+    /// The same for 10^9 bytes; `None` when none came.
+    pub(super) cpu_s_per_gb: Option<f64>,
+    /// Requests that were answered; of a sink, how often it sent back what had come.
+    pub(super) exchanges: u64,
+    pub(super) exchanges_per_s: f64,
+    /// Connections that came to their end; totals alone have what follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) connections: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) frames: Option<Frames>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) round_trips: Option<RoundTrips>,
+    /// A connection each, with `--hash`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) ends: Vec<Ends>,
+}
+
+/// What passed at the device.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Frames {
+    /// Frames that came.
+    pub(super) received: u64,
+    /// What they were coalesced to.
+    pub(super) deliveries: u64,
+    /// Frames for each delivery.
+    pub(super) per_delivery: f64,
+    /// Frames that left, a large send counted as the segments it is cut into where it is known; of a
+    /// sink these are its acknowledgements.
+    pub(super) sent: u64,
+    /// Frames lost before rxo, for want of room.
+    pub(super) lost: u64,
+}
+
+/// From a request to its response, in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct RoundTrips {
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) p999_us: f64,
+    pub(super) max_us: f64,
+}
+
+/// One connection.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Ends {
+    pub(super) peer: String,
+    pub(super) bytes: u64,
+    /// As eight hexadecimal digits.
+    pub(super) crc32: String,
+}
+
+impl Figures {
+    /// What happened from `from` to `to`.
+    pub(super) fn between(
+        kind: &'static str,
+        begun: &Reading,
+        from: &Reading,
+        to: &Reading,
+    ) -> Self {
+        let time = to.at.saturating_duration_since(from.at);
+        let seconds = time.as_secs_f64();
+        let (bytes, exchanges) = (to.bytes - from.bytes, to.exchanges - from.exchanges);
+        let cpu_s = to.cpu.saturating_sub(from.cpu).as_secs_f64();
+        let per_gb = (bytes > 0).then(|| rounded(ratio(cpu_s, bytes as f64 / 1e9), 3));
+        Self {
+            kind,
+            elapsed_s: rounded(to.at.saturating_duration_since(begun.at).as_secs_f64(), 3),
+            seconds: rounded(seconds, 3),
+            bytes,
+            gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
+            cpu_s: rounded(cpu_s, 3),
+            cpu_s_per_gb: per_gb,
+            exchanges,
+            exchanges_per_s: rounded(ratio(exchanges as f64, seconds), 1),
+            connections: None,
+            frames: None,
+            round_trips: None,
+            ends: Vec::new(),
+        }
+    }
+}
+
+impl Frames {
+    pub(super) fn of(counters: &HostCounters) -> Self {
+        let received = counters.source.frames;
+        let deliveries = counters.deliveries;
+        Self {
+            received,
+            deliveries,
+            per_delivery: rounded(ratio(received as f64, deliveries as f64), 2),
+            sent: counters.sink.frames,
+            lost: counters.source.ring_drops,
+        }
+    }
+}
+
+impl RoundTrips {
+    pub(super) fn of(nanos: &Histogram<u64>) -> Self {
+        let us = |quantile: f64| rounded(nanos.value_at_quantile(quantile) as f64 / 1e3, 1);
+        Self { p50_us: us(0.5), p99_us: us(0.99), p999_us: us(0.999), max_us: us(1.0) }
+    }
+}
+
+impl Ends {
+    /// `None` unless the hash was asked for.
+    pub(super) fn of(done: &Done) -> Option<Self> {
+        let crc32 = format!("{:08x}", done.crc32?);
+        Some(Self { peer: done.peer.to_string(), bytes: done.bytes, crc32 })
+    }
+}

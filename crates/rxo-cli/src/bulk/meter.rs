@@ -1,0 +1,64 @@
+//! What all sessions count together, and what that has cost so far.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Counters that sessions add to while they work.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    bytes: AtomicU64,
+    exchanges: AtomicU64,
+    begun: OnceLock<Reading>,
+}
+
+/// All of it at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) at: Instant,
+    pub(super) bytes: u64,
+    pub(super) exchanges: u64,
+    /// Processor time of the whole process.
+    pub(super) cpu: Duration,
+}
+
+impl Meter {
+    /// A connection is open: the first one starts the clock.
+    pub(super) fn begin(&self) {
+        self.begun.get_or_init(|| self.read());
+    }
+
+    /// When the first connection was open.
+    pub(super) fn begun(&self) -> Option<Reading> {
+        self.begun.get().copied()
+    }
+
+    /// `bytes` of the stream have passed.
+    pub(super) fn passed(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A request was answered.
+    pub(super) fn exchanged(&self) {
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How it stands.
+    pub(super) fn read(&self) -> Reading {
+        Reading {
+            at: Instant::now(),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            exchanges: self.exchanges.load(Ordering::Relaxed),
+            cpu: process_cpu(),
+        }
+    }
+}
+
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    // The kernel counts up from zero.
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
+}

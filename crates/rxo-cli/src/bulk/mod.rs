@@ -1,0 +1,43 @@
+//! `rxo sink` and `rxo source`: how fast rxo's own TCP receives and sends, and at what cost; against any
+//! peer, a Linux socket or another rxo.
+//!
+//! [`plan`] is what the flags mean. A thread for each connection does its [`session`]; the main thread
+//! [`watch`]es what all of them count in the [`meter`] and shows [`figures`]. The costs are those of the
+//! whole process: the host's thread and those of the sessions.
+
+mod figures;
+mod meter;
+mod plan;
+mod session;
+mod show;
+mod watch;
+
+use anyhow::Result;
+
+use self::plan::Plan;
+use crate::endpoint::Endpoint;
+use crate::flags::{SinkFlags, SourceFlags};
+
+/// Receives until all connections have come and gone.
+///
+/// # Errors
+/// When the plan cannot be, the device not be opened, or a connection fails.
+pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
+    run(&Plan::of_sink(flags)?)
+}
+
+/// Sends until the time is over or all is sent.
+///
+/// # Errors
+/// As [`sink`].
+pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
+    run(&Plan::of_source(flags)?)
+}
+
+fn run(plan: &Plan) -> Result<()> {
+    let endpoint = Endpoint::start(&plan.endpoint)?;
+    let watched = watch::until_done(plan, &endpoint)?;
+    let outcome = endpoint.finish()?;
+    show::totals(plan, &watched.totals(&outcome))?;
+    watched.outcome()
+}

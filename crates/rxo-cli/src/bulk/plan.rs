@@ -1,0 +1,147 @@
+//! What the flags of `rxo sink` and `rxo source` mean.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::endpoint::EndpointPlan;
+use crate::exit::usage;
+use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
+use crate::numbers::parse_time;
+
+/// What is to be done, and what is to be shown of it.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) endpoint: EndpointPlan,
+    pub(super) work: Work,
+    pub(super) connections: usize,
+    /// `None`: only totals.
+    pub(super) interval: Option<Duration>,
+    pub(super) hash: bool,
+    pub(super) json: bool,
+}
+
+/// What each connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Takes what comes.
+    Receive,
+    /// Sends it back.
+    Answer,
+    /// Sends.
+    Send(Amount),
+    /// Sends so many bytes at a time and waits for as many.
+    Ask { bytes: usize, amount: Amount },
+}
+
+/// How much is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// For so long.
+    Time(Duration),
+    /// So many bytes on each connection.
+    Bytes(u64),
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When something cannot be; the message says what would be accepted.
+    pub(super) fn of_sink(flags: &SinkFlags) -> Result<Self> {
+        let work = if flags.rr { Work::Answer } else { Work::Receive };
+        Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)
+    }
+
+    /// The same for a source.
+    ///
+    /// # Errors
+    /// As [`Plan::of_sink`].
+    pub(super) fn of_source(flags: &SourceFlags) -> Result<Self> {
+        let amount = match &flags.bytes {
+            Some(text) => Amount::Bytes(bytes(text).context("--bytes")?),
+            None => Amount::Time(time(&flags.time)?),
+        };
+        let work = match flags.rr {
+            None => Work::Send(amount),
+            Some(bytes @ 1..=MOST_ASKED) => Work::Ask { bytes, amount },
+            Some(bytes) => {
+                return Err(usage(format!("--rr {bytes}: give 1 to {MOST_ASKED} bytes")));
+            }
+        };
+        Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)
+    }
+
+    fn new(endpoint: EndpointPlan, work: Work, flags: &MeterFlags) -> Result<Self> {
+        let connections = flags.connections;
+        if !(1..=MOST_CONNECTIONS).contains(&connections) {
+            return Err(usage(format!(
+                "--connections {connections}: choose 1 to {MOST_CONNECTIONS}"
+            )));
+        }
+        let interval = interval(&flags.interval)?;
+        Ok(Self { endpoint, work, connections, interval, hash: flags.hash, json: flags.json })
+    }
+}
+
+fn interval(text: &str) -> Result<Option<Duration>> {
+    match parse_time(text) {
+        Some(Duration::ZERO) => Ok(None),
+        Some(time) if (LEAST_INTERVAL..=MOST_TIME).contains(&time) => Ok(Some(time)),
+        _ => Err(usage(format!(
+            "--interval {text}: give a time from 100ms to 3600s, or 0s for none"
+        ))),
+    }
+}
+
+fn time(text: &str) -> Result<Duration> {
+    parse_time(text)
+        .filter(|time| (LEAST_INTERVAL..=MOST_TIME).contains(time))
+        .ok_or_else(|| usage(format!("--time {text}: give a time from 100ms to 3600s")))
+}
+
+/// Reads `1000`, `64k`, `10M` or `1G`; powers of 1000.
+fn bytes(text: &str) -> Result<u64> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    whole.filter(|&bytes| bytes > 0).ok_or_else(|| {
+        usage(format!("--bytes {text}: give a number such as 1000000, 64k, 10M or 1G"))
+    })
+}
+
+const MOST_CONNECTIONS: usize = 1_000;
+const MOST_ASKED: usize = 65_536;
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
+const MOST_TIME: Duration = Duration::from_secs(3_600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_with_their_unit() {
+        let rows = [("1", 1), ("64k", 64_000), ("10M", 10_000_000), ("1G", 1_000_000_000)];
+        for (text, amount) in rows {
+            assert_eq!(bytes(text).unwrap(), amount);
+        }
+        for text in
+            ["", "0", "k", "-1", "1.5M", "1T", "99999999999999999999", "18446744073709551615G"]
+        {
+            let said = bytes(text).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("--bytes {text}: give a number")), "{said}");
+        }
+    }
+
+    #[test]
+    fn times_are_bounded() {
+        assert_eq!(interval("0s").unwrap(), None);
+        assert_eq!(interval("500ms").unwrap(), Some(Duration::from_millis(500)));
+        assert!(interval("1ms").is_err() && interval("often").is_err() && interval("2h").is_err());
+        assert!(time("0s").is_err() && time("10s").is_ok());
+    }
+}

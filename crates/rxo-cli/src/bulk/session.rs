@@ -1,0 +1,217 @@
+//! What one connection does.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use crc32fast::Hasher;
+use hdrhistogram::Histogram;
+use rxo_host::TcpStream;
+
+use super::meter::Meter;
+use super::plan::{Amount, Plan, Work};
+use crate::endpoint::{Endpoint, is_wait, settle};
+
+/// A connection that has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) peer: SocketAddr,
+    pub(super) bytes: u64,
+    /// Of what was received, or sent by a source; `None` unless asked for.
+    pub(super) crc32: Option<u32>,
+    /// From a request to all of its response, in nanoseconds.
+    pub(super) round_trips: Option<Histogram<u64>>,
+    /// The end was wanted before the work was done.
+    pub(super) was_interrupted: bool,
+}
+
+/// Does the work of the plan on `stream`.
+///
+/// # Errors
+/// When the connection fails.
+pub(super) fn run(
+    plan: &Plan,
+    endpoint: &Endpoint,
+    meter: &Meter,
+    stream: &TcpStream,
+) -> Result<Done> {
+    meter.begin();
+    let peer = stream.peer_addr()?;
+    let mut session =
+        Session { endpoint, meter, stream, hasher: plan.hash.then(Hasher::new), bytes: 0 };
+    let round_trips = session.work(plan.work).with_context(|| format!("connection with {peer}"))?;
+    let was_interrupted = endpoint.is_over();
+    if !was_interrupted {
+        settle(endpoint, stream).with_context(|| format!("connection with {peer}"))?;
+    }
+    let Session { hasher, bytes, .. } = session;
+    let crc32 = hasher.map(Hasher::finalize);
+    Ok(Done { peer, bytes, crc32, round_trips, was_interrupted })
+}
+
+struct Session<'a> {
+    endpoint: &'a Endpoint,
+    meter: &'a Meter,
+    stream: &'a TcpStream,
+    hasher: Option<Hasher>,
+    bytes: u64,
+}
+
+impl Session<'_> {
+    fn work(&mut self, work: Work) -> Result<Option<Histogram<u64>>> {
+        match work {
+            Work::Receive => self.receive(false)?,
+            Work::Answer => self.receive(true)?,
+            Work::Send(amount) => self.send(amount)?,
+            Work::Ask { bytes, amount } => return self.ask(bytes, amount).map(Some),
+        }
+        Ok(None)
+    }
+
+    /// Takes what comes until the peer is done; sends it back where it `answers`.
+    fn receive(&mut self, answers: bool) -> Result<()> {
+        self.stream.set_nodelay(answers)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while let Some(read) = self.read(&mut buffer)? {
+            if answers && self.write_all(&buffer[..read])? {
+                self.meter.exchanged();
+            }
+            self.count(&buffer[..read]);
+        }
+        Ok(self.stream.shutdown(Shutdown::Write).or_else(closed_is_fine)?)
+    }
+
+    fn send(&mut self, amount: Amount) -> Result<()> {
+        let pattern = pattern();
+        let end = Instant::now() + amount.time();
+        let mut at = 0;
+        while self.bytes < amount.bytes() && Instant::now() < end && !self.endpoint.is_over() {
+            let left = usize::try_from(amount.bytes() - self.bytes).unwrap_or(usize::MAX);
+            let most = (at + WRITE_BYTES).min(pattern.len()).min(at.saturating_add(left));
+            let written = self.write(&pattern[at..most])?;
+            self.count(&pattern[at..at + written]);
+            at = (at + written) % pattern.len();
+        }
+        Ok(self.stream.shutdown(Shutdown::Write)?)
+    }
+
+    fn ask(&mut self, bytes: usize, amount: Amount) -> Result<Histogram<u64>> {
+        self.stream.set_nodelay(true)?;
+        let mut round_trips = Histogram::new_with_bounds(LEAST_NS, MOST_NS, SIGNIFICANT_DIGITS)?;
+        let (request, mut response) = (&pattern()[..bytes], vec![0; bytes]);
+        let end = Instant::now() + amount.time();
+        while self.bytes < amount.bytes() && Instant::now() < end {
+            let sent_at = Instant::now();
+            if !self.write_all(request)? || !self.read_all(&mut response)? {
+                break;
+            }
+            if response != request {
+                bail!("the peer does not send back what it is sent; start it as `rxo sink --rr`");
+            }
+            round_trips.saturating_record(nanos(sent_at.elapsed()));
+            self.meter.exchanged();
+            self.count(&response);
+        }
+        self.stream.shutdown(Shutdown::Write)?;
+        Ok(round_trips)
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.meter.passed(bytes.len());
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
+
+    /// The next bytes; `None` when the peer is done or the end is wanted.
+    fn read(&mut self, to: &mut [u8]) -> Result<Option<usize>> {
+        while !self.endpoint.is_over() {
+            match (&mut &*self.stream).read(to) {
+                Ok(0) => return Ok(None),
+                Ok(read) => return Ok(Some(read)),
+                Err(error) if is_wait(&error) => {}
+                Err(error) => return Err(error).context("cannot receive"),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether all of `to` came.
+    fn read_all(&mut self, to: &mut [u8]) -> Result<bool> {
+        let mut filled = 0;
+        while filled < to.len() {
+            match self.read(&mut to[filled..])? {
+                Some(read) => filled += read,
+                None if self.endpoint.is_over() => return Ok(false),
+                None => bail!("the peer closed in the middle of a response"),
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many bytes there was room for; 0 when there was none for a while.
+    fn write(&mut self, from: &[u8]) -> Result<usize> {
+        match (&mut &*self.stream).write(from) {
+            Ok(written) => Ok(written),
+            Err(error) if is_wait(&error) => Ok(0),
+            Err(error) => Err(error).context("cannot send"),
+        }
+    }
+
+    /// Whether all of `from` was sent before the end was wanted.
+    fn write_all(&mut self, from: &[u8]) -> Result<bool> {
+        let mut sent = 0;
+        while sent < from.len() && !self.endpoint.is_over() {
+            sent += self.write(&from[sent..])?;
+        }
+        Ok(sent == from.len())
+    }
+}
+
+impl Amount {
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Time(_) => u64::MAX,
+        }
+    }
+
+    const fn time(self) -> Duration {
+        match self {
+            Self::Bytes(_) => FOR_EVER,
+            Self::Time(time) => time,
+        }
+    }
+}
+
+/// The peer may have gone after all it sent was taken.
+fn closed_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
+}
+
+/// Bytes that repeat late, and not at a power of two.
+fn pattern() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..PATTERN_BYTES).map(|_| next()).collect()
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+const BUFFER_BYTES: usize = 256 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
+const PATTERN_BYTES: usize = 257 * 1_021;
+/// What takes less or more counts as so much.
+const LEAST_NS: u64 = 100;
+const MOST_NS: u64 = 100_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);

@@ -1,0 +1,105 @@
+//! Figures as lines of text, or as JSON.
+
+use anyhow::Result;
+
+use super::figures::Figures;
+use super::plan::Plan;
+use crate::numbers::grouped;
+use crate::output;
+
+/// One interval.
+///
+/// # Errors
+/// When nobody reads any more.
+pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<()> {
+    if plan.json { output::json_line(figures) } else { output::text(&line(figures)) }
+}
+
+/// Everything at the end.
+///
+/// # Errors
+/// When nobody reads any more.
+pub(super) fn totals(plan: &Plan, figures: &Figures) -> Result<()> {
+    if plan.json { output::json_line(figures) } else { output::text(&lines(figures)) }
+}
+
+fn line(figures: &Figures) -> String {
+    let Figures { elapsed_s, bytes, gbit_per_s, .. } = figures;
+    let mut line =
+        format!("{elapsed_s:>7.1} s  {:>15} bytes  {gbit_per_s:.3} Gbit/s", grouped(*bytes));
+    if let Some(cost) = figures.cpu_s_per_gb {
+        line.push_str(&format!("  {cost:.3} CPU s/GB"));
+    }
+    if figures.exchanges > 0 {
+        let exchanges = figures.exchanges_per_s.round() as u64;
+        line.push_str(&format!("  {} exchanges/s", grouped(exchanges)));
+    }
+    line
+}
+
+fn lines(figures: &Figures) -> String {
+    let connections = figures.connections.unwrap_or(0);
+    let mut text = format!("totals of {connections} connections\n{}", line(figures));
+    if let Some(frames) = &figures.frames {
+        text.push_str(&format!(
+            "\nframes   {} in, {} deliveries ({} frames each), {} out, {} lost before rxo",
+            grouped(frames.received),
+            grouped(frames.deliveries),
+            frames.per_delivery,
+            grouped(frames.sent),
+            grouped(frames.lost),
+        ));
+    }
+    if let Some(times) = &figures.round_trips {
+        text.push_str(&format!(
+            "\nresponse half within {} us, 99 % within {}, 99.9 % within {}, the slowest {}",
+            times.p50_us, times.p99_us, times.p999_us, times.max_us
+        ));
+    }
+    for end in &figures.ends {
+        text.push_str(&format!(
+            "\ncrc32    {}  {} bytes  {}",
+            end.crc32,
+            grouped(end.bytes),
+            end.peer
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::super::figures::{Ends, Frames};
+    use super::super::meter::Reading;
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_said() {
+        let at = Instant::now();
+        let begun = Reading { at, bytes: 0, exchanges: 0, cpu: Duration::ZERO };
+        let ended = Reading {
+            at: at + Duration::from_secs(2),
+            bytes: 2_500_000_000,
+            exchanges: 0,
+            cpu: Duration::from_millis(1_500),
+        };
+        let mut figures = Figures::between("totals", &begun, &begun, &ended);
+        assert_eq!(
+            line(&figures),
+            "    2.0 s    2,500,000,000 bytes  10.000 Gbit/s  0.600 CPU s/GB"
+        );
+        figures.connections = Some(1);
+        let (received, deliveries, sent) = (20, 2, 10);
+        figures.frames = Some(Frames { received, deliveries, per_delivery: 10.0, sent, lost: 0 });
+        let (peer, crc32) = ("10.0.0.1:7".to_owned(), "0000beef".to_owned());
+        figures.ends.push(Ends { peer, bytes: 2_500_000_000, crc32 });
+        let text = lines(&figures);
+        assert!(text.contains("20 in, 2 deliveries (10 frames each), 10 out"), "{text}");
+        assert!(text.ends_with("crc32    0000beef  2,500,000,000 bytes  10.0.0.1:7"), "{text}");
+        // Nothing in no time is no division by zero.
+        let nothing = Figures::between("totals", &begun, &begun, &begun);
+        assert_eq!(nothing.cpu_s_per_gb, None);
+    }
+}

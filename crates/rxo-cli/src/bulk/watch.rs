@@ -1,0 +1,162 @@
+//! Starting the sessions, and what is said while they work.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result};
+use hdrhistogram::Histogram;
+use rxo::live::host::Outcome;
+use rxo_host::TcpStream;
+
+use super::figures::{Ends, Figures, Frames, RoundTrips};
+use super::meter::{Meter, Reading};
+use super::plan::Plan;
+use super::session::{self, Done};
+use super::show;
+use crate::endpoint::Endpoint;
+use crate::exit::partial;
+
+/// What there was, when nothing more will be.
+#[derive(Debug)]
+pub(super) struct Watched {
+    begun: Reading,
+    ended: Reading,
+    done: Vec<Done>,
+    failures: Vec<Error>,
+    was_interrupted: bool,
+}
+
+/// Does the plan; returns when every connection has ended, or the end was wanted.
+///
+/// # Errors
+/// When nobody reads what is printed. What fails on a connection is in what is returned.
+pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
+    let meter = Meter::default();
+    let listening = endpoint.listen()?;
+    thread::scope(|scope| {
+        let (tell, hear) = channel();
+        match listening {
+            None => {
+                for _ in 0..plan.connections {
+                    let open = || endpoint.connect();
+                    start(scope, (plan, endpoint, &meter), open, tell.clone())?;
+                }
+                drop(tell);
+            }
+            Some(listening) => {
+                let meter = &meter;
+                scope.spawn(move || {
+                    for _ in 0..plan.connections {
+                        let accepted = listening.accept(endpoint).transpose();
+                        let Some(accepted) = accepted else { return };
+                        let open = move || accepted;
+                        if let Err(error) =
+                            start(scope, (plan, endpoint, meter), open, tell.clone())
+                        {
+                            // Nobody hears it when all is over anyhow.
+                            _ = tell.send(Err(error));
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+        watch(plan, endpoint, &meter, &hear)
+    })
+}
+
+/// A thread for one connection.
+fn start<'scope, 'env: 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    (plan, endpoint, meter): (&'scope Plan, &'scope Endpoint, &'scope Meter),
+    open: impl FnOnce() -> Result<TcpStream> + Send + 'scope,
+    tell: Sender<Result<Done>>,
+) -> Result<()> {
+    let builder = thread::Builder::new().stack_size(STACK_BYTES);
+    builder.spawn_scoped(scope, move || {
+        let done = open().and_then(|stream| session::run(plan, endpoint, meter, &stream));
+        // Nobody hears it when printing has failed.
+        _ = tell.send(done);
+    })?;
+    Ok(())
+}
+
+fn watch(
+    plan: &Plan,
+    endpoint: &Endpoint,
+    meter: &Meter,
+    hear: &Receiver<Result<Done>>,
+) -> Result<Watched> {
+    let (mut done, mut failures) = (Vec::new(), Vec::new());
+    let mut last = None;
+    let mut ended = meter.read();
+    loop {
+        match hear.recv_timeout(LOOK) {
+            Ok(Ok(one)) => done.push(one),
+            Ok(Err(error)) => failures.push(error),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                tick(plan, meter, &mut last)?;
+                continue;
+            }
+        }
+        ended = meter.read();
+    }
+    let was_interrupted = endpoint.was_asked();
+    let begun = meter.begun().unwrap_or(ended);
+    Ok(Watched { begun, ended, done, failures, was_interrupted })
+}
+
+/// Shows a line when an interval has passed.
+fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
+    let (Some(interval), Some(begun)) = (plan.interval, meter.begun()) else { return Ok(()) };
+    let from = *last.get_or_insert(begun);
+    if from.at + interval > Instant::now() {
+        return Ok(());
+    }
+    let now = meter.read();
+    *last = Some(now);
+    show::interval(plan, &Figures::between("interval", &begun, &from, &now))
+}
+
+impl Watched {
+    /// Everything together.
+    pub(super) fn totals(&self, outcome: &Outcome) -> Figures {
+        let mut figures = Figures::between("totals", &self.begun, &self.begun, &self.ended);
+        figures.connections = Some(self.done.len());
+        figures.frames = Some(Frames::of(&outcome.counters));
+        figures.round_trips = self.round_trips();
+        figures.ends = self.done.iter().filter_map(Ends::of).collect();
+        figures
+    }
+
+    fn round_trips(&self) -> Option<RoundTrips> {
+        let mut all: Option<Histogram<u64>> = None;
+        for one in self.done.iter().filter_map(|done| done.round_trips.as_ref()) {
+            match &mut all {
+                None => all = Some(one.clone()),
+                // Both count alike, so one fits into the other.
+                Some(all) => _ = all.add(one),
+            }
+        }
+        all.as_ref().map(RoundTrips::of)
+    }
+
+    /// How the command ends.
+    ///
+    /// # Errors
+    /// What failed first, or that the end came early.
+    pub(super) fn outcome(mut self) -> Result<()> {
+        let cut = self.was_interrupted && self.done.iter().any(|done| done.was_interrupted);
+        if self.was_interrupted && (cut || self.done.is_empty() || !self.failures.is_empty()) {
+            return Err(partial("interrupted; the totals are of what there was"));
+        }
+        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.swap_remove(0)) }
+    }
+}
+
+/// How often it is looked whether a line is due.
+const LOOK: Duration = Duration::from_millis(10);
+/// A session's buffers are on the heap.
+const STACK_BYTES: usize = 128 * 1024;

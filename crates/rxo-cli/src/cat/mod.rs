@@ -1,0 +1,110 @@
+//! `rxo cat`: standard input goes to the peer, what the peer sends to standard output.
+//!
+//! The end of standard input closes that half of the connection (as `nc -N` does) and the other half
+//! goes on; it ends when the peer is done as well. A thread reads standard input, since nothing can
+//! interrupt it there; it ends with the process.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rxo_host::TcpStream;
+
+use crate::endpoint::{Endpoint, EndpointPlan, is_wait, settle};
+use crate::exit::partial;
+use crate::flags::CatFlags;
+
+/// Pipes until both sides are done.
+///
+/// # Errors
+/// When the plan cannot be, the connection not be opened, or either direction fails.
+pub(crate) fn command(flags: &CatFlags) -> Result<()> {
+    let plan = EndpointPlan::from_flags(&flags.endpoint)?;
+    let endpoint = Endpoint::start(&plan)?;
+    let stream = endpoint.one()?;
+    let outcome = pipe(&endpoint, &stream);
+    drop(stream);
+    outcome?;
+    endpoint.finish()?;
+    Ok(())
+}
+
+fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
+    let sending = send_input(stream.try_clone()?)?;
+    receive(endpoint, stream)?;
+    // The peer is done; what stands at standard input may still be wanted by it.
+    loop {
+        match sending.recv_timeout(LOOK) {
+            Ok(outcome) => {
+                outcome.context("cannot send to the peer")?;
+                return settle(endpoint, stream);
+            }
+            Err(RecvTimeoutError::Timeout) if !endpoint.is_over() => {}
+            Err(_) => return Err(partial("interrupted before the end of standard input")),
+        }
+    }
+}
+
+/// Sends standard input from a thread of its own; says how that ended.
+fn send_input(mut stream: TcpStream) -> Result<Receiver<io::Result<()>>> {
+    let (tell, hear) = channel();
+    thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
+        let sent = copy(&mut io::stdin().lock(), &mut stream);
+        let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write));
+        // Nobody listens when the process ends.
+        _ = tell.send(ended);
+    })?;
+    Ok(hear)
+}
+
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        send_all(to, &buffer[..read])?;
+    }
+}
+
+/// Writes all, however long the peer takes.
+fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        match to.write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if is_wait(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Takes what the peer sends until it is done.
+fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => {
+                out.write_all(&buffer[..read])?;
+                out.flush()?;
+            }
+            Err(error) if is_wait(&error) && !endpoint.is_over() => {}
+            Err(error) if is_wait(&error) => {
+                return Err(partial("interrupted before the peer was done"));
+            }
+            Err(error) => return Err(error).context("cannot receive from the peer"),
+        }
+    }
+}
+
+/// How often it is looked whether the end is wanted.
+const LOOK: Duration = Duration::from_millis(50);
+const BUFFER_BYTES: usize = 64 * 1024;

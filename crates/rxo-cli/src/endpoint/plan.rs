@@ -1,0 +1,172 @@
+//! What the flags of an endpoint mean.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Error, Result};
+use rxo::tcp::AckPolicy;
+use rxo_coalesce::{Config as EngineConfig, Policy};
+use rxo_host::HostConfig;
+
+use crate::exit::usage;
+use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags};
+use crate::hosting::HostPlan;
+use crate::rules;
+
+/// A host, and who is at the other end.
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointPlan {
+    pub(crate) host: HostPlan,
+    pub(crate) other: Other,
+    mac: Option<[u8; 6]>,
+    policy: Policy,
+    acks: AcksFlag,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Other {
+    /// This side does, to there.
+    Connect(SocketAddr),
+    /// The other side does, to any of these.
+    Listen(Vec<SocketAddr>),
+}
+
+impl EndpointPlan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When something cannot be; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &EndpointFlags) -> Result<Self> {
+        let host = HostPlan::from_flags(&flags.host)?;
+        let policy =
+            PolicyFlags { policy: flags.policy.clone(), set: flags.set.clone(), hold: None };
+        let ours: Vec<IpAddr> = host.addresses().collect();
+        Ok(Self {
+            other: other(flags, &ours)?,
+            host,
+            mac: flags.mac.as_deref().map(mac).transpose()?,
+            policy: rules::policy(&policy)?,
+            acks: flags.acks,
+        })
+    }
+
+    /// Changes a host's configuration to what was typed.
+    pub(super) fn configure(&self, config: &mut HostConfig) {
+        config.mac = self.mac.or(config.mac);
+        config.engine = EngineConfig::new(self.policy);
+        let is_stretch = self.acks == AcksFlag::Stretch;
+        config.ack_templates = !is_stretch;
+        if is_stretch {
+            config.tcp.acks = AckPolicy::OneForAnAggregate;
+        }
+    }
+}
+
+fn other(flags: &EndpointFlags, ours: &[IpAddr]) -> Result<Other> {
+    match (&flags.peer, &flags.listen) {
+        (Some(peer), None) => connect(peer, ours).map(Other::Connect),
+        (None, Some(text)) => listen(text, ours).map(Other::Listen),
+        (Some(peer), Some(_)) => Err(usage(format!(
+            "{peer} and --listen: either this side connects or it waits; leave one out"
+        ))),
+        (None, None) => Err(usage(
+            "nobody to talk to: name the peer, such as 10.0.0.1:7000, or wait for it with --listen PORT",
+        )),
+    }
+}
+
+fn connect(text: &str, ours: &[IpAddr]) -> Result<SocketAddr> {
+    let peer: SocketAddr = text.parse().map_err(|_| {
+        usage(format!(
+            "{text}: give an address and a port, such as 10.0.0.1:7000 or [fd00::1]:7000"
+        ))
+    })?;
+    if peer.port() == 0 {
+        return Err(usage(format!("{text}: port 0 is nobody's; choose 1 to 65535")));
+    }
+    if ours.contains(&peer.ip()) {
+        return Err(usage(format!("{text}: that is this host itself; name another one")));
+    }
+    if !ours.iter().any(|ip| ip.is_ipv4() == peer.is_ipv4()) {
+        let version = if peer.is_ipv4() { "IPv4" } else { "IPv6" };
+        return Err(usage(format!("{text}: no --ip is of {version}; add one that is")));
+    }
+    Ok(peer)
+}
+
+fn listen(text: &str, ours: &[IpAddr]) -> Result<Vec<SocketAddr>> {
+    if let Ok(port @ 1..) = text.parse::<u16>() {
+        return Ok(ours.iter().map(|&ip| SocketAddr::new(ip, port)).collect());
+    }
+    let address: SocketAddr = text.parse().map_err(|_| wrong_listen(text))?;
+    if address.port() == 0 || !ours.contains(&address.ip()) {
+        return Err(wrong_listen(text));
+    }
+    Ok(vec![address])
+}
+
+fn wrong_listen(text: &str) -> Error {
+    usage(format!(
+        "--listen {text}: give a port from 1 to 65535, or an address of --ip with a port"
+    ))
+}
+
+fn mac(text: &str) -> Result<[u8; 6]> {
+    let wrong = || usage(format!("--mac {text}: write six bytes, such as 02:00:00:00:00:01"));
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
+        *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+    }
+    if parts.next().is_some() || mac[0] & 1 == 1 || mac == [0; 6] {
+        return Err(wrong());
+    }
+    Ok(mac)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> Vec<IpAddr> {
+        vec![IpAddr::from([10, 0, 0, 2])]
+    }
+
+    #[test]
+    fn a_port_alone_is_that_of_all_addresses() {
+        let all = [IpAddr::from([10, 0, 0, 2]), "fd00::2".parse().unwrap()];
+        let both = listen("7000", &all).unwrap();
+        assert_eq!(both, ["10.0.0.2:7000".parse().unwrap(), "[fd00::2]:7000".parse().unwrap()]);
+        assert_eq!(listen("10.0.0.2:7000", &all).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_what_can() {
+        let connect_says = |text: &str| connect(text, &ours()).unwrap_err().to_string();
+        assert!(connect_says("10.0.0.1").contains("such as 10.0.0.1:7000"));
+        assert!(connect_says("10.0.0.1:0").contains("1 to 65535"));
+        assert!(connect_says("10.0.0.2:7").contains("this host itself"));
+        assert!(connect_says("[fd00::1]:7").contains("no --ip is of IPv6"));
+        for text in ["0", "x", "70000", "10.0.0.3:7", "10.0.0.2:0"] {
+            let said = listen(text, &ours()).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("--listen {text}: give a port")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_hardware_address_is_six_bytes_of_one_device() {
+        assert_eq!(mac("02:00:0a:ff:00:01").unwrap(), [2, 0, 10, 255, 0, 1]);
+        for text in [
+            "",
+            "02:00:00:00:00",
+            "02:00:00:00:00:01:02",
+            "2:0:0:0:0:1",
+            "zz:0:0:0:0:1",
+            "01:00:00:00:00:01",
+            "00:00:00:00:00:00",
+        ] {
+            assert!(mac(text).is_err(), "{text}");
+        }
+    }
+}

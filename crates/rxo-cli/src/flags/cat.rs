@@ -1,0 +1,11 @@
+//! `rxo cat`: what can be typed.
+
+use clap::Args;
+
+use super::EndpointFlags;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CatFlags {
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointFlags,
+}

@@ -1,0 +1,46 @@
+//! Whether an address is the system's own.
+//!
+//! On `packet:IF` both see every frame: for an address that is its own, the system answers with a
+//! reset whatever rxo answers.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+
+use anyhow::Result;
+
+use crate::exit::usage;
+
+/// Refuses `address` when the system has it, on whichever interface.
+///
+/// # Errors
+/// One line that says so.
+pub(super) fn refuse(address: IpAddr) -> Result<()> {
+    if is_the_systems(address) {
+        let remedy = "choose one that no interface has, or take it away with `ip address delete`";
+        return Err(usage(format!(
+            "--ip {address}: the system has it and would answer too; {remedy}"
+        )));
+    }
+    Ok(())
+}
+
+/// A socket can be bound to the system's own addresses alone.
+fn is_the_systems(address: IpAddr) -> bool {
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => true,
+        // Link-local addresses need an interface; whoever gives one to rxo knows it.
+        Err(error) => error.kind() == ErrorKind::AddrInUse,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_has_is_refused() {
+        let said = refuse(IpAddr::from([127, 0, 0, 1])).unwrap_err().to_string();
+        assert!(said.starts_with("--ip 127.0.0.1: the system has it"), "{said}");
+        assert!(refuse(IpAddr::from([192, 0, 2, 77])).is_ok());
+    }
+}

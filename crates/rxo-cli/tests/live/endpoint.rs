@@ -1,0 +1,282 @@
+//! `rxo cat`, `rxo sink` and `rxo source` against plain Linux sockets.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Output};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rxo_lab::{Lab, Namespace};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::{run, spawn, wait_until};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("cat_pipes_both_ways_and_closes_half", cat_connects),
+    ("cat_waits_for_a_peer", cat_listens),
+    ("cat_says_why_it_cannot_connect", cat_is_refused),
+    ("a_sink_receives_what_linux_sends", sink_receives),
+    ("a_source_sends_what_linux_receives", source_sends),
+    ("a_source_sends_for_a_time", source_for_a_time),
+    ("requests_are_answered_either_way", requests),
+    ("a_signal_ends_a_sink_with_its_totals", a_signal),
+    ("killed_half_way_a_sink_leaves_nothing", killed_half_way),
+    ("an_address_that_the_system_has_is_refused", taken),
+];
+
+const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
+const AT_HOST: &str = "10.77.0.2:7000";
+const AT_PEER: &str = "10.77.0.1:7000";
+
+fn pattern(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A connection from the peer as soon as the host listens.
+fn connect(namespace: &Namespace, to: &str) -> TcpStream {
+    let begun = Instant::now();
+    loop {
+        match namespace.run(|| TcpStream::connect(to)).unwrap() {
+            Ok(stream) => return stream,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(10), "{error}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A server of the peer's that treats its first clients, as many, with `serve`.
+fn serve<T: Send + 'static>(
+    lab: &Lab,
+    clients: usize,
+    serve: impl Fn(TcpStream) -> T + Send + 'static + Copy,
+) -> JoinHandle<Vec<T>> {
+    let listener =
+        lab.peer().run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 7000)).unwrap()).unwrap();
+    thread::spawn(move || {
+        let threads: Vec<_> = (0..clients)
+            .map(|_| listener.accept().unwrap().0)
+            .map(|stream| thread::spawn(move || serve(stream)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn read_all(mut stream: &TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    all
+}
+
+fn json(output: &Output) -> Vec<Value> {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    lines(output)
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn signal(child: &Child, name: &str) {
+    let command = format!("kill -{name} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+}
+
+/// Half of a connection may be closed while the other goes on, in either order.
+fn cat_connects() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 1, |stream| {
+        let all = read_all(&stream);
+        // The other half is still open.
+        (&stream).write_all(&pattern(1_500_000)).unwrap();
+        all
+    });
+    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+    cat.stdin.take().unwrap().write_all(&pattern(3_000_000)).unwrap();
+    let output = cat.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout == pattern(1_500_000), "{} bytes came", output.stdout.len());
+    let sent = server.join().unwrap().remove(0);
+    assert!(sent == pattern(3_000_000), "{} bytes arrived", sent.len());
+}
+
+fn cat_listens() {
+    let lab = Lab::through().unwrap();
+    let mut cat = spawn(lab.host(), &format!("cat {HOST} --listen 7000"));
+    let stream = connect(lab.peer(), AT_HOST);
+    (&stream).write_all(&pattern(100_000)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The peer is done first; what is typed later still arrives.
+    let mut input = cat.stdin.take().unwrap();
+    input.write_all(b"the last word").unwrap();
+    drop(input);
+    assert_eq!(read_all(&stream), b"the last word");
+    let output = cat.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout == pattern(100_000));
+}
+
+fn cat_is_refused() {
+    let lab = Lab::through().unwrap();
+    let output = run(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains(AT_PEER) && said.contains("refused"), "{said}");
+}
+
+fn sink_receives() {
+    let lab = Lab::through().unwrap();
+    let line = format!("sink {HOST} --listen 7000 --connections 3 --hash --json --interval 100ms");
+    let sink = spawn(lab.host(), &line);
+    let sizes = [20_000_000, 10_000_000, 1];
+    let senders: Vec<_> = sizes
+        .map(|bytes| (connect(lab.peer(), AT_HOST), bytes))
+        .into_iter()
+        .map(|(stream, bytes)| {
+            thread::spawn(move || {
+                (&stream).write_all(&pattern(bytes)).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+                // The sink closes when it has all.
+                assert_eq!(read_all(&stream), b"");
+            })
+        })
+        .collect();
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    let mut lines = json(&sink.wait_with_output().unwrap());
+    let totals = lines.pop().unwrap();
+    assert!(lines.iter().all(|line| line["kind"] == "interval"), "{lines:?}");
+    assert_eq!(
+        (totals["kind"].as_str(), totals["bytes"].as_u64()),
+        (Some("totals"), Some(30_000_001))
+    );
+    assert!(
+        totals["gbit_per_s"].as_f64().unwrap() > 0.0 && totals["cpu_s"].as_f64().unwrap() > 0.0
+    );
+    let frames = &totals["frames"];
+    let count = |name: &str| frames[name].as_u64().unwrap();
+    assert!(count("received") > 10_000 && count("deliveries") < count("received"), "{frames}");
+    assert!(count("sent") > 100, "{frames}");
+    let mut seen: Vec<_> = totals["ends"].as_array().unwrap().iter().map(hash_of).collect();
+    let mut sent: Vec<_> =
+        sizes.iter().map(|&bytes| (u64::from(bytes), hash(&pattern(bytes)))).collect();
+    seen.sort();
+    sent.sort();
+    assert_eq!(seen, sent);
+}
+
+fn hash(bytes: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(bytes))
+}
+
+fn hash_of(end: &Value) -> (u64, String) {
+    (end["bytes"].as_u64().unwrap(), end["crc32"].as_str().unwrap().to_owned())
+}
+
+fn source_sends() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 4, |stream| {
+        let all = read_all(&stream);
+        (all.len() as u64, hash(&all))
+    });
+    let line = format!("source {HOST} {AT_PEER} --bytes 5M --connections 4 --hash --json");
+    let totals = json(&run(lab.host(), &line)).pop().unwrap();
+    assert_eq!(totals["bytes"], 20_000_000);
+    let sent: Vec<_> = totals["ends"].as_array().unwrap().iter().map(hash_of).collect();
+    assert_eq!(server.join().unwrap(), sent);
+}
+
+fn source_for_a_time() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 1, |stream| read_all(&stream).len() as u64);
+    let line = format!("source {HOST} {AT_PEER} --time 500ms --interval 100ms --acks stretch");
+    let output = run(lab.host(), &line);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let received = server.join().unwrap().remove(0);
+    assert!(received > 1_000_000, "{received}");
+    assert!(text.lines().filter(|line| line.contains("Gbit/s")).count() >= 3, "{text}");
+    assert!(text.contains("totals of 1 connections"), "{text}");
+}
+
+/// Linux asks and rxo answers; then the other way.
+fn requests() {
+    let lab = Lab::through().unwrap();
+    let sink = spawn(lab.host(), &format!("sink {HOST} --listen 7000 --rr --json --interval 0s"));
+    let stream = connect(lab.peer(), AT_HOST);
+    stream.set_nodelay(true).unwrap();
+    let mut answer = [0; 10];
+    for number in 0..200_u8 {
+        (&stream).write_all(&[number; 10]).unwrap();
+        (&stream).read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [number; 10]);
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
+    assert_eq!((totals["exchanges"].as_u64(), totals["bytes"].as_u64()), (Some(200), Some(2_000)));
+
+    let server = serve(&lab, 2, |mut stream| {
+        let mut buffer = [0; 4_096];
+        loop {
+            match stream.read(&mut buffer).unwrap() {
+                0 => return,
+                read => stream.write_all(&buffer[..read]).unwrap(),
+            }
+        }
+    });
+    let line = format!("source {HOST} {AT_PEER} --rr 100 --connections 2 --time 300ms --json");
+    let totals = json(&run(lab.host(), &line)).pop().unwrap();
+    server.join().unwrap();
+    let exchanges = totals["exchanges"].as_u64().unwrap();
+    assert!(exchanges > 20 && totals["bytes"].as_u64() == Some(exchanges * 100), "{totals}");
+    let times = &totals["round_trips"];
+    let us = |name: &str| times[name].as_f64().unwrap();
+    assert!(us("p50_us") > 0.0 && us("p50_us") <= us("p99_us"), "{times}");
+}
+
+fn a_signal() {
+    let lab = Lab::through().unwrap();
+    let sink = spawn(lab.host(), &format!("sink {HOST} --listen 7000 --json --interval 0s"));
+    let stream = connect(lab.peer(), AT_HOST);
+    (&stream).write_all(&pattern(1_000_000)).unwrap();
+    signal(&sink, "INT");
+    let output = sink.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+    assert_eq!(lines(&output).pop().unwrap()["kind"], "totals");
+    // The peer is told.
+    assert!((&stream).read(&mut [0]).is_err());
+}
+
+/// The TAP goes with the process, and the next one finds everything as the first did.
+fn killed_half_way() {
+    let namespace = Namespace::new("peer").unwrap();
+    let line = "sink --nic tap:rxo0 --ip 10.9.0.2/24 --listen 7000 --json";
+    for way in ["KILL", "TERM"] {
+        let mut sink = spawn(&namespace, line);
+        let interface = namespace.interface("rxo0");
+        wait_until("the TAP is there", || interface.exists());
+        interface.add_address("10.9.0.1".parse().unwrap(), 24).unwrap();
+        interface.up().unwrap();
+        let stream = connect(&namespace, "10.9.0.2:7000");
+        (&stream).write_all(&pattern(2_000_000)).unwrap();
+        signal(&sink, way);
+        let status = sink.wait().unwrap();
+        assert_eq!(status.code(), if way == "KILL" { None } else { Some(3) });
+        wait_until("the TAP is gone", || !interface.exists());
+    }
+}
+
+fn taken() {
+    let lab = Lab::through().unwrap();
+    let address = "10.77.0.2".parse().unwrap();
+    lab.host().interface("wire0").add_address(address, 24).unwrap();
+    for line in ["cat", "sink", "source"] {
+        let output = run(lab.host(), &format!("{line} {HOST} {AT_PEER}"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("10.77.0.2") && said.contains("the system has it"), "{said}");
+    }
+}
