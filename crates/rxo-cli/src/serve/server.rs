@@ -18,6 +18,7 @@ use super::conversation::{Host, converse};
 use super::limits::Limits;
 use super::places::{Place, Places};
 use super::site::Site;
+use crate::output;
 
 /// Where clients come in.
 pub(super) trait Door {
@@ -49,7 +50,11 @@ pub(super) fn serve(door: &impl Door, shared: &Arc<Shared>) -> io::Result<()> {
     while !shared.stop.load(Ordering::Relaxed) {
         let Some(place) = free.take().or_else(|| shared.places.take(PAUSE)) else { continue };
         match door.accept_within(PAUSE)? {
-            Some((client, peer)) => begin(client, peer, shared, place)?,
+            Some((client, peer)) => {
+                if let Err(error) = begin(client, peer, shared, place) {
+                    output::note(&format!("no thread for {peer} ({error}): lower --clients"));
+                }
+            }
             None => free = Some(place),
         }
     }

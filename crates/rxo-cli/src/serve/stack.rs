@@ -54,8 +54,9 @@ impl Doors {
         for listener in &self.0 {
             match listener.accept() {
                 Ok((client, peer)) => {
-                    // Answers are written whole: nothing is gained by waiting for more.
-                    client.set_nodelay(true)?;
+                    // Answers are written whole: nothing is gained by waiting for more. Where that
+                    // cannot be said, they come a little later.
+                    _ = client.set_nodelay(true);
                     return Ok(Some((client, peer)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,8 +1,13 @@
 //! Transfers over real TCP: whole, checked, and wrong bytes found.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 use std::time::Duration;
 
-use rxo_lab::traffic::{BulkConfig, BulkReport, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_lab::traffic::{
+    BulkConfig, BulkReport, BulkTransfer, Outgoing, Pattern, PingPongConfig, exchange, ping_pong,
+};
 use rxo_lab::{KernelGro, Lab, LabOptions, Result};
 
 use crate::Test;
@@ -20,6 +25,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_cannot_be_is_refused_by_name", what_cannot_be_is_refused_by_name),
     ("no_path_is_an_error_not_a_hang", no_path_is_an_error_not_a_hang),
     ("ping_pong_counts_round_trips", ping_pong_counts_round_trips),
+    ("senders_alone_say_what_they_sent", senders_alone),
+    ("an_exchange_with_whoever_answers", exchange_alone),
 ];
 
 fn config(connections: usize, bytes_per_connection: u64) -> BulkConfig {
@@ -154,4 +161,62 @@ fn ping_pong_counts_round_trips() {
     assert!(report.quantile_us(0.5) > 1.0 && report.quantile_us(0.5) <= report.quantile_us(0.99));
     let mean_us = 1e6 / report.per_s();
     assert!(mean_us < 10_000.0, "{mean_us}");
+}
+
+/// A receiver that is not the lab's, in the host's namespace.
+fn listener(lab: &Lab) -> (TcpListener, SocketAddr) {
+    let bind = || TcpListener::bind((lab.host_address(), 0)).unwrap();
+    let listener = lab.host().run(bind).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+fn senders_alone() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let (listener, address) = listener(&lab);
+    let receiver = thread::spawn(move || {
+        let read = |_| {
+            let (mut stream, peer) = listener.accept().unwrap();
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                stream.read_to_end(&mut bytes).unwrap();
+                assert_eq!(Pattern::of_port(peer.port()).check(0, &bytes), Ok(()));
+                (peer.port(), bytes.len() as u64)
+            })
+        };
+        let threads: Vec<_> = (0..3).map(read).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    let config = BulkConfig { connections: 3, ..BulkConfig::default() };
+    let outgoing = Outgoing::start(lab.peer(), address, &config).unwrap();
+    assert_eq!(outgoing.threads().len(), 1);
+    thread::sleep(Duration::from_millis(50));
+    let mut sent = outgoing.stop().unwrap().connections;
+    let mut received = receiver.join().unwrap();
+    sent.sort_unstable();
+    received.sort_unstable();
+    assert_eq!(sent, received);
+    assert!(sent.iter().any(|(_, bytes)| *bytes > 100_000), "{sent:?}");
+}
+
+fn exchange_alone() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let (listener, address) = listener(&lab);
+    let answering = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut byte, mut exchanges) = ([0], 0);
+        while stream.read(&mut byte).unwrap() > 0 {
+            stream.write_all(&byte).unwrap();
+            exchanges += 1;
+        }
+        exchanges
+    });
+    let config = PingPongConfig {
+        duration: Duration::from_millis(50),
+        client_core: None,
+        server_core: None,
+    };
+    let report = exchange(lab.peer(), address, config).unwrap();
+    assert_eq!(report.exchanges, answering.join().unwrap());
+    assert!(report.exchanges > 10);
 }

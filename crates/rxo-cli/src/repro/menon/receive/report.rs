@@ -120,11 +120,12 @@ impl Report {
 fn notes(plan: &Plan, units: Units) -> Vec<String> {
     vec![
         format!(
-            "Medians of {} rounds of {} s, least and most in brackets. Linux senders, CUBIC, MTU 1500, \
+            "Medians of {} round{} of {} s, least and most in brackets. Linux senders, CUBIC, MTU 1500, \
              in a private network on one core; rxo's host and a reading thread for each connection on \
              another. Gbit/CPU s: what those receive for a second of their processor time, the \
              paper's CPU-scaled throughput.",
             plan.rounds,
+            if plan.rounds == 1 { "" } else { "s" },
             plan.duration.as_secs_f64()
         ),
         "Original: each frame alone, an ACK for every second segment. Receive Aggregation: the profile \

@@ -55,7 +55,7 @@ impl Station {
         service: Service,
         core: Option<usize>,
     ) -> Result<Self> {
-        let worker = Worker::start(lab, stack, core)?;
+        let worker = Worker::start(lab, stack, core, service == Service::Read)?;
         let address = SocketAddr::new(lab.host_address(), PORT);
         let listener = worker.host.handle().listen(address, BACKLOG)?;
         let shared = Arc::new(Shared { core, ..Shared::default() });

@@ -22,12 +22,18 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a host with this stack on the lab's wire.
+    /// Starts a host with this stack on the lab's wire; with `is_timed` some of its turns are timed.
     ///
     /// # Errors
     /// When the device cannot be opened or the host not be made.
-    pub(super) fn start(lab: &Lab, stack: Stack, core: Option<usize>) -> Result<Self> {
+    pub(super) fn start(
+        lab: &Lab,
+        stack: Stack,
+        core: Option<usize>,
+        is_timed: bool,
+    ) -> Result<Self> {
         let config = config(stack, lab.host_address())?;
+        let config = HostConfig { stage_timer: is_timed.then_some(TIMER), ..config };
         let (tell, told) = channel();
         let open = move || open(core, &tell);
         let start = || host::start_with(Lab::WIRE_INTERFACE.to_owned(), open, config);
@@ -71,12 +77,13 @@ fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
     Ok(HostConfig {
         engine: EngineConfig::new(stack.policy()),
         ack_templates: stack.ack_offload,
-        stage_timer: Some(StageTimer { clock: clock::thread_cpu_ns, every_turns: TIMED_TURNS }),
         ..host::config(vec![address])
     })
 }
 
 /// Of the lab's IPv4 network.
 const PREFIX_BITS: u8 = 24;
-/// One turn in so many is timed: less than a hundredth of the time goes to that.
-const TIMED_TURNS: u32 = 64;
+/// A turn of a bulk transfer has many frames, so reading the clock at its stages is no part of the cost
+/// (where a turn has one, it would be). One turn in so many; a prime, so as not to keep step with
+/// anything.
+const TIMER: StageTimer = StageTimer { clock: clock::thread_cpu_ns, every_turns: 7 };

@@ -22,10 +22,19 @@ pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
         x_label: "connections",
         y_label: "Gbit for a second of one core",
         x: connections.iter().map(usize::to_string).collect(),
-        series: Stack::ALL.map(line).to_vec(),
+        series: Stack::ALL.into_iter().map(line).chain([papers_gain(rows, &connections)]).collect(),
         guides: Vec::new(),
         statements: vec![at_many(rows, connections.last().copied().unwrap_or(1))],
     })
+}
+
+/// What the paper's gain would make of the original, where the text states one.
+fn papers_gain(rows: Rows<'_>, connections: &[usize]) -> Series {
+    let of = |&count: &usize| {
+        let original = rows.of(count, Stack::ORIGINAL)?.scaled_gbit_per_s.median;
+        (count >= MANY).then_some(original * (1.0 + GAIN_AT_400 / 100.0))
+    };
+    Series::reference("Original and the paper's gain", connections.iter().map(of).collect())
 }
 
 fn at_many(rows: Rows<'_>, most: usize) -> Statement {

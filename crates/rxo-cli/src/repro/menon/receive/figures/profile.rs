@@ -60,12 +60,20 @@ fn packets_before_bytes(breakdown: &Breakdown) -> Statement {
 pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let mut figure = profile(rows, units, 1)?;
     figure.statements.push(aggregation_itself(rows, units));
+    figure.series.extend(papers_aggregation(units));
     Some(Figure {
         number: "8",
         title: "What a packet costs, one connection",
         fixed: "one core, medians",
         ..figure
     })
+}
+
+/// The one value of the figure that the paper's text states.
+fn papers_aggregation(units: Units) -> Option<Series> {
+    units.cycles(0.0)?;
+    let of = |category| (category == Category::Aggr).then_some(AGGREGATION_CYCLES);
+    Some(Series::reference("paper: aggr", Category::ALL.map(of).to_vec()).bars())
 }
 
 /// Five connections, a thread each: threads share the stack, as the paper's processors do.

@@ -16,14 +16,13 @@ pub(super) fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     let paper = |percent: fn(&super::super::paper::System) -> f64| {
         SYSTEMS.iter().map(move |system| Some(1.0 + percent(system) / 100.0))
     };
-    let s = |n| if n == 1 { "" } else { "s" };
-    let names = shown.iter().map(|&n| format!("here: {n} connection{}", s(n)));
+    let names = shown.iter().map(|connections| format!("here: {connections}"));
     let aggregation = paper(|system| system.aggregation_gain).chain(ours(Stack::AGGREGATION));
     let optimized = paper(|system| system.gain).chain(ours(Stack::OPTIMIZED));
     Some(Figure {
         number: "7",
         title: "Throughput for the processor's time, times Original",
-        fixed: "the paper's three systems, and ours",
+        fixed: "the paper's three, and ours by connections",
         x_label: "system",
         y_label: "times Original",
         x: SYSTEMS.iter().map(|system| system.name.to_owned()).chain(names).collect(),
