@@ -19,6 +19,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// remembered.
     pub(super) fn check_fin(&mut self, now: Instant, fin_at: Option<SeqNumber>) -> ControlFlow<()> {
         self.rcv.fin_at = self.rcv.fin_at.or(fin_at);
+        if fin_at.is_some_and(|at| at != self.rcv.nxt) {
+            // It overtook something, as text does (RFC 5681, section 4.2).
+            self.acks.owe_alone(self.rcv.nxt);
+        }
         if !self.state.takes_text() || self.rcv.fin_at != Some(self.rcv.nxt) {
             return ControlFlow::Continue(());
         }

@@ -19,7 +19,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// everything that goes in. The segment counts as sent when it is given out. Does not allocate.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
-        let plan = self.plan();
+        let plan = self.plan_after_pause(now);
         self.congestion.is_limiting = match plan {
             Ok(_) => self.congestion.is_limiting,
             Err(held) => held == Held::ByCongestion,
@@ -45,6 +45,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let (start, end) = transmit.text;
         let payload = self.snd.text(start, end);
         Some(Transmit { payload, ..transmit.segment })
+    }
+
+    /// What leaves next. The first new text after a pause is planned with the window that is left
+    /// after the pause (RFC 5681, section 4.1), not with the one before.
+    fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
+        let plan = self.plan();
+        let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
+        if !is_new_text || self.snd.outstanding() > 0 {
+            return plan;
+        }
+        let idle = now.since(self.snd.last_sent_at);
+        self.congestion.on_idle(idle, self.recovery.rtt.timeout());
+        self.plan()
     }
 
     fn emit_syn(&mut self, now: Instant, acknowledges: bool) -> Transmit<'static> {
@@ -168,10 +181,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn send_new(&mut self, (start, end): Range, now: Instant) {
-        if self.snd.outstanding() == 0 {
-            let idle = now.since(self.snd.last_sent_at);
-            self.congestion.on_idle(idle, self.recovery.rtt.timeout());
-        }
         let is_probe = self.recovery.has_probe_due();
         self.recovery.sent(start, end, now);
         self.snd.sent_until(end, now);

@@ -144,7 +144,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn new_text(&self) -> Result<Range, Held> {
         let mut sizing = self.sizing(&self.congestion);
         if self.recovery.has_probe_due() {
-            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment.
+            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment. It does
+            // not wait for an acknowledgement that it is to provoke.
+            sizing.nagle = false;
             sizing.allowed = sizing.allowed.max(self.snd.mss);
             sizing.large_send = self.snd.mss;
         }

@@ -206,3 +206,14 @@ fn what_is_sent_does_not_wait_for_ever() {
     assert!(!scene.after(ms(1_000)).is_empty());
     assert_eq!(scene.answers(seg().ack(2012)), ["P. 2012:2021 ack 1"]);
 }
+
+/// RFC 5681, section 4.2: a FIN that overtook data is answered at once, as data is.
+#[test]
+fn an_early_fin_is_answered() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(
+        scene.answers(seg().seq(1001).flags(TcpFlags::FIN | TcpFlags::ACK)),
+        [". 1:1 ack 1"]
+    );
+    assert_eq!(scene.answers(seg().len(MSS)), [". 1:1 ack 1002"]);
+}

@@ -306,3 +306,12 @@ fn a_probe_is_not_later_than_the_timeout() {
     assert_eq!(scene.after(ms(1)), ["P. 1:11 ack 1"]);
     assert_eq!(scene.cwnd_segments(), 1);
 }
+
+/// RFC 8985, section 7.3: new data, if there is any, is the probe; Nagle's rule does not hold it.
+#[test]
+fn little_new_data_is_a_probe() {
+    let mut scene = Scene::established(Config { sack: true, ..plain() });
+    scene.sends(2_000);
+    assert_eq!(scene.sends(500), [""; 0]);
+    assert_eq!(scene.after(ms(20)), ["P. 2001:2501 ack 1"]);
+}

@@ -237,3 +237,18 @@ fn a_window_that_shrank_to_nothing_is_probed() {
     }
     assert_eq!(scene.tcp.state(), State::Established);
 }
+
+/// RFC 5681, section 4.1: also the first send after a pause, which may be large, fits the window that
+/// is left after it.
+#[test]
+fn the_first_send_after_a_pause_is_limited() {
+    let mut scene = Scene::established(Config { large_send_bytes: 64_000, ..plain() });
+    scene.gets(seg().win(60_000));
+    scene.sends(20_000);
+    scene.gets(seg().ack(10_001).win(60_000));
+    scene.out();
+    scene.gets(seg().ack(20_001).win(60_000));
+    assert_eq!(scene.cwnd_segments(), 12);
+    scene.after(ms(2_000));
+    assert_eq!(scene.sends(20_000), ["P. 20001:30001 ack 1 gso 1000"]);
+}
