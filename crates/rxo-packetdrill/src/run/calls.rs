@@ -17,11 +17,18 @@ impl Runner {
         until: Option<Instant>,
     ) -> Result<(), Wrong> {
         let made = self.translated(call)?;
-        if matches!(call.name.as_str(), "listen" | "connect") {
+        let progress = self.host.start(made);
+        let opens = match &progress {
+            Progress::Done(outcome) => {
+                !matches!(outcome, Err(error) if *error != Errno::EINPROGRESS)
+            }
+            Progress::Waits(_) => true,
+        };
+        if opens && matches!(call.name.as_str(), "listen" | "connect") {
             // What comes next belongs to a connection that is not there yet.
             self.flow = None;
         }
-        match (self.host.start(made), until) {
+        match (progress, until) {
             (Progress::Done(outcome), until) => {
                 until.map_or(Ok(()), |until| self.check_return_time(until))?;
                 self.check(call, outcome)

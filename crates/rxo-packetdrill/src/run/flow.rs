@@ -16,8 +16,8 @@ pub(super) struct Flow {
     pub(super) pair: FlowKey,
     /// What is added to a script's number of our side; known once our SYN has left.
     local: Option<u32>,
-    /// The same, of the script's side.
-    remote: u32,
+    /// The same, of the script's side; known once its SYN has come.
+    remote: Option<u32>,
     /// Our timestamps that were seen, by the script's.
     timestamps: BTreeMap<u32, u32>,
     /// The first of them: the script's, and ours.
@@ -26,7 +26,7 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn new(pair: FlowKey) -> Self {
-        Self { pair, local: None, remote: 0, timestamps: BTreeMap::new(), first_timestamp: None }
+        Self { pair, local: None, remote: None, timestamps: BTreeMap::new(), first_timestamp: None }
     }
 
     /// `segment` of the script as it is to come in.
@@ -35,9 +35,9 @@ impl Flow {
         let local = self.local.unwrap_or(0);
         let mut live = segment.clone();
         if is_syn {
-            self.remote = segment.seq;
+            self.remote.get_or_insert(segment.seq);
         } else {
-            live.seq = segment.seq.wrapping_add(self.remote);
+            live.seq = segment.seq.wrapping_add(self.remote.unwrap_or(0));
         }
         live.ack = segment.ack.map(|ack| ack.wrapping_add(local));
         for option in live.options.iter_mut().flatten() {
@@ -74,16 +74,17 @@ impl Flow {
         if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
             self.local = Some(live.seq.wrapping_sub(expected.seq));
         }
+        let remote = self.remote.unwrap_or(0);
         let mut shown = live.clone();
         shown.seq = live.seq.wrapping_sub(self.local.unwrap_or(0));
-        shown.ack = live.ack.map(|ack| ack.wrapping_sub(self.remote));
+        shown.ack = live.ack.map(|ack| ack.wrapping_sub(remote));
         let said = timestamp(expected).map(|(value, _)| value);
         for option in shown.options.iter_mut().flatten() {
             match option {
                 SegmentOption::Sack(blocks) => {
                     for (start, end) in blocks {
-                        *start = start.wrapping_sub(self.remote);
-                        *end = end.wrapping_sub(self.remote);
+                        *start = start.wrapping_sub(remote);
+                        *end = end.wrapping_sub(remote);
                     }
                 }
                 SegmentOption::Timestamp { value, .. } => {
