@@ -27,6 +27,13 @@ pub trait FrameSource {
     /// Totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
+    /// How many frames may be kept at a time before the source has nothing to put others into;
+    /// `None`: its frames are on their own. A ring is stopped by one frame that is kept for a whole
+    /// lap.
+    fn lends(&self) -> Option<usize> {
+        None
+    }
+
     /// When the source has something to give although nothing arrives; `None`: never. A device has
     /// no such time; a source that holds frames back has, and who waits must not wait longer.
     fn poll_at(&self) -> Option<Instant> {

@@ -142,6 +142,19 @@ impl<B: AsRef<[u8]>> Chain<B> {
         consumed
     }
 
+    /// Puts the bytes that are left of each piece into the buffer that `exchange` makes of them, and
+    /// drops the one they were in; it is shown both. `None`, or a buffer of another length, leaves the
+    /// piece as it is.
+    pub fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
+        for place in &mut self.places {
+            let length = place.end - place.start;
+            let new = place.buffer.as_ref().and_then(|old| exchange(old, place.bytes()));
+            if let Some(buffer) = new.filter(|new| new.as_ref().len() == length) {
+                *place = Place { buffer: Some(buffer), start: 0, end: length };
+            }
+        }
+    }
+
     /// Bytes that are left.
     #[must_use]
     pub const fn len_bytes(&self) -> usize {

@@ -1,13 +1,38 @@
 //! The buffer that a frame's bytes stay in until an application has read its text.
 
-/// Where bytes are: in a device's memory, lent.
+use std::sync::Arc;
+
+/// Where bytes are.
 #[derive(Debug, Default)]
 pub(crate) enum Buffer<B> {
-    /// None.
+    /// Nowhere: there are none.
     #[default]
     Empty,
-    /// The device's.
+    /// In the device's memory, lent.
     Lent(B),
+    /// There, with others: a frame that was several segments in one.
+    Shared(Arc<B>),
+    /// In our own memory: the device wanted its own back.
+    Owned(Box<[u8]>),
+}
+
+impl<B> Buffer<B> {
+    /// A copy of `bytes`, which stand in it; `None` when they are in our own memory already.
+    pub(crate) fn copy(&self, bytes: &[u8]) -> Option<Self> {
+        match self {
+            Self::Lent(_) | Self::Shared(_) => Some(Self::Owned(bytes.into())),
+            Self::Empty | Self::Owned(_) => None,
+        }
+    }
+
+    /// Lets several have it, if it is the device's.
+    pub(crate) fn into_shared(self) -> Option<Arc<B>> {
+        match self {
+            Self::Lent(buffer) => Some(Arc::new(buffer)),
+            Self::Shared(buffer) => Some(buffer),
+            Self::Empty | Self::Owned(_) => None,
+        }
+    }
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
@@ -16,6 +41,8 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
         match self {
             Self::Empty => &[],
             Self::Lent(buffer) => buffer.as_ref(),
+            Self::Shared(buffer) => buffer.as_ref().as_ref(),
+            Self::Owned(bytes) => bytes,
         }
     }
 }

@@ -29,6 +29,10 @@ pub struct HostConfig {
     pub busy: bool,
     /// Most connections at a time, those in TIME-WAIT included.
     pub sockets: usize,
+    /// Whether a SYN for a listener with too many connections that are opening is answered by a cookie
+    /// (RFC 4987). Without timestamps such a connection has no SACK, window scale and ECN; without
+    /// cookies the SYN is dropped.
+    pub syn_cookies: bool,
     /// Whether several acknowledgements leave as a template that is expanded just before the device
     /// (Menon 2008, section 4). Without, each is built by itself.
     pub ack_templates: bool,
@@ -54,6 +58,7 @@ impl HostConfig {
             budget_frames: 256,
             busy: false,
             sockets: 16_384,
+            syn_cookies: true,
             ack_templates: true,
             secret,
             stage_timer: None,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rxo_device::{SinkCapabilities, SourceCapabilities};
 use rxo_frame::LinkKind;
-use rxo_tcp::{Config, Connection, Secret};
+use rxo_tcp::{Config, Connection, Secret, SynCookies};
 use rxo_wire::FlowKey;
 
 use crate::buffer::Buffer;
@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     v4: Config,
     v6: Config,
     secret: Secret,
+    /// For IPv4 and IPv6, when cookies are sent.
+    cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
 }
 
@@ -29,13 +31,24 @@ impl Settings {
         sink: SinkCapabilities,
     ) -> Result<Self, HostError> {
         let mtu = sink.mtu.min(source.mtu);
+        let v4 = fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?;
+        let v6 = fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?;
+        let secret = Secret(config.secret);
+        let both = [SynCookies::new(v4.clone(), secret)?, SynCookies::new(v6.clone(), secret)?];
         Ok(Self {
+            cookies: config.syn_cookies.then_some(both),
             link: link(config, source.link)?,
-            v4: fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?,
-            v6: fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?,
-            secret: Secret(config.secret),
+            v4,
+            v6,
+            secret,
             sockets: config.sockets,
         })
+    }
+
+    /// The cookies of connections that send as `pair`; `None` when none are sent.
+    pub(crate) fn cookies(&self, pair: &FlowKey) -> Option<&SynCookies> {
+        let [v4, v6] = self.cookies.as_ref()?;
+        Some(if pair.source().is_ipv4() { v4 } else { v6 })
     }
 
     /// A connection in LISTEN.

@@ -31,6 +31,13 @@ pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
+/// What makes a SYN cookie one of this host's: `said` is everything else in it.
+pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
+    // The key of the second hash is known to nobody who does not know the first.
+    let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);
+    siphash(key, &said.to_le_bytes()) as u32
+}
+
 fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {
     let mut input = [0; 37];
     put_address(&mut input[..16], pair.source());

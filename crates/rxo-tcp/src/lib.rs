@@ -22,8 +22,8 @@
 //! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
-//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, SYN cookies,
-//! multicast. When several duplicates wait to leave, they all carry the latest SACK blocks.
+//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, multicast. When
+//! several duplicates wait to leave, they all carry the latest SACK blocks.
 //!
 //! # Examples
 //! ```
@@ -52,6 +52,7 @@ mod challenge;
 mod config;
 mod congestion;
 mod connection;
+mod cookie;
 mod ecn;
 mod events;
 mod isn;
@@ -70,6 +71,7 @@ mod transmit;
 
 pub use config::{AckPolicy, Algorithm, Config, ConfigError, KeepAlive};
 pub use connection::{CallError, Connection, Reuse, Statistics};
+pub use cookie::SynCookies;
 pub use events::Events;
 pub use isn::Secret;
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};

@@ -53,6 +53,12 @@ impl<B> Segment<B> {
         self.payload.as_ref().map_or(0, Payload::bytes)
     }
 
+    /// Whether all of `flags` are set.
+    #[must_use]
+    pub const fn has_all(&self, flags: TcpFlags) -> bool {
+        self.flags.contains(flags)
+    }
+
     /// Whether any of `flags` is set.
     #[must_use]
     pub const fn has(&self, flags: TcpFlags) -> bool {
@@ -126,6 +132,19 @@ impl<B> Payload<B> {
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
+    }
+
+    /// Puts its bytes into the buffer that `exchange` makes of them, unless that is `None` or has
+    /// another length.
+    pub(crate) fn exchange(&mut self, exchange: impl FnOnce(&B, &[u8]) -> Option<B>)
+    where
+        B: AsRef<[u8]>,
+    {
+        let (start, end) = (self.start as usize, self.end as usize);
+        let new = exchange(&self.buffer, self.buffer.as_ref().get(start..end).unwrap_or_default());
+        if let Some(buffer) = new.filter(|new| new.as_ref().len() == end - start) {
+            *self = Self { buffer, start: 0, end: self.end - self.start };
+        }
     }
 
     /// Buffer and range.

@@ -81,7 +81,7 @@ impl Timestamps {
     }
 
     /// TSval: a tick is a millisecond (section 5.4 allows 1 ms to 1 s).
-    fn clock(&self, now: Instant) -> u32 {
+    pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add((now.as_nanos() / NANOS_PER_MILLI) as u32)
     }
 }

@@ -48,6 +48,10 @@ impl<S: FrameSource, W: Write> FrameSource for TracedSource<S, W> {
         received
     }
 
+    fn lends(&self) -> Option<usize> {
+        self.source.lends()
+    }
+
     fn counters(&mut self) -> SourceCounters {
         self.source.counters()
     }

@@ -153,6 +153,10 @@ impl FrameSource for PacketSource {
         Ok(given)
     }
 
+    fn lends(&self) -> Option<usize> {
+        Some(self.ring.slots() as usize)
+    }
+
     fn counters(&mut self) -> SourceCounters {
         // Reading resets the kernel's count, so it is added up here. A socket that is gone has
         // nothing more to say.

@@ -82,6 +82,10 @@ impl FrameSource for TapSource {
         Ok(budget)
     }
 
+    fn lends(&self) -> Option<usize> {
+        Some(BUFFERS)
+    }
+
     fn counters(&mut self) -> SourceCounters {
         self.counters
     }

@@ -101,3 +101,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn exchanged_pieces_read_the_same() {
+    let mut chain = Chain::with_capacity(3);
+    chain.push(b"<hello >".to_vec(), 1..7).unwrap();
+    chain.push(b"<world>".to_vec(), 1..6).unwrap();
+    chain.advance(2);
+    let mut copies = 0;
+    chain.exchange(|_, bytes| {
+        copies += 1;
+        Some(bytes.to_vec())
+    });
+    assert_eq!((copies, chain.len_bytes()), (2, 9));
+    assert_eq!(chain.slices().collect::<Vec<_>>().concat(), b"llo world");
+    chain.exchange(|old, _| (old == b"world").then(|| b"earth".to_vec()));
+    chain.exchange(|old, _| (old != b"earth").then(|| b"too short".to_vec()));
+    assert_eq!(chain.slices().collect::<Vec<_>>().concat(), b"llo earth");
+}

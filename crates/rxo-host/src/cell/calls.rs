@@ -31,7 +31,7 @@ pub(crate) trait Socket: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Bound<B: AsRef<[u8]>>(Arc<Cell<B>>);
 
-impl<B: AsRef<[u8]> + Send + 'static> Bound<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
     /// For an application to have.
     pub(crate) fn bind(cell: Arc<Cell<B>>) -> Arc<dyn Socket> {
         Arc::new(Self(cell))
@@ -39,23 +39,14 @@ impl<B: AsRef<[u8]> + Send + 'static> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Drop for Bound<B> {
-    /// Text that nobody will read makes it a reset (RFC 2525, section 2.17); else what was written is
-    /// still delivered.
+    /// The worker closes it, at its time.
     fn drop(&mut self) {
         self.0.is_orphan.store(true, Ordering::SeqCst);
-        self.0.with(|inner| {
-            if inner.connection.readable_bytes() > 0 {
-                inner.connection.abort();
-            } else {
-                // Closed already is what it shall be.
-                let _closing = inner.connection.shutdown();
-            }
-            inner.has_work = true;
-        });
+        self.0.mark();
     }
 }
 
-impl<B: AsRef<[u8]> + Send> Socket for Bound<B> {
+impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     fn is_connected(&self) -> io::Result<bool> {
         self.0.with(|inner| match inner.connection.state() {
             State::Closed(closed) => Err(closed_error(closed)),

@@ -59,6 +59,8 @@ pub(crate) struct Inner<B> {
     reads_no_more: bool,
     /// The failure was told by [`Socket::take_error`].
     is_error_taken: bool,
+    /// The connection was told that no application has it any more.
+    is_abandoned: bool,
 }
 
 /// What became of an arrival.
@@ -81,6 +83,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             has_work: false,
             reads_no_more: false,
             is_error_taken: false,
+            is_abandoned: false,
         };
         Arc::new(Self {
             pair: inner.connection.pair(),
@@ -179,6 +182,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
+    /// Tells the connection, once, when no application has it any more.
+    pub(crate) fn abandon_orphan(&self, inner: &mut Inner<B>, now: Instant) {
+        if self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned {
+            inner.is_abandoned = true;
+            inner.connection.abandon(now);
+        }
+    }
+
     /// Tells those who wait what has happened.
     pub(crate) fn tell(&self, inner: &Inner<B>, events: Events) {
         let is_worth_it = events.intersects(TOLD_AT_ONCE)
@@ -254,3 +265,6 @@ impl<B: AsRef<[u8]>> Cell<B> {
 /// What somebody may be waiting for. Room to send is not worth a wake-up for every acknowledgement.
 const TOLD_AT_ONCE: Events =
     Events::CONNECTED.with(Events::READABLE).with(Events::PEER_DONE).with(Events::CLOSED);
+
+#[cfg(test)]
+mod tests;

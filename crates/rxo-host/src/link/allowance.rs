@@ -4,7 +4,7 @@ use rxo_frame::Instant;
 
 /// So many at once, so many a second in the long run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     at_once: u64,
     each_second: u64,
     /// What is left, in parts of [`NANOS_PER_SECOND`].
@@ -13,13 +13,13 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    pub(super) const fn new(at_once: u32, each_second: u32) -> Self {
+    pub(crate) const fn new(at_once: u32, each_second: u32) -> Self {
         let (at_once, each_second) = (at_once as u64, each_second as u64);
         Self { at_once, each_second, left: at_once * NANOS_PER_SECOND, seen_at: Instant::ZERO }
     }
 
     /// Whether one more may leave at `now`.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         let most = self.at_once * NANOS_PER_SECOND;
         let earned = now.nanos_since(self.seen_at).saturating_mul(self.each_second);
         self.left = self.left.saturating_add(earned).min(most);

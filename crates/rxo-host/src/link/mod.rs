@@ -30,7 +30,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use rxo_frame::{Instant, LinkKind};
 
-use self::allowance::Allowance;
+pub(crate) use self::allowance::Allowance;
 pub use self::cidr::{CidrError, IpCidr};
 pub use self::counters::LinkCounters;
 use self::neighbours::{Ask, Known, Neighbours};

@@ -3,12 +3,14 @@
 //! Separate because it is the only place that reads frames: behind it there are segments and records.
 //! An aggregate's headers were read by the engine, so each of its segments is read at known places.
 
+mod large;
 mod segments;
 
 use rxo_frame::{ChecksumStatus, Frame, LinkKind};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
 
+pub(crate) use self::large::segments_of_large;
 pub(crate) use self::segments::{Layout, segment_of};
 
 /// Reads the headers of a frame that stands alone; `None` when it is no TCP segment that can be

@@ -78,7 +78,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + 'static> Opener for Post<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Post<B> {
     fn connect(self: Arc<Self>, remote: SocketAddr) -> io::Result<Arc<dyn Socket>> {
         if self.is_closed() {
             return Err(worker_ended());

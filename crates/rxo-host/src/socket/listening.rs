@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rxo_frame::Instant;
 
 use crate::cell::{Bound, Cell, Signal, Socket};
 use crate::post::{Command, Post};
@@ -16,7 +18,9 @@ pub(crate) struct Listening<B> {
     /// Most connections that are opening or wait.
     pub(crate) backlog: usize,
     /// Connections that are opening; the worker alone counts them.
-    pub(crate) opening: AtomicUsize,
+    opening: AtomicUsize,
+    /// Until when cookies may come back, in nanoseconds of the worker's clock; it alone writes it.
+    cookies_until: AtomicU64,
     ready: Sender<Arc<Cell<B>>>,
     accepted: Mutex<Receiver<Arc<Cell<B>>>>,
     /// Connections that are open and wait.
@@ -38,6 +42,7 @@ impl<B> Listening<B> {
             address,
             backlog: backlog.max(1),
             opening: AtomicUsize::new(0),
+            cookies_until: AtomicU64::new(0),
             ready,
             accepted: Mutex::new(accepted),
             waiting: AtomicUsize::new(0),
@@ -48,6 +53,31 @@ impl<B> Listening<B> {
     /// Whether one more connection may open.
     pub(crate) fn has_room(&self) -> bool {
         self.opening.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed) < self.backlog
+    }
+
+    /// Whether one more open connection may wait.
+    pub(crate) fn accepts(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < self.backlog
+    }
+
+    /// A connection is opening.
+    pub(crate) fn one_opens(&self) {
+        self.opening.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One that was opening is open, or never will be.
+    pub(crate) fn one_opens_no_more(&self) {
+        self.opening.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// SYNs are answered by cookies, which may come back until `until`.
+    pub(crate) fn expect_cookies(&self, until: Instant) {
+        self.cookies_until.store(until.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether a cookie may come back at `now`: guessing is worth nothing at other times.
+    pub(crate) fn expects_cookies(&self, now: Instant) -> bool {
+        now.as_nanos() < self.cookies_until.load(Ordering::Relaxed)
     }
 
     /// A connection is open.
@@ -73,13 +103,13 @@ pub(crate) struct BoundListener<B> {
     post: Arc<Post<B>>,
 }
 
-impl<B: AsRef<[u8]> + Send + 'static> BoundListener<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> BoundListener<B> {
     pub(crate) fn bind(listening: Arc<Listening<B>>, post: Arc<Post<B>>) -> Arc<dyn Accept> {
         Arc::new(Self { listening, post })
     }
 }
 
-impl<B: AsRef<[u8]> + Send + 'static> Accept for BoundListener<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Accept for BoundListener<B> {
     fn accept(&self) -> io::Result<Arc<dyn Socket>> {
         match self.listening.pop() {
             Some(cell) => Ok(Bound::bind(cell)),

@@ -7,14 +7,15 @@ use std::sync::mpsc::Receiver;
 use rxo_device::SinkCapabilities;
 use rxo_frame::Instant;
 use rxo_tcp::State;
-use rxo_wire::FlowKey;
+use rxo_wire::{FlowKey, SeqNumber};
 
 use super::counters::HostCounters;
+use super::kept::Kept;
 use super::slots::{Slot, Slots};
 use super::timers::Timers;
 use crate::cell::Cell;
 use crate::demux::Demux;
-use crate::link::Link;
+use crate::link::{Allowance, Link};
 use crate::post::{Command, Post, covers};
 use crate::settings::Settings;
 use crate::socket::{Listening, Opener};
@@ -36,16 +37,20 @@ pub(crate) struct Core<B> {
     pub(super) link: Link,
     /// Places of the cells that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
+    /// Resets to strangers, of whom there may be many.
+    pub(super) may_reset: Allowance,
+    pub(super) kept: Kept,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
     pub(super) counters: HostCounters,
 }
 
-impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     pub(super) fn new(
         config: &HostConfig,
         settings: Settings,
         sink: SinkCapabilities,
+        kept: Kept,
     ) -> Result<Self, HostError> {
         let mut link = settings.link.clone();
         link.announce();
@@ -53,7 +58,9 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
         let shape = Shape::new(sink, link.mac(), config.ack_templates);
         Ok(Self {
             link,
+            kept,
             unresolved: Vec::new(),
+            may_reset: Allowance::new(RESETS_AT_ONCE, RESETS_EACH_SECOND),
             post,
             commands,
             demux: Demux::new(config.secret[0]),
@@ -158,6 +165,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
             ids: 0,
             is_unresolved: false,
             is_dirty: false,
+            kept: None,
+            owned_until: SeqNumber::default(),
             listener,
             has_port,
         };
@@ -175,7 +184,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
         self.demux.remove(&slot.cell.pair.reversed());
         self.timers.set(place, None);
         if let Some(listener) = &slot.listener {
-            listener.opening.fetch_sub(1, Ordering::Relaxed);
+            listener.one_opens_no_more();
         }
         if slot.has_port {
             self.post.ports().give_back(slot.cell.pair.source_port());
@@ -230,3 +239,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
 pub(super) const fn is_over(state: State) -> bool {
     matches!(state, State::Closed(_) | State::Listen)
 }
+
+/// A client that tries a range of ports is told; a flood from names that do not exist is not
+/// reflected (RFC 5961, section 10, asks for such a limit).
+const RESETS_AT_ONCE: u32 = 256;
+const RESETS_EACH_SECOND: u32 = 1_000;

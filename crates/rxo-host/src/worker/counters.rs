@@ -23,12 +23,18 @@ pub struct HostCounters {
     pub put_off: u64,
     /// Those that found the backlog full; their senders send again.
     pub backlog_drops: u64,
+    /// How often text was copied because the device wanted its frames back.
+    pub copied_out: u64,
     /// Segments for another host.
     pub not_ours: u64,
     /// Segments for which there was no connection and that opened none.
     pub strangers: u64,
     /// Resets sent to strangers.
     pub resets: u64,
+    /// SYNs answered by a cookie, because too many connections were opening.
+    pub cookies_sent: u64,
+    /// Connections opened by one.
+    pub cookies_taken: u64,
     /// SYNs dropped because a listener's backlog, or the host, was full.
     pub syns_dropped: u64,
     /// Where the time of its turns went, of those that were timed.

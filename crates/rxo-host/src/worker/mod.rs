@@ -12,10 +12,13 @@
 mod arrive;
 mod core;
 mod counters;
+mod give_back;
+mod kept;
 mod neighbours;
 mod run;
 mod serve;
 mod slots;
+mod strangers;
 mod timers;
 
 use rxo_coalesce::{Config as EngineConfig, Engine};
@@ -24,6 +27,7 @@ use rxo_frame::{Frame, Instant};
 
 use self::core::Core;
 pub use self::counters::HostCounters;
+use self::kept::Kept;
 pub use self::run::Waiter;
 use crate::buffer::Buffer;
 use crate::settings::Settings;
@@ -70,7 +74,7 @@ impl Turn {
 impl<I, O> Host<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + 'static,
+    I::Buffer: Send + Sync + 'static,
     O: FrameSink,
 {
     /// A host on the device with these two ends.
@@ -83,10 +87,14 @@ where
         if from.link != to.link {
             return Err(HostError::TwoLinks);
         }
+        // Half of what it lends stays for the next turn.
+        let most = source.lends().map_or(usize::MAX, |lends| (lends / 2).max(1));
+        let budget_frames = config.budget_frames.min(most);
+        let kept = Kept::new(source.lends(), budget_frames);
         let settings = Settings::new(&config, from, to)?;
         let engine = EngineConfig {
             link: from.link,
-            batch_frames: config.budget_frames,
+            batch_frames: budget_frames,
             seed: config.secret[0],
             ..config.engine.clone()
         };
@@ -94,10 +102,10 @@ where
             source,
             sink,
             engine: Engine::new(engine)?,
-            received: Vec::with_capacity(config.budget_frames),
-            batch: Vec::with_capacity(config.budget_frames),
-            core: Core::new(&config, settings, to)?,
-            budget_frames: config.budget_frames,
+            received: Vec::with_capacity(budget_frames),
+            batch: Vec::with_capacity(budget_frames),
+            core: Core::new(&config, settings, to, kept)?,
+            budget_frames,
             is_busy: config.busy,
             false_alarms: 0,
         })
@@ -123,6 +131,7 @@ where
         self.core.wake_due(now);
         self.watch().switch(Stage::Serve);
         let served = self.core.serve_all(now, &mut self.sink)?;
+        self.core.kept.count(frames);
         self.watch().end();
         Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })
     }
@@ -147,6 +156,7 @@ where
     /// Takes a batch from the device and gives it to the cells.
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);
+        self.core.give_back(false);
         let received = self.source.receive(&mut self.received, self.budget_frames);
         self.watch().switch(Stage::Coalesce);
         self.batch.extend(self.received.drain(..).map(lent));

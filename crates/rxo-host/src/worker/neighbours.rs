@@ -2,17 +2,36 @@
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
+use rxo_tcp::Connection;
+use rxo_wire::FlowKey;
 
 use super::core::Core;
 use super::slots::Slot;
+use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
 
-impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// The link has heard something.
-    pub(super) fn hear(&mut self, _now: Instant, heard: Heard) {
+    pub(super) fn hear(&mut self, now: Instant, heard: Heard) {
         match heard {
-            Heard::Nothing | Heard::TooBig(_) | Heard::Unreachable(_) => {}
+            Heard::Nothing => {}
             Heard::Neighbour(_) => self.touch_unresolved(),
+            Heard::TooBig(said) => self.tell_connection(&said.pair, |connection| {
+                connection.on_packet_too_big(now, said.seq, said.mtu);
+            }),
+            Heard::Unreachable(said) => self.tell_connection(&said.pair, |connection| {
+                connection.on_unreachable(said.seq, said.is_hard);
+            }),
+        }
+    }
+
+    /// ICMP says something of the connection that sends as `pair`. Where an application has it at the
+    /// moment, it is as if the message were lost.
+    fn tell_connection(&mut self, pair: &FlowKey, tell: impl FnOnce(&mut Connection<Buffer<B>>)) {
+        let Some(place) = self.demux.find(&pair.reversed()) else { return };
+        if let Some(slot) = self.slots.get(place) {
+            slot.cell.serve(|inner| tell(&mut inner.connection));
+            self.touch(place);
         }
     }
 

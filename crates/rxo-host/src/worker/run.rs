@@ -31,7 +31,7 @@ pub trait Waiter<I> {
 impl<I, O> Host<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + 'static,
+    I::Buffer: Send + Sync + 'static,
     O: FrameSink,
 {
     /// Works until `stop` is set or the device fails; then every connection is reset, and whoever
@@ -72,6 +72,12 @@ where
         if turn.frames > 0 || turn.served > 0 {
             self.false_alarms = 0;
         }
+        if self.is_busy {
+            self.false_alarms += 1;
+            if self.false_alarms == MOST_EMPTY_TURNS {
+                self.core.give_back(true);
+            }
+        }
         if self.is_busy || turn.frames > 0 || turn.commands > 0 {
             return Ok(turn);
         }
@@ -85,20 +91,22 @@ where
 
     fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {
         let left = self.poll_at().map_or(LONGEST_WAIT, |at| at.since(now).min(LONGEST_WAIT));
-        let alarm = self.core.post().alarm();
         if self.false_alarms < MOST_FALSE_ALARMS {
             self.false_alarms += 1;
-            return waiter.wait(Some(&self.source), alarm, left);
+            return waiter.wait(Some(&self.source), self.core.post().alarm(), left);
         }
         self.false_alarms = 0;
-        waiter.wait(None, alarm, left.min(SHORT_WAIT))
+        self.core.give_back(true);
+        waiter.wait(None, self.core.post().alarm(), left.min(SHORT_WAIT))
     }
 }
 
-/// A ring says that it can be read also while an application keeps the newest frame of it. After so
-/// many waits for nothing...
+/// A ring says that it can be read also while somebody keeps the newest frame of it, or has no room for
+/// the next. After so many waits for nothing it gets everything back...
 const MOST_FALSE_ALARMS: u32 = 4;
-/// ...the ring is not asked for so long.
+/// ...and is not asked for so long: an application may have one of them just now.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
+/// It gets everything back, too, after so many turns for nothing of a worker that never waits.
+const MOST_EMPTY_TURNS: u32 = 10_000;
 /// A stop from another thread is seen so soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,13 +1,13 @@
 //! Serving cells: timers that are due, then everything they have to send.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Events, State};
 
 use super::core::{Core, is_over};
+use super::give_back::{Keeps, copy_kept};
 use super::neighbours::is_resolved;
 use super::slots::Slot;
 use crate::buffer::Buffer;
@@ -18,9 +18,10 @@ struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
+    keeps: Keeps,
 }
 
-impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// Serves every cell that something happened to, and sends what is left in the batch.
     pub(super) fn serve_all<O: FrameSink>(
         &mut self,
@@ -51,18 +52,21 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
         if !is_resolved && !std::mem::replace(&mut slot.is_unresolved, true) {
             self.unresolved.push(place);
         }
-        let Slot { cell, path, ids, .. } = slot;
+        let lends = self.kept.matters();
+        let Slot { cell, path, ids, owned_until, .. } = slot;
+        let owned_until = *owned_until;
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let served = cell.serve(|inner| {
+            cell.abandon_orphan(inner, now);
             let connection = &mut inner.connection;
             pass_time(connection, now, is_active);
             let sent = if is_resolved { out.send_all(connection, now) } else { Ok(()) };
             let events = connection.take_events();
-            let served = Served {
-                events,
-                poll_at: connection.poll_at(),
-                is_over: is_over(connection.state()),
-            };
+            let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
+            // Nobody looks after a connection that is over, and it may still be read.
+            let keeps =
+                if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
+            let served = Served { events, poll_at, is_over, keeps };
             cell.tell(inner, events);
             sent.map(|()| served)
         });
@@ -74,6 +78,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
 
     fn settle_served(&mut self, place: u32, served: &Served) {
         self.timers.set(place, served.poll_at);
+        self.note_kept(place, served.keeps);
         if served.events.contains(Events::CONNECTED) {
             self.hand_over(place);
         }
@@ -86,7 +91,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Core<B> {
     fn hand_over(&mut self, place: u32) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         if let Some(listener) = slot.listener.take() {
-            listener.opening.fetch_sub(1, Ordering::Relaxed);
+            listener.one_opens_no_more();
             listener.push(Arc::clone(&slot.cell));
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
 
 use crate::cell::Cell;
 use crate::socket::Listening;
@@ -23,6 +24,10 @@ pub(crate) struct Slot<B> {
     pub(crate) is_unresolved: bool,
     /// It is to be served in this turn.
     pub(crate) is_dirty: bool,
+    /// Its ticket among those that keep frames.
+    pub(crate) kept: Option<u64>,
+    /// All text before this is in our own memory.
+    pub(crate) owned_until: SeqNumber,
     /// Who waits for it to be open.
     pub(crate) listener: Option<Arc<Listening<B>>>,
     /// Its port was taken for it alone.

@@ -1,7 +1,11 @@
 //! Two hosts and a link in memory.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod acks;
+mod lending;
+mod listening;
 mod opening;
+mod readiness;
 mod threads;
 mod transfers;
 mod world;

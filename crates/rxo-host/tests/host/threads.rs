@@ -39,14 +39,14 @@ impl<I> Waiter<I> for Polling {
     }
 }
 
-struct Running {
-    handles: [Handle; 2],
+pub(crate) struct Running {
+    pub(crate) handles: [Handle; 2],
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<HostCounters>>,
 }
 
 impl Running {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (client, server, ..) = hosts(options(), [config("10.0.0.1/24"), config("10.0.0.2/24")]);
         let handles = [client.handle(), server.handle()];
         let stop = Arc::new(AtomicBool::new(false));
@@ -54,7 +54,7 @@ impl Running {
         Self { handles, stop, threads }
     }
 
-    fn stop(self) -> Vec<HostCounters> {
+    pub(crate) fn stop(self) -> Vec<HostCounters> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     }

@@ -17,6 +17,8 @@ mod seventh_text;
 mod syn;
 mod syn_sent;
 
+pub(crate) use self::syn::offered_scale;
+
 use core::ops::ControlFlow;
 
 use rxo_frame::Instant;

@@ -2,15 +2,15 @@
 
 use rxo_frame::Instant;
 
-use crate::Connection;
 use crate::congestion::Congestion;
 use crate::options::{SegmentOptions, TIMESTAMP_BYTES};
 use crate::segment::Segment;
+use crate::{Config, Connection};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes the peer's SYN. A feature is on when both sides want it: ours was offered, or will be
     /// in the SYN-ACK.
-    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
+    pub(crate) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
         let options = &segment.options;
         self.rcv.start(segment.seq);
         self.timestamps.agree(options.timestamp, self.config.timestamps, now);
@@ -36,8 +36,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// The scale that lets all of the receive buffer be offered.
     pub(crate) fn offered_scale(&self) -> u8 {
-        let bits = u32::BITS - self.config.receive_buffer_bytes.leading_zeros();
-        (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
+        offered_scale(&self.config)
     }
 
     /// RFC 9293, section 3.7.1: Eff.snd.MSS.
@@ -49,6 +48,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let taken = if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 };
         largest.saturating_sub(taken).max(LEAST)
     }
+}
+
+/// The same, before there is a connection.
+pub(crate) fn offered_scale(config: &Config) -> u8 {
+    let bits = u32::BITS - config.receive_buffer_bytes.leading_zeros();
+    (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
 }
 
 /// RFC 7323, section 2.3.

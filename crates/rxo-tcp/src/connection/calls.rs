@@ -7,6 +7,7 @@ use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::send::Fin;
+use crate::sequence::before;
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, KeepAlive, Reset, State};
@@ -148,6 +149,33 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.acks.owe(self.rcv.nxt);
             self.note_owed();
         }
+    }
+
+    /// RCV.NXT: everything before it has come.
+    #[must_use]
+    pub fn received_to(&self) -> SeqNumber {
+        self.rcv.nxt
+    }
+
+    /// Whether it keeps a buffer that came before [`Connection::received_to`] was `seq`; those out of
+    /// order left out.
+    #[must_use]
+    pub fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
+        let readable = self.readable_bytes();
+        readable > 0 && before(self.rcv.nxt, readable as u32).is_before(seq)
+    }
+
+    /// Whether it keeps buffers out of order.
+    #[must_use]
+    pub fn keeps_buffers_out_of_order(&self) -> bool {
+        self.rcv.has_gap()
+    }
+
+    /// Puts text that is not consumed into buffers that `exchange` makes of it, and drops those it was
+    /// in: for an owner who has to give their memory back. It is shown buffer and text; `None`, or a
+    /// buffer that is not as long as the text, leaves things as they are.
+    pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
+        self.rcv.exchange(exchange);
     }
 
     /// Whether the peer is done sending; what it sent may still be readable.

@@ -130,6 +130,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.ready.read(to)
     }
 
+    /// Puts all text into buffers that `exchange` makes of it.
+    pub(crate) fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
+        self.ready.exchange(&mut exchange);
+        self.waiting.exchange(&mut exchange);
+    }
+
     /// Drops all text.
     pub(crate) fn clear(&mut self) {
         self.ready.advance(usize::MAX);

@@ -60,6 +60,14 @@ impl<B> Reassembly<B> {
         self.pieces.clear();
     }
 
+    /// Puts the text of each piece into the buffer that `exchange` makes of it.
+    pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>)
+    where
+        B: AsRef<[u8]>,
+    {
+        self.pieces.iter_mut().for_each(|piece| piece.payload.exchange(&mut *exchange));
+    }
+
     /// Puts `payload`, which begins at `start`, in its place. Of bytes that are here already, those
     /// that came first stay, unless the new piece covers theirs on both sides. Costs the pieces
     /// after it.

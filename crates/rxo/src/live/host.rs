@@ -195,7 +195,7 @@ fn open_and_run(
 fn run<I, O>(ends: Duplex<I, O>, config: HostConfig, orders: &Orders) -> Outcome
 where
     I: FrameSource + AsFd,
-    I::Buffer: Send + 'static,
+    I::Buffer: Send + Sync + 'static,
     O: FrameSink,
 {
     let mut host = match Host::new(ends.source, ends.sink, config) {

@@ -1,0 +1,81 @@
+//! Giving frames back to a device that wants them: what connections keep of them is copied.
+
+use rxo_wire::SeqNumber;
+
+use super::core::Core;
+use super::kept::Entry;
+use crate::buffer::Buffer;
+use crate::cell::Inner;
+
+/// What a connection keeps afterwards.
+#[derive(Clone, Copy)]
+pub(super) struct Keeps {
+    /// All that came before this does not matter any more.
+    pub(super) owned_until: SeqNumber,
+    /// RCV.NXT.
+    pub(super) until: SeqNumber,
+    has_kept: bool,
+}
+
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+    /// Copies what has been kept for too long; with `is_urgent` everything.
+    pub(super) fn give_back(&mut self, is_urgent: bool) {
+        // Who still keeps newer frames comes again, but not in this round.
+        for _ in 0..self.kept.len() {
+            let Some(entry) = self.kept.pop(is_urgent) else { return };
+            if !self.give_back_one(entry, is_urgent) {
+                self.kept.put_back(entry);
+                return;
+            }
+        }
+    }
+
+    /// `false` when an application has the connection.
+    fn give_back_one(&mut self, entry: Entry, is_urgent: bool) -> bool {
+        let slot = self.slots.get_mut(entry.place);
+        let Some(slot) = slot.filter(|slot| slot.kept == Some(entry.ticket)) else { return true };
+        let owned_until = slot.owned_until;
+        let keeps = slot.cell.serve(|inner| {
+            let connection = &inner.connection;
+            let is_old = connection.keeps_buffers_before(entry.until)
+                || connection.keeps_buffers_out_of_order();
+            if is_urgent || is_old { copy_kept(inner) } else { Keeps::of(inner, owned_until) }
+        });
+        let Some(keeps) = keeps else { return false };
+        (slot.kept, slot.owned_until) = (None, keeps.owned_until);
+        self.counters.copied_out += u64::from(keeps.owned_until != owned_until);
+        self.note_kept(entry.place, keeps);
+        true
+    }
+
+    /// The connection at `place` may keep frames.
+    #[inline]
+    pub(super) fn note_kept(&mut self, place: u32, keeps: Keeps) {
+        if !keeps.has_kept || !self.kept.matters() {
+            return;
+        }
+        if let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.kept.is_none()) {
+            slot.kept = Some(self.kept.push(place, keeps.until));
+        }
+    }
+}
+
+impl Keeps {
+    /// What `inner` keeps, whose text before `owned_until` is in our own memory.
+    #[inline]
+    pub(super) fn of<B: AsRef<[u8]>>(inner: &Inner<B>, owned_until: SeqNumber) -> Self {
+        let connection = &inner.connection;
+        let until = connection.received_to();
+        let is_new = owned_until != until;
+        let has_kept = connection.keeps_buffers_out_of_order()
+            || is_new && connection.keeps_buffers_before(until);
+        Self { owned_until, until, has_kept }
+    }
+}
+
+/// Puts all text that `inner` keeps into our own memory.
+pub(super) fn copy_kept<B: AsRef<[u8]>>(inner: &mut Inner<B>) -> Keeps {
+    inner.connection.exchange_buffers(Buffer::copy);
+    let until = inner.connection.received_to();
+    Keeps { owned_until: until, until, has_kept: false }
+}

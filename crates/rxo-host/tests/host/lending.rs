@@ -1,0 +1,161 @@
+//! A device that lends its buffers gets them back.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use rxo_device::{
+    DeviceError, FrameSource, MemoryLink, MemorySink, MemorySource, SourceCapabilities,
+    SourceCounters,
+};
+use rxo_frame::{Frame, Instant, Pool, PoolBuf};
+use rxo_host::Host;
+
+use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
+
+/// Gives frames in buffers of a pool, and nothing while all are kept.
+struct Lender {
+    source: MemorySource,
+    pool: Pool,
+    buffers: usize,
+    waiting: Vec<Frame<Vec<u8>>>,
+}
+
+impl FrameSource for Lender {
+    type Buffer = PoolBuf;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.source.capabilities()
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<PoolBuf>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let mut given = 0;
+        while given < budget {
+            if self.waiting.is_empty() {
+                self.source.receive(&mut self.waiting, 1)?;
+            }
+            if self.waiting.is_empty() {
+                break;
+            }
+            let Some(mut buffer) = self.pool.take() else { break };
+            let Some(frame) = self.waiting.pop() else { break };
+            buffer.truncate(frame.bytes.len());
+            buffer.copy_from_slice(&frame.bytes);
+            let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
+            batch.push(Frame { bytes: buffer, arrived_at, checksum, gso, vlan });
+            given += 1;
+        }
+        Ok(given)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.source.counters()
+    }
+
+    fn lends(&self) -> Option<usize> {
+        Some(self.buffers)
+    }
+}
+
+struct World {
+    client: MemoryHost,
+    server: Host<Lender, MemorySink>,
+    pool: Pool,
+    now: Instant,
+}
+
+const BUFFERS: usize = 64;
+
+impl World {
+    fn new() -> Self {
+        let (there, back) = (MemoryLink::new(options()), MemoryLink::new(options()));
+        let pool = Pool::new(BUFFERS, 70_000);
+        let lender = Lender {
+            source: there.source(),
+            pool: pool.clone(),
+            buffers: BUFFERS,
+            waiting: Vec::new(),
+        };
+        let client = Host::new(back.source(), there.sink(), config("10.0.0.1/24")).unwrap();
+        let server = Host::new(lender, back.sink(), config("10.0.0.2/24")).unwrap();
+        Self { client, server, pool, now: Instant::from_micros(1_000_000) }
+    }
+
+    fn pass(&mut self, turns: usize) {
+        for _ in 0..turns {
+            self.client.turn(self.now).unwrap();
+            self.server.turn(self.now).unwrap();
+            self.now = self.now + Duration::from_micros(500);
+        }
+    }
+}
+
+/// Two connections: nobody reads the first, which must not stop the second.
+#[test]
+fn who_does_not_read_stops_nobody_else() {
+    let mut world = World::new();
+    let listener = world.server.handle().listen(server(), 4).unwrap();
+    let streams = [(); 2].map(|()| {
+        let stream = world.client.handle().connect_nonblocking(server()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        world.pass(10);
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        (stream, accepted)
+    });
+    let [(idle, unread), (busy, read)] = &streams;
+    // Many small pieces, each in a buffer of its own.
+    idle.set_nodelay(true).unwrap();
+    let text = pattern(100);
+    for piece in text.chunks(1) {
+        (&*idle).write_all(piece).unwrap();
+        world.pass(1);
+    }
+    let data = pattern(2_000_000);
+    let (mut sent, mut got) = (0, Vec::new());
+    for _ in 0..20_000 {
+        sent += fill(busy, &data[sent..]);
+        world.pass(1);
+        got.extend(drain(read).unwrap().0);
+    }
+    assert!(got == data, "{} of {}", got.len(), data.len());
+    assert!(world.server.counters().copied_out > 0);
+
+    // What was copied reads the same; in the end every buffer is back.
+    let mut late = vec![0; text.len()];
+    (&*unread).read_exact(&mut late).unwrap();
+    assert_eq!(late, text);
+    drop(streams);
+    drop(listener);
+    world.pass(10);
+    world.now = world.now + Duration::from_secs(61);
+    world.pass(10);
+    assert_eq!(world.server.counters().connections, 0);
+    let free: Vec<_> = std::iter::from_fn(|| world.pool.take()).collect();
+    assert_eq!(free.len(), BUFFERS);
+}
+
+/// A connection that is over and was not read keeps nothing of the device's.
+#[test]
+fn what_is_left_of_a_closed_connection_is_our_own() {
+    let mut world = World::new();
+    let listener = world.server.handle().listen(server(), 4).unwrap();
+    let mut stream = world.client.handle().connect_nonblocking(server()).unwrap();
+    world.pass(10);
+    let (mut accepted, _) = listener.accept().unwrap();
+    stream.write_all(b"last words").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    accepted.shutdown(std::net::Shutdown::Write).unwrap();
+    world.pass(10);
+    world.now = world.now + Duration::from_secs(61);
+    world.pass(10);
+    assert_eq!(world.server.counters().connections, 0);
+    let free: Vec<_> = std::iter::from_fn(|| world.pool.take()).collect();
+    assert_eq!(free.len(), BUFFERS);
+    let mut words = String::new();
+    accepted.read_to_string(&mut words).unwrap();
+    assert_eq!(words, "last words");
+}

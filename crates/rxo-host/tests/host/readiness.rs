@@ -1,0 +1,162 @@
+//! Streams and listeners in a `mio` poll.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rxo_host::TcpStream;
+
+use crate::threads::Running;
+use crate::world::{World, fill, pattern, server};
+
+fn register(poll: &Poll, source: &impl AsRawFd, token: usize) {
+    let registry = poll.registry();
+    registry
+        .register(&mut SourceFd(&source.as_raw_fd()), Token(token), Interest::READABLE)
+        .unwrap();
+}
+
+/// The tokens that are ready now.
+fn ready(poll: &mut Poll, timeout: Duration) -> Vec<usize> {
+    let mut events = Events::with_capacity(8);
+    poll.poll(&mut events, Some(timeout)).unwrap();
+    let mut tokens: Vec<_> = events.iter().map(|event| event.token().0).collect();
+    tokens.sort_unstable();
+    tokens
+}
+
+#[test]
+fn readiness_comes_once_for_each_call_that_would_have_blocked() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let mut poll = Poll::new().unwrap();
+    register(&poll, &listener, 0);
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0], "look once");
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(ready(&mut poll, Duration::ZERO), []);
+
+    let mut stream = world.at_client().connect_nonblocking(server()).unwrap();
+    world.settle();
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
+    let (mut accepted, _) = listener.accept().unwrap();
+    accepted.set_nonblocking(true).unwrap();
+    register(&poll, &accepted, 1);
+    assert_eq!(ready(&mut poll, Duration::ZERO), [1]);
+    assert_eq!(accepted.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(ready(&mut poll, Duration::ZERO), []);
+
+    stream.write_all(b"ready").unwrap();
+    world.settle();
+    assert_eq!(ready(&mut poll, Duration::ZERO), [1]);
+    let mut text = [0; 9];
+    assert_eq!(accepted.read(&mut text).unwrap(), 5);
+    assert_eq!(accepted.read(&mut text).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(stream);
+    world.settle();
+    assert_eq!(ready(&mut poll, Duration::ZERO), [1], "the end is something to read");
+    assert_eq!(accepted.read(&mut text).unwrap(), 0);
+}
+
+#[test]
+fn room_to_write_is_readiness_too() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (stream, accepted) = world.connected(&listener);
+    let mut poll = Poll::new().unwrap();
+    register(&poll, &stream, 0);
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
+    let data = pattern(1_000_000);
+    // Until both buffers are full.
+    while fill(&stream, &data) > 0 {
+        world.pass(Duration::from_millis(1));
+    }
+    assert_eq!(ready(&mut poll, Duration::ZERO), []);
+    while crate::world::drain(&accepted).unwrap().0.len() > 100_000 {
+        world.pass(Duration::from_millis(10));
+    }
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
+}
+
+/// An echo server of one thread, as programs on `mio` are written.
+#[test]
+fn a_server_on_mio_serves_several_at_once() {
+    let running = Running::start();
+    let [client, at_server] = running.handles.clone();
+    let listener = at_server.listen(server(), 16).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let clients = 5;
+    let data = pattern(300_000);
+    std::thread::scope(|scope| {
+        for _ in 0..clients {
+            scope.spawn(|| {
+                let stream = client.connect(server()).unwrap();
+                let writer = stream.try_clone().unwrap();
+                let data = &data;
+                let write = scope.spawn(move || {
+                    (&writer).write_all(data).unwrap();
+                    writer.shutdown(std::net::Shutdown::Write).unwrap();
+                });
+                let mut back = Vec::new();
+                (&stream).read_to_end(&mut back).unwrap();
+                assert!(back == *data);
+                write.join().unwrap();
+            });
+        }
+        serve(&listener, clients);
+    });
+    running.stop();
+}
+
+struct Served {
+    stream: TcpStream,
+    pending: Vec<u8>,
+    is_done: bool,
+}
+
+fn serve(listener: &rxo_host::TcpListener, clients: usize) {
+    let mut poll = Poll::new().unwrap();
+    register(&poll, listener, 0);
+    let mut streams: Vec<Option<Served>> = Vec::new();
+    while streams.len() < clients || streams.iter().any(Option::is_some) {
+        let tokens = ready(&mut poll, Duration::from_secs(20));
+        assert!(!tokens.is_empty(), "it hangs");
+        for token in tokens {
+            if token == 0 {
+                while let Ok((stream, _)) = listener.accept() {
+                    stream.set_nonblocking(true).unwrap();
+                    register(&poll, &stream, streams.len() + 1);
+                    streams.push(Some(Served { stream, pending: Vec::new(), is_done: false }));
+                }
+            } else if let Some(served) = &mut streams[token - 1]
+                && echo(served)
+            {
+                streams[token - 1] = None;
+            }
+        }
+    }
+}
+
+/// Echoes until it would block; says whether all is done.
+fn echo(served: &mut Served) -> bool {
+    let mut buffer = [0; 10_000];
+    loop {
+        while !served.pending.is_empty() {
+            match served.stream.write(&served.pending) {
+                Ok(written) => drop(served.pending.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        if served.is_done {
+            return true;
+        }
+        match served.stream.read(&mut buffer) {
+            Ok(0) => served.is_done = true,
+            Ok(read) => served.pending.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
