@@ -1,0 +1,69 @@
+//! A Linux host finds rxo's by ARP and neighbour discovery, and pings it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketType, ipproto};
+use rustix::net::{recv, sendto, socket};
+
+use crate::Test;
+use crate::network::Row;
+
+pub(crate) const TESTS: &[Test] = &[("linux_pings_it", linux_pings_it)];
+
+fn linux_pings_it() {
+    let row = Row::routed(1_500);
+    let host = row.start(|_| {});
+    let mut addresses = vec!["10.1.0.2"];
+    if row.peer.has_ipv6() {
+        addresses.push("fd01::2");
+    }
+    for address in &addresses {
+        for bytes in [0, 56, 1_400] {
+            let ip = address.parse().unwrap();
+            row.peer.run(|| ping(ip, bytes)).unwrap();
+        }
+    }
+    let counters = host.stop().counters.link;
+    let asked = 3 * addresses.len() as u64;
+    assert_eq!((counters.echoes, counters.conflicts), (asked, 0), "{counters:?}");
+    // The router had to ask for each address once at least.
+    assert!(counters.answers >= addresses.len() as u64, "{counters:?}");
+}
+
+/// Sends an echo request with `bytes` of data, and waits for the answer with the same.
+fn ping(to: IpAddr, bytes: usize) {
+    let (family, protocol, request, reply): (_, Protocol, u8, u8) = if to.is_ipv4() {
+        (AddressFamily::INET, ipproto::ICMP, 8, 0)
+    } else {
+        (AddressFamily::INET6, ipproto::ICMPV6, 128, 129)
+    };
+    let socket = socket(family, SocketType::RAW, Some(protocol)).unwrap();
+    set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_secs(5))).unwrap();
+    let mut message = vec![request, 0, 0, 0, 0x12, 0x34, 0, bytes as u8];
+    message.extend((0..bytes).map(|at| at as u8));
+    if to.is_ipv4() {
+        let sum = checksum(&message).to_be_bytes();
+        message[2..4].copy_from_slice(&sum);
+    }
+    sendto(&socket, &message, SendFlags::empty(), &SocketAddr::new(to, 0)).unwrap();
+    let mut buffer = vec![0; 2_000];
+    loop {
+        let (length, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())
+            .unwrap_or_else(|error| panic!("no answer from {to} to {bytes} bytes: {error}"));
+        // Of IPv4 the system shows the IP header, too.
+        let heard = &buffer[if to.is_ipv4() { 20 } else { 0 }..length];
+        if heard[0] == reply && heard[4..] == message[4..] {
+            return;
+        }
+    }
+}
+
+/// RFC 1071; the system does it for ICMPv6 alone.
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !(((sum & 0xffff) + (sum >> 16)) as u16)
+}
