@@ -13,6 +13,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_version_that_is_known", known),
     ("nothing_outside_the_directory", outside),
     ("over_ipv6", over_ipv6),
+    ("on_a_tap_and_a_tun", on_a_tap_and_a_tun),
+    ("told_to_end_it_ends", told_to_end),
 ];
 
 const URL: &str = "http://10.77.0.2";
@@ -98,4 +100,19 @@ fn over_ipv6() {
     let server = Server::start("ipv6", &[("a", b"first")]);
     assert!(server.lab.peer().has_ipv6(), "this machine has no IPv6 in private networks");
     assert_eq!(server.said("http://[fd77::2]/a"), "first");
+}
+
+fn on_a_tap_and_a_tun() {
+    let content = bytes(1_000_003);
+    for kind in ["tap", "tun"] {
+        let server = Server::start_local(kind, &[("big.bin", &content)]);
+        let (code, got) = server.curl(&format!("{URL}/big.bin"));
+        assert!(code == 0 && got == content, "{kind}: {code}, {} bytes", got.len());
+    }
+}
+
+fn told_to_end() {
+    let server = Server::start("end", &[("a", b"first")]);
+    assert_eq!(server.said(&format!("{URL}/a")), "first");
+    assert_eq!(server.end(), Some(0));
 }

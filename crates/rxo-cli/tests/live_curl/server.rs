@@ -12,6 +12,8 @@ use serde_json::Value;
 /// The server on the lab's wire. Dropping it kills it and removes its directory.
 pub(crate) struct Server {
     pub(crate) lab: Lab,
+    /// Whether clients are in the server's namespace, at the other end of its TAP or TUN.
+    is_local: bool,
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     folder: PathBuf,
@@ -21,6 +23,20 @@ impl Server {
     /// Serves a directory with these files, which were changed long ago, and waits until it is at
     /// work. Beside the directory stands a secret.
     pub(crate) fn start(name: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::start_on(WIRE, name, files)
+    }
+
+    /// The same on a TAP or TUN, and the system of the server's namespace at its other end.
+    pub(crate) fn start_local(kind: &str, files: &[(&str, &[u8])]) -> Self {
+        let flags = format!("--nic {kind}:rxo0 --ip 10.77.0.2/24");
+        let mut server = Self::start_on(&flags, kind, files);
+        server.is_local = true;
+        let interface = server.lab.host().interface("rxo0");
+        interface.add_address("10.77.0.1".parse().unwrap(), 24).unwrap();
+        server
+    }
+
+    fn start_on(flags: &str, name: &str, files: &[(&str, &[u8])]) -> Self {
         let folder = std::env::temp_dir().join(format!("rxo-curl-{}-{name}", std::process::id()));
         // What a run that was killed has left.
         _ = fs::remove_dir_all(&folder);
@@ -34,14 +50,14 @@ impl Server {
         }
         let lab = Lab::through().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
-        command.arg("serve").arg(&www).args(FLAGS);
+        command.arg("serve").arg(&www).arg("--json").args(flags.split_whitespace());
         command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = lab.host().run(|| command.spawn()).unwrap().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().expect("rxo did not start").unwrap();
         let first: Value = serde_json::from_str(&first).unwrap();
         assert_eq!(first["addresses"][0], "10.77.0.2:80");
-        Self { lab, child, lines, folder }
+        Self { lab, is_local: false, child, lines, folder }
     }
 
     /// A place for what a client gets.
@@ -49,12 +65,13 @@ impl Server {
         self.folder.join(name)
     }
 
-    /// Runs curl with these words in the peer's namespace; gives its exit code and what it wrote.
+    /// Runs curl with these words where clients are; gives its exit code and what it wrote.
     pub(crate) fn curl(&self, words: &str) -> (i32, Vec<u8>) {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--max-time", "60"]);
         command.args(words.split_whitespace()).stderr(Stdio::inherit());
-        let output = self.lab.peer().run(|| command.output()).unwrap().unwrap();
+        let clients = if self.is_local { self.lab.host() } else { self.lab.peer() };
+        let output = clients.run(|| command.output()).unwrap().unwrap();
         (output.status.code().unwrap(), output.stdout)
     }
 
@@ -63,6 +80,13 @@ impl Server {
         let (code, output) = self.curl(words);
         assert_eq!(code, 0, "curl {words}");
         String::from_utf8(output).unwrap()
+    }
+
+    /// Ends it as a user would; gives the exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let command = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        self.child.wait().unwrap().code()
     }
 
     /// The next access line.
@@ -92,5 +116,4 @@ pub(crate) fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
-const FLAGS: [&str; 7] =
-    ["--nic", "packet:wire0", "--ip", "10.77.0.2/24", "--ip", "fd77::2/64", "--json"];
+const WIRE: &str = "--nic packet:wire0 --ip 10.77.0.2/24 --ip fd77::2/64";
