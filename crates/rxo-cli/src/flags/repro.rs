@@ -144,8 +144,8 @@ pub(crate) struct MenonFlags {
 /// A part of Menon and Zwaenepoel 2008.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MenonPart {
-    /// Section 5: what Receive Aggregation and ACK Offload gain a receiving host (figures 3, 7 to 9,
-    /// 11, 12, and table 1), on rxo's own stack.
+    /// Section 5: what Receive Aggregation and ACK Offload gain a receiving host (figures 3, 7
+    /// to 12, and table 1), on rxo's own stack.
     #[default]
     Receive,
     /// Sections 3.4 and 4: what coalescing does to those who count acknowledgements.
@@ -155,7 +155,7 @@ pub(crate) enum MenonPart {
 /// An experiment of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MenonExperiment {
-    /// receive: one connection and five (figures 3, 7, 8 and 9).
+    /// receive: one connection, five, and one of a guest (figures 3 and 7 to 10).
     Profile,
     /// receive: the Aggregation Limit, 1 to 35 (figure 11).
     Limit,

@@ -84,7 +84,7 @@ fn receiving_host() {
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["bulk"].as_array().unwrap();
-    assert_eq!((rows.len(), report["exchange"].as_array().unwrap().len()), (12, 2));
+    assert_eq!((rows.len(), report["exchange"].as_array().unwrap().len()), (15, 2));
     for row in rows {
         let median = |name: &str| row[name]["median"].as_f64().unwrap();
         assert!(median("scaled_gbit_per_s") > 0.0 && median("gbit_per_s") > 0.0, "{row}");
@@ -105,7 +105,7 @@ fn receiving_host() {
     for figure in report["figures"].as_array().unwrap() {
         assert!(!figure["statements"].as_array().unwrap().is_empty(), "{figure}");
     }
-    for name in ["3", "7", "8", "9", "11", "12"] {
+    for name in ["3", "7", "8", "9", "10", "11", "12"] {
         let path = out.join(format!("figure-{name}.svg"));
         assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
     }

@@ -20,7 +20,7 @@ use super::station::{Service, Station};
 /// When the network cannot be built, a connection breaks, or anything is lost.
 pub(super) fn bulk(case: Case, plan: &Plan) -> Result<Bulk> {
     let lab = Lab::through_with(wire(plan))?;
-    let station = Station::start(&lab, case.stack, Service::Read, plan.cores.receiver)?;
+    let station = Station::start(&lab, case, Service::Read, plan.cores.receiver)?;
     let config = BulkConfig {
         connections: case.connections,
         sender_core: plan.cores.sender,
@@ -47,7 +47,7 @@ pub(super) fn bulk(case: Case, plan: &Plan) -> Result<Bulk> {
 /// When the network cannot be built or the connection breaks.
 pub(super) fn request_response(stack: Stack, plan: &Plan) -> Result<Exchange> {
     let lab = Lab::through_with(wire(plan))?;
-    let station = Station::start(&lab, stack, Service::Echo, plan.cores.receiver)?;
+    let station = Station::start(&lab, Case::wire(1, stack), Service::Echo, plan.cores.receiver)?;
     let config = PingPongConfig {
         duration: plan.duration,
         client_core: plan.cores.sender,

@@ -77,7 +77,7 @@ fn bulk_step(case: Case, plan: &Plan, round: usize, progress: &Progress) -> Resu
     let sample =
         measure::bulk(case, plan).with_context(|| format!("{name} could not be measured"))?;
     progress.end(&format!(
-        "{name:<48} {:>6.2} Gbit/s  {:>6.2} Gbit/CPU s",
+        "{name:<56} {:>6.2} Gbit/s  {:>6.2} Gbit/CPU s",
         sample.gbit_per_s(),
         sample.scaled_gbit_per_s()
     ));
@@ -89,6 +89,6 @@ fn exchange_step(stack: Stack, plan: &Plan, round: usize, progress: &Progress) -
     progress.begin(&name);
     let sample = measure::request_response(stack, plan)
         .with_context(|| format!("{name} could not be measured"))?;
-    progress.end(&format!("{name:<48} {:>6.0} a second", sample.per_s));
+    progress.end(&format!("{name:<56} {:>6.0} a second", sample.per_s));
     Ok(sample)
 }

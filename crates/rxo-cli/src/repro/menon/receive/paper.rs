@@ -36,8 +36,8 @@ pub(super) const SYSTEMS: [System; 3] = [
 /// not protocol, driver, per byte. What they leave is misc.
 pub(super) const SHARES: [f64; 4] = [21.0, 25.0, 21.0, 17.0];
 
-/// By how much the per-packet costs (rx, tx, buffer, non-proto) fall: figures 8 and 9.
-pub(super) const PER_PACKET_FACTORS: [f64; 2] = [4.3, 5.5];
+/// By how much the per-packet costs (rx, tx, buffer, non-proto) fall: figures 8, 9 and 10.
+pub(super) const PER_PACKET_FACTORS: [f64; 3] = [4.3, 5.5, 3.7];
 
 /// What aggregation itself costs, in cycles for a packet (figure 8).
 pub(super) const AGGREGATION_CYCLES: f64 = 789.0;

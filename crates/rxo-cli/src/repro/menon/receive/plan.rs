@@ -67,8 +67,7 @@ impl Plan {
 /// Every bulk transfer that is wanted; what two experiments have in common is measured once.
 fn cases(wanted: &dyn Fn(MenonExperiment) -> bool, quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    let mut add = |connections, stack| {
-        let case = Case { connections, stack };
+    let mut add = |case| {
         if !cases.contains(&case) {
             cases.push(case);
         }
@@ -79,12 +78,15 @@ fn cases(wanted: &dyn Fn(MenonExperiment) -> bool, quick: bool) -> Vec<Case> {
         let is_profile = count <= PROFILE_CONNECTIONS;
         if wanted(MenonExperiment::Connections) || (is_profile && wanted(MenonExperiment::Profile))
         {
-            Stack::ALL.into_iter().for_each(|stack| add(count, stack));
+            Stack::ALL.into_iter().for_each(|stack| add(Case::wire(count, stack)));
         }
     }
+    if wanted(MenonExperiment::Profile) {
+        Stack::ALL.into_iter().for_each(|stack| add(Case::guest(stack)));
+    }
     if wanted(MenonExperiment::Limit) {
-        add(1, Stack::ORIGINAL);
-        limits.iter().for_each(|&limit| add(1, Stack::limited(limit)));
+        add(Case::wire(1, Stack::ORIGINAL));
+        limits.iter().for_each(|&limit| add(Case::wire(1, Stack::limited(limit))));
     }
     cases
 }
@@ -107,7 +109,7 @@ const CONNECTIONS: [usize; 7] = [1, 5, 25, 50, 100, 200, 400];
 const LIMITS: [u16; 12] = [1, 2, 3, 4, 5, 7, 10, 15, PAPERS_LIMIT, 25, 30, 35];
 const QUICK_CONNECTIONS: [usize; 3] = [1, 5, 25];
 const QUICK_LIMITS: [u16; 4] = [1, 4, PAPERS_LIMIT, 35];
-/// Figures 3, 8 and 9 are of so many at most.
+/// Figures 3, 8, 9 and 10 are of so many at most.
 const PROFILE_CONNECTIONS: usize = 5;
 const MOST_ROUNDS: RangeInclusive<usize> = 1..=100;
 const ROUNDS: usize = 5;
@@ -147,12 +149,12 @@ mod tests {
     #[test]
     fn what_experiments_share_is_measured_once() {
         let whole = Plan::from_flags(&MenonFlags::default()).unwrap();
-        assert_eq!((whole.bulk.len(), whole.exchange.len()), (3 * 7 + 11, 2));
-        assert_eq!(whole.steps(), 5 * 34);
+        assert_eq!((whole.bulk.len(), whole.exchange.len()), (3 * 7 + 3 + 11, 2));
+        assert_eq!(whole.steps(), 5 * 37);
         let only = |one| {
             Plan::from_flags(&MenonFlags { only: vec![one], ..MenonFlags::default() }).unwrap()
         };
-        assert_eq!(only(MenonExperiment::Profile).bulk.len(), 6);
+        assert_eq!(only(MenonExperiment::Profile).bulk.len(), 9);
         assert_eq!(only(MenonExperiment::Limit).bulk.len(), 13);
         assert_eq!(only(MenonExperiment::Connections).bulk.len(), 21);
         let exchange = only(MenonExperiment::Exchange);

@@ -6,6 +6,7 @@ use super::aims;
 use super::figures;
 use super::plan::Plan;
 use super::row::{ExchangeRow, Row, Rows};
+use super::stack::Place;
 use super::units::Units;
 use crate::machine::Machine;
 use crate::numbers::grouped;
@@ -75,6 +76,7 @@ impl Report {
     fn bulk_table(&self) -> String {
         let mut table = Table::new(&[
             "connections",
+            "on",
             "stack",
             "Gbit/s",
             "Gbit/CPU s",
@@ -89,6 +91,7 @@ impl Report {
             let scaled = row.scaled_gbit_per_s;
             table.row([
                 row.case.connections.to_string(),
+                if row.case.place == Place::Guest { "a TAP" } else { "the wire" }.to_owned(),
                 row.case.stack.name(),
                 format!("{:.2}", row.gbit_per_s.median),
                 format!("{:.2} ({:.2}-{:.2})", scaled.median, scaled.min, scaled.max),
@@ -139,9 +142,9 @@ fn notes(plan: &Plan, units: Units) -> Vec<String> {
          end."
             .to_owned(),
         units.note(),
-        "The paper's text states the values shown and no others; its figures are drawings. Figure 10 is \
-         Xen's network split over two domains, which this host does not have; what aggregation \
-         before a guest gains is what rxo demo shows."
+        "A guest is rxo's host on a TAP that a bridge joins with the wire; what the bridge does is done on \
+         the sender's core and in no account. The paper's text states the values shown and no others; \
+         its figures are drawings."
             .to_owned(),
     ]
 }

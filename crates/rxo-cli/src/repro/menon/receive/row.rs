@@ -78,7 +78,16 @@ pub(super) struct Rows<'r> {
 
 impl<'r> Rows<'r> {
     pub(super) fn of(self, connections: usize, stack: Stack) -> Option<&'r Row> {
-        self.bulk.iter().find(|row| row.case == Case { connections, stack })
+        self.find(Case::wire(connections, stack))
+    }
+
+    /// The row of this stack in a guest.
+    pub(super) fn guest(self, stack: Stack) -> Option<&'r Row> {
+        self.find(Case::guest(stack))
+    }
+
+    fn find(self, case: Case) -> Option<&'r Row> {
+        self.bulk.iter().find(|row| row.case == case)
     }
 
     pub(super) fn exchange(self, stack: Stack) -> Option<&'r ExchangeRow> {
@@ -88,7 +97,7 @@ impl<'r> Rows<'r> {
     /// How many connections were measured with the stack and with the original, ascending.
     pub(super) fn connections(self) -> Vec<usize> {
         let both = |row: &&Row| {
-            row.case.stack == Stack::OPTIMIZED
+            row.case == Case::wire(row.case.connections, Stack::OPTIMIZED)
                 && self.of(row.case.connections, Stack::ORIGINAL).is_some()
         };
         let mut all: Vec<usize> =
@@ -100,8 +109,8 @@ impl<'r> Rows<'r> {
     /// The limits measured, ascending, with their rows; one connection.
     pub(super) fn limits(self) -> Vec<(u16, &'r Row)> {
         let of = |row: &'r Row| {
-            let Case { connections, stack } = row.case;
-            let is_it = connections == 1 && stack.ack_offload;
+            let stack = row.case.stack;
+            let is_it = row.case == Case::wire(1, stack) && stack.ack_offload;
             stack.aggregation_limit.filter(|_| is_it).map(|limit| (limit, row))
         };
         let mut all: Vec<_> = self.bulk.iter().filter_map(of).collect();
@@ -111,9 +120,18 @@ impl<'r> Rows<'r> {
 
     /// How many times the original's throughput for a second of processor time a stack has.
     pub(super) fn gain(self, connections: usize, stack: Stack) -> Option<f64> {
-        let scaled = |stack| Some(self.of(connections, stack)?.scaled_gbit_per_s.median);
-        Some(ratio(scaled(stack)?, scaled(Stack::ORIGINAL)?))
+        gain(self.of(connections, stack), self.of(connections, Stack::ORIGINAL))
     }
+
+    /// The same in a guest.
+    pub(super) fn guest_gain(self, stack: Stack) -> Option<f64> {
+        gain(self.guest(stack), self.guest(Stack::ORIGINAL))
+    }
+}
+
+fn gain(row: Option<&Row>, original: Option<&Row>) -> Option<f64> {
+    let [row, original] = [row, original].map(|row| Some(row?.scaled_gbit_per_s.median));
+    Some(ratio(row?, original?))
 }
 
 #[cfg(test)]
@@ -139,12 +157,12 @@ pub(super) mod tests {
 
     pub(in super::super) fn row(connections: usize, stack: Stack, ns_per_packet: f64) -> Row {
         let breakdown = Breakdown::new(|_| ns_per_packet / 8.0);
-        Row::of(Case { connections, stack }, &[bulk(ns_per_packet, Some(breakdown))]).unwrap()
+        Row::of(Case::wire(connections, stack), &[bulk(ns_per_packet, Some(breakdown))]).unwrap()
     }
 
     #[test]
     fn a_row_says_what_a_packet_costs() {
-        let case = Case { connections: 1, stack: Stack::ORIGINAL };
+        let case = Case::wire(1, Stack::ORIGINAL);
         let row =
             Row::of(case, &[bulk(500.0, None), bulk(1_000.0, None), bulk(800.0, None)]).unwrap();
         assert!((row.ns_per_packet.median - 800.0).abs() < 0.01, "{row:?}");

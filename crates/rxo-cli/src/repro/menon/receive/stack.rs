@@ -48,17 +48,39 @@ impl Stack {
     }
 }
 
+/// Where the host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Place {
+    /// On the wire itself, by a packet socket.
+    Wire,
+    /// Behind a bridge and a TAP, as a guest is.
+    Guest,
+}
+
 /// A bulk measurement: so many connections into this stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
+    pub(super) place: Place,
     pub(super) connections: usize,
     pub(super) stack: Stack,
 }
 
 impl Case {
+    /// On the wire.
+    pub(super) const fn wire(connections: usize, stack: Stack) -> Self {
+        Self { place: Place::Wire, connections, stack }
+    }
+
+    /// One connection of a guest.
+    pub(super) const fn guest(stack: Stack) -> Self {
+        Self { place: Place::Guest, connections: 1, stack }
+    }
+
     pub(super) fn name(self) -> String {
         let s = if self.connections == 1 { "" } else { "s" };
-        format!("{} connection{s}, {}", self.connections, self.stack.name())
+        let guest = if self.place == Place::Guest { " of a guest" } else { "" };
+        format!("{} connection{s}{guest}, {}", self.connections, self.stack.name())
     }
 }
 

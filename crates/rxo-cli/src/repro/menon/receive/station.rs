@@ -13,7 +13,7 @@ use rxo_host::{HostCounters, TcpListener, TcpStream};
 use rxo_lab::Lab;
 use rxo_lab::traffic::{OutgoingReport, Pattern};
 
-use super::stack::Stack;
+use super::stack::Case;
 use super::worker::Worker;
 
 /// A running host whose connections are served.
@@ -51,11 +51,11 @@ impl Station {
     /// When the device cannot be opened or the host not be made.
     pub(super) fn start(
         lab: &Lab,
-        stack: Stack,
+        case: Case,
         service: Service,
         core: Option<usize>,
     ) -> Result<Self> {
-        let worker = Worker::start(lab, stack, core, service == Service::Read)?;
+        let worker = Worker::start(lab, case, core, service == Service::Read)?;
         let address = SocketAddr::new(lab.host_address(), PORT);
         let listener = worker.host.handle().listen(address, BACKLOG)?;
         let shared = Arc::new(Shared { core, ..Shared::default() });

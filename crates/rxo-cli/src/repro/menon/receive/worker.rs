@@ -8,11 +8,11 @@ use rxo::DeviceError;
 use rxo::live::host::{self, RunningHost};
 use rxo::live::{Device, DeviceOptions};
 use rxo_coalesce::Config as EngineConfig;
-use rxo_driver::{DeviceName, clock};
+use rxo_driver::{DeviceName, TapKind, clock};
 use rxo_host::{HostConfig, HostCounters, IpCidr, StageTimer};
 use rxo_lab::Lab;
 
-use super::stack::Stack;
+use super::stack::{Case, Place, Stack};
 
 /// A running host. Dropping it stops it.
 pub(super) struct Worker {
@@ -28,16 +28,23 @@ impl Worker {
     /// When the device cannot be opened or the host not be made.
     pub(super) fn start(
         lab: &Lab,
-        stack: Stack,
+        case: Case,
         core: Option<usize>,
         is_timed: bool,
     ) -> Result<Self> {
-        let config = config(stack, lab.host_address())?;
+        let config = config(case.stack, lab.host_address())?;
         let config = HostConfig { stage_timer: is_timed.then_some(TIMER), ..config };
         let (tell, told) = channel();
-        let open = move || open(core, &tell);
+        let device = match case.place {
+            Place::Wire => DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned()),
+            Place::Guest => DeviceName::Tap(TapKind::Tap, TAP.to_owned()),
+        };
+        let open = move || open(&device, core, &tell);
         let start = || host::start_with(Lab::WIRE_INTERFACE.to_owned(), open, config);
         let host = lab.host().run(start)??;
+        if case.place == Place::Guest {
+            bridge(lab)?;
+        }
         let thread_id = told.recv().context("the host's thread has no number")?;
         Ok(Self { host, thread_id })
     }
@@ -62,14 +69,27 @@ impl Worker {
 }
 
 /// On the host's thread.
-fn open(core: Option<usize>, tell: &Sender<u32>) -> Result<Device, DeviceError> {
+fn open(
+    device: &DeviceName,
+    core: Option<usize>,
+    tell: &Sender<u32>,
+) -> Result<Device, DeviceError> {
     if let Some(core) = core {
         rxo_lab::pin_to_core(core).map_err(|error| DeviceError::Usage(error.to_string()))?;
     }
     // Who started it waits for this.
     _ = tell.send(rxo_lab::thread_id());
-    let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
-    Device::open(&wire, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
+    Device::open(device, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
+}
+
+/// The wire and the guest's TAP, joined as a driver domain would.
+fn bridge(lab: &Lab) -> Result<()> {
+    let bridge = lab.host().interface("br0");
+    bridge.create_bridge()?;
+    for port in [Lab::WIRE_INTERFACE, TAP] {
+        lab.host().interface(port).join_bridge(&bridge)?;
+    }
+    Ok(bridge.up()?)
 }
 
 fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
@@ -81,6 +101,8 @@ fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
     })
 }
 
+/// The guest's interface.
+const TAP: &str = "guest0";
 /// Of the lab's IPv4 network.
 const PREFIX_BITS: u8 = 24;
 /// A turn of a bulk transfer has many frames, so reading the clock at its stages is no part of the cost

@@ -17,6 +17,7 @@ pub(super) fn all(rows: Rows<'_>, units: Units) -> Vec<Figure> {
         throughput::figure_7(rows),
         profile::figure_8(rows, units),
         profile::figure_9(rows, units),
+        profile::figure_10(rows, units),
         limit::figure_11(rows, units),
         connections::figure_12(rows),
         exchange::table_1(rows),
