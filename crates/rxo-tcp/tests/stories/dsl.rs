@@ -2,7 +2,8 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State, Transmit,
+    Config, Connection, Ecn, Payload, PlainSegment, SackBlock, Secret, Segment, SegmentOptions,
+    State, Transmit,
 };
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -170,6 +171,16 @@ impl Scene {
         self.tcp.on_aggregate(self.now, segments);
     }
 
+    /// The same by the fast way for plain segments, if all of them have text.
+    pub(crate) fn gets_run(&mut self, peers: impl IntoIterator<Item = Peer>) {
+        let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
+        let plain: Option<Vec<_>> = segments.iter().map(plain_segment).collect();
+        match plain {
+            Some(plain) => self.tcp.on_run(self.now, plain),
+            None => self.tcp.on_aggregate(self.now, segments),
+        }
+    }
+
     /// Gives a segment and says what leaves.
     pub(crate) fn answers(&mut self, peer: Peer) -> Vec<String> {
         self.gets(peer);
@@ -270,6 +281,13 @@ impl Scene {
     pub(crate) fn cwnd_segments(&self) -> u32 {
         self.tcp.statistics().cwnd / self.tcp.statistics().mss
     }
+}
+
+/// A segment with text, without its options but the timestamp.
+fn plain_segment(segment: &Segment<Vec<u8>>) -> Option<PlainSegment<Vec<u8>>> {
+    let Segment { seq, ack, flags, window, ecn, arrived_at, .. } = *segment;
+    let (timestamp, payload) = (segment.options.timestamp, segment.payload.clone()?);
+    Some(PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at })
 }
 
 /// `flags start:end ack number`, then what is not usual.
