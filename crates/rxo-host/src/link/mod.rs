@@ -244,6 +244,13 @@ impl Link {
         self.routes.is_ours(ip)
     }
 
+    /// Whether a segment from `source` to `destination` may be heard: the one can be another host's, the
+    /// other is ours (RFC 9293, section 3.9.2.3; RFC 1122, section 3.2.1.3).
+    #[must_use]
+    pub fn may_hear(&self, source: IpAddr, destination: IpAddr) -> bool {
+        self.is_ours(destination) && self.routes.may_be_another(source)
+    }
+
     /// All of this host's addresses, the link-local one that it gave itself included.
     pub fn addresses(&self) -> impl Iterator<Item = IpCidr> {
         self.routes.addresses().iter().copied()

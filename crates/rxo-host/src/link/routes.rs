@@ -72,14 +72,19 @@ impl Routes {
         self.addresses.iter().any(|cidr| cidr.address() == ip)
     }
 
-    /// Whether `ip` may be a neighbour: a host's address on one of the link's networks, not ours.
+    /// Whether `ip` may be a neighbour: another host's address on one of the link's networks.
     pub(super) fn may_be_neighbour(&self, ip: IpAddr) -> bool {
-        is_host(ip) && !self.is_ours(ip) && !self.is_broadcast(ip) && self.own_network(ip).is_some()
+        self.may_be_another(ip) && self.own_network(ip).is_some()
+    }
+
+    /// Whether `ip` can be another host's address, here or elsewhere.
+    pub(super) fn may_be_another(&self, ip: IpAddr) -> bool {
+        is_host(ip) && !self.is_ours(ip) && !self.is_broadcast(ip)
     }
 
     /// The neighbour that a packet for `ip` goes to; `None` when there is none.
     pub(super) fn next_hop(&self, ip: IpAddr) -> Option<IpAddr> {
-        if !is_host(ip) || self.is_ours(ip) || self.is_broadcast(ip) {
+        if !self.may_be_another(ip) {
             return None;
         }
         let direct = self.own_network(ip);

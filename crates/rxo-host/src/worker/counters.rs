@@ -25,7 +25,7 @@ pub struct HostCounters {
     pub backlog_drops: u64,
     /// How often text was copied because the device wanted its frames back.
     pub copied_out: u64,
-    /// Segments for another host.
+    /// Segments for another host, or from an address that cannot be one's.
     pub not_ours: u64,
     /// Segments for which there was no connection and that opened none.
     pub strangers: u64,

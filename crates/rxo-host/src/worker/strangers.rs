@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     /// A segment for which there is no connection.
     pub(super) fn stranger(&mut self, now: Instant, key: &FlowKey, segment: Segment<Buffer<B>>) {
-        if !self.link.is_ours(key.destination()) {
+        if !self.link.may_hear(key.source(), key.destination()) {
             self.counters.not_ours += 1;
             return;
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod acks;
+mod addresses;
 mod lending;
 mod listening;
 mod opening;

@@ -1,0 +1,101 @@
+//! Which addresses connections may have.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use rxo_frame::Frame;
+use rxo_wire::TcpFlags;
+use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+use rxo_wire::checksum::Summer;
+
+use crate::world::World;
+
+/// RFC 9293, section 3.9.1.1 (MUST-46): a group, everybody, nobody and oneself are no peers.
+#[test]
+fn no_connection_is_opened_to_what_is_no_host() {
+    let world = World::new();
+    for text in
+        ["10.0.0.255", "255.255.255.255", "224.0.0.1", "0.0.0.0", "127.0.0.1", "[ff02::1]", "[::]"]
+    {
+        let to = format!("{text}:80").parse().unwrap();
+        assert!(world.at_client().connect_nonblocking(to).is_err(), "{text}");
+    }
+}
+
+/// RFC 9293, section 3.9.1.1 (MUST-44): who does not say from where gets an address of the peer's
+/// network.
+#[test]
+fn a_connection_has_an_address_of_the_peers_network() {
+    let world = World::new();
+    for (to, from) in [("10.0.0.2:80", "10.0.0.1"), ("[fd00::2]:80", "fd00::1")] {
+        let stream = world.at_client().connect_nonblocking(to.parse().unwrap()).unwrap();
+        assert_eq!(stream.local_addr().unwrap().ip(), from.parse::<IpAddr>().unwrap());
+    }
+}
+
+/// RFC 9293, section 3.9.1.1 (MUST-41): who listens where somebody listens gets an error, and neither
+/// the listener nor its connections notice.
+#[test]
+fn a_second_listener_touches_nothing() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (first, _) = world.connected(&listener);
+    assert!(world.at_server().listen(listener.local_addr().unwrap(), 4).is_err());
+    world.settle();
+    assert!(first.is_connected().unwrap());
+    let (second, _) = world.connected(&listener);
+    assert!(second.is_connected().unwrap());
+    assert_eq!(world.server.counters().connections, 2);
+}
+
+/// A segment for port 80, as it comes from a link without Ethernet.
+fn segment(source: &str, destination: &str, flags: TcpFlags) -> Vec<u8> {
+    let address = |text: &str| text.parse::<Ipv4Addr>().unwrap();
+    let ip = Ipv4Header {
+        source: address(source),
+        destination: address(destination),
+        protocol: 6,
+        payload_bytes: 20,
+        ..Ipv4Header::default()
+    };
+    let tcp = TcpHeader {
+        source_port: 5_000,
+        destination_port: 80,
+        flags,
+        window: 1_000,
+        ..TcpHeader::default()
+    };
+    let mut packet = vec![0; 40];
+    let rest = ip.write(&mut packet).unwrap();
+    tcp.write(rest).unwrap();
+    write_tcp_checksum(rest, ip.pseudo_header(), Summer::portable()).unwrap();
+    packet
+}
+
+/// How many packets the server sends when it hears `packet`, and how many connections it has then.
+fn heard(packet: &[u8]) -> (usize, usize) {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    world.settle();
+    world.there.push(&Frame::new(packet, world.now));
+    world.there.set_now(world.now);
+    while !world.server.turn(world.now).unwrap().is_idle() {}
+    let sent = std::iter::from_fn(|| world.back.take()).count();
+    drop(listener);
+    (sent, world.server.counters().connections)
+}
+
+/// RFC 9293, section 3.9.2.3 (MUST-57, MUST-63), and RFC 1122, section 3.2.1.3: a SYN to all or to a
+/// group, and any segment from an address that cannot be one host's, is neither taken nor answered.
+#[test]
+fn segments_of_addresses_that_cannot_be_are_dropped() {
+    assert_eq!(heard(&segment("10.0.0.9", "10.0.0.2", TcpFlags::SYN)), (1, 1));
+    assert_eq!(heard(&segment("10.0.0.9", "10.0.0.2", TcpFlags::ACK)), (1, 0));
+    for to in ["10.0.0.255", "255.255.255.255", "224.0.0.1", "10.0.0.3"] {
+        assert_eq!(heard(&segment("10.0.0.9", to, TcpFlags::SYN)), (0, 0), "to {to}");
+    }
+    for from in ["10.0.0.255", "255.255.255.255", "224.0.0.1", "0.0.0.0", "127.0.0.1", "10.0.0.2"] {
+        for flags in [TcpFlags::SYN, TcpFlags::ACK] {
+            assert_eq!(heard(&segment(from, "10.0.0.2", flags)), (0, 0), "from {from}");
+        }
+    }
+}
