@@ -145,7 +145,7 @@ impl Trial {
         }
         // Every other time by the fast way, where that takes them.
         self.turn += 1;
-        if self.turn % 2 == 0 {
+        if self.turn.is_multiple_of(2) {
             self.scene.gets_run(peers)
         } else {
             self.scene.gets_aggregate(peers)
