@@ -18,7 +18,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
         if self.is_acceptable(segment) {
-            self.remember_timestamp(now, segment);
             return ControlFlow::Continue(());
         }
         if !segment.has(TcpFlags::RST) {
@@ -53,7 +52,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         len > 0 && is_inside(segment.seq + (len - 1))
     }
 
-    fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
+    /// RFC 7323, section 4.3, rule 2; not before the acknowledgement is known to be one that the peer
+    /// can have sent: a timestamp that somebody invented would make all later ones old.
+    pub(super) fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)
         {

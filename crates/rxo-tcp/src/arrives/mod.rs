@@ -81,6 +81,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.check_syn(now, &segment)?;
         let exceeds = self.trim_to_window(&mut segment);
         self.check_ack(now, &segment)?;
+        self.remember_timestamp(now, &segment);
         self.heard_of_peer(now);
         let fin_at = self.fin_of(&segment);
         self.take_text(&mut segment);

@@ -208,11 +208,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let bytes = distance(start, end) - u32::from(carries_fin);
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
+        let is_large = bytes > self.snd.mss && why != Why::Trial;
         // A receiver that aggregates delivers at PSH, and waits for more without it: a large send is
         // all there is for now.
-        let is_large = bytes > self.snd.mss && why != Why::Trial;
-        let psh =
-            if bytes > 0 && (empties || is_large) { TcpFlags::PSH } else { TcpFlags::default() };
+        let ends = empties || is_large && is_new;
+        let psh = if bytes > 0 && ends { TcpFlags::PSH } else { TcpFlags::default() };
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
         let mut segment = self.segment(start, TcpFlags::ACK | fin | psh | ecn_flags, now);
         segment.ecn = self.ecn.codepoint(is_new && bytes > 0);

@@ -158,10 +158,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn sizing(&self, congestion: &Congestion) -> Sizing {
+        let allowed = congestion.cwnd().saturating_sub(self.recovery.in_flight());
+        // A FIN alone is no load: the window counts data (RFC 5681, section 2).
+        let is_bare_fin = self.snd.unsent() == 1 && self.ends_with_fin();
         Sizing {
             unsent: self.snd.unsent(),
             usable: self.snd.usable(),
-            allowed: congestion.cwnd().saturating_sub(self.recovery.in_flight()),
+            allowed: allowed.max(u32::from(is_bare_fin)),
             mss: self.snd.mss,
             max_window: self.snd.max_wnd,
             large_send: self.config.large_send_bytes,

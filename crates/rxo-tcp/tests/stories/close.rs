@@ -217,3 +217,12 @@ fn an_early_fin_is_answered() {
     );
     assert_eq!(scene.answers(seg().len(MSS)), [". 1:1 ack 1002"]);
 }
+
+/// RFC 5681, section 2: the congestion window counts data, so a FIN alone does not wait for it.
+#[test]
+fn a_fin_alone_is_no_load() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.sends(10_000).len(), 10);
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.out(), ["F. 10001:10001 ack 1"]);
+}

@@ -182,3 +182,14 @@ fn our_clock_ticks_in_milliseconds() {
     let first = value();
     assert_eq!(value().wrapping_sub(first), 1_000);
 }
+
+/// RFC 7323, section 4.3, with RFC 5961, section 5: what a segment with an ACK that cannot be says of
+/// the time is not believed; else a guess would make everything later old.
+#[test]
+fn a_wrong_ack_has_no_timestamp() {
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    let wrong = seg().len(10).ack(9_999).ts(200_000, 0);
+    assert_eq!(scene.answers(wrong), [". 1:1 ack 1"]);
+    scene.gets(seg().len(10).ts(1, 0));
+    assert_eq!(scene.tcp.readable_bytes(), 10);
+}
