@@ -9,6 +9,7 @@ mod bench;
 mod deny;
 mod files;
 mod layers;
+mod packetdrill;
 mod quotes;
 mod rfc;
 mod sh;
@@ -29,6 +30,7 @@ usage: cargo xtask <command>
   bench analyze [--json]          reading captures beside tshark, on captures it makes
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
   bench instructions [--update]   the engine's instruction counts against the kept ones
+  packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
 ";
@@ -52,6 +54,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "test" => return test::run(rest),
         "bench" => return bench::run(rest),
         "layers" => layers::run()?,
+        "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
         "quotes" => quotes::write()?,

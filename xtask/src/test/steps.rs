@@ -11,7 +11,7 @@ use super::tools::needs_tool;
 use super::{fuzz, live, no_std, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{apt, bench, deny, layers, quotes, rfc};
+use crate::{apt, bench, deny, layers, packetdrill, quotes, rfc};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -44,6 +44,7 @@ pub(super) const STEPS: &[Step] = &[
         "what others read of ours: the HTML report in a browser, captures in tshark",
         tools::run,
     ),
+    step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
     step("live", "real traffic in private namespaces, release", live::run),
     step("bench-once", "every benchmark once, as a test", bench_once),
     step("fuzz", "every fuzz target for 20 s from the kept corpus", fuzz::run),
@@ -146,6 +147,14 @@ fn test_debug(scene: &Scene, report: &mut Report) -> Result<()> {
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets(Some(BENCH));
     scene.test(&format!("test --release --no-fail-fast {targets}"), report)
+}
+
+/// The project's own runner has them in `test-debug`, on every machine.
+fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
+    if let Some(why_not) = packetdrill::check(&scene.workspace)? {
+        report.note(why_not.to_owned());
+    }
+    Ok(())
 }
 
 fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
