@@ -15,6 +15,7 @@ use crate::process::{run, spawn, wait_until};
 pub(crate) const TESTS: &[Test] = &[
     ("cat_pipes_both_ways_and_closes_half", cat_connects),
     ("cat_waits_for_a_peer", cat_listens),
+    ("cat_stands_on_a_tap_and_a_tun_over_ipv4_and_ipv6", cat_on_each_device),
     ("cat_says_why_it_cannot_connect", cat_is_refused),
     ("a_sink_receives_what_linux_sends", sink_receives),
     ("a_source_sends_what_linux_receives", source_sends),
@@ -116,6 +117,34 @@ fn cat_listens() {
     let output = cat.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stdout == pattern(100_000));
+}
+
+fn cat_on_each_device() {
+    let namespace = Namespace::new("peer").unwrap();
+    let versions = if namespace.has_ipv6() { 2 } else { 1 };
+    let rows = [
+        ("10.9.0.1", 24, "10.9.0.2", "10.9.0.2:7000"),
+        ("fd09::1", 64, "fd09::2", "[fd09::2]:7000"),
+    ];
+    for (peer, prefix, host, listening) in &rows[..versions] {
+        for kind in ["tap", "tun"] {
+            let line = format!("cat --nic {kind}:rxo0 --ip {host}/{prefix} --listen 7000");
+            let cat = spawn(&namespace, &line);
+            let interface = namespace.interface("rxo0");
+            wait_until("the device is there", || interface.exists());
+            interface.add_address(peer.parse().unwrap(), *prefix).unwrap();
+            interface.up().unwrap();
+            let stream = connect(&namespace, listening);
+            (&stream).write_all(&pattern(300_000)).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let output = cat.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+            assert!(output.stdout == pattern(300_000), "{line}: {} bytes", output.stdout.len());
+            assert_eq!(read_all(&stream), b"");
+            wait_until("the device is gone", || !interface.exists());
+        }
+    }
 }
 
 fn cat_is_refused() {
