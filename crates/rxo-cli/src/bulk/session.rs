@@ -79,7 +79,7 @@ impl Session<'_> {
             }
             self.count(&buffer[..read]);
         }
-        Ok(self.stream.shutdown(Shutdown::Write).or_else(closed_is_fine)?)
+        self.close()
     }
 
     fn send(&mut self, amount: Amount) -> Result<()> {
@@ -93,7 +93,7 @@ impl Session<'_> {
             self.count(&pattern[at..at + written]);
             at = (at + written) % pattern.len();
         }
-        Ok(self.stream.shutdown(Shutdown::Write)?)
+        self.close()
     }
 
     fn ask(&mut self, bytes: usize, amount: Amount) -> Result<Histogram<u64>> {
@@ -113,8 +113,17 @@ impl Session<'_> {
             self.meter.exchanged();
             self.count(&response);
         }
-        self.stream.shutdown(Shutdown::Write)?;
+        self.close()?;
         Ok(round_trips)
+    }
+
+    /// Says that all was sent; or, when the end came early, that it was not.
+    fn close(&self) -> Result<()> {
+        if self.endpoint.is_over() {
+            self.stream.abort();
+            return Ok(());
+        }
+        Ok(self.stream.shutdown(Shutdown::Write).or_else(closed_is_fine)?)
     }
 
     fn count(&mut self, bytes: &[u8]) {
