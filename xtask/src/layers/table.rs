@@ -155,6 +155,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-frame", "measured"),
             ("rxo-ack", "measured"),
             ("rxo-coalesce", "measured"),
+            ("rxo-tcp", "measured, beside smoltcp"),
         ],
     ),
     layer(
