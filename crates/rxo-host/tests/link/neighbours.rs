@@ -66,7 +66,7 @@ fn a_neighbour_that_is_not_there_is_unreachable() {
     assert_eq!((link.poll_at(), link.neighbours()), (None, 0));
 }
 
-/// RFC 826: who asks is remembered, and so need not be asked.
+/// RFC 826; RFC 4861, section 7.2.4: who asks is told; and remembered, so need not be asked.
 #[test]
 fn who_asks_for_us_is_told_and_remembered() {
     let mut link = link();
@@ -149,6 +149,7 @@ fn our_address_is_defended() {
     assert_eq!(link.counters().conflicts, 2);
 }
 
+/// RFC 4861, section 7.2.6; RFC 5227, section 2.3: nobody keeps a predecessor's address.
 #[test]
 fn all_addresses_are_announced() {
     let mut link = link();
