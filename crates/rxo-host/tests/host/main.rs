@@ -3,8 +3,10 @@
 
 mod acks;
 mod addresses;
+mod flood;
 mod lending;
 mod listening;
+mod many;
 mod opening;
 mod readiness;
 mod threads;
