@@ -135,7 +135,7 @@ impl Lab {
         // The host would answer ARP for its address on any interface, and the peer would learn
         // the wrong MAC address.
         wire.set_arp(false)?;
-        if lab.host.has_ipv6() {
+        if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
             lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
         }
         wire.up()?;
@@ -149,7 +149,7 @@ impl Lab {
     pub fn attach_host(&self, interface: &str) -> Result<()> {
         let interface = self.host.interface(interface);
         interface.set_mtu(self.options.mtu)?;
-        address(&interface, Self::HOST_ADDRESSES)
+        address(&interface, Self::HOST_ADDRESSES, self.options.mtu)
     }
 
     /// The namespace of the peer, who sends.
@@ -202,7 +202,7 @@ impl Lab {
         if let Some(bytes_per_s) = options.limit_bytes_per_s {
             near.limit_rate(RateLimit::new(bytes_per_s))?;
         }
-        address(&near, Self::PEER_ADDRESSES)?;
+        address(&near, Self::PEER_ADDRESSES, options.mtu)?;
         lab.set_ack_rate()?;
         Ok(lab)
     }
@@ -229,10 +229,13 @@ impl Lab {
     }
 }
 
-fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr)) -> Result<()> {
+fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr), mtu: u32) -> Result<()> {
     interface.add_address(addresses.0.into(), 24)?;
-    if interface.namespace().has_ipv6() {
+    if interface.namespace().has_ipv6() && mtu >= LEAST_MTU_V6 {
         interface.add_address(addresses.1.into(), 64)?;
     }
     interface.up()
 }
+
+/// RFC 8200, section 5: on a link with less there is no IPv6.
+const LEAST_MTU_V6: u32 = 1280;

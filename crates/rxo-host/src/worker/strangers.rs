@@ -122,6 +122,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             return Some(segment);
         };
         match cookies.open(pair, segment, now) {
+            // It may be a later one of a peer whose first was dropped, and comes again.
+            Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
+                self.counters.strangers += 1;
+            }
             Err(segment) => return Some(segment),
             // Its peer takes it for open and sends again.
             Ok(_) if !listener.accepts() || !post.take_socket() => self.counters.syns_dropped += 1,

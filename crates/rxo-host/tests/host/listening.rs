@@ -171,3 +171,37 @@ fn answer(world: &mut World, packet: &[u8]) -> TcpFlags {
     };
     tcp.flags
 }
+
+/// A peer that opened by a cookie while nobody had room, and has said all it has to say: its segments
+/// come again, the first of them too.
+#[test]
+fn who_was_not_let_in_is_not_reset() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    flood(&mut world, 10);
+    let (_, first) = world.connected(&listener);
+    let peers: Vec<_> = (0..3)
+        .map(|_| {
+            let stream = world.at_client().connect_nonblocking(server()).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    world.settle();
+    for mut stream in &peers {
+        stream.write_all(b"hello").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+    let mut heard = 0;
+    for _ in 0..60 {
+        world.pass(Duration::from_secs(1));
+        while let Ok((accepted, _)) = listener.accept() {
+            accepted.set_nonblocking(true).unwrap();
+            world.pass(Duration::from_secs(1));
+            assert_eq!(drain(&accepted).unwrap(), (b"hello".to_vec(), true));
+            heard += 1;
+        }
+    }
+    assert_eq!(heard, 3);
+    drop(first);
+}

@@ -3,8 +3,11 @@
 //! had they fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod bad_network;
 mod first;
+mod matrix;
 mod network;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -21,7 +24,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = first::TESTS.iter().map(|&(name, test)| {
+    let trials = first::TESTS.iter().chain(matrix::TESTS).map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())
