@@ -93,6 +93,8 @@ pub enum Failure {
     TimedOut,
     /// The application aborted it.
     Aborted,
+    /// It was never opened: nobody has the peer's address, or the next hop's.
+    Unreachable,
 }
 
 impl fmt::Display for Failure {
@@ -102,6 +104,7 @@ impl fmt::Display for Failure {
             Self::Refused => "connection refused",
             Self::TimedOut => "connection aborted due to user timeout",
             Self::Aborted => "connection aborted",
+            Self::Unreachable => "nobody answers to that address, or to the gateway's",
         })
     }
 }

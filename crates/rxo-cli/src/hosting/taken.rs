@@ -3,8 +3,7 @@
 //! On `packet:IF` both see every frame: for an address that is its own, the system answers with a
 //! reset whatever rxo answers.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 
 use anyhow::Result;
 
@@ -24,13 +23,11 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// A socket can be bound to the system's own addresses alone.
+/// Asks for the addresses of this namespace's interfaces: in one that has none at all, a socket can
+/// be bound to any. Whoever may not ask is not refused.
 fn is_the_systems(address: IpAddr) -> bool {
-    match UdpSocket::bind((address, 0)) {
-        Ok(_) => true,
-        // Link-local addresses need an interface; whoever gives one to rxo knows it.
-        Err(error) => error.kind() == ErrorKind::AddrInUse,
-    }
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_signal_ends_a_sink_with_its_totals", a_signal),
     ("killed_half_way_a_sink_leaves_nothing", killed_half_way),
     ("an_address_that_the_system_has_is_refused", taken),
+    ("in_a_namespace_without_addresses_none_is_refused", lone),
 ];
 
 const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
@@ -308,4 +309,19 @@ fn taken() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains("10.77.0.2") && said.contains("the system has it"), "{said}");
     }
+}
+
+/// There a socket can be bound to any address, so binding says nothing.
+fn lone() {
+    let (lone, other) = (Namespace::new("lone").unwrap(), Namespace::new("other").unwrap());
+    lone.interface("lo").down().unwrap();
+    let wire = lone.interface("wire0");
+    rxo_lab::create_veth(&wire, &other.interface("peer0")).unwrap();
+    wire.up().unwrap();
+    other.interface("peer0").up().unwrap();
+    let output = run(&lone, &format!("cat {HOST} {AT_PEER}"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    // Nobody is there to connect to; but the address was taken.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(AT_PEER), "{said}");
 }

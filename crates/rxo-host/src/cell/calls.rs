@@ -190,6 +190,7 @@ fn failure_error(failure: Failure) -> io::Error {
         Failure::Refused => io::ErrorKind::ConnectionRefused,
         Failure::TimedOut => io::ErrorKind::TimedOut,
         Failure::Aborted => io::ErrorKind::ConnectionAborted,
+        Failure::Unreachable => io::ErrorKind::HostUnreachable,
     };
     io::Error::new(kind, failure)
 }

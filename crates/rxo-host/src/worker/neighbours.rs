@@ -57,23 +57,39 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Brings the neighbour of `slot` up to date; says whether it is known.
-#[inline]
-pub(super) fn is_resolved<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> bool {
-    slot.resolved_until.is_some_and(|until| now < until) || resolve(slot, link, now)
+/// Whether a neighbour can be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Its address is known.
+    Known,
+    /// It has been asked for, or no route leads there any more.
+    Waits,
+    /// It was asked for, and does not answer.
+    Nobody,
 }
 
-fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> bool {
+/// Brings the neighbour of `slot` up to date.
+#[inline]
+pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
+    let is_fresh = slot.resolved_until.is_some_and(|until| now < until);
+    if is_fresh { Reach::Known } else { resolve(slot, link, now) }
+}
+
+fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     let peer = slot.path.pair.destination();
     if std::mem::take(&mut slot.is_heard) && slot.resolved_until.is_some() {
         link.confirm(peer, now);
     }
     slot.resolved_until = None;
-    if let Resolve::Resolved(neighbour) = link.resolve(peer, now) {
-        slot.path.neighbour = neighbour;
-        slot.resolved_until = Some(now + RESOLVED_FOR);
+    match link.resolve(peer, now) {
+        Resolve::Resolved(neighbour) => {
+            slot.path.neighbour = neighbour;
+            slot.resolved_until = Some(now + RESOLVED_FOR);
+            Reach::Known
+        }
+        Resolve::Unreachable => Reach::Nobody,
+        Resolve::Pending | Resolve::NoRoute => Reach::Waits,
     }
-    slot.resolved_until.is_some()
 }
 
 /// A neighbour that has changed its address is noticed so soon; asking costs a look-up.

@@ -8,7 +8,7 @@ use rxo_tcp::{Connection, Events, State};
 
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
-use super::neighbours::is_resolved;
+use super::neighbours::{Reach, reach};
 use super::slots::Slot;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
@@ -48,8 +48,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
         slot.is_dirty = false;
         let is_active = slot.has_port;
-        let is_resolved = is_resolved(slot, &mut self.link, now);
-        if !is_resolved && !std::mem::replace(&mut slot.is_unresolved, true) {
+        let reach = reach(slot, &mut self.link, now);
+        if reach != Reach::Known && !std::mem::replace(&mut slot.is_unresolved, true) {
             self.unresolved.push(place);
         }
         let lends = self.kept.matters();
@@ -60,7 +60,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             cell.abandon_orphan(inner, now);
             let connection = &mut inner.connection;
             pass_time(connection, now, is_active);
-            let sent = if is_resolved { out.send_all(connection, now) } else { Ok(()) };
+            let sent = match reach {
+                Reach::Known => out.send_all(connection, now),
+                Reach::Waits => Ok(()),
+                Reach::Nobody => {
+                    connection.on_no_neighbour();
+                    Ok(())
+                }
+            };
             let events = connection.take_events();
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
             // Nobody looks after a connection that is over, and it may still be read.

@@ -4,6 +4,10 @@ use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
+use rxo_device::{MemoryLink, MemoryOptions};
+use rxo_frame::Instant;
+use rxo_host::{Host, HostConfig};
+
 use crate::world::{World, drain, server};
 
 #[test]
@@ -119,4 +123,20 @@ fn a_listener_that_is_dropped_resets_who_waits() {
     world.settle();
     assert_eq!(drain(&stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(world.server.counters().connections, 0);
+}
+
+/// As Linux: EHOSTUNREACH when nobody answers for the address.
+#[test]
+fn where_nobody_answers_for_the_address_opening_ends() {
+    let (there, back) =
+        (MemoryLink::new(MemoryOptions::default()), MemoryLink::new(MemoryOptions::default()));
+    let config = HostConfig::new(vec!["10.0.0.1/24".parse().unwrap()], [1, 2]);
+    let mut host = Host::new(back.source(), there.sink(), config).unwrap();
+    let stream = host.handle().connect_nonblocking("10.0.0.9:80".parse().unwrap()).unwrap();
+    let ended = (0..100).find_map(|tenth: u64| {
+        host.turn(Instant::from_micros(tenth * 100_000)).unwrap();
+        stream.take_error().unwrap()
+    });
+    assert_eq!(ended.unwrap().kind(), std::io::ErrorKind::HostUnreachable);
+    assert_eq!((host.counters().connections, host.counters().timers), (0, 0));
 }

@@ -61,6 +61,7 @@ impl Endpoint {
             Failure::Reset => Errno::ECONNRESET,
             Failure::Refused => Errno::ECONNREFUSED,
             Failure::TimedOut => Errno::ETIMEDOUT,
+            Failure::Unreachable => Errno::EHOSTUNREACH,
             _ => Errno::ECONNABORTED,
         }
     }

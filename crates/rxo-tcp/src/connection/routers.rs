@@ -43,6 +43,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// Nobody on this link has the next hop's address. While the connection opens this ends it; later
+    /// it may be for a moment, and the timers say how long that is borne.
+    pub fn on_no_neighbour(&mut self) {
+        if matches!(self.state, State::SynSent(_)) {
+            self.fail(Failure::Unreachable);
+        }
+    }
+
     /// The route is known to take IP packets of at most `mtu` bytes, from another connection or by
     /// configuration: no segment is larger. To be called before the handshake.
     pub fn limit_mtu(&mut self, mtu: u32) {
