@@ -76,7 +76,7 @@ pub use events::Events;
 pub use isn::Secret;
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;
-pub use plain::{Layout, PlainSegment};
+pub use plain::{Layout, PlainSegment, PlainSegments};
 pub use receive::AckOwed;
 pub use segment::{Ecn, Payload, Segment};
 pub use state::{Closed, Failure, State, SynReceived, SynSent};

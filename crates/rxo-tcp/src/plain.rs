@@ -4,7 +4,7 @@
 //! walked option by option; and because it is small. An aggregate's frames all have the same shape,
 //! so where everything lies is found once, from the merged header: [`Layout`].
 
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{MIN_HEADER_BYTES, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
@@ -56,8 +56,40 @@ impl Layout {
         has_ip.then_some(Self { network, transport, has_timestamp })
     }
 
+    /// The segments in `frames`, those without text left out. Takes the buffers; copies nothing.
+    pub fn segments<B, I>(self, frames: I) -> PlainSegments<I>
+    where
+        B: AsRef<[u8]>,
+        I: Iterator<Item = Frame<B>>,
+    {
+        PlainSegments { frames, layout: self }
+    }
+
     fn header_bytes(self) -> usize {
         MIN_HEADER_BYTES + if self.has_timestamp { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
+/// The segments in frames that are alike. A type of its own, not an adapter, so that reading becomes a
+/// part of the loop that takes them.
+#[derive(Clone, Debug)]
+pub struct PlainSegments<I> {
+    frames: I,
+    layout: Layout,
+}
+
+impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I> {
+    type Item = PlainSegment<B>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<PlainSegment<B>> {
+        loop {
+            let frame = self.frames.next()?;
+            let segment = PlainSegment::of_frame(frame.bytes, self.layout, frame.arrived_at);
+            if segment.is_some() {
+                return segment;
+            }
+        }
     }
 }
 

@@ -5,13 +5,16 @@ use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_tcp::Transmit;
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
-use rxo_wire::checksum::Summer;
+use rxo_wire::checksum::{Summer, ipv4_header_checksum, pseudo_header};
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{FlowKey, TcpFlags};
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use crate::tcp::link::{MTU, Port};
 
 const TCP: u8 = 6;
+const IP_BYTES: usize = 20;
+/// IP, and TCP with all its options.
+const MOST_HEADER_BYTES: usize = 80;
 /// As many ACKs as a connection can owe.
 const MOST_ACKS: usize = 64;
 
@@ -48,19 +51,46 @@ impl Emitter {
         }
     }
 
-    /// What a device does that segments: each with a header of its own.
+    /// What a device does that segments: the headers once, and in each segment what differs.
     fn emit_text(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
-        let whole = transmit.header(pair);
         let total = transmit.payload_bytes();
         let size = transmit.gso_size.map_or(total, |size| size.get().into());
+        let mut headers = [0; MOST_HEADER_BYTES];
+        let whole = transmit.header(pair);
+        let bytes = self.write(pair, &whole, [&[], &[]], &mut headers);
         for start in (0..total).step_by(size) {
             let end = total.min(start + size);
-            let at_end = TcpFlags::FIN | TcpFlags::PSH;
-            let flags = if end < total { whole.flags.without(at_end) } else { whole.flags };
-            let header = TcpHeader { seq: whole.seq + start as u32, flags, ..whole };
             let text = part(transmit.payload, start, end);
-            self.send(pair, &header, text, port);
+            let patch = Patch {
+                id: self.id,
+                seq: whole.seq + start as u32,
+                is_last: end == total,
+                flags: whole.flags,
+            };
+            self.id = self.id.wrapping_add(1);
+            port.send(bytes + end - start, |to| {
+                let (head, rest) = to.split_at_mut(bytes);
+                head.copy_from_slice(&headers[..bytes]);
+                patch.apply(head, end - start);
+                let (first, second) = rest.split_at_mut(text[0].len());
+                first.copy_from_slice(text[0]);
+                second.copy_from_slice(text[1]);
+                self.checksum(to);
+            });
         }
+    }
+
+    /// Completes the TCP checksum of an IP packet, where software does.
+    fn checksum(&self, packet: &mut [u8]) {
+        let Some(summer) = self.summer else { return };
+        let addresses = packet.first_chunk::<IP_BYTES>().map(|ip| {
+            let word = |at| u32::from_be_bytes([ip[at], ip[at + 1], ip[at + 2], ip[at + 3]]);
+            FlowKey::v4(word(12), word(16), 0, 0)
+        });
+        let key = addresses.expect("an IP header");
+        let segment = &mut packet[IP_BYTES..];
+        let pseudo = pseudo_header(&key, TCP, segment.len() as u32);
+        write_tcp_checksum(segment, pseudo, summer).expect("a TCP segment");
     }
 
     /// Each acknowledgement built by itself.
@@ -134,6 +164,32 @@ impl Emitter {
             write_tcp_checksum(segment, ip.pseudo_header(), summer).expect("a TCP segment");
         }
         bytes
+    }
+}
+
+/// What differs from one segment of a large send to the next.
+struct Patch {
+    id: u16,
+    seq: SeqNumber,
+    is_last: bool,
+    flags: TcpFlags,
+}
+
+impl Patch {
+    /// Writes it into the headers of a segment with `text` bytes.
+    fn apply(&self, headers: &mut [u8], text: usize) {
+        let packet = (headers.len() + text) as u16;
+        let (ip, tcp) = headers.split_first_chunk_mut::<IP_BYTES>().expect("an IP header");
+        ip[2..4].copy_from_slice(&packet.to_be_bytes());
+        ip[4..6].copy_from_slice(&self.id.to_be_bytes());
+        ip[10..12].fill(0);
+        let checksum = ipv4_header_checksum(ip);
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        let at_end = TcpFlags::FIN | TcpFlags::PSH;
+        let flags = if self.is_last { self.flags } else { self.flags.without(at_end) };
+        tcp[13] = flags.bits() as u8;
+        tcp[16..18].fill(0);
     }
 }
 

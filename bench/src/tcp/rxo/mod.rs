@@ -4,7 +4,7 @@ mod emit;
 
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_tcp::{Config, Connection, Layout, PlainSegment, Secret, Segment};
+use rxo_tcp::{Config, Connection, Layout, Secret, Segment};
 use rxo_wire::{FlowKey, parse_ip};
 
 use self::emit::Emitter;
@@ -128,9 +128,7 @@ impl Endpoints {
                 let number = self.number(&aggregate.flow_key());
                 let layout = Layout::of_header(aggregate.header(), 0, aggregate.transport_at())
                     .expect("an aggregate of plain segments");
-                let segments = taken.into_frames().filter_map(|frame| {
-                    PlainSegment::of_frame(frame.bytes, layout, frame.arrived_at)
-                });
+                let segments = layout.segments(taken.into_frames());
                 self.connections[number].on_run(now, segments);
                 self.touch(number);
             }

@@ -4,7 +4,7 @@ use std::iter::once;
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::Instant;
-use rxo_tcp::{Layout as PlainLayout, PlainSegment, Reset, Segment};
+use rxo_tcp::{Layout as PlainLayout, Reset, Segment};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, Parsed, TcpFlags};
 
@@ -51,9 +51,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         layout: PlainLayout,
         taken: Taken<'_, Buffer<B>>,
     ) {
-        let frames = taken.into_frames();
-        let mut segments = frames
-            .filter_map(|frame| PlainSegment::of_frame(frame.bytes, layout, frame.arrived_at));
+        let mut segments = layout.segments(taken.into_frames());
         match self.demux.find(&key) {
             Some(place) => self.give(place, |cell| cell.arrive_run(now, segments)),
             None => {

@@ -19,26 +19,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub fn on_run(&mut self, now: Instant, segments: impl IntoIterator<Item = PlainSegment<B>>) {
         let owed_before = self.acks.count_owed();
         let mut may_expect = self.may_expect_text();
-        if may_expect {
-            // Each acceptable segment would: once is enough.
-            self.heard_of_peer(now);
-        }
+        let mut is_heard = false;
         for segment in segments {
             // Taken apart at once, so that its fields can stay in registers.
             let PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at } =
                 segment;
             let header = Header { seq, ack, flags, window, timestamp, ecn };
-            let bytes = payload.bytes();
-            if may_expect && self.expects_text(header, bytes) {
+            if may_expect && self.expects_text(header, payload.bytes()) {
                 self.take_expected_header(now, header);
+                if !is_heard {
+                    // Each would say so; nothing else that is expected changes it.
+                    self.heard_of_peer(now);
+                    is_heard = true;
+                }
                 self.take_expected_text(payload);
             } else {
-                let Header { seq, ack, flags, window, timestamp, ecn } = header;
-                self.arrive(
-                    now,
-                    PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at }
-                        .into(),
-                );
+                let odd =
+                    PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
+                self.arrive(now, odd.into());
                 may_expect = self.may_expect_text();
             }
         }

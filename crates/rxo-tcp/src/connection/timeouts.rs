@@ -126,25 +126,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.settle_abandoned(now);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
-        if !self.acks.is_delaying() || !self.state.is_synchronized() {
-            self.timers.stop(Timer::DelayedAck);
-        } else {
-            self.timers.arm_if_idle(Timer::DelayedAck, now + self.config.delayed_ack);
-        }
+        let delays = self.acks.is_delaying() && self.state.is_synchronized();
+        self.keep(Timer::DelayedAck, delays, |tcp| now + tcp.config.delayed_ack);
     }
 
     fn settle_sending(&mut self, now: Instant) {
         let is_outstanding = self.state.sends_text() && self.snd.outstanding() > 0;
         let is_waiting = is_outstanding || self.state.sends_text() && self.snd.unsent() > 0;
         let persists = is_waiting && self.is_held_by_window();
-        let rto = self.recovery.rtt.timeout();
-        self.keep(Timer::Retransmit, is_outstanding && !persists, now + rto);
-        self.keep(Timer::Persist, persists && !self.persist.is_due, now + self.persist_timeout());
-        self.keep(Timer::GiveUp, is_waiting, now + self.config.user_timeout);
         if !persists {
             self.persist = Persist::default();
         }
-        if !is_outstanding || self.recovery.probe_timeout().is_none() {
+        let probes_window = persists && !self.persist.is_due;
+        self.keep(Timer::Retransmit, is_outstanding && !persists, |tcp| {
+            now + tcp.recovery.rtt.timeout()
+        });
+        self.keep(Timer::Persist, probes_window, |tcp| now + tcp.persist_timeout());
+        self.keep(Timer::GiveUp, is_waiting, |tcp| now + tcp.config.user_timeout);
+        if !is_outstanding || !self.recovery.may_probe() {
             self.timers.stop(Timer::TailLoss);
         }
     }
@@ -155,9 +154,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)
     }
 
-    /// Starts `timer` unless it runs, or stops it.
-    fn keep(&mut self, timer: Timer, runs: bool, at: Instant) {
-        if runs { self.timers.arm_if_idle(timer, at) } else { self.timers.stop(timer) }
+    /// Starts `timer` for the time that `at` computes, unless it runs, or stops it.
+    fn keep(&mut self, timer: Timer, runs: bool, at: impl FnOnce(&Self) -> Instant) {
+        if !runs {
+            self.timers.stop(timer);
+        } else if self.timers.when(timer).is_none() {
+            self.timers.arm(timer, at(self));
+        }
     }
 
     fn set(&mut self, timer: Timer, at: Option<Instant>) {

@@ -268,12 +268,16 @@ impl Recovery {
     /// How long after now a tail loss probe is due (RFC 8985, section 7.2); `None` when there is
     /// to be none.
     pub(crate) fn probe_timeout(&self) -> Option<Duration> {
-        let may_probe = self.uses_sack
+        let is_one_segment = self.board.in_flight() <= self.mss;
+        self.may_probe().then(|| probe_timeout(self.rtt.smoothed(), is_one_segment))
+    }
+
+    /// Whether there is to be one.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.uses_sack
             && self.phase == Phase::Open
             && self.board.sacked() == 0
-            && !self.probe.is_out();
-        let is_one_segment = self.board.in_flight() <= self.mss;
-        may_probe.then(|| probe_timeout(self.rtt.smoothed(), is_one_segment))
+            && !self.probe.is_out()
     }
 
     /// The probe's timer has fired: the next segment that leaves is the probe.

@@ -143,8 +143,10 @@ impl Pair {
         let (now, taken): (_, Vec<_>) = (self.now, self.ways[to].drain(place..until).collect());
         taken.iter().for_each(|wire| self.model.arrives(to, wire));
         let records: Option<Vec<_>> = taken.iter().map(|wire| wire.record(now)).collect();
-        match records {
-            Some(records) if count > 1 => self.ends[to].on_pure_acks(now, &records),
+        let run: Option<Vec<_>> = taken.iter().map(|wire| wire.plain(now)).collect();
+        match (records, run) {
+            (Some(records), _) if count > 1 => self.ends[to].on_pure_acks(now, &records),
+            (_, Some(run)) if count.is_multiple_of(2) => self.ends[to].on_run(now, run),
             _ => {
                 let segments: Vec<_> =
                     taken.into_iter().map(|wire| wire.into_segment(now)).collect();

@@ -6,8 +6,8 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, Payload, PlainSegment, SackBlock, Secret, Segment, SegmentOptions,
-    Transmit,
+    Config, Connection, Ecn, KeepAlive, Payload, PlainSegment, SackBlock, Secret, Segment,
+    SegmentOptions, Transmit,
 };
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -20,7 +20,11 @@ use super::{Script, stream_byte};
 /// When the two differ.
 pub(crate) fn run(data: &[u8]) {
     let mut script = Script::new(data);
-    let mut twins = Twins::open(&script.config());
+    let config = script.config();
+    let idle = Duration::from_millis(700);
+    let asks = KeepAlive { idle, interval: idle, probes: 2 };
+    let keep_alive = config.nagle.then_some(asks);
+    let mut twins = Twins::open(&Config { keep_alive, ..config });
     while script.has_more() {
         twins.play(&mut script);
         twins.flush();
