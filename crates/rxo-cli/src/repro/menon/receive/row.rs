@@ -156,7 +156,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn row(connections: usize, stack: Stack, ns_per_packet: f64) -> Row {
-        let breakdown = Breakdown::new(|_| ns_per_packet / 8.0);
+        let breakdown = Breakdown::new(|_| ns_per_packet / 9.0);
         Row::of(Case::wire(connections, stack), &[bulk(ns_per_packet, Some(breakdown))]).unwrap()
     }
 

@@ -33,7 +33,8 @@ pub(super) fn breakdown(
         // Buffers go back where they are read.
         Category::Buffer => 0.0,
         Category::NonProto => of(&[Stage::Upkeep]),
-        Category::Driver => of(&[Stage::Receive, Stage::Transmit]),
+        Category::DriverIn => of(&[Stage::Receive]),
+        Category::DriverOut => of(&[Stage::Transmit]),
         Category::Aggr => of(&[Stage::Coalesce]),
         Category::PerByte => per_packet(application_s * 1e9),
         Category::Misc => (worker - all).max(0.0),
@@ -68,7 +69,8 @@ mod tests {
         // 210 ns in half of the turns, so 42 for each of 10 packets; the worker took 100.
         let rows = [
             (Category::NonProto, 2.0),
-            (Category::Driver, 16.0),
+            (Category::DriverIn, 4.0),
+            (Category::DriverOut, 12.0),
             (Category::Aggr, 6.0),
             (Category::Rx, 8.0),
             (Category::Tx, 10.0),

@@ -34,7 +34,7 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
 const GROUPS: [(&str, &[Category]); 5] = [
     ("rx, tx", &[Category::Rx, Category::Tx]),
     ("buffer, non-proto", &[Category::Buffer, Category::NonProto]),
-    ("driver", &[Category::Driver]),
+    ("driver", &[Category::DriverIn, Category::DriverOut]),
     ("per-byte", &[Category::PerByte]),
     // Without aggregation the engine only looks at each frame.
     ("misc", &[Category::Misc, Category::Aggr]),

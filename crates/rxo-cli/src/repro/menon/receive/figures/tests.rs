@@ -17,7 +17,7 @@ fn profiled(connections: usize, stack: Stack, total: f64, per_packet: f64) -> Ro
         Category::Rx | Category::Tx | Category::Buffer | Category::NonProto => per_packet / 4.0,
         Category::PerByte => 80.0,
         Category::Aggr => 20.0,
-        _ => (total - per_packet - 100.0) / 2.0,
+        _ => (total - per_packet - 100.0) / 3.0,
     });
     Row::of(Case::wire(connections, stack), &[bulk(total, Some(breakdown))]).unwrap()
 }
