@@ -14,13 +14,19 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
         Self::receive("tcp-receive-original", Variant::Original),
         Self { connections: 400, ..Self::receive("tcp-receive-400", Variant::Offload) },
         Self { connections: 400, ..Self::receive("tcp-receive-400-original", Variant::Original) },
+        Self { contender: Contender::Host, ..Self::receive("host-receive", Variant::Offload) },
+        Self {
+            contender: Contender::Host,
+            kind: Kind::EndToEnd,
+            ..Self::receive("host-send", Variant::Offload)
+        },
         Self {
             contender: Contender::Smoltcp,
             ..Self::receive("tcp-receive-smoltcp", Variant::Original)

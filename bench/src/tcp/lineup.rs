@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::host::Hosted;
 use super::rxo::{Rxo, Variant};
 use super::smoltcp::Smoltcp;
 use super::stack::{Setting, Stack};
@@ -31,6 +32,8 @@ pub(crate) struct Race {
 pub(crate) enum Contender {
     Smoltcp,
     Rxo(Variant),
+    /// The same as `Offload`, with everything that makes it a host.
+    Host,
 }
 
 impl Contender {
@@ -38,6 +41,7 @@ impl Contender {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Smoltcp => "smoltcp",
+            Self::Host => "rxo-host",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
@@ -48,6 +52,7 @@ impl Contender {
     pub(crate) fn stack(self, setting: Setting) -> Box<dyn Stack> {
         match self {
             Self::Smoltcp => Box::new(Smoltcp::new(setting)),
+            Self::Host => Box::new(Hosted::new(setting)),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
     }
@@ -55,7 +60,7 @@ impl Contender {
 
 const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
 /// Beside smoltcp.
-const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD];
+const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, Contender::Host];
 /// Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),

@@ -1,0 +1,200 @@
+//! rxo as a program uses it: `rxo_host::Host` turned over and over, and an application with its
+//! streams.
+
+use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rxo_device::{
+    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
+    SourceCounters,
+};
+use rxo_frame::{Frame, Gather, Instant, LinkKind};
+use rxo_host::{Host, HostConfig, IpCidr, TcpListener, TcpStream};
+
+use super::link::{Buffer, MTU, Port};
+use super::stack::{
+    BUFFER_BYTES, CALL_BYTES, CLIENT, Role, SERVER, SERVER_PORT, Setting, Stack, TURN_FRAMES,
+};
+
+/// The stack.
+pub(crate) struct Hosted {
+    port: Port,
+    device: Device,
+    host: Host<Device, Device>,
+    listener: Option<TcpListener>,
+    streams: Vec<TcpStream>,
+    connections: usize,
+    role: Role,
+    application: Vec<u8>,
+    read_bytes: u64,
+}
+
+impl Hosted {
+    pub(crate) fn new(setting: Setting) -> Self {
+        let Setting { role, checksums, timestamps, connections } = setting;
+        let device = Device { port: Rc::new(RefCell::new(Port::new(checksums))), checksums };
+        let own = if role == Role::OpensAndWrites { CLIENT } else { SERVER };
+        let network = IpCidr::new(own.into(), 24).expect("a network of 24 bits");
+        let mut config = HostConfig::new(vec![network], [1, 2]);
+        config.budget_frames = TURN_FRAMES;
+        config.tcp.send_buffer_bytes = BUFFER_BYTES as u32;
+        config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
+        config.tcp.timestamps = timestamps;
+        let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
+        let mut hosted = Self {
+            port: Port::new(checksums),
+            device,
+            host,
+            listener: None,
+            streams: Vec::new(),
+            connections: connections.into(),
+            role,
+            application: vec![0; CALL_BYTES],
+            read_bytes: 0,
+        };
+        hosted.open(connections);
+        hosted
+    }
+
+    fn open(&mut self, connections: u16) {
+        let (handle, server) = (self.host.handle(), SocketAddr::from((SERVER, SERVER_PORT)));
+        if self.role == Role::Reads {
+            let listener = handle.listen(server, connections.into()).expect("a free port");
+            listener.set_nonblocking(true).expect("a listener that lives");
+            self.listener = Some(listener);
+            return;
+        }
+        for _ in 0..connections {
+            let stream = handle.connect_nonblocking(server).expect("a free port");
+            stream.set_nonblocking(true).expect("a stream that lives");
+            self.streams.push(stream);
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
+            stream.set_nonblocking(true).expect("a stream that lives");
+            self.streams.push(stream);
+        }
+    }
+
+    fn read(&mut self) {
+        for stream in &mut self.streams {
+            while let Ok(read) = stream.read(&mut self.application) {
+                self.read_bytes += read as u64;
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        for stream in &mut self.streams {
+            let failure = loop {
+                if let Err(failure) = stream.write(&self.application) {
+                    break failure.kind();
+                }
+            };
+            assert!(matches!(failure, ErrorKind::WouldBlock | ErrorKind::NotConnected));
+        }
+    }
+}
+
+impl Stack for Hosted {
+    fn port(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    fn turn(&mut self, now: Instant) {
+        // What has arrived is the device's while the host turns.
+        std::mem::swap(&mut *self.device.port.borrow_mut(), &mut self.port);
+        if self.role == Role::Reads {
+            self.host.turn(now).expect("a device that is there");
+            if self.streams.len() < self.connections {
+                self.accept();
+            }
+            self.read();
+        } else {
+            self.write();
+            self.host.turn(now).expect("a device that is there");
+        }
+        std::mem::swap(&mut *self.device.port.borrow_mut(), &mut self.port);
+    }
+
+    fn idle(&mut self, now: Instant) {
+        self.turn(now);
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+}
+
+/// The link, as a device.
+#[derive(Clone)]
+struct Device {
+    port: Rc<RefCell<Port>>,
+    checksums: bool,
+}
+
+impl FrameSource for Device {
+    type Buffer = Buffer;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        let says_checksum = !self.checksums;
+        SourceCapabilities {
+            link: LinkKind::RawIp,
+            mtu: MTU as u32,
+            says_checksum,
+            gives_gso: false,
+        }
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let mut port = self.port.borrow_mut();
+        let count = budget.min(port.received.len());
+        batch.extend(port.received.drain(..count));
+        Ok(count)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters::default()
+    }
+}
+
+impl FrameSink for Device {
+    fn capabilities(&self) -> SinkCapabilities {
+        SinkCapabilities {
+            link: LinkKind::RawIp,
+            mtu: MTU as u32,
+            gso_bytes: 0,
+            gathers: false,
+            completes_checksums: !self.checksums,
+        }
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        let mut port = self.port.borrow_mut();
+        for packet in batch {
+            port.send(packet.byte_len(), |mut to| {
+                packet.for_each_slice(|piece| {
+                    let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
+                    place.copy_from_slice(piece);
+                    to = rest;
+                });
+            });
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> SinkCounters {
+        SinkCounters::default()
+    }
+}
