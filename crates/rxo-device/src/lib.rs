@@ -9,11 +9,13 @@ pub mod capture;
 mod error;
 mod memory;
 pub mod middleware;
+mod pause;
 mod sink;
 mod source;
 
 pub use capabilities::{SinkCapabilities, SourceCapabilities};
 pub use error::DeviceError;
 pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
+pub use pause::Pause;
 pub use sink::{FrameSink, SinkCounters};
 pub use source::{FrameSource, SourceCounters};

@@ -1,6 +1,7 @@
 //! What a host is made from.
 
 use rxo_coalesce::{Config as EngineConfig, Policy};
+use rxo_device::Pause;
 use thiserror::Error;
 
 use crate::link::{IpCidr, LinkError, Route};
@@ -27,6 +28,9 @@ pub struct HostConfig {
     pub budget_frames: usize,
     /// Whether the worker looks for frames without ever sleeping: less delay, a whole processor.
     pub busy: bool,
+    /// When frames are let gather before the next turn, during which applications wait, too; not where
+    /// the worker is busy.
+    pub pause: Pause,
     /// Most connections at a time, those in TIME-WAIT included.
     pub sockets: usize,
     /// Whether a SYN for a listener with too many connections that are opening is answered by a cookie
@@ -57,6 +61,7 @@ impl HostConfig {
             engine: EngineConfig::new(Policy::remember()),
             budget_frames: 256,
             busy: false,
+            pause: Pause::default(),
             sockets: 16_384,
             syn_cookies: true,
             ack_templates: true,

@@ -22,7 +22,7 @@ mod strangers;
 mod timers;
 
 use rxo_coalesce::{Config as EngineConfig, Engine};
-use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_device::{DeviceError, FrameSink, FrameSource, Pause};
 use rxo_frame::{Frame, Instant};
 
 use self::core::Core;
@@ -46,6 +46,7 @@ pub struct Host<I: FrameSource, O> {
     core: Core<I::Buffer>,
     budget_frames: usize,
     is_busy: bool,
+    pause: Pause,
     /// Waits that ended without anything to do, one after the other.
     false_alarms: u32,
 }
@@ -107,6 +108,7 @@ where
             core: Core::new(&config, settings, to, kept)?,
             budget_frames,
             is_busy: config.busy,
+            pause: config.pause,
             false_alarms: 0,
         })
     }

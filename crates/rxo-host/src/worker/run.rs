@@ -15,6 +15,9 @@ pub trait Waiter<I> {
     /// Now. Never goes back, and is on the scale of the frames' arrivals.
     fn now(&mut self) -> Instant;
 
+    /// Lets `time` pass, or less.
+    fn pause(&mut self, time: Duration);
+
     /// Returns when `source` may have something, or `alarm` is readable, or `timeout` has passed, or
     /// earlier. `None`: whatever the source has.
     ///
@@ -79,6 +82,7 @@ where
             }
         }
         if self.is_busy || turn.frames > 0 || turn.commands > 0 {
+            self.gather(waiter, now, turn);
             return Ok(turn);
         }
         self.core.post().fall_asleep();
@@ -87,6 +91,17 @@ where
         let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
         self.core.post().wake_up();
         outcome.map(|()| turn)
+    }
+
+    /// Lets frames gather after a batch that shows a sender at full speed.
+    fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
+        let has_more = turn.frames >= self.budget_frames;
+        if self.is_busy || has_more {
+            return;
+        }
+        if let Some(time) = self.pause.after(turn.frames) {
+            waiter.pause(self.poll_at().map_or(time, |at| at.since(now).min(time)));
+        }
     }
 
     fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {

@@ -24,6 +24,10 @@ impl<I> Waiter<I> for Polling {
         Instant::from_nanos(self.started_at.elapsed().as_nanos() as u64)
     }
 
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+
     fn wait(
         &mut self,
         _source: Option<&I>,

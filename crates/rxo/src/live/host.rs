@@ -246,6 +246,10 @@ impl<I: AsFd> Waiter<I> for SystemWaiter {
         clock::now()
     }
 
+    fn pause(&mut self, time: Duration) {
+        wait::pause(time);
+    }
+
     fn wait(
         &mut self,
         source: Option<&I>,

@@ -35,8 +35,8 @@ use rxo_frame::Instant;
 
 pub use config::{Directions, WorkerConfig};
 pub use fit::Misfit;
-pub use next::Pause;
 pub use reading::Reading;
+pub use rxo_device::Pause;
 pub use waiter::Waiter;
 
 use next::{Next, Turn, next};
