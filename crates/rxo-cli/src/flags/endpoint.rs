@@ -7,7 +7,7 @@ use super::HostFlags;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EndpointFlags {
-    /// Whom to connect to, such as 10.0.0.1:7000 or [fd00::1]:7000.
+    /// Whom to connect to, such as 10.0.0.1:7000 or `[fd00::1]:7000`.
     #[arg(value_name = "ADDR:PORT")]
     pub(crate) peer: Option<String>,
 
