@@ -70,7 +70,7 @@ impl Errno {
     pub const ENOTCONN: Self = Self(107);
     /// The peer did not answer.
     pub const ETIMEDOUT: Self = Self(110);
-    /// EHOSTUNREACH.
+    /// Nobody has the peer's address.
     pub const EHOSTUNREACH: Self = Self(113);
     /// The peer refused.
     pub const ECONNREFUSED: Self = Self(111);

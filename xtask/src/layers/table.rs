@@ -156,6 +156,8 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-ack", "measured"),
             ("rxo-coalesce", "measured"),
             ("rxo-tcp", "measured, beside smoltcp"),
+            ("rxo-device", "the link in memory under a measured host"),
+            ("rxo-host", "measured, as a program uses it"),
         ],
     ),
     layer(
