@@ -49,11 +49,17 @@ impl TcpStream {
         })
     }
 
-    /// Whether a connection that was opened without waiting is open by now.
+    /// Whether a connection that was opened without waiting is open by now. If not, the descriptor
+    /// becomes readable when it should be asked again.
     ///
     /// # Errors
     /// Why it never will be, or no longer is.
     pub fn is_connected(&self) -> io::Result<bool> {
+        if self.socket.is_connected()? {
+            return Ok(true);
+        }
+        self.socket.signal().arm();
+        // It may have opened in between.
         self.socket.is_connected()
     }
 

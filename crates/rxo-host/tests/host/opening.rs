@@ -134,7 +134,9 @@ fn where_nobody_answers_for_the_address_opening_ends() {
     let mut host = Host::new(back.source(), there.sink(), config).unwrap();
     let stream = host.handle().connect_nonblocking("10.0.0.9:80".parse().unwrap()).unwrap();
     let ended = (0..100).find_map(|tenth: u64| {
-        host.turn(Instant::from_micros(tenth * 100_000)).unwrap();
+        let now = Instant::from_micros(tenth * 100_000);
+        host.turn(now).unwrap();
+        assert!(host.poll_at().is_none_or(|at| now < at), "nothing can be done before it answers");
         stream.take_error().unwrap()
     });
     assert_eq!(ended.unwrap().kind(), std::io::ErrorKind::HostUnreachable);

@@ -60,6 +60,21 @@ fn readiness_comes_once_for_each_call_that_would_have_blocked() {
 }
 
 #[test]
+fn opening_is_readiness_too() {
+    let mut world = World::new();
+    let _listener = world.listen(4);
+    let mut poll = Poll::new().unwrap();
+    let stream = world.at_client().connect_nonblocking(server()).unwrap();
+    register(&poll, &stream, 0);
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0], "look once");
+    assert!(!stream.is_connected().unwrap());
+    assert_eq!(ready(&mut poll, Duration::ZERO), [], "whoever asked need not ask again and again");
+    world.settle();
+    assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
+    assert!(stream.is_connected().unwrap());
+}
+
+#[test]
 fn room_to_write_is_readiness_too() {
     let mut world = World::new();
     let listener = world.listen(4);
