@@ -53,17 +53,21 @@ fn module(path: &Path) -> String {
 
 fn in_rust(module: &str, source: &str) -> Vec<Test> {
     let mut tests = Vec::new();
-    let (mut said, mut is_test) = (String::new(), false);
+    let (mut said, mut is_test, mut is_ignored) = (String::new(), false, false);
     for line in source.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("///") {
             said += text;
         } else if line == "#[test]" {
             is_test = true;
+        } else if line.starts_with("#[ignore") {
+            is_ignored = true;
         } else if !line.starts_with("#[") {
-            if let (true, Some(name)) = (is_test && !said.is_empty(), function(line)) {
+            // One that nobody runs holds nothing.
+            let holds = is_test && !is_ignored && !said.is_empty();
+            if let (true, Some(name)) = (holds, function(line)) {
                 tests.push(Test { name: format!("{module}::{name}"), said: said.clone() });
             }
-            (said, is_test) = (String::new(), false);
+            (said, is_test, is_ignored) = (String::new(), false, false);
         }
     }
     tests
@@ -86,7 +90,8 @@ mod tests {
 
     #[test]
     fn documentation_over_a_test_counts() {
-        let source = "/// RFC 1, section 2\n/// (MUST-3).\n#[test]\n#[ignore]\nfn one() {\n}\n\n\
+        let source = "/// RFC 1, section 2\n/// (MUST-3).\n#[test]\nfn one() {\n}\n\n\
+                      /// RFC 3\n#[test]\n#[ignore = \"slow\"]\nfn left_out() {}\n\
                       /// RFC 4: a helper.\nfn two() {}\n#[test]\nfn three() {}\n";
         let said = " RFC 1, section 2 (MUST-3).".to_owned();
         assert_eq!(in_rust("a b", source), [Test { name: "a b::one".to_owned(), said }]);

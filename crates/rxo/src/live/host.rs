@@ -37,7 +37,7 @@ use rxo_frame::Instant;
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
 
-use super::{Device, DeviceOptions, random_seed};
+use super::{Device, DeviceOptions, SystemWaiter, random_seed};
 use crate::worker::Duplex;
 
 /// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
@@ -218,27 +218,6 @@ fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartErr
     // Who started it waits for this, and hears of the end by it.
     let _told = started.send(Err(error.into()));
     Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
-}
-
-/// Real time, for the thread it was made on.
-#[derive(Clone, Copy, Debug)]
-pub struct SystemWaiter {
-    _made_by_new: (),
-}
-
-impl SystemWaiter {
-    /// Makes this thread's waits end on time, too.
-    #[must_use]
-    pub fn new() -> Self {
-        wait::use_precise_timers();
-        Self { _made_by_new: () }
-    }
-}
-
-impl Default for SystemWaiter {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl<I: AsFd> Waiter<I> for SystemWaiter {

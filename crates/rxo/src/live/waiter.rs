@@ -16,7 +16,7 @@ pub struct SystemWaiter {
 }
 
 impl SystemWaiter {
-    /// Makes this thread's pauses end on time, too.
+    /// Makes this thread's pauses and waits end on time, too.
     #[must_use]
     pub fn new() -> Self {
         wait::use_precise_timers();

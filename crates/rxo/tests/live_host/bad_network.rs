@@ -10,10 +10,12 @@ use rxo::device::middleware::{Impairment, ImpairmentSettings};
 use rxo::driver::{Tap, TapKind};
 use rxo::frame::LinkKind;
 use rxo::host::{Handle, HostConfig};
-use rxo::live::host::{self, Outcome, RunningHost};
+use rxo::live::host::{self, RunningHost};
 use rxo::live::{self, Device, DeviceOptions, Middleware};
 use rxo::worker::WorkerConfig;
 use rxo_lab::{Lab, LabOptions};
+
+use crate::network::{SHORT_TIME_WAIT, becomes_empty};
 
 /// The network, the worker in it, and the host behind.
 pub(crate) struct BadNetwork {
@@ -53,12 +55,13 @@ impl BadNetwork {
         self.running.handle()
     }
 
-    pub(crate) fn stop(self) -> Outcome {
+    /// Waits until all connections have ended by themselves, then stops everything.
+    pub(crate) fn ends_empty(self) {
+        becomes_empty(&self.running);
         let outcome = self.running.stop();
         self.stop.store(true, Ordering::Relaxed);
         self.worker.join().unwrap();
-        outcome.result.as_ref().unwrap();
-        outcome
+        outcome.result.unwrap();
     }
 }
 
@@ -68,6 +71,7 @@ fn start_host(lab: &Lab, change: impl FnOnce(&mut HostConfig)) -> RunningHost {
     let mut config = host::config(addresses.into());
     // The interface's own address is the system's side of the TAP.
     config.mac = Some([2, 0, 0, 0, 0, 0x77]);
+    config.tcp.time_wait = SHORT_TIME_WAIT;
     change(&mut config);
     let name = format!("packet:{TAP}").parse().unwrap();
     let start = || {

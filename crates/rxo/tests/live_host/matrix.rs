@@ -105,14 +105,7 @@ fn good(mtu: u32, sysctls: &[(&str, &str)], is_v6: bool) {
     let (ours, theirs) = by_peer(peer, &network.handle(), here);
     exchange(&ours, &theirs, 3, bytes);
     drop((ours, theirs));
-    ends_empty(network);
-}
-
-/// Everything that connections had is given back, but for TIME-WAIT.
-fn ends_empty(network: Network) {
-    let outcome = network.stop();
-    assert_eq!(outcome.counters.connections, 0, "{:?}", outcome.counters);
-    assert_eq!(outcome.counters.timers, 0);
+    network.ends_empty();
 }
 
 fn bad(settings: ImpairmentSettings, sysctls: &[(&str, &str)]) {
@@ -128,7 +121,7 @@ fn bad(settings: ImpairmentSettings, sysctls: &[(&str, &str)]) {
         exchange(&other_ours, &other_theirs, 3, bytes);
     });
     drop((ours, other_ours));
-    network.stop();
+    network.ends_empty();
 }
 
 /// Half of them opened by either side.
@@ -173,7 +166,7 @@ fn four_hundred() {
         }
     });
     drop(pairs);
-    ends_empty(network);
+    network.ends_empty();
 }
 
 fn resets() {
@@ -194,7 +187,7 @@ fn resets() {
     theirs.peek(&mut [0; 9]).unwrap();
     drop(theirs);
     assert_eq!(ours.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    ends_empty(network);
+    network.ends_empty();
 }
 
 fn overflow() {
@@ -222,7 +215,7 @@ fn overflow() {
             });
         }
     });
-    ends_empty(network);
+    network.ends_empty();
 }
 
 /// Which of the twelve it is: their first bytes differ.

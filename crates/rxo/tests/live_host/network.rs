@@ -1,6 +1,8 @@
 //! A host on one end of a wire, Linux on the other.
 
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rxo::host::{Handle, HostConfig};
 use rxo::live::host::{self, Outcome, RunningHost};
@@ -21,6 +23,7 @@ impl Network {
         let mut config = host::config(
             [format!("{v4}/24"), format!("{v6}/64")].map(|cidr| cidr.parse().unwrap()).into(),
         );
+        config.tcp.time_wait = SHORT_TIME_WAIT;
         change(&mut config);
         let name = format!("packet:{}", Lab::WIRE_INTERFACE).parse().unwrap();
         let start = || {
@@ -50,6 +53,12 @@ impl Network {
         (Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into())
     }
 
+    /// Waits until all connections have ended by themselves, then stops the host.
+    pub(crate) fn ends_empty(self) {
+        becomes_empty(&self.running);
+        self.stop();
+    }
+
     /// Stops the host; its device must not have failed.
     pub(crate) fn stop(self) -> Outcome {
         let outcome = self.running.stop();
@@ -57,3 +66,19 @@ impl Network {
         outcome
     }
 }
+
+/// Everything that connections had is given back, and nobody stopped the host for that.
+pub(crate) fn becomes_empty(running: &RunningHost) {
+    let begun = Instant::now();
+    loop {
+        let counters = running.counters().unwrap();
+        if (counters.connections, counters.timers) == (0, 0) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} are left", counters.connections);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// So that a test sees the end of TIME-WAIT.
+pub(crate) const SHORT_TIME_WAIT: Duration = Duration::from_millis(200);
