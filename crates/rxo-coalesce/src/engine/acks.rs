@@ -86,7 +86,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             self.flush_held(place, FlushReason::Order, batch.now);
         }
         let said = AckPoint::read::<S>(packet)?;
-        if self.may_hold(hash, said, slot) {
+        if self.may_hold(hash, (said, false), slot) {
             let first = first_plain::<S, B>((&plain, network), key, frame, slot);
             let place = self.hold_ack(first, hash, (said, false), batch.now);
             self.recent.note::<S>(packet, place);
@@ -149,7 +149,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 if let Some(place) = found {
                     self.flush_held(place, FlushReason::Order, batch.now);
                 }
-                if has_blocks || self.may_hold(hash, said, slot) {
+                if self.may_hold(hash, (said, has_blocks), slot) {
                     self.hold_ack(first, hash, (said, has_blocks), batch.now);
                 }
             }
@@ -174,16 +174,26 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Whether a pure ACK that says `said` may be held, nothing of its flow being held: where the last
-    /// speaks for all it has to say more than the one before. If it may not it is delivered.
+    /// speaks for all it has to say more than the one before, and SACK blocks say more unless it was
+    /// overtaken. If it may not it is delivered.
     #[inline(always)]
-    fn may_hold(&mut self, flow: FlowHash, said: AckPoint, slot: u32) -> bool {
+    fn may_hold(
+        &mut self,
+        flow: FlowHash,
+        (said, has_blocks): (AckPoint, bool),
+        slot: u32,
+    ) -> bool {
         if self.memory.is_off() {
             return true;
         }
-        let news = match self.memory.recall(flow) {
+        let known = match self.memory.recall(flow) {
             Known::Said(last) => Some(last.news(said)),
             Known::AtLeast(ack) => said.ack.is_before(ack).then_some(News::Less),
             Known::Nothing => None,
+        };
+        let news = match known {
+            Some(News::Same) | None if has_blocks => Some(News::More),
+            known => known,
         };
         let reason = match news {
             Some(News::More) => return true,

@@ -309,6 +309,15 @@ fn a_list_that_comes_twice_is_a_duplicate_whatever_the_time() {
 }
 
 #[test]
+fn a_list_that_was_overtaken_hides_no_duplicate_behind_it() {
+    let overtaken = ack(200).sack(&[(300, 400)]);
+    let packets = [ack(400), overtaken, ack(400), ack(500), ack(600)];
+    assert_eq!(superset(&packets), [vec![0], vec![1], vec![2], vec![3, 4]]);
+    let current = ack(400).sack(&[(500, 600)]);
+    assert_eq!(superset(&[ack(400), current, ack(600), ack(700)]), [vec![0], vec![1, 2, 3]]);
+}
+
+#[test]
 fn a_report_of_a_duplicate_passes_also_where_lists_may_be_covered() {
     let packets = [ack(100).sack(&[(300, 400)]), ack(100).sack(&[(50, 60), (300, 400)])];
     assert_eq!(superset(&packets), [vec![0], vec![1]]);

@@ -38,15 +38,13 @@ impl Memory {
     /// What becomes of `next`. When its flow's last word is in doubt, it is the last word from now on,
     /// unless it was overtaken.
     pub(super) fn opinion(&mut self, next: &Segment) -> Opinion {
-        if acks::sack(next).is_some() {
-            return Opinion::Goes;
-        }
         let (ack, window) = match self.find(next) {
             None => (None, None),
             Some(known) => (Some(known.ack), known.window),
         };
         match (ack, window) {
             (Some(ack), _) if is_before(next.ack, ack) => Opinion::Stays,
+            _ if acks::sack(next).is_some() => Opinion::Goes,
             (Some(ack), Some(window)) if acks::point(next) == (ack, window) => Opinion::Stays,
             (Some(_), Some(_)) => Opinion::Goes,
             _ => {
