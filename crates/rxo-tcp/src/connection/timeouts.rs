@@ -126,6 +126,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.settle_abandoned(now);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
+        if self.acks.take_news() {
+            self.timers.stop(Timer::DelayedAck);
+        }
         let delays = self.acks.is_delaying() && self.state.is_synchronized();
         self.keep(Timer::DelayedAck, delays, |tcp| now + tcp.config.delayed_ack);
     }

@@ -30,6 +30,8 @@ pub(crate) struct Acks {
     segment: Within,
     /// So many more segments are acknowledged at once.
     quick: u16,
+    /// One became owed since [`Acks::take_news`]: what waits now, waits since then.
+    has_news: bool,
 }
 
 /// What is being done, as far as it limits acknowledgements.
@@ -47,7 +49,14 @@ impl Acks {
     /// `quick` segments are acknowledged at once before any acknowledgement is held back.
     pub(crate) fn new(quick: u16) -> Self {
         let owed = Vec::with_capacity(MOST_OWED);
-        Self { owed, left: 0, unacknowledged_bytes: 0, segment: Within::Nothing, quick }
+        Self {
+            owed,
+            left: 0,
+            unacknowledged_bytes: 0,
+            segment: Within::Nothing,
+            quick,
+            has_news: false,
+        }
     }
 
     /// A segment is going to be processed. Whatever is found in it, it causes one acknowledgement at
@@ -96,6 +105,12 @@ impl Acks {
     /// Whether text waits for its acknowledgement, and none is owed yet.
     pub(crate) fn is_delaying(&self) -> bool {
         self.unacknowledged_bytes > 0
+    }
+
+    /// Whether an acknowledgement became owed since the last call. Text that waits for its own then
+    /// came after all that waited before.
+    pub(crate) fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.has_news)
     }
 
     /// How many are owed.
@@ -149,7 +164,7 @@ impl Acks {
     }
 
     fn push(&mut self, ack: AckOwed) {
-        self.unacknowledged_bytes = 0;
+        (self.unacknowledged_bytes, self.has_news) = (0, true);
         match (self.segment, self.owed.last_mut()) {
             (Within::Answered, Some(last)) => {
                 *last = AckOwed { is_alone: last.is_alone || ack.is_alone, ..ack };

@@ -116,6 +116,20 @@ fn a_bulk_transfer_is_acknowledged_alike() {
     }
 }
 
+/// RFC 9293, section 3.8.6.3: what waits after an aggregate has only come with it, whatever waited
+/// before it came.
+#[test]
+fn an_aggregate_does_not_hurry_the_acknowledgement_of_its_last_segment() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().seq(1).len(1));
+    assert!(scene.after(ms(20)).is_empty());
+    let full = |at| seg().seq(at).len(MSS);
+    scene.gets_aggregate(vec![full(2), full(2 + MSS), seg().seq(2 + 2 * MSS).len(1)]);
+    assert_eq!(scene.out().len(), 1);
+    assert!(scene.after(ms(30)).is_empty(), "the last has waited for 30 ms, the first for 50");
+    assert_eq!(scene.after(ms(30)).len(), 1);
+}
+
 /// Menon 2008, section 3.4: text that carries acknowledgements opens the window by each of them.
 #[test]
 fn acknowledgements_inside_an_aggregate_are_counted() {
