@@ -56,6 +56,15 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.segments as usize
     }
 
+    /// How many of the first segments are alike, at least one: their headers differ in SEQ, IPv4 ID and
+    /// checksums only, and each has as much payload as the first. Who reads the first one's header
+    /// knows all of theirs.
+    #[inline]
+    #[must_use]
+    pub const fn alike_segments(&self) -> usize {
+        self.held.alike as usize
+    }
+
     /// Payload bytes of every segment but the last, which may be shorter; with a policy that
     /// allows any sizes, those of the longest.
     #[inline]

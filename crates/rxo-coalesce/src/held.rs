@@ -33,6 +33,8 @@ pub struct Held {
     pub next_seq: SeqNumber,
     /// How many segments.
     pub segments: u32,
+    /// How many of the first of them are alike: the first itself, and those that only continue it.
+    pub(crate) alike: u32,
     /// Their payloads together, in bytes.
     pub payload_bytes: u32,
     /// The last segment's payload, in bytes.
@@ -113,6 +115,7 @@ impl Held {
         first_arrival: Instant::ZERO,
         next_seq: SeqNumber(0),
         segments: 0,
+        alike: 0,
         payload_bytes: 0,
         last_payload_bytes: 0,
         gso_size: 0,
@@ -137,6 +140,7 @@ impl Held {
         self.first_arrival = first.arrived_at;
         self.next_seq = first.seq + first.payload_bytes;
         self.segments = 1;
+        self.alike = 1;
         self.payload_bytes = first.payload_bytes;
         self.last_payload_bytes = first.payload_bytes;
         self.gso_size = first.payload_bytes;
@@ -183,13 +187,16 @@ impl Held {
         core::mem::replace(&mut self.chain.tail, slot)
     }
 
-    /// Takes note of `count` more segments like the last, the IPv4 ID of each `step` (0 or 1)
-    /// more than the one before.
+    /// Takes note of `count` more segments that differ from the last in SEQ, IPv4 ID and checksums
+    /// only, the ID of each `step` (0 or 1) more than the one before.
     #[inline]
     pub(crate) fn append_run(&mut self, count: u32, step: u16) {
         self.decide_id(step);
         let payload_bytes = count * self.last_payload_bytes;
         self.next_seq = self.next_seq + payload_bytes;
+        if self.alike == self.segments {
+            self.alike += count;
+        }
         self.segments += count;
         self.payload_bytes += payload_bytes;
     }

@@ -97,6 +97,28 @@ impl<B: AsRef<[u8]>> Chain<B> {
         Ok(())
     }
 
+    /// Appends `range` of each of `buffers`, which the caller has seen to be inside and not empty, while
+    /// there is room. Returns how many there were.
+    #[inline]
+    pub fn extend_known(
+        &mut self,
+        buffers: impl IntoIterator<Item = B>,
+        range: Range<usize>,
+    ) -> usize {
+        let room = self.room_pieces();
+        let (before, mut index) = (self.pieces, self.index(self.pieces));
+        for buffer in buffers.into_iter().take(room) {
+            let Some(place) = self.places.get_mut(index) else { break };
+            place.buffer = Some(buffer);
+            (place.start, place.end) = (range.start, range.end);
+            index = if index + 1 == self.places.len() { 0 } else { index + 1 };
+            self.pieces += 1;
+        }
+        let appended = self.pieces - before;
+        self.bytes += appended * range.len();
+        appended
+    }
+
     /// Copies bytes from the front to `to` until it is full or nothing is left, consumes them and
     /// drops the buffers that are used up. Returns how many they were.
     pub fn read(&mut self, to: &mut [u8]) -> usize {

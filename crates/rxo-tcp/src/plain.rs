@@ -32,7 +32,7 @@ pub struct PlainSegment<B> {
     pub arrived_at: Instant,
 }
 
-/// Where the headers lie in frames that are alike.
+/// Where the headers lie in frames of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     network: usize,
@@ -62,7 +62,17 @@ impl Layout {
         B: AsRef<[u8]>,
         I: Iterator<Item = Frame<B>>,
     {
-        PlainSegments { frames, layout: self }
+        self.run(frames, 1)
+    }
+
+    /// The same, where the first `alike` frames are known to differ in SEQ, IPv4 ID and checksums only,
+    /// each text beginning where the one before ends: then one header says what all of them say.
+    pub fn run<B, I>(self, frames: I, alike: usize) -> PlainSegments<I>
+    where
+        B: AsRef<[u8]>,
+        I: Iterator<Item = Frame<B>>,
+    {
+        PlainSegments { frames, layout: self, like_last: 0, alike }
     }
 
     fn header_bytes(self) -> usize {
@@ -70,12 +80,16 @@ impl Layout {
     }
 }
 
-/// The segments in frames that are alike. A type of its own, not an adapter, so that reading becomes a
+/// The segments in frames of one shape. A type of its own, not an adapter, so that reading becomes a
 /// part of the loop that takes them.
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,
     layout: Layout,
+    /// How many of the first frames are alike, until the first of them is read.
+    alike: usize,
+    /// How many of the next frames are like the one read last.
+    like_last: usize,
 }
 
 impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I> {
@@ -85,11 +99,26 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
     fn next(&mut self) -> Option<PlainSegment<B>> {
         loop {
             let frame = self.frames.next()?;
+            self.like_last = core::mem::replace(&mut self.alike, 1).saturating_sub(1);
             let segment = PlainSegment::of_frame(frame.bytes, self.layout, frame.arrived_at);
             if segment.is_some() {
                 return segment;
             }
         }
+    }
+}
+
+impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
+    /// How many of the next segments are like the one that was read last.
+    pub(crate) const fn like_last(&self) -> usize {
+        self.like_last
+    }
+
+    /// The buffers of those, to be taken without reading them.
+    #[inline(always)]
+    pub(crate) fn buffers_like_last(&mut self) -> impl Iterator<Item = B> {
+        let count = core::mem::take(&mut self.like_last);
+        self.frames.by_ref().take(count).map(|frame| frame.bytes)
     }
 }
 

@@ -122,6 +122,12 @@ impl<B> Payload<B> {
         self.end - self.start
     }
 
+    /// Where they are in the buffer.
+    #[inline]
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
     /// Without its first `bytes`; `None` when nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
         self.start = self.start.saturating_add(bytes);
@@ -150,7 +156,8 @@ impl<B> Payload<B> {
     /// Buffer and range.
     #[inline]
     pub(crate) fn into_parts(self) -> (B, Range<usize>) {
-        (self.buffer, self.start as usize..self.end as usize)
+        let range = self.range();
+        (self.buffer, range)
     }
 }
 

@@ -128,8 +128,9 @@ impl Endpoints {
                 let number = self.number(&aggregate.flow_key());
                 let layout = Layout::of_header(aggregate.header(), 0, aggregate.transport_at())
                     .expect("an aggregate of plain segments");
-                let segments = layout.segments(taken.into_frames());
-                self.connections[number].on_run(now, segments);
+                let alike = aggregate.alike_segments();
+                let segments = layout.run(taken.into_frames(), alike);
+                self.connections[number].on_alike_run(now, segments);
                 self.touch(number);
             }
             Delivery::Acks(acks) => {

@@ -4,6 +4,7 @@
 //! compared byte for byte: merged headers, checksums, segmentation fields, records.
 
 mod acks;
+mod alike;
 mod coalescing;
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -165,6 +165,7 @@ fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>)
     delivery.for_each_slice(|slice| bytes.extend_from_slice(slice));
     let offload = delivery.offload();
     assert_eq!(usize::from(offload.header_bytes), aggregate.header().len());
+    check_alike(aggregate);
     assert_eq!(
         aggregate.payloads().map(<[u8]>::len).sum::<usize>() as u32,
         aggregate.payload_bytes()
@@ -196,6 +197,25 @@ fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>)
         ],
         arrivals: (aggregate.first_arrival(), aggregate.last_arrival()),
     }
+}
+
+/// The segments that are said to be alike are, in all bytes of their headers but those that may differ.
+fn check_alike(aggregate: &Aggregate<'_, Numbered>) {
+    assert!((1..=aggregate.segment_count()).contains(&aggregate.alike_segments()));
+    let (network, transport) = (aggregate.network_at(), aggregate.transport_at());
+    let alike = |frame: &Frame<Numbered>| {
+        let mut header = frame.bytes()[..aggregate.header().len()].to_vec();
+        if header[network] >> 4 == 4 {
+            header[network + 4..network + 6].fill(0);
+            header[network + 10..network + 12].fill(0);
+        }
+        header[transport + 4..transport + 8].fill(0);
+        header[transport + 16..transport + 18].fill(0);
+        (header, frame.bytes().len(), frame.checksum, frame.vlan)
+    };
+    let mut frames = aggregate.frames().take(aggregate.alike_segments()).map(alike);
+    let first = frames.next().expect("one at least");
+    assert!(frames.all(|next| next == first), "segments that are said to be alike differ");
 }
 
 fn record(segment: rxo_coalesce::SegmentRecord) -> Record {

@@ -18,8 +18,8 @@ mod signal;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rxo_frame::Instant;
-use rxo_tcp::{Connection, Events, PlainSegment, Segment};
+use rxo_frame::{Frame, Instant};
+use rxo_tcp::{Connection, Events, PlainSegments, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
@@ -116,11 +116,11 @@ impl<B: AsRef<[u8]>> Cell<B> {
     pub(crate) fn arrive_run(
         &self,
         now: Instant,
-        segments: impl Iterator<Item = PlainSegment<Buffer<B>>>,
+        segments: PlainSegments<impl Iterator<Item = Frame<Buffer<B>>>>,
     ) -> Given {
         if let Some(mut inner) = self.try_lock() {
             self.run_backlog(&mut inner);
-            inner.connection.on_run(now, segments);
+            inner.connection.on_alike_run(now, segments);
             return Given::Taken;
         }
         self.put_off_segments(now, segments.map(Segment::from))

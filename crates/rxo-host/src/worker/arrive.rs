@@ -20,13 +20,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             match taken.view() {
                 Delivery::Aggregate(aggregate) => {
                     let (key, whole) = (aggregate.flow_key(), Layout::of(&aggregate));
+                    let alike = aggregate.alike_segments();
                     let plain = PlainLayout::of_header(
                         aggregate.header(),
                         aggregate.network_at(),
                         aggregate.transport_at(),
                     );
                     match plain {
-                        Some(layout) => self.deliver_run(now, key, layout, taken),
+                        Some(layout) => self.deliver_run(now, key, (layout, alike), taken),
                         None => self.deliver_aggregate(now, key, whole, taken),
                     }
                 }
@@ -48,10 +49,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         &mut self,
         now: Instant,
         key: FlowKey,
-        layout: PlainLayout,
+        (layout, alike): (PlainLayout, usize),
         taken: Taken<'_, Buffer<B>>,
     ) {
-        let mut segments = layout.segments(taken.into_frames());
+        let mut segments = layout.run(taken.into_frames(), alike);
         match self.demux.find(&key) {
             Some(place) => self.give(place, |cell| cell.arrive_run(now, segments)),
             None => {

@@ -4,12 +4,15 @@
 //! segment through and do nothing but what is done here; everything else takes the steps. The
 //! property tests hold the two against each other.
 
-use rxo_frame::Instant;
+use core::ops::Range;
+
+use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use crate::plain::PlainSegment;
+use crate::plain::{PlainSegment, PlainSegments};
 use crate::segment::{Ecn, Payload};
+use crate::sequence::before;
 use crate::{AckPolicy, Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -17,33 +20,64 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// them, and faster.
     #[inline(never)]
     pub fn on_run(&mut self, now: Instant, segments: impl IntoIterator<Item = PlainSegment<B>>) {
-        let owed_before = self.acks.count_owed();
-        let mut may_expect = self.may_expect_text();
-        let mut is_heard = false;
+        let mut run = self.begin_run(now);
         for segment in segments {
-            // Taken apart at once, so that its fields can stay in registers.
-            let PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at } =
-                segment;
-            let header = Header { seq, ack, flags, window, timestamp, ecn };
-            if may_expect && self.expects_text(header, payload.bytes()) {
-                self.take_expected_header(now, header);
-                if !is_heard {
-                    // Each would say so; nothing else that is expected changes it.
-                    self.heard_of_peer(now);
-                    is_heard = true;
-                }
-                self.take_expected_text(payload);
-            } else {
-                let odd =
-                    PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
-                self.arrive(now, odd.into());
-                may_expect = self.may_expect_text();
+            self.take_plain(&mut run, segment);
+        }
+        self.end_run(&run);
+    }
+
+    /// The same for an aggregate whose first segments are alike (see [`Layout::run`]): these cost next
+    /// to nothing each.
+    ///
+    /// [`Layout::run`]: crate::Layout::run
+    #[inline(never)]
+    pub fn on_alike_run<I>(&mut self, now: Instant, mut segments: PlainSegments<I>)
+    where
+        I: Iterator<Item = Frame<B>>,
+    {
+        let mut run = self.begin_run(now);
+        while let Some(segment) = segments.next() {
+            let (header, range) = (Header::of(&segment), segment.payload.range());
+            self.take_plain(&mut run, segment);
+            if self.expects_alike(&run, header, range.len() as u32, segments.like_last()) {
+                self.take_alike(now, header, range, segments.buffers_like_last());
             }
         }
+        self.end_run(&run);
+    }
+
+    fn begin_run(&self, now: Instant) -> Run {
+        let (owed_before, may_expect) = (self.acks.count_owed(), self.may_expect_text());
+        Run { now, owed_before, may_expect, is_heard: false }
+    }
+
+    fn end_run(&mut self, run: &Run) {
         if self.config.acks == AckPolicy::OneForAnAggregate {
-            self.acks.stretch(owed_before);
+            self.acks.stretch(run.owed_before);
         }
-        self.settle(now);
+        self.settle(run.now);
+    }
+
+    #[inline(always)]
+    fn take_plain(&mut self, run: &mut Run, segment: PlainSegment<B>) {
+        // Taken apart at once, so that its fields can stay in registers.
+        let PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at } = segment;
+        let header = Header { seq, ack, flags, window, timestamp, ecn };
+        if run.may_expect && self.expects_text(header, payload.bytes()) {
+            self.take_timestamp(run.now, header);
+            self.take_window(header);
+            if !run.is_heard {
+                // Each would say so; nothing else that is expected changes it.
+                self.heard_of_peer(run.now);
+                run.is_heard = true;
+            }
+            self.take_expected_text(payload);
+        } else {
+            let odd = PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
+            self.arrive(run.now, odd.into());
+            run.may_expect = self.may_expect_text();
+        }
     }
 
     /// Whether text can be expected at all: what no expected segment changes. Established, so that
@@ -69,17 +103,53 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && is_next
             && header.ecn != Ecn::Congestion
             && bytes <= self.rcv.wnd()
-            && self.rcv.has_room()
+            && self.rcv.room() > 0
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// The first and the fifth step.
-    #[inline(always)]
-    fn take_expected_header(&mut self, now: Instant, header: Header) {
-        let Header { seq, ack, window, timestamp, .. } = header;
-        if let Some(timestamp) = timestamp.filter(|_| self.timestamps.is_agreed) {
-            self.timestamps.remember(timestamp.value, seq, now);
+    /// Whether `count` segments of so many `bytes` each, like the one with `header` that was taken
+    /// just now, are what comes next.
+    fn expects_alike(&self, run: &Run, header: Header, bytes: u32, count: usize) -> bool {
+        let next = Header { seq: header.seq + bytes, ..header };
+        let has_room =
+            count <= self.rcv.room() && count as u64 * u64::from(bytes) <= self.rcv.wnd().into();
+        count > 0 && has_room && run.may_expect && self.expects_text(next, bytes)
+    }
+
+    /// Takes text in `range` of each of `buffers`, after that with `header`: what
+    /// [`Connection::take_plain`] would do with each.
+    fn take_alike(
+        &mut self,
+        now: Instant,
+        header: Header,
+        range: Range<usize>,
+        buffers: impl Iterator<Item = B>,
+    ) {
+        let (first, bytes) = (self.rcv.nxt, range.len() as u32);
+        self.take_timestamp(now, Header { seq: first, ..header });
+        let count = self.rcv.append_alike(buffers, range);
+        let owed = self.acks.count_alike((bytes, count), self.rcv.full_segment(), first);
+        self.note_owed();
+        // Of their timestamps one counts that stands where an acknowledgement ends; of their windows
+        // the last.
+        if let Some(seq) = owed.filter(|ack| ack.is_before(self.rcv.nxt)) {
+            self.take_timestamp(now, Header { seq, ..header });
         }
+        self.take_window(Header { seq: before(self.rcv.nxt, bytes), ..header });
+    }
+
+    /// The first step.
+    #[inline(always)]
+    fn take_timestamp(&mut self, now: Instant, header: Header) {
+        if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
+            self.timestamps.remember(timestamp.value, header.seq, now);
+        }
+    }
+
+    /// The fifth step.
+    #[inline(always)]
+    fn take_window(&mut self, header: Header) {
+        let Header { seq, ack, window, .. } = header;
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
@@ -94,6 +164,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
+/// An aggregate that is being taken.
+struct Run {
+    now: Instant,
+    /// How many acknowledgements were owed before it.
+    owed_before: usize,
+    /// See [`Connection::may_expect_text`].
+    may_expect: bool,
+    /// Whether it is noted that the peer is there.
+    is_heard: bool,
+}
+
 /// What a header says.
 #[derive(Clone, Copy)]
 struct Header {
@@ -103,4 +184,12 @@ struct Header {
     window: u16,
     timestamp: Option<Timestamp>,
     ecn: Ecn,
+}
+
+impl Header {
+    #[inline(always)]
+    fn of<B>(segment: &PlainSegment<B>) -> Self {
+        let PlainSegment { seq, ack, flags, window, timestamp, ecn, .. } = *segment;
+        Self { seq, ack, flags, window, timestamp, ecn }
+    }
 }

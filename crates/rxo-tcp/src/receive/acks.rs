@@ -84,6 +84,25 @@ impl Acks {
         is_owed
     }
 
+    /// Counts `count` segments of `bytes` each, the first of which begins at `seq`. Says what the first
+    /// acknowledgement covers that is owed for them.
+    #[inline]
+    pub(crate) fn count_alike(
+        &mut self,
+        (bytes, count): (u32, usize),
+        full_segment: u32,
+        seq: SeqNumber,
+    ) -> Option<SeqNumber> {
+        let (mut nxt, mut first) = (seq, None);
+        for _ in 0..count {
+            nxt = nxt + bytes;
+            if self.count(bytes, full_segment, nxt) {
+                first = first.or(Some(nxt));
+            }
+        }
+        first
+    }
+
     /// Owes an acknowledgement of all before `nxt`.
     pub(crate) fn owe(&mut self, nxt: SeqNumber) {
         self.push(AckOwed { ack: nxt, window: 0, is_alone: false });

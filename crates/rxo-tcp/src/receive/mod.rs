@@ -4,6 +4,8 @@ mod acks;
 mod reassembly;
 mod sack;
 
+use core::ops::Range;
+
 use rxo_frame::Chain;
 use rxo_wire::SeqNumber;
 
@@ -148,10 +150,10 @@ impl<B: AsRef<[u8]>> Receive<B> {
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
     }
 
-    /// Whether text in order has room, while none waits.
+    /// How many pieces of text in order have room, while none waits.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.ready.room_pieces() > 0
+    pub(crate) fn room(&self) -> usize {
+        self.ready.room_pieces()
     }
 
     /// Takes text at RCV.NXT, when none waits and there is room.
@@ -159,6 +161,20 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn append_expected(&mut self, payload: Payload<B>) {
         self.largest_text = self.largest_text.max(payload.bytes());
         self.push_ready(payload);
+    }
+
+    /// Takes text of one length at RCV.NXT, in `range` of each of `buffers`, when none waits and there is
+    /// room for all; says how many there were.
+    #[inline]
+    pub(crate) fn append_alike(
+        &mut self,
+        buffers: impl Iterator<Item = B>,
+        range: Range<usize>,
+    ) -> usize {
+        let bytes = range.len();
+        let count = self.ready.extend_known(buffers, range);
+        self.nxt = self.nxt + (count * bytes) as u32;
+        count
     }
 
     fn append(&mut self, payload: Payload<B>) -> Accepted {

@@ -4,11 +4,12 @@
 //! What must hold: after everything that goes in both are in the same state, all of it, and the same
 //! leaves.
 
-use rxo_frame::{Duration, Instant};
+use rxo_frame::{Duration, Frame, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, KeepAlive, Payload, PlainSegment, SackBlock, Secret, Segment,
+    Config, Connection, Ecn, KeepAlive, Layout, Payload, PlainSegment, SackBlock, Secret, Segment,
     SegmentOptions, Transmit,
 };
+use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
@@ -80,7 +81,8 @@ impl Twins {
 
     fn play(&mut self, script: &mut Script<'_>) {
         match script.byte() % 16 {
-            0..=4 => self.texts(script),
+            0..=2 => self.texts(script),
+            3..=4 => self.alike(script),
             5..=7 => self.acks(script),
             8 => self.sack(script),
             9..=10 => self.write(script.word().into()),
@@ -102,6 +104,30 @@ impl Twins {
             (0..1 + script.byte() % 12).map(|_| self.text(script, &mut next)).collect();
         self.slow.on_aggregate(self.now, plain.iter().cloned().map(whole));
         self.fast.on_run(self.now, plain);
+    }
+
+    /// An aggregate of text, the first segments of which are alike; mostly what comes next.
+    fn alike(&mut self, script: &mut Script<'_>) {
+        // So that their timestamp is new.
+        self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
+        let mut next = self.fast.statistics().rcv_nxt;
+        let first = self.text(script, &mut next);
+        let (count, length) =
+            (1 + usize::from(script.byte() % 12 / (1 + script.byte() % 6)), next - first.seq);
+        let mut frames: Vec<_> = (0..count as u32)
+            .map(|at| frame(&first, first.seq + at * length as u32, length))
+            .collect();
+        let mut after = first.seq + (count as u32) * length as u32;
+        let odd = self.text(script, &mut after);
+        let is_one_shape = odd.timestamp.is_some() == first.timestamp.is_some();
+        if is_one_shape && script.byte() & 1 == 0 {
+            frames.push(frame(&odd, odd.seq, after - odd.seq));
+        }
+        let headers = frames[0].bytes.len() - length as usize;
+        let layout = Layout::of_header(&frames[0].bytes[..headers], 0, IP_BYTES).expect("plain");
+        let one_by_one = layout.segments(frames.clone().into_iter());
+        self.slow.on_aggregate(self.now, one_by_one.map(whole));
+        self.fast.on_alike_run(self.now, layout.run(frames.into_iter(), count));
     }
 
     fn text(&self, script: &mut Script<'_>, next: &mut SeqNumber) -> PlainSegment<Vec<u8>> {
@@ -230,6 +256,28 @@ impl Twins {
 }
 
 /// The same segment in the form that takes the steps.
+/// A frame with the header of `segment` and as much text as there is at `seq`.
+fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<Vec<u8>> {
+    let options = segment.timestamp.map(timestamp_option);
+    let tcp = TcpHeader {
+        seq,
+        ack: segment.ack,
+        flags: segment.flags,
+        window: segment.window,
+        options: options.as_ref().map_or(&[], |option| option),
+        ..TcpHeader::default()
+    };
+    let payload_bytes = tcp.bytes() + length as usize;
+    let traffic_class = segment.ecn.bits();
+    let ip = Ipv4Header { protocol: 6, traffic_class, payload_bytes, ..Ipv4Header::default() };
+    let mut bytes = vec![0; IP_BYTES + payload_bytes];
+    let rest = ip.write(&mut bytes).and_then(|rest| tcp.write(rest)).expect("room");
+    (seq.0..).zip(rest).for_each(|(at, byte)| *byte = stream_byte(at));
+    Frame::new(bytes, segment.arrived_at)
+}
+
+const IP_BYTES: usize = 20;
+
 fn whole(plain: PlainSegment<Vec<u8>>) -> Segment<Vec<u8>> {
     Segment {
         seq: plain.seq,

@@ -1,0 +1,54 @@
+//! How many of an aggregate's first segments one header speaks for. That they are alike is checked
+//! wherever an aggregate is seen; here that they are found.
+
+use rxo_coalesce::{Config, Delivery, Engine, Policy};
+use rxo_frame::Instant;
+use rxo_testkit::{Packet, seg};
+
+use crate::at;
+
+/// Of each aggregate: its segments, and how many of them are alike.
+fn alike(packets: &[Packet]) -> Vec<(usize, usize)> {
+    let mut engine = Engine::new(Config::new(Policy::remember())).expect("a valid policy");
+    let mut batch = packets.iter().map(Packet::frame).collect();
+    let mut found = Vec::new();
+    engine.poll(&mut batch, Instant::ZERO, |deliveries| {
+        found = deliveries
+            .iter()
+            .filter_map(|delivery| match delivery {
+                Delivery::Aggregate(all) => Some((all.segment_count(), all.alike_segments())),
+                _ => None,
+            })
+            .collect();
+    });
+    found
+}
+
+fn run(base: &Packet, count: u32) -> Vec<Packet> {
+    (0..count).map(|number| at(base, 100 * number)).collect()
+}
+
+#[test]
+fn what_only_continues_is_alike() {
+    assert_eq!(alike(&run(&seg(), 9)), [(9, 9)]);
+    assert_eq!(alike(&run(&seg().v6().ts(5, 6), 9)), [(9, 9)]);
+}
+
+#[test]
+fn what_comes_after_a_difference_is_not() {
+    let mut packets = run(&seg().ts(5, 6), 9);
+    (6..9).for_each(|number| packets[number as usize] = at(&seg().ts(7, 6), 100 * number));
+    assert_eq!(alike(&packets), [(9, 6)]);
+    let mut packets = run(&seg(), 9);
+    packets[8] = at(&seg(), 800).psh();
+    assert_eq!(alike(&packets), [(9, 8)]);
+    packets[8] = at(&seg(), 800).len(50);
+    assert_eq!(alike(&packets), [(9, 8)]);
+}
+
+#[test]
+fn flows_that_take_turns_have_their_own() {
+    let (one, other) = (run(&seg().flow(1), 4), run(&seg().flow(2), 4));
+    let packets: Vec<_> = one.into_iter().zip(other).flat_map(<[_; 2]>::from).collect();
+    assert_eq!(alike(&packets), [(4, 4), (4, 4)]);
+}
