@@ -117,7 +117,8 @@ impl MemoryLink {
         self.lock().now = now;
     }
 
-    /// From now on, behaves as a system that refuses aggregates: they go as their frames.
+    /// From now on, behaves as a system that refuses aggregates: they go as their frames. A packet to be
+    /// cut into segments that stands for one frame only is dropped.
     pub fn refuse_aggregates(&self) {
         self.lock().refuses_aggregates = true;
     }
@@ -158,11 +159,14 @@ impl Sent {
 
 impl State {
     fn send<'a, G: Gather<'a>>(&mut self, packet: G, most: usize) {
-        if self.refuses_aggregates && packet.frame_count() > 1 {
+        let is_aggregate = packet.frame_count() > 1;
+        if !self.refuses_aggregates || packet.offload().gso.is_none() && !is_aggregate {
+            self.store(packet, most);
+        } else if is_aggregate {
             self.sent.fallbacks += 1;
             packet.for_each_frame(|frame| self.store(frame, most));
         } else {
-            self.store(packet, most);
+            self.sent.dropped += 1;
         }
     }
 

@@ -29,7 +29,7 @@ pub trait FrameSink {
 pub struct SinkCounters {
     /// Packets handed to the system (an aggregate is one).
     pub packets: u64,
-    /// Frames as they had arrived that those stood for.
+    /// Frames as they had arrived that those stood for; of a large send, the segments it is to become.
     pub frames: u64,
     /// Bytes handed to the system.
     pub bytes: u64,

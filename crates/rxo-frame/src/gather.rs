@@ -24,7 +24,7 @@ pub trait Gather<'a>: Copy {
     /// Shows the pieces in order. The first holds at least the headers.
     fn for_each_slice(self, visit: impl FnMut(&'a [u8]));
 
-    /// How many frames as they arrived this stands for.
+    /// How many frames as they arrived, or segments of a large send, this stands for.
     fn frame_count(self) -> usize;
 
     /// Shows those frames in order: what a sink falls back to when the system refuses the whole.

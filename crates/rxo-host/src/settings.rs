@@ -93,8 +93,11 @@ fn fitted(config: &Config, mtu: u32, gso_bytes: u32, headers: u32) -> Result<Con
     let room = mtu.saturating_sub(headers);
     let mss = u16::try_from(room).unwrap_or(u16::MAX).min(config.maximum_segment_size);
     fitted.maximum_segment_size = mss;
-    let large = gso_bytes.saturating_sub(headers + MOST_OPTIONS_BYTES);
-    fitted.large_send_bytes = config.large_send_bytes.min(large);
+    if gso_bytes > 0 {
+        // Where the device takes none at all they are cut before it, and the path's size is enough.
+        let large = gso_bytes.saturating_sub(headers + MOST_OPTIONS_BYTES);
+        fitted.large_send_bytes = config.large_send_bytes.min(large);
+    }
     if u32::from(mss) < LEAST_SEGMENT_BYTES {
         return Err(HostError::SmallMtu { mtu, least: LEAST_SEGMENT_BYTES + headers });
     }

@@ -1,11 +1,19 @@
 //! What leaves: segments become packets, and many packets one batch for the device.
 //!
 //! Headers and short texts are written into one arena; long texts stay in the connection's send
-//! buffer and are gathered from there, so a large send is never copied here. A batch may hold packets
-//! of many connections as long as they are short. Nothing allocates once the arena has grown to its
-//! size.
+//! buffer and are gathered from there, so a large send is never copied here. A device that cuts large
+//! sends gets them whole; for one that does not, or refuses one, `cut.rs` does. A batch may hold
+//! packets of many connections as long as they are short. Nothing allocates once the arena has grown
+//! to its size, unless a device refuses a large send.
 
+mod acks;
+mod batch;
+mod cut;
+mod headers;
+mod large;
 mod outbox;
 mod packet;
+mod shape;
 
-pub(crate) use self::outbox::{Outbox, Path, Shape};
+pub(crate) use self::outbox::Outbox;
+pub(crate) use self::shape::{Path, Shape};

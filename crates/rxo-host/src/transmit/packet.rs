@@ -2,36 +2,50 @@
 
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 
+use super::large::Large;
+
 /// Headers, with a short text behind them, and a long text in up to two pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet<'a> {
-    pub(crate) head: &'a [u8],
-    pub(crate) text: [&'a [u8]; 2],
-    pub(crate) offload: Offload,
+pub(super) struct Packet<'a> {
+    pub(super) head: &'a [u8],
+    pub(super) text: [&'a [u8]; 2],
+    pub(super) offload: Offload,
+    /// It is several segments in one.
+    pub(super) large: Option<&'a Large>,
 }
 
 impl<'a> Gather<'a> for Packet<'a> {
+    #[inline]
     fn offload(self) -> Offload {
         self.offload
     }
 
+    #[inline]
     fn vlan(self) -> Option<VlanTag> {
         None
     }
 
+    #[inline]
     fn byte_len(self) -> usize {
-        self.head.len() + self.text.iter().map(|piece| piece.len()).sum::<usize>()
+        self.head.len() + self.text[0].len() + self.text[1].len()
     }
 
+    #[inline]
     fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
-        let pieces = [self.head, self.text[0], self.text[1]];
-        pieces.into_iter().filter(|piece| !piece.is_empty()).for_each(&mut visit);
+        visit(self.head);
+        let pieces = self.text.into_iter();
+        pieces.filter(|piece| !piece.is_empty()).for_each(&mut visit);
     }
 
-    /// It was never frames: a sink that cannot send it whole does not get it.
+    #[inline]
     fn frame_count(self) -> usize {
-        1
+        self.large.map_or(1, |large| large.segments(self.text))
     }
 
-    fn for_each_frame(self, _visit: impl FnMut(Frame<&'a [u8]>)) {}
+    /// It was never frames: they are made when a sink that refuses the whole asks for them.
+    fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
+        if let Some(large) = self.large {
+            large.cut(self.head, self.text, self.offload.checksum).for_each(visit);
+        }
+    }
 }

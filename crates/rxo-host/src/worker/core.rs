@@ -96,6 +96,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             connections: self.slots.len(),
             timers: self.timers.len(),
             stages: self.outbox.watch.times(),
+            refused_sends: self.outbox.refused(),
             ..self.counters.clone()
         }
     }
@@ -155,7 +156,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         listener: Option<Arc<Listening<B>>>,
     ) -> u32 {
         let key = cell.pair.reversed();
-        let path = Path { pair: cell.pair, neighbour: [0; 6] };
+        let path = Path::new(cell.pair, &self.shape);
         let has_port = listener.is_none();
         let slot = Slot {
             cell: Arc::clone(&cell),

@@ -23,6 +23,8 @@ pub struct HostCounters {
     pub put_off: u64,
     /// Those that found the backlog full; their senders send again.
     pub backlog_drops: u64,
+    /// Large sends that the device refused, and that left as single segments.
+    pub refused_sends: u64,
     /// How often text was copied because the device wanted its frames back.
     pub copied_out: u64,
     /// Segments for another host, or from an address that cannot be one's.

@@ -83,7 +83,7 @@ fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     slot.resolved_until = None;
     match link.resolve(peer, now) {
         Resolve::Resolved(neighbour) => {
-            slot.path.neighbour = neighbour;
+            slot.path.lead_to(neighbour);
             slot.resolved_until = Some(now + RESOLVED_FOR);
             Reach::Known
         }

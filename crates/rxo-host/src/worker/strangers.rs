@@ -150,7 +150,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// While the neighbour is not known the answer is lost: strangers ask again.
     fn send_to_stranger(&mut self, now: Instant, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.link.resolve(key.source(), now) {
-            let path = Path { pair: key.reversed(), neighbour };
+            let mut path = Path::new(key.reversed(), &self.shape);
+            path.lead_to(neighbour);
             self.outbox.push(&path, transmit, &mut 0);
         }
     }

@@ -56,3 +56,15 @@ fn whole_over_a_small_queue_that_drops() {
     both_ways(&mut world, 500_000);
     assert!(world.client.counters().sink.dropped > 0, "it did drop");
 }
+
+/// A kernel without segmentation: nothing is lost, and it is not asked again for each large send.
+#[test]
+fn whole_over_a_device_that_refuses_large_sends() {
+    let mut world = World::new();
+    world.there.refuse_aggregates();
+    both_ways(&mut world, 3_000_000);
+    let (refused, taken) = (world.client.counters(), world.server.counters());
+    assert_eq!((refused.sink.dropped, taken.refused_sends), (0, 0));
+    assert_eq!(refused.refused_sends, refused.sink.fallbacks);
+    assert!((1..10).contains(&refused.refused_sends), "{}", refused.refused_sends);
+}

@@ -1,0 +1,117 @@
+//! The packets of a batch, one after the other, as the sink is shown them.
+
+use std::slice;
+
+use rxo_frame::Offload;
+use rxo_tcp::Transmit;
+use rxo_wire::SeqNumber;
+
+use super::cut::take;
+use super::large::Large;
+use super::packet::Packet;
+
+/// Packets that are alike: one, or the segments of a large send that was cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    /// Headers and short text of all of them, in the arena; they begin where those before end.
+    pub(super) bytes: usize,
+    /// How much of that each has.
+    pub(super) head_bytes: usize,
+    pub(super) seq: SeqNumber,
+    /// Text that stays in the send buffer.
+    pub(super) borrowed_bytes: u32,
+    /// How much of that each but the last has.
+    pub(super) size: usize,
+    pub(super) offload: Offload,
+    pub(super) is_large: bool,
+}
+
+impl Planned {
+    /// `count` packets with `head_bytes` each, and no other text.
+    pub(super) fn new(count: usize, head_bytes: usize, offload: Offload) -> Self {
+        Self {
+            bytes: count * head_bytes,
+            head_bytes,
+            seq: SeqNumber::default(),
+            borrowed_bytes: 0,
+            size: 0,
+            offload,
+            is_large: false,
+        }
+    }
+
+    /// The text of `transmit` is theirs, `size` bytes for each.
+    pub(super) fn borrow(&mut self, transmit: &Transmit<'_>, size: usize) {
+        (self.seq, self.size) = (transmit.seq, size);
+        self.borrowed_bytes = transmit.payload_bytes() as u32;
+    }
+}
+
+/// Shows the packets. `T` finds the borrowed text of what is planned.
+pub(super) struct Packets<'a, T> {
+    arena: &'a [u8],
+    planned: slice::Iter<'a, Planned>,
+    /// One for each that is large.
+    large: slice::Iter<'a, Large>,
+    text_of: T,
+    left: usize,
+    now: Now<'a>,
+}
+
+/// What of the packets that are shown at present is left.
+#[derive(Default)]
+struct Now<'a> {
+    heads: &'a [u8],
+    head_bytes: usize,
+    text: [&'a [u8]; 2],
+    size: usize,
+    offload: Offload,
+    large: Option<&'a Large>,
+}
+
+impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
+    /// The `count` packets of `planned`, whose headers stand in `arena`; `large` are those that are.
+    pub(super) fn new(
+        arena: &'a [u8],
+        planned: &'a [Planned],
+        large: &'a [Large],
+        count: usize,
+        text_of: T,
+    ) -> Self {
+        let (planned, large) = (planned.iter(), large.iter());
+        Self { arena, planned, large, text_of, left: count, now: Now::default() }
+    }
+
+    fn begin(&mut self) -> Option<Now<'a>> {
+        let planned = self.planned.next()?;
+        let (heads, arena) = self.arena.split_at_checked(planned.bytes)?;
+        self.arena = arena;
+        let Planned { head_bytes, size, offload, .. } = *planned;
+        let text = if planned.borrowed_bytes > 0 { (self.text_of)(planned) } else { [&[][..]; 2] };
+        let large = if planned.is_large { self.large.next() } else { None };
+        Some(Now { heads, head_bytes, text, size, offload, large })
+    }
+}
+
+impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Iterator for Packets<'a, T> {
+    type Item = Packet<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Packet<'a>> {
+        if self.now.heads.is_empty() {
+            self.now = self.begin()?;
+        }
+        self.left -= 1;
+        let Now { heads, head_bytes, text, size, offload, large } = &mut self.now;
+        let (head, rest) = heads.split_at_checked(*head_bytes)?;
+        *heads = rest;
+        Some(Packet { head, text: take(text, *size), offload: *offload, large: *large })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> ExactSizeIterator for Packets<'a, T> {}

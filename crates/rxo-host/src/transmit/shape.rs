@@ -1,0 +1,190 @@
+//! What packets have in common: those of a device, and those of a connection.
+//!
+//! Separate because it is decided seldom and used for every packet: a connection's link and IP
+//! headers are written once, and a packet changes only what is its own.
+
+use std::net::IpAddr;
+
+use rxo_device::SinkCapabilities;
+use rxo_frame::{GsoKind, LinkKind};
+use rxo_wire::build::{BuildError, EthernetHeader, Ipv4Header, Ipv6Header};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header};
+use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey};
+
+/// What all packets of the device have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) link: LinkKind,
+    /// This host's own.
+    mac: [u8; 6],
+    pub(crate) completes_checksums: bool,
+    /// The device cuts large sends into segments, or says that it does.
+    pub(super) takes_large: bool,
+    pub(crate) ack_templates: bool,
+    pub(crate) summer: Summer,
+}
+
+/// Where packets of one connection go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub(crate) pair: FlowKey,
+    /// Link and IP header; in the latter length, class, identification and checksum are 0.
+    headers: [u8; MOST_BYTES],
+    /// Where the IP header begins, and where it ends.
+    pub(super) network: u8,
+    pub(super) transport: u8,
+    /// The sum of the IP header as it stands here.
+    ip_sum: Sum,
+    /// The sum of the pseudo-header without a length.
+    pub(super) pseudo: Sum,
+}
+
+/// An IP header's changing fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ip {
+    /// What follows the header.
+    pub(super) bytes: usize,
+    pub(super) class: u8,
+    pub(super) id: u16,
+}
+
+impl Shape {
+    pub(crate) fn new(sink: SinkCapabilities, mac: [u8; 6], ack_templates: bool) -> Self {
+        let SinkCapabilities { link, completes_checksums, gso_bytes, .. } = sink;
+        // Nobody can say the checksums of segments that are not made yet.
+        let takes_large = gso_bytes > 0 && completes_checksums;
+        let summer = Summer::detect();
+        Self { link, mac, completes_checksums, takes_large, ack_templates, summer }
+    }
+
+    /// Who computes checksums; `None` when the device does.
+    pub(super) fn summer(&self) -> Option<Summer> {
+        (!self.completes_checksums).then_some(self.summer)
+    }
+}
+
+impl Path {
+    /// Of a connection that sends as `pair`; to a neighbour that is not known yet.
+    pub(crate) fn new(pair: FlowKey, shape: &Shape) -> Self {
+        let network = match shape.link {
+            LinkKind::Ethernet => ETHERNET_HEADER_BYTES,
+            LinkKind::RawIp => 0,
+        };
+        let ip_bytes = if is_v4(&pair) { IPV4_BYTES } else { IPV6_BYTES };
+        let mut path = Self {
+            pair,
+            headers: [0; MOST_BYTES],
+            network: network as u8,
+            transport: (network + ip_bytes) as u8,
+            ip_sum: Sum::ZERO,
+            pseudo: pseudo_header(&pair, TCP, 0),
+        };
+        let (link, ip) = path.headers.split_at_mut(network);
+        // There is room, and nothing has a length that could be too much.
+        let _fits = write_link(&pair, shape, link).and_then(|()| write_ip(&pair, ip));
+        path.ip_sum = Sum::of(&ip[..ip_bytes]);
+        path
+    }
+
+    /// Sends to `mac` from now on; means nothing without Ethernet.
+    pub(crate) fn lead_to(&mut self, mac: [u8; 6]) {
+        if usize::from(self.network) == ETHERNET_HEADER_BYTES {
+            self.headers[..6].copy_from_slice(&mac);
+        }
+    }
+
+    pub(super) const fn kind(&self) -> GsoKind {
+        if self.transport - self.network == IPV4_BYTES as u8 {
+            GsoKind::TcpV4
+        } else {
+            GsoKind::TcpV6
+        }
+    }
+
+    /// Writes the headers down to IP at the start of `out`; returns what follows.
+    pub(super) fn write<'o>(&self, ip: Ip, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
+        let (network, transport) = (usize::from(self.network), usize::from(self.transport));
+        let bytes = transport - network + ip.bytes;
+        let length = u16::try_from(bytes).map_err(|_| BuildError::PacketTooLong { bytes })?;
+        let no_room = BuildError::NoRoom { needed: transport, given: out.len() };
+        let (headers, rest) = out.split_at_mut_checked(transport).ok_or(no_room)?;
+        headers.copy_from_slice(&self.headers[..transport]);
+        if let Some(header) = headers[network..].first_chunk_mut() {
+            put_class(header, ip.class);
+            put_length(header, length, ip.id, self.ip_sum + Sum::word(ip.class.into()));
+        }
+        Ok(rest)
+    }
+}
+
+/// Writes the length of a packet with its IP header, and for IPv4 its identification and the checksum
+/// of the header, of which `sum` is what else stands in it.
+#[inline(always)]
+pub(super) fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
+    if header[0] >> 4 == 4 {
+        header[2..4].copy_from_slice(&packet_bytes.to_be_bytes());
+        header[4..6].copy_from_slice(&id.to_be_bytes());
+        let checksum =
+            (sum + Sum::longs([u32::from(packet_bytes) << 16 | u32::from(id)])).checksum();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    } else {
+        let bytes = packet_bytes - IPV6_BYTES as u16;
+        header[4..6].copy_from_slice(&bytes.to_be_bytes());
+    }
+}
+
+/// The class was 0.
+fn put_class(header: &mut IpStart, class: u8) {
+    if header[0] >> 4 == 4 {
+        header[1] = class;
+    } else {
+        header[0] |= class >> 4;
+        header[1] |= class << 4;
+    }
+}
+
+fn write_link(pair: &FlowKey, shape: &Shape, out: &mut [u8]) -> Result<(), BuildError> {
+    if shape.link == LinkKind::RawIp {
+        return Ok(());
+    }
+    let ethertype = if is_v4(pair) { ETHERTYPE_IPV4 } else { ETHERTYPE_IPV6 };
+    let header = EthernetHeader { source: shape.mac, ethertype, ..EthernetHeader::default() };
+    header.write(out).map(|_| ())
+}
+
+fn write_ip(pair: &FlowKey, out: &mut [u8]) -> Result<(), BuildError> {
+    match (pair.source(), pair.destination()) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            Ipv4Header { source, destination, protocol: TCP, ..Ipv4Header::default() }
+                .write(out)?;
+            out[2..4].fill(0);
+            out[10..12].fill(0);
+        }
+        (source, destination) => {
+            let (source, destination) = (to_v6(source), to_v6(destination));
+            Ipv6Header { source, destination, next_header: TCP, ..Ipv6Header::default() }
+                .write(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_v4(pair: &FlowKey) -> bool {
+    pair.source().is_ipv4()
+}
+
+fn to_v6(address: IpAddr) -> std::net::Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
+}
+
+/// As much of an IP header as changes from packet to packet.
+pub(super) type IpStart = [u8; IPV4_BYTES];
+
+pub(super) const TCP: u8 = 6;
+pub(super) const IPV4_BYTES: usize = 20;
+const IPV6_BYTES: usize = 40;
+/// Ethernet and IPv6.
+const MOST_BYTES: usize = ETHERNET_HEADER_BYTES + IPV6_BYTES;
