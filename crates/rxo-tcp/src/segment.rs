@@ -118,7 +118,8 @@ impl<B> Payload<B> {
 
     /// How many bytes; never 0.
     #[inline]
-    pub(crate) fn bytes(&self) -> u32 {
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
         self.end - self.start
     }
 
@@ -153,9 +154,10 @@ impl<B> Payload<B> {
         }
     }
 
-    /// Buffer and range.
+    /// The buffer, and where in it the text is.
     #[inline]
-    pub(crate) fn into_parts(self) -> (B, Range<usize>) {
+    #[must_use]
+    pub fn into_parts(self) -> (B, Range<usize>) {
         let range = self.range();
         (self.buffer, range)
     }

@@ -15,6 +15,7 @@ mod backlog;
 mod calls;
 mod signal;
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -28,6 +29,7 @@ pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::signal::Signal;
 use crate::buffer::Buffer;
 use crate::post::{Command, Post};
+use crate::receive::cut;
 
 /// A connection and everything around it.
 #[derive(Debug)]
@@ -124,6 +126,23 @@ impl<B: AsRef<[u8]>> Cell<B> {
             return Given::Taken;
         }
         self.put_off_segments(now, segments.map(Segment::from))
+    }
+
+    /// The same for one that stands for several of `size` bytes.
+    pub(crate) fn arrive_large(
+        &self,
+        now: Instant,
+        large: Segment<Buffer<B>>,
+        size: NonZeroU16,
+    ) -> Given {
+        if let Some(mut inner) = self.try_lock() {
+            self.run_backlog(&mut inner);
+            if let Err(large) = inner.connection.on_large(now, large, size) {
+                inner.connection.on_aggregate(now, cut(large, size));
+            }
+            return Given::Taken;
+        }
+        self.put_off_segments(now, cut(large, size))
     }
 
     fn put_off_segments(

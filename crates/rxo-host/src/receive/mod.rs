@@ -10,7 +10,7 @@ use rxo_frame::{ChecksumStatus, Frame, LinkKind};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
 
-pub(crate) use self::large::segments_of_large;
+pub(crate) use self::large::cut;
 pub(crate) use self::segments::{Layout, segment_of};
 
 /// Reads the headers of a frame that stands alone; `None` when it is no TCP segment that can be

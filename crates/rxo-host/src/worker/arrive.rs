@@ -1,6 +1,7 @@
 //! A delivery of the engine finds its cell.
 
 use std::iter::once;
+use std::num::NonZeroU16;
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::Instant;
@@ -11,7 +12,7 @@ use rxo_wire::{FlowKey, Parsed, TcpFlags};
 use super::core::Core;
 use crate::buffer::Buffer;
 use crate::cell::{Cell, Given};
-use crate::receive::{Layout, read_tcp, segment_of, segments_of_large};
+use crate::receive::{Layout, read_tcp, segment_of};
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// Gives each delivery to its cell.
@@ -111,17 +112,31 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     fn deliver_frame(&mut self, now: Instant, parsed: &Parsed, taken: Taken<'_, Buffer<B>>) {
         let Some(frame) = taken.into_frames().next() else { return };
-        if let Some(gso) = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into()) {
-            let segments = segments_of_large(frame, parsed, gso.size);
-            return self.deliver_segments(now, &parsed.key, segments);
-        }
+        let gso = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into());
         let Some(segment) = Segment::of_frame(frame.bytes, parsed, frame.arrived_at) else {
             return;
         };
+        if let Some(gso) = gso {
+            return self.deliver_large(now, &parsed.key, segment, gso.size);
+        }
         match self.demux.find(&parsed.key) {
             None => self.stranger(now, &parsed.key, segment),
             Some(place) if segment.has(TcpFlags::SYN) => self.syn_again(now, place, segment),
             Some(place) => self.give(place, |cell| cell.arrive(now, once(segment))),
+        }
+    }
+
+    /// One that stands for several.
+    fn deliver_large(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        segment: Segment<Buffer<B>>,
+        size: NonZeroU16,
+    ) {
+        match self.demux.find(key) {
+            Some(place) => self.give(place, |cell| cell.arrive_large(now, segment, size)),
+            None => self.stranger(now, key, segment),
         }
     }
 

@@ -47,12 +47,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_run(&run);
     }
 
-    fn begin_run(&self, now: Instant) -> Run {
+    pub(super) fn begin_run(&self, now: Instant) -> Run {
         let (owed_before, may_expect) = (self.acks.count_owed(), self.may_expect_text());
         Run { now, owed_before, may_expect, is_heard: false }
     }
 
-    fn end_run(&mut self, run: &Run) {
+    pub(super) fn end_run(&mut self, run: &Run) {
         if self.config.acks == AckPolicy::OneForAnAggregate {
             self.acks.stretch(run.owed_before);
         }
@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Whether a segment with `bytes` of text is what comes next: in order and inside the window, with
     /// a timestamp that is not old, acknowledging nothing new, with nothing to say about congestion.
     #[inline(always)]
-    fn expects_text(&self, header: Header, bytes: u32) -> bool {
+    pub(super) fn expects_text(&self, header: Header, bytes: u32) -> bool {
         let is_plain = header.flags.without(TcpFlags::PSH) == TcpFlags::ACK;
         let is_next = header.seq == self.rcv.nxt && header.ack == self.snd.una;
         is_plain
@@ -125,17 +125,31 @@ impl<B: AsRef<[u8]>> Connection<B> {
         range: Range<usize>,
         buffers: impl Iterator<Item = B>,
     ) {
-        let (first, bytes) = (self.rcv.nxt, range.len() as u32);
-        self.take_timestamp(now, Header { seq: first, ..header });
+        let bytes = range.len() as u32;
         let count = self.rcv.append_alike(buffers, range);
-        let owed = self.acks.count_alike((bytes, count), self.rcv.full_segment(), first);
+        let seq = before(self.rcv.nxt, count as u32 * bytes);
+        self.take_headers(now, Header { seq, ..header }, &[(bytes, count as u32)]);
+    }
+
+    /// Takes what the headers say of segments that differ from that with `header`, the first, in SEQ
+    /// only; their text is here. `parts` are lengths, and how many have each.
+    #[inline(always)]
+    pub(super) fn take_headers(&mut self, now: Instant, header: Header, parts: &[(u32, u32)]) {
+        self.take_timestamp(now, header);
+        let (mut seq, mut last, mut owed) = (header.seq, header.seq, None);
+        for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
+            let first = self.acks.count_alike((bytes, count), self.rcv.full_segment(), seq);
+            owed = owed.or(first);
+            seq = seq + bytes * count;
+            last = before(seq, bytes);
+        }
         self.note_owed();
         // Of their timestamps one counts that stands where an acknowledgement ends; of their windows
         // the last.
-        if let Some(seq) = owed.filter(|ack| ack.is_before(self.rcv.nxt)) {
-            self.take_timestamp(now, Header { seq, ..header });
+        if let Some(ack) = owed.filter(|ack| ack.is_before(seq)) {
+            self.take_timestamp(now, Header { seq: ack, ..header });
         }
-        self.take_window(Header { seq: before(self.rcv.nxt, bytes), ..header });
+        self.take_window(Header { seq: last, ..header });
     }
 
     /// The first step.
@@ -165,25 +179,25 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 /// An aggregate that is being taken.
-struct Run {
+pub(super) struct Run {
     now: Instant,
     /// How many acknowledgements were owed before it.
     owed_before: usize,
     /// See [`Connection::may_expect_text`].
-    may_expect: bool,
+    pub(super) may_expect: bool,
     /// Whether it is noted that the peer is there.
     is_heard: bool,
 }
 
 /// What a header says.
 #[derive(Clone, Copy)]
-struct Header {
-    seq: SeqNumber,
-    ack: SeqNumber,
-    flags: TcpFlags,
-    window: u16,
-    timestamp: Option<Timestamp>,
-    ecn: Ecn,
+pub(super) struct Header {
+    pub(super) seq: SeqNumber,
+    pub(super) ack: SeqNumber,
+    pub(super) flags: TcpFlags,
+    pub(super) window: u16,
+    pub(super) timestamp: Option<Timestamp>,
+    pub(super) ecn: Ecn,
 }
 
 impl Header {

@@ -7,6 +7,7 @@
 mod closed;
 mod eighth_fin;
 mod expected_acks;
+mod expected_large;
 mod expected_text;
 mod fifth_ack;
 mod first_sequence;

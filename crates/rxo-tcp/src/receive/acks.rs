@@ -89,7 +89,7 @@ impl Acks {
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
-        (bytes, count): (u32, usize),
+        (bytes, count): (u32, u32),
         full_segment: u32,
         seq: SeqNumber,
     ) -> Option<SeqNumber> {

@@ -163,6 +163,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.push_ready(payload);
     }
 
+    /// The same for text of segments with `size` bytes each.
+    pub(crate) fn append_large(&mut self, payload: Payload<B>, size: u32) {
+        self.largest_text = self.largest_text.max(size);
+        self.push_ready(payload);
+    }
+
     /// Takes text of one length at RCV.NXT, in `range` of each of `buffers`, when none waits and there is
     /// room for all; says how many there were.
     #[inline]

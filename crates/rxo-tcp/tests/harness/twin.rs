@@ -4,6 +4,8 @@
 //! What must hold: after everything that goes in both are in the same state, all of it, and the same
 //! leaves.
 
+use std::num::NonZeroU16;
+
 use rxo_frame::{Duration, Frame, Instant};
 use rxo_tcp::{
     Config, Connection, Ecn, KeepAlive, Layout, Payload, PlainSegment, SackBlock, Secret, Segment,
@@ -25,12 +27,24 @@ pub(crate) fn run(data: &[u8]) {
     let idle = Duration::from_millis(700);
     let asks = KeepAlive { idle, interval: idle, probes: 2 };
     let keep_alive = config.nagle.then_some(asks);
-    let mut twins = Twins::open(&Config { keep_alive, ..config });
+    // A large segment is one piece, and those that it stands for are many.
+    let has_large = script.byte() & 1 == 1;
+    let receive_pieces = if has_large { 1 << 16 } else { config.receive_pieces };
+    let mut twins = Twins::open(&Config { keep_alive, receive_pieces, ..config });
+    twins.has_large = has_large;
     while script.has_more() {
         twins.play(&mut script);
         twins.flush();
-        assert_eq!(format!("{:?}", twins.fast), format!("{:?}", twins.slow));
+        assert_eq!(state(&twins.fast), state(&twins.slow));
     }
+}
+
+/// All of it, but in how many pieces text is.
+fn state(connection: &Connection<Vec<u8>>) -> String {
+    let whole = format!("{connection:?}");
+    let (start, rest) = whole.split_once(" bytes in ").expect("a chain");
+    let (_pieces, rest) = rest.split_once(" pieces").expect("a chain");
+    [start, rest].concat()
 }
 
 const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
@@ -43,6 +57,7 @@ struct Twins {
     /// What our timestamps began with.
     clock: u32,
     has_timestamps: bool,
+    has_large: bool,
 }
 
 impl Twins {
@@ -54,7 +69,7 @@ impl Twins {
         };
         let (fast, slow) = (open(), open());
         let has_timestamps = config.timestamps;
-        let mut twins = Self { fast, slow, now, clock: 0, has_timestamps };
+        let mut twins = Self { fast, slow, now, clock: 0, has_timestamps, has_large: false };
         twins.flush();
         let ecn = if config.ecn { TcpFlags::ECE } else { TcpFlags::default() };
         let syn = Segment {
@@ -82,6 +97,7 @@ impl Twins {
     fn play(&mut self, script: &mut Script<'_>) {
         match script.byte() % 16 {
             0..=2 => self.texts(script),
+            3 if self.has_large => self.large(script),
             3..=4 => self.alike(script),
             5..=7 => self.acks(script),
             8 => self.sack(script),
@@ -128,6 +144,30 @@ impl Twins {
         let one_by_one = layout.segments(frames.clone().into_iter());
         self.slow.on_aggregate(self.now, one_by_one.map(whole));
         self.fast.on_alike_run(self.now, layout.run(frames.into_iter(), count));
+    }
+
+    /// One that stands for several.
+    fn large(&mut self, script: &mut Script<'_>) {
+        self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
+        let mut next = self.fast.statistics().rcv_nxt;
+        let first = self.text(script, &mut next);
+        let (size, length) = (1 + script.word() % 900, u32::from(script.word() % 6_000) + 1);
+        let part = |at: u32| {
+            let (from, to) = (first.seq + at, length.min(at + u32::from(size)) - at);
+            let text: Vec<u8> = (0..to).map(|at| stream_byte((from + at).0)).collect();
+            let range = 0..text.len();
+            let payload = Payload::new(text, range).expect("there is text");
+            PlainSegment { seq: from, payload, ..first.clone() }
+        };
+        let parts: Vec<_> = (0..length).step_by(size.into()).map(part).collect();
+        self.slow.on_aggregate(self.now, parts.iter().cloned().map(whole));
+        let text: Vec<u8> = (0..length).map(|at| stream_byte((first.seq + at).0)).collect();
+        let payload = Payload::new(text, 0..length as usize).expect("there is text");
+        let size = NonZeroU16::new(size).expect("one byte at least");
+        let taken = self.fast.on_large(self.now, whole(PlainSegment { payload, ..first }), size);
+        if taken.is_err() {
+            self.fast.on_aggregate(self.now, parts.into_iter().map(whole));
+        }
     }
 
     fn text(&self, script: &mut Script<'_>, next: &mut SeqNumber) -> PlainSegment<Vec<u8>> {
@@ -255,7 +295,6 @@ impl Twins {
     }
 }
 
-/// The same segment in the form that takes the steps.
 /// A frame with the header of `segment` and as much text as there is at `seq`.
 fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<Vec<u8>> {
     let options = segment.timestamp.map(timestamp_option);
@@ -278,6 +317,7 @@ fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<
 
 const IP_BYTES: usize = 20;
 
+/// The same segment in the form that takes the steps.
 fn whole(plain: PlainSegment<Vec<u8>>) -> Segment<Vec<u8>> {
     Segment {
         seq: plain.seq,
