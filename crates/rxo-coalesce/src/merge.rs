@@ -9,7 +9,7 @@ use rxo_wire::IpVersion;
 use rxo_wire::checksum::Sum;
 
 use crate::held::Held;
-use crate::store::ChainFrames;
+use crate::store::Store;
 
 /// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
 /// with all options. A candidate with more is not coalesced.
@@ -46,7 +46,7 @@ impl MergedHeader {
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+        &self.bytes[..usize::from(self.length).min(MAX_HEADER_BYTES)]
     }
 
     #[inline]
@@ -58,27 +58,38 @@ impl MergedHeader {
     #[inline(always)]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
-        self.length = merge.write(form, &mut self.bytes) as u16;
+        self.length = merge.write_as(self.form, &mut self.bytes) as u16;
     }
 }
 
-/// What a merged header is made from.
+/// What a merged header is made from: what is held, and the frames of it in the store.
 pub(crate) struct Merge<'a, B> {
-    pub(crate) held: &'a Held,
-    pub(crate) first: &'a Frame<B>,
-    pub(crate) last: &'a Frame<B>,
-    pub(crate) frames: ChainFrames<'a, B>,
+    store: &'a Store<B>,
+    held: &'a Held,
+    first: &'a Frame<B>,
+    last: &'a Frame<B>,
 }
 
-impl<B: AsRef<[u8]>> Merge<'_, B> {
+impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
+    #[inline(always)]
+    pub(crate) fn new(store: &'a Store<B>, held: &'a Held) -> Self {
+        let (first, last) = (store.frame(held.chain.head), store.frame(held.chain.tail));
+        Self { store, held, first, last }
+    }
+
     /// The form that can be had: seeds cannot be combined, and vouch for nothing by themselves.
     fn possible(&self, form: ChecksumForm) -> ChecksumForm {
         if self.last.checksum.is_partial() { ChecksumForm::PseudoHeader } else { form }
     }
 
     /// Writes the merged header to `to` and returns its length in bytes.
-    #[inline(always)]
     pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
+        self.write_as(self.possible(form), to)
+    }
+
+    /// The same in a form that can be had.
+    #[inline(always)]
+    fn write_as(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         let header = usize::from(self.held.header_bytes);
         let last = self.last.bytes();
         match (to.first_chunk_mut::<USUAL_BYTES>(), last.first_chunk::<USUAL_BYTES>()) {
@@ -89,14 +100,15 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
         }
         self.write_ip(to);
         self.write_tcp(to);
-        match self.possible(form) {
+        match form {
             ChecksumForm::PseudoHeader => {
                 let seed = self.held.pseudo_header(self.held.payload_bytes).fold();
                 self.put_checksum(to, seed);
             }
             ChecksumForm::Complete => {
                 self.put_checksum(to, 0);
-                let complete = self.complete(to);
+                // Made anew, so that what was made need not be in memory.
+                let complete = Self::new(self.store, self.held).complete(to);
                 self.put_checksum(to, complete);
             }
             ChecksumForm::Verified => {}
@@ -109,23 +121,21 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.network);
         let packet = self.held.packet_bytes();
-        let Some(ip) = merged.get_mut(network..).and_then(|rest| rest.first_chunk_mut::<20>())
-        else {
-            return;
-        };
+        let Some(ip) = field_mut::<20>(merged, network) else { return };
         if self.held.version == IpVersion::V6 {
             [ip[4], ip[5]] = ((packet - 40) as u16).to_be_bytes();
             return;
         }
         // The last header's checksum is right, so it is enough to say what changes in it.
-        let first = self.first.bytes().get(network..).and_then(|rest| rest.first_chunk::<6>());
-        let id = first.map_or([0; 2], |first| [first[4], first[5]]);
+        let first: Option<&[u8; 2]> =
+            self.first.bytes().get(network + 4..network + 6).and_then(<[u8]>::first_chunk);
+        let id = first.map_or(0, |id| u16::from_be_bytes(*id));
         let unchanged = Sum::word(!u16::from_be_bytes([ip[10], ip[11]]))
             + Sum::word(!u16::from_be_bytes([ip[2], ip[3]]))
             + Sum::word(!u16::from_be_bytes([ip[4], ip[5]]));
-        let sum = unchanged + Sum::word(packet as u16) + Sum::word(u16::from_be_bytes(id));
+        let sum = unchanged + Sum::word(packet as u16) + Sum::word(id);
         [ip[2], ip[3]] = (packet as u16).to_be_bytes();
-        [ip[4], ip[5]] = id;
+        [ip[4], ip[5]] = id.to_be_bytes();
         [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
 
@@ -133,8 +143,7 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     #[inline(always)]
     fn write_tcp(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.transport);
-        if let Some(tcp) = merged.get_mut(transport..).and_then(|rest| rest.first_chunk_mut::<20>())
-        {
+        if let Some(tcp) = field_mut::<20>(merged, transport) {
             let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
             [tcp[4], tcp[5], tcp[6], tcp[7]] = seq.to_be_bytes();
             tcp[13] = self.held.flags.bits() as u8;
@@ -144,7 +153,7 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
     #[inline(always)]
     fn put_checksum(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
         let at = usize::from(self.held.transport) + 16;
-        if let Some(field) = merged.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+        if let Some(field) = field_mut(merged, at) {
             *field = checksum.to_be_bytes();
         }
     }
@@ -159,7 +168,7 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
         let tcp = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
         let mut sum = held.pseudo_header(held.payload_bytes) + tcp(merged);
         let mut offset = 0;
-        for frame in self.frames.clone() {
+        for frame in self.store.chain(held.chain) {
             let bytes = frame.bytes();
             let end = network + packet_bytes(bytes, network, held.version);
             let payload_bytes = end.saturating_sub(header);
@@ -170,6 +179,15 @@ impl<B: AsRef<[u8]>> Merge<'_, B> {
         }
         sum.checksum()
     }
+}
+
+/// The `N` bytes that begin at `at`; one compare tells whether they are there.
+#[inline(always)]
+fn field_mut<const N: usize>(
+    bytes: &mut [u8; MAX_HEADER_BYTES],
+    at: usize,
+) -> Option<&mut [u8; N]> {
+    bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
 /// The IP packet's length as its header says it, in bytes.

@@ -158,9 +158,9 @@ impl<B: AsRef<[u8]>> Store<B> {
         let Self { links, held, acks, ready, free_places, .. } = self;
         for place in links.release_before(to) {
             let Some(held) = held.get_mut(usize::from(place)) else { break };
-            let is_acks = ACKS && held.is_acks();
+            let (segments, is_acks) = (held.segments, ACKS && held.is_acks());
             see(held, if ACKS { acks.get(usize::from(place)) } else { None });
-            if held.segments == 1 {
+            if segments == 1 {
                 ready.push(Ready::Frame(held.chain.head));
                 if reuses {
                     free_places.push(place);
@@ -175,17 +175,21 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Writes the header of every aggregate that is ready.
     #[inline(always)]
     pub(crate) fn write_headers(&mut self, form: ChecksumForm) {
+        // Lent, so that they can be written while all else is read.
+        let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {
-                let merge = merge_of(&self.frames, &self.links, &self.held[usize::from(place)]);
-                self.headers[usize::from(place)].write(&merge, form);
+                let merge = self.merge(&self.held[usize::from(place)]);
+                headers[usize::from(place)].write(&merge, form);
             }
         }
+        self.headers = headers;
     }
 
     /// What the merged header of `held` is made from.
+    #[inline(always)]
     pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
-        merge_of(&self.frames, &self.links, held)
+        Merge::new(self, held)
     }
 
     /// Forgets everything: nothing is held, and the sink has seen what was ready.
@@ -264,16 +268,6 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Walks a chain.
     pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
         ChainFrames { frames: &self.frames, links: &self.links, chain }
-    }
-}
-
-#[inline(always)]
-fn merge_of<'a, B>(frames: &'a [Frame<B>], links: &'a Links, held: &'a Held) -> Merge<'a, B> {
-    Merge {
-        held,
-        first: &frames[held.chain.head as usize],
-        last: &frames[held.chain.tail as usize],
-        frames: ChainFrames { frames, links, chain: held.chain },
     }
 }
 

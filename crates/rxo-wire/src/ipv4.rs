@@ -67,10 +67,14 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
 pub(crate) fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
     let (words, _) = header.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    // Folding to 16 bits with all carries is the remainder by 2¹⁶ - 1. A header of nothing but
-    // zeros would have it too, but its version is none.
-    sum.is_multiple_of(0xffff) && sum != 0
+    // Folding to 16 bits with all carries is the remainder by 2¹⁶ - 1. Times ONES, the multiples of
+    // that, and they alone, become small negative numbers, for 2¹⁶ - 1 times ONES is -1. A header of
+    // nothing but zeros stays 0 and so is wrong.
+    sum.wrapping_mul(ONES) >= ONES.wrapping_neg()
 }
+
+/// How many times 2¹⁶ - 1 goes into 2⁶⁴ - 1.
+const ONES: u64 = u64::MAX / 0xffff;
 
 #[cold]
 fn options_ok(packet: &[u8], header: usize) -> bool {

@@ -52,7 +52,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.is_trusted(frame) && !Verification::of(held).holds(frame, self.config.summer) {
             return None;
         }
-        self.append_ack(place, slot, (said, false), batch.now);
+        self.append_ack(place, slot, (said, false), self.now);
         Some(slot + 1)
     }
 
@@ -83,12 +83,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
             if self.store.held[usize::from(place)].is_acks() {
                 return None;
             }
-            self.flush_held(place, FlushReason::Order, batch.now);
+            self.flush_held(place, FlushReason::Order, self.now);
         }
         let said = AckPoint::read::<S>(packet)?;
         if self.may_hold(hash, (said, false), slot) {
             let first = first_plain::<S, B>((&plain, network), key, frame, slot);
-            let place = self.hold_ack(first, hash, (said, false), batch.now);
+            let place = self.hold_ack(first, hash, (said, false), self.now);
             self.recent.note::<S>(packet, place);
         }
         Some(slot + 1)
@@ -131,26 +131,26 @@ impl<B: AsRef<[u8]>> Engine<B> {
             .and_then(|place| Some((place, self.ack_verdict(batch, slot, place, (parsed, tcp))?)));
         match verdict {
             Some((place, AckVerdict::Append)) if has_blocks || self.goes_on(place, said) => {
-                self.append_ack(place, slot, (said, has_blocks), batch.now);
+                self.append_ack(place, slot, (said, has_blocks), self.now);
             }
             Some((place, AckVerdict::Append)) => {
-                self.flush_held(place, FlushReason::Window, batch.now);
-                self.hold_ack(first, hash, (said, has_blocks), batch.now);
+                self.flush_held(place, FlushReason::Window, self.now);
+                self.hold_ack(first, hash, (said, has_blocks), self.now);
             }
             Some((place, AckVerdict::FlushThenStart(reason))) => {
-                self.flush_held(place, reason, batch.now);
-                self.hold_ack(first, hash, (said, has_blocks), batch.now);
+                self.flush_held(place, reason, self.now);
+                self.hold_ack(first, hash, (said, has_blocks), self.now);
             }
             Some((place, AckVerdict::FlushThenBypass(flush, bypass))) => {
-                self.flush_held(place, flush, batch.now);
+                self.flush_held(place, flush, self.now);
                 self.deliver_untouched(slot, bypass);
             }
             None => {
                 if let Some(place) = found {
-                    self.flush_held(place, FlushReason::Order, batch.now);
+                    self.flush_held(place, FlushReason::Order, self.now);
                 }
                 if self.may_hold(hash, (said, has_blocks), slot) {
-                    self.hold_ack(first, hash, (said, has_blocks), batch.now);
+                    self.hold_ack(first, hash, (said, has_blocks), self.now);
                 }
             }
         }

@@ -83,10 +83,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
             let held = &mut self.store.held[usize::from(place)];
             held.append(parsed, tcp, &last.0, &self.config.policy);
             self.note_more_data(place, frame);
-            return self.append(place, slot, close, batch.now);
+            return self.append(place, slot, close, self.now);
         }
         if let (Some(place), Some(reason)) = (found, flush_before(verdict)) {
-            self.flush_held(place, reason, batch.now);
+            self.flush_held(place, reason, self.now);
         }
         match verdict {
             Verdict::Start(Some(close)) | Verdict::FlushThenStart(_, Some(close)) => {
@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
                 let first = first_of(parsed, tcp, key, frame, slot);
-                let place = self.start(first, hash, batch.now);
+                let place = self.start(first, hash, self.now);
                 self.note_data(hash, place, frame);
                 Some(place)
             }
@@ -181,7 +181,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u16> {
         if !self.is_idle() || !self.memory.is_off() {
             let key = flow_key(parsed.key, batch.frame(slot));
-            let now = batch.now;
+            let now = self.now;
             match (reason, parsed.transport) {
                 // What changed the bytes may have changed the ports.
                 (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _) => {
@@ -212,7 +212,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u16> {
         if let Some(addresses) = unparsed.addresses {
             let key = flow_key(addresses, batch.frame(slot));
-            self.flush_addresses(&key, batch.now);
+            self.flush_addresses(&key, self.now);
         }
         let reason = match unparsed.why {
             Malformed::NotIp => BypassReason::NotIp,
@@ -231,7 +231,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Delivers a candidate that is not to be held, alone.
     fn deliver_single(&mut self, batch: Batch<'_, B>, slot: u32, reason: FlushReason) {
-        let waited_ns = batch.now.nanos_since(batch.frame(slot).arrived_at);
+        let waited_ns = self.now.nanos_since(batch.frame(slot).arrived_at);
         self.counters.flush(reason, 1, waited_ns);
         self.store.ready_frame(slot);
     }

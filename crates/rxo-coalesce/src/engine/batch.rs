@@ -1,13 +1,12 @@
 //! What is at hand while frames are taken.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::Frame;
 use rxo_wire::SeqNumber;
 
-/// All frames of the store, lent for reading while everything else is written, and the time of the
-/// poll.
+/// All frames of the store, lent for reading while everything else is written. Nothing but that, so
+/// that calls pass it in registers.
 pub(super) struct Batch<'a, B> {
     frames: &'a [Frame<B>],
-    pub(super) now: Instant,
 }
 
 impl<B> Clone for Batch<'_, B> {
@@ -21,8 +20,8 @@ impl<B> Copy for Batch<'_, B> {}
 
 impl<'a, B> Batch<'a, B> {
     #[inline(always)]
-    pub(super) const fn new(frames: &'a [Frame<B>], now: Instant) -> Self {
-        Self { frames, now }
+    pub(super) const fn new(frames: &'a [Frame<B>]) -> Self {
+        Self { frames }
     }
 
     /// The slot after the last.
@@ -34,7 +33,7 @@ impl<'a, B> Batch<'a, B> {
     /// The same, as if the frames from the slot `to` on had not come yet.
     #[inline(always)]
     pub(super) fn up_to(self, to: u32) -> Self {
-        Self { frames: self.frames.get(..to as usize).unwrap_or(self.frames), now: self.now }
+        Self { frames: self.frames.get(..to as usize).unwrap_or(self.frames) }
     }
 
     /// The frame in `slot`; `None` after the last.

@@ -46,6 +46,8 @@ pub struct Engine<B> {
     packets_left: u32,
     /// No held segment arrived before this; meaningful while something is held.
     oldest_arrival: Instant,
+    /// The time of the poll whose frames are being taken.
+    now: Instant,
 }
 
 impl<B: AsRef<[u8]>> Engine<B> {
@@ -68,6 +70,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,
+            now: Instant::ZERO,
             config,
         })
     }
@@ -182,8 +185,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// The same; without `ACKS` no pure ACKs are held.
-    #[inline(always)]
+    /// The same; without `ACKS` no pure ACKs are held. A call each, so that neither has to spare
+    /// registers for the other.
+    #[inline(never)]
     fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();
         // Within a poll the places are needed again; at its end all are free at once.

@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.links.append(tail, slot, place);
         self.note_more_data(place, frame);
         if is_full {
-            self.flush_held(place, FlushReason::SegmentLimit, batch.now);
+            self.flush_held(place, FlushReason::SegmentLimit, self.now);
             return Some(slot + 1);
         }
         let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.links.append_run(tail, slot, count, place);
         self.note_more_data(place, batch.frame(slot + count - 1));
         if is_full {
-            self.flush_held(place, FlushReason::SegmentLimit, batch.now);
+            self.flush_held(place, FlushReason::SegmentLimit, self.now);
         }
         slot + count
     }

@@ -38,6 +38,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         now: Instant,
         sink: &mut impl FnMut(Deliveries<'_, B>),
     ) {
+        self.now = now;
         self.counters.frames += batch.len() as u64;
         while !batch.is_empty() {
             let room = self.store.room().min(batch.len());
@@ -47,7 +48,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             let from = self.store.take_in(batch, room);
             let frames = self.store.lend_frames();
-            let batch = Batch::new(&frames, now);
+            let batch = Batch::new(&frames);
             match self.ack_limit < 2 {
                 true => self.take_all::<false>(batch, from),
                 false => self.take_all::<true>(batch, from),
@@ -93,7 +94,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
-                self.flush_all(after, FlushReason::PacketLimit, batch.now);
+                self.flush_all(after, FlushReason::PacketLimit, self.now);
             }
             slot = after;
         }
@@ -158,7 +159,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if plain.payload_bytes == 0 {
             return match ACKS {
                 true => self.take_first_ack::<S>(batch, slot, (plain, network)),
-                false => self.take_plain_ack::<S>(batch, slot, packet, key),
+                false => self.take_plain_ack::<S>(slot, packet, key),
             };
         }
         let hash = self.hasher.hash(&key);
@@ -181,10 +182,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         if let Some(place) = found {
             // Out of sequence: the first rule of all, so no other need be asked.
-            self.flush_held(place, FlushReason::OutOfSequence, batch.now);
+            self.flush_held(place, FlushReason::OutOfSequence, self.now);
         }
         let first = first_plain::<S, B>((&plain, network), key, frame, slot);
-        let place = self.start(first, hash, batch.now);
+        let place = self.start(first, hash, self.now);
         if ACKS {
             self.note_data(hash, place, frame);
         }
@@ -196,18 +197,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// The same for a pure ACK where the policy aggregates none: it is delivered after what its flow
     /// holds.
     #[inline(always)]
-    fn take_plain_ack<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        packet: &[u8],
-        key: FlowKey,
-    ) -> Option<u32> {
+    fn take_plain_ack<S: Shape>(&mut self, slot: u32, packet: &[u8], key: FlowKey) -> Option<u32> {
         if !S::is_checksum_right(packet) {
             return None;
         }
         if !self.table.is_empty() {
-            self.flush_flow(&key, batch.now);
+            self.flush_flow(&key, self.now);
         }
         self.deliver_untouched(slot, BypassReason::PureAck);
         Some(slot + 1)
