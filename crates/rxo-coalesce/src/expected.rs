@@ -3,7 +3,9 @@
 //! A segment that only continues the last one differs from it in four fields: IP ID, IP checksum,
 //! SEQ and TCP checksum. The first three follow from the last segment's; the fourth is verified
 //! apart. So the whole header that must come next is known, and a frame is compared with it in
-//! eight to ten words, without a branch between them. Where this says no, the full rules decide.
+//! eight to ten words. SEQ is asked first: it says of most frames that they belong to another flow.
+//! What counts is kept; what must be alike is read again where the last segment has it, which costs
+//! no more than reading a copy and spares making one. Where this says no, the full rules decide.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::{IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v6};
@@ -17,7 +19,9 @@ const ETHERNET_BYTES: usize = 14;
 /// How the headers of one IP version are read as words.
 pub(crate) trait Shape {
     /// IP and TCP header, options that are not there included.
-    type Words: Copy;
+    type Headers: ?Sized;
+    /// The word of the IP header in which something counts from segment to segment, if one does.
+    type Counting: Copy;
     /// The version.
     const VERSION: IpVersion;
     /// The IP header, in bytes.
@@ -29,14 +33,23 @@ pub(crate) trait Shape {
     /// Whether the IP header's checksum is right, if it has one.
     fn is_checksum_right(packet: &[u8]) -> bool;
 
-    /// Reads the words from the first byte of the IP header.
-    fn read(packet: &[u8]) -> Option<Self::Words>;
+    /// The headers that `packet` begins with.
+    fn headers(packet: &[u8]) -> Option<&Self::Headers>;
 
-    /// Zero when `other` is what was expected.
-    fn differing(expected: &Self::Words, other: &Self::Words, options: Options) -> u64;
+    /// SEG.SEQ.
+    fn seq(headers: &Self::Headers) -> u32;
 
-    /// Moves to the segment after, `payload_bytes` further, the ID `step` more.
-    fn advance(words: &mut Self::Words, payload_bytes: u32, step: u16);
+    /// What counts.
+    fn counting(headers: &Self::Headers) -> Self::Counting;
+
+    /// Zero when both count alike.
+    fn miscounting(expected: Self::Counting, other: Self::Counting) -> u64;
+
+    /// Zero when everything is alike but what counts, SEQ and the TCP checksum.
+    fn differing(last: &Self::Headers, next: &Self::Headers, options: Options) -> u64;
+
+    /// Moves to the segment after, the ID `step` more.
+    fn advance(counting: &mut Self::Counting, step: u16);
 
     /// How much the IPv4 ID counts from `last` to `next`, two packets whose lengths and addresses are
     /// known to be alike; `None` when it does neither stay nor count by one as `pattern` wants, or
@@ -44,7 +57,7 @@ pub(crate) trait Shape {
     fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16>;
 
     /// How many times `advance` stays exact: until ID or IP checksum would wrap.
-    fn steps_to_wrap(words: &Self::Words, step: u16) -> u32;
+    fn steps_to_wrap(counting: Self::Counting, step: u16) -> u32;
 }
 
 /// Which bits of the last two words count.
@@ -71,16 +84,17 @@ impl Options {
 const CHECKSUM_OUT: u64 = u64::from_ne_bytes([0, 0, 255, 255, 255, 255, 255, 255]);
 const CHECKSUM_AND_OPTIONS_OUT: u64 = u64::from_ne_bytes([0, 0, 255, 255, 0, 0, 0, 0]);
 
-/// IPv4 without options. The words, most significant byte first: version to fragment offset; TTL,
-/// protocol, checksum and source. Then as they lie: both addresses. Then the ports and SEQ, most
-/// significant first. Then ACK to window; checksum to options; timestamp.
+/// IPv4 without options. What counts stands in one word, most significant byte first: ID to checksum.
+/// Then as they lie: version to length; addresses; destination and ports; ACK to window; checksum to
+/// options; timestamp.
 pub(crate) struct V4;
 
 const V4_BYTES: usize = 20 + TCP_BYTES;
 const DONT_FRAGMENT: u64 = 0x4000;
 
 impl Shape for V4 {
-    type Words = [u64; 7];
+    type Headers = [u8; V4_BYTES];
+    type Counting = u64;
     const VERSION: IpVersion = IpVersion::V4;
     const IP_BYTES: usize = 20;
 
@@ -95,27 +109,38 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
-    fn read(packet: &[u8]) -> Option<[u64; 7]> {
-        let headers: &[u8; V4_BYTES] = packet.first_chunk()?;
-        let word = |at: usize| word(headers, at);
-        let number = |at: usize| u64::from_be(word(at));
-        Some([number(0), number(8), word(12), number(20), word(28), word(36), word(44)])
+    fn headers(packet: &[u8]) -> Option<&[u8; V4_BYTES]> {
+        packet.first_chunk()
     }
 
     #[inline(always)]
-    fn differing(expected: &[u64; 7], other: &[u64; 7], options: Options) -> u64 {
-        let [a, b, c, d, e, f, g] = expected;
-        let [t, u, v, w, x, y, z] = other;
-        let fixed = (a ^ t) | (b ^ u) | (c ^ v) | (d ^ w) | (e ^ x);
-        fixed | (f ^ y) & options.first | (g ^ z) & options.second
+    fn seq(headers: &[u8; V4_BYTES]) -> u32 {
+        u32::from_be_bytes([headers[24], headers[25], headers[26], headers[27]])
     }
 
     #[inline(always)]
-    fn advance(words: &mut [u64; 7], payload_bytes: u32, step: u16) {
+    fn counting(headers: &[u8; V4_BYTES]) -> u64 {
+        number(headers, 4)
+    }
+
+    #[inline(always)]
+    fn miscounting(expected: u64, other: u64) -> u64 {
+        expected ^ other
+    }
+
+    #[inline(always)]
+    fn differing(last: &[u8; V4_BYTES], next: &[u8; V4_BYTES], options: Options) -> u64 {
+        let differing = |at| word(last, at) ^ word(next, at);
+        let first = |of: &[u8; V4_BYTES]| u32::from_ne_bytes([of[0], of[1], of[2], of[3]]);
+        let ip = u64::from(first(last) ^ first(next)) | differing(12) | differing(16);
+        let fixed = ip | differing(28);
+        fixed | differing(36) & options.first | differing(44) & options.second
+    }
+
+    #[inline(always)]
+    fn advance(counting: &mut u64, step: u16) {
         // Counting the ID up takes one from the one's complement checksum.
-        words[0] = words[0].wrapping_add(u64::from(step) << 16);
-        words[1] = words[1].wrapping_sub(u64::from(step) << 32);
-        words[3] = further(words[3], payload_bytes);
+        *counting = counting.wrapping_add((u64::from(step) << 48).wrapping_sub(step.into()));
     }
 
     #[inline(always)]
@@ -128,20 +153,21 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
-    fn steps_to_wrap(words: &[u64; 7], step: u16) -> u32 {
-        let (id, checksum) = ((words[0] >> 16) as u16, (words[1] >> 32) as u16);
+    fn steps_to_wrap(counting: u64, step: u16) -> u32 {
+        let (id, checksum) = ((counting >> 48) as u16, counting as u16);
         if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) }
     }
 }
 
-/// IPv6 without extension headers: version to hop limit and both addresses as they lie, then as
-/// in [`V4`].
+/// IPv6 without extension headers, where nothing counts but SEQ. As they lie: version to hop limit
+/// and both addresses; ports, which share a word with the end of the destination. Then as in [`V4`].
 pub(crate) struct V6;
 
 const V6_BYTES: usize = 40 + TCP_BYTES;
 
 impl Shape for V6 {
-    type Words = [u64; 9];
+    type Headers = [u8; V6_BYTES];
+    type Counting = ();
     const VERSION: IpVersion = IpVersion::V6;
     const IP_BYTES: usize = 40;
 
@@ -156,35 +182,33 @@ impl Shape for V6 {
     }
 
     #[inline(always)]
-    fn read(packet: &[u8]) -> Option<[u64; 9]> {
-        let headers: &[u8; V6_BYTES] = packet.first_chunk()?;
-        let word = |at: usize| word(headers, at);
-        let ports_and_seq = u64::from_be(word(40));
-        Some([
-            word(0),
-            word(8),
-            word(16),
-            word(24),
-            word(32),
-            ports_and_seq,
-            word(48),
-            word(56),
-            word(64),
-        ])
+    fn headers(packet: &[u8]) -> Option<&[u8; V6_BYTES]> {
+        packet.first_chunk()
     }
 
     #[inline(always)]
-    fn differing(expected: &[u64; 9], other: &[u64; 9], options: Options) -> u64 {
-        let [a, b, c, d, e, f, g, h, i] = expected;
-        let [r, s, t, u, v, w, x, y, z] = other;
-        let fixed = (a ^ r) | (b ^ s) | (c ^ t) | (d ^ u) | (e ^ v) | (f ^ w) | (g ^ x);
-        fixed | (h ^ y) & options.first | (i ^ z) & options.second
+    fn seq(headers: &[u8; V6_BYTES]) -> u32 {
+        u32::from_be_bytes([headers[44], headers[45], headers[46], headers[47]])
     }
 
     #[inline(always)]
-    fn advance(words: &mut [u64; 9], payload_bytes: u32, _step: u16) {
-        words[5] = further(words[5], payload_bytes);
+    fn counting(_headers: &[u8; V6_BYTES]) {}
+
+    #[inline(always)]
+    fn miscounting((): (), (): ()) -> u64 {
+        0
     }
+
+    #[inline(always)]
+    fn differing(last: &[u8; V6_BYTES], next: &[u8; V6_BYTES], options: Options) -> u64 {
+        let differing = |at| word(last, at) ^ word(next, at);
+        let ip = differing(0) | differing(8) | differing(16) | differing(24) | differing(32);
+        let fixed = ip | differing(36) | differing(48);
+        fixed | differing(56) & options.first | differing(64) & options.second
+    }
+
+    #[inline(always)]
+    fn advance((): &mut (), _step: u16) {}
 
     #[inline(always)]
     fn step(_pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
@@ -193,16 +217,9 @@ impl Shape for V6 {
     }
 
     #[inline(always)]
-    fn steps_to_wrap(_words: &[u64; 9], _step: u16) -> u32 {
+    fn steps_to_wrap((): (), _step: u16) -> u32 {
         u32::MAX
     }
-}
-
-/// Moves the sequence number, a word's lower half, which wraps by itself.
-#[inline(always)]
-fn further(ports_and_seq: u64, payload_bytes: u32) -> u64 {
-    let seq = (ports_and_seq as u32).wrapping_add(payload_bytes);
-    ports_and_seq & !u64::from(u32::MAX) | u64::from(seq)
 }
 
 /// Eight bytes, the first the most significant.
@@ -221,11 +238,13 @@ pub(crate) fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
 }
 
 /// What the next frame of a flow must be, if it only continues the last.
-pub(crate) struct Expected<S: Shape> {
-    link: [u64; 3],
-    words: S::Words,
+pub(crate) struct Expected<'a, S: Shape> {
+    /// The last segment: its frame and its headers, with which the next must be alike.
+    last: &'a [u8],
+    headers: &'a S::Headers,
+    counting: S::Counting,
+    seq: u32,
     options: Options,
-    frame_bytes: usize,
     network: usize,
     payload_bytes: u32,
     checksum: ChecksumStatus,
@@ -236,19 +255,20 @@ pub(crate) struct Expected<S: Shape> {
     steps: u32,
 }
 
-impl<S: Shape> Expected<S> {
+impl<'a, S: Shape> Expected<'a, S> {
     /// What follows `last`, the last segment of `held`, whose IP header begins at `network`. Where it
     /// is still open whether the IPv4 ID counts, `next` decides. `None` when only the full rules can
     /// tell.
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>>(
         held: &Held,
-        last: &Frame<B>,
+        last: &'a Frame<B>,
         next: &[u8],
         network: usize,
     ) -> Option<Self> {
         let bytes = last.bytes();
         let packet = bytes.get(network..)?;
+        let headers = S::headers(packet)?;
         let step = match S::VERSION {
             IpVersion::V4 => {
                 let (last, next) =
@@ -257,21 +277,22 @@ impl<S: Shape> Expected<S> {
             }
             IpVersion::V6 => 0,
         };
-        let mut expected = Self {
-            link: link_words(bytes, network)?,
-            words: S::read(packet)?,
+        let mut counting = S::counting(headers);
+        let steps = S::steps_to_wrap(counting, step);
+        S::advance(&mut counting, step);
+        Some(Self {
+            last: bytes,
+            headers,
+            counting,
+            seq: held.next_seq.0,
             options: Options::of(usize::from(held.header_bytes - held.transport))?,
-            frame_bytes: bytes.len(),
             network,
             payload_bytes: held.last_payload_bytes,
             checksum: last.checksum,
             vlan: last.vlan,
             step,
-            steps: 0,
-        };
-        expected.steps = S::steps_to_wrap(&expected.words, step);
-        S::advance(&mut expected.words, expected.payload_bytes, step);
-        Some(expected)
+            steps,
+        })
     }
 
     /// How many segments may be told before this has to be made anew.
@@ -290,29 +311,26 @@ impl<S: Shape> Expected<S> {
     #[inline(always)]
     pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
-        let is_alike = bytes.len() == self.frame_bytes
+        if bytes.len() != self.last.len() {
+            return false;
+        }
+        let Some(headers) = bytes.get(self.network..).and_then(S::headers) else { return false };
+        let is_alike = S::seq(headers) == self.seq
             && next.checksum == self.checksum
             && next.gso.is_none()
             && next.vlan == self.vlan;
-        if !is_alike {
-            return false;
-        }
-        let (Some(packet), Some(link)) =
-            (bytes.get(self.network..), link_words(bytes, self.network))
-        else {
-            return false;
-        };
-        let [a, b, c] = self.link;
-        let [x, y, z] = link;
-        S::read(packet).is_some_and(|words| {
-            (a ^ x) | (b ^ y) | (c ^ z) | S::differing(&self.words, &words, self.options) == 0
-        })
+        is_alike
+            && S::miscounting(self.counting, S::counting(headers))
+                | S::differing(self.headers, headers, self.options)
+                | differing_link(self.last, bytes, self.network)
+                == 0
     }
 
     /// Moves on by one segment.
     #[inline(always)]
     pub(crate) fn advance(&mut self) {
-        S::advance(&mut self.words, self.payload_bytes, self.step);
+        self.seq = self.seq.wrapping_add(self.payload_bytes);
+        S::advance(&mut self.counting, self.step);
     }
 }
 
@@ -329,17 +347,20 @@ fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
     (step == 1 || (step == 0 && last & DONT_FRAGMENT != 0)).then_some(step)
 }
 
-/// The link-layer header in words that overlap: addresses and type, and the eight bytes before
-/// the IP header, which hold two VLAN tags if there are; nothing for raw IP.
+/// Zero when the link-layer headers of two frames of one length are alike, in words that overlap:
+/// addresses and type, and the eight bytes before the IP header, which hold two VLAN tags if there
+/// are; nothing for raw IP.
 #[inline(always)]
-fn link_words(bytes: &[u8], network: usize) -> Option<[u64; 3]> {
-    if network < ETHERNET_BYTES {
-        return Some([0; 3]);
+fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
+    let (Some(last), Some(next)) = (last.get(..network), next.get(..network)) else { return 1 };
+    let (Some(old), Some(new)) = (last.first_chunk::<14>(), next.first_chunk::<14>()) else {
+        return 0;
+    };
+    let addresses = (word(old, 0) ^ word(new, 0)) | (word(old, 6) ^ word(new, 6));
+    match (last.last_chunk::<8>(), next.last_chunk::<8>()) {
+        (Some(old), Some(new)) if network > ETHERNET_BYTES => {
+            addresses | (word(old, 0) ^ word(new, 0))
+        }
+        _ => addresses,
     }
-    let header: &[u8; ETHERNET_BYTES] = bytes.first_chunk()?;
-    if network == ETHERNET_BYTES {
-        return Some([word(header, 0), word(header, 6), 0]);
-    }
-    let tags = u64::from_ne_bytes(*bytes.get(network - 8..)?.first_chunk()?);
-    Some([word(header, 0), word(header, 6), tags])
 }

@@ -1,9 +1,11 @@
 //! What comes after each frame, and with that the order in which flows were used.
 //!
 //! One word for each frame: the next of its chain, or the place that holds it as its last, or
-//! nothing. As frames stand in order of arrival, the last ones of all flows stand in the order in
-//! which these were last used: no list has to be kept for that, and the least recently used flow is
-//! found by a cursor that only moves forward.
+//! nothing. A frame comes in as if the one after it were the next of its chain, so in a run, where that
+//! is so, nothing has to be written; that of a frame in no chain is never read. As frames stand in
+//! order of arrival, the last ones of all flows stand in the order in which these were last used: no
+//! list has to be kept for that, and the least recently used flow is found by a cursor that only moves
+//! forward.
 
 use alloc::boxed::Box;
 
@@ -32,7 +34,9 @@ impl Links {
 
     /// Frames came into the slots from `from` to before `to`.
     pub(crate) fn take_in(&mut self, from: usize, to: usize) {
-        self.after[from..to].fill(OUT);
+        for (link, next) in self.after[from..to].iter_mut().zip(from as u32 + 1..) {
+            *link = next;
+        }
     }
 
     /// The frame in `slot` is all that is held at `place`.
@@ -48,15 +52,12 @@ impl Links {
         self.hold(slot, place);
     }
 
-    /// The `count` frames from `slot` on, at least one, follow the one in `tail` likewise.
+    /// The `count` frames from `slot` on, at least one, follow the one in `tail` likewise. No frame of
+    /// them was held.
     #[inline(always)]
     pub(crate) fn append_run(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
-        let end = slot + count;
         self.after[tail as usize] = slot;
-        for (link, next) in self.after[slot as usize..end as usize].iter_mut().zip(slot + 1..) {
-            *link = next;
-        }
-        self.hold(end - 1, place);
+        self.hold(slot + count - 1, place);
     }
 
     /// What ended in `tail` is held no more.
@@ -148,6 +149,7 @@ mod tests {
     #[test]
     fn flows_stand_in_the_order_of_their_last_frames() {
         let mut links = Links::new(8);
+        links.take_in(0, 8);
         links.hold(0, 7);
         links.hold(1, 9);
         links.append(0, 2, 7);
@@ -163,6 +165,7 @@ mod tests {
     #[test]
     fn closed_gaps_keep_chains_and_order() {
         let mut links = Links::new(6);
+        links.take_in(0, 6);
         links.hold(0, 3);
         links.hold(2, 1);
         links.append(0, 4, 3);

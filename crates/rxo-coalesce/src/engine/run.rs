@@ -162,8 +162,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         } else {
             let verification = Verification::of(held);
             let summer = self.config.summer;
-            count_run(expected, frames, |frame, ahead| {
-                if let Some(ahead) = ahead.get(PAYLOAD_FRAMES as usize) {
+            count_run(expected, frames, |frame, rest| {
+                if let Some(ahead) = rest.get(PAYLOAD_FRAMES as usize - 1) {
                     arch::prefetch_all(ahead.bytes());
                 }
                 verification.holds(frame, summer)
@@ -176,17 +176,18 @@ impl<B: AsRef<[u8]>> Engine<B> {
 /// How many of `frames` continue a run; `is_verified` sees a frame and those after it.
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>>(
-    mut expected: Expected<S>,
-    frames: &[Frame<B>],
+    mut expected: Expected<'_, S>,
+    mut frames: &[Frame<B>],
     is_verified: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> u32 {
     let mut count = 0;
-    for (index, frame) in frames.iter().enumerate() {
-        if !expected.is_met_by(frame) || !is_verified(frame, &frames[index..]) {
-            break;
-        }
+    while let [frame, rest @ ..] = frames
+        && expected.is_met_by(frame)
+        && is_verified(frame, rest)
+    {
         expected.advance();
         count += 1;
+        frames = rest;
     }
     count
 }
