@@ -1,4 +1,5 @@
-//! After opening, a connection allocates nothing, whatever comes.
+//! After opening, a connection allocates nothing, whatever comes; towards its end it gives back what it
+//! has no use for any more.
 //!
 //! In a test binary of its own, since an allocator counts for the whole binary.
 
@@ -6,7 +7,7 @@
 #[path = "../../rxo-coalesce/tests/no_allocation/counting.rs"]
 mod counting;
 
-use counting::allocations;
+use counting::{allocations, held_bytes};
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
     Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
@@ -106,4 +107,94 @@ fn an_open_connection_allocates_nothing() {
         assert!(peer.sent > 100_000, "{} bytes and acknowledgements", peer.sent);
         assert_ne!(peer.tcp.state(), State::Listen);
     }
+}
+
+/// An open connection, and what was held before there was one.
+fn open() -> (Peer, i64) {
+    let held = held_bytes();
+    let now = Instant::from_micros(1_000_000);
+    let tcp = Connection::open_active(Config::default(), PAIR, Secret([1, 2]), now)
+        .expect("settings that can be");
+    let mut peer = Peer { tcp, now, random: 1, sent: 0 };
+    peer.flush();
+    let ack = peer.tcp.statistics().snd_nxt;
+    peer.give(SeqNumber(77), ack, TcpFlags::SYN | TcpFlags::ACK, 0);
+    (peer, held)
+}
+
+impl Peer {
+    fn says(&mut self, flags: TcpFlags, bytes: usize) {
+        let seen = self.tcp.statistics();
+        self.give(seen.rcv_nxt, seen.snd_nxt, flags | TcpFlags::ACK, bytes);
+    }
+}
+
+/// What it keeps to answer a FIN that comes again: the acknowledgements that are owed.
+const LITTLE: i64 = 1_024;
+
+#[test]
+fn time_wait_keeps_next_to_nothing() {
+    let (mut peer, before) = open();
+    assert!(held_bytes() - before > 256 * 1024, "{} bytes", held_bytes() - before);
+    peer.tcp.send(&TEXT).expect("there is room");
+    peer.tcp.shutdown().expect("it is open");
+    peer.flush();
+    peer.says(TcpFlags::default(), 0);
+    assert_eq!(peer.tcp.state(), State::FinWait2);
+    peer.says(TcpFlags::FIN, 1_000);
+    assert_eq!(peer.tcp.state(), State::TimeWait);
+    // What was not read stays; with the last of it goes what held it.
+    assert!(held_bytes() - before > LITTLE);
+    assert_eq!(peer.tcp.consume(usize::MAX), 1_000);
+    let held = held_bytes() - before;
+    assert!(held <= LITTLE, "{held} bytes");
+
+    // What comes in TIME-WAIT takes nothing more.
+    let sent = peer.sent;
+    for _ in 0..100 {
+        let seen = peer.tcp.statistics();
+        peer.give(seen.rcv_nxt + (u32::MAX - 1_000), seen.snd_nxt, TcpFlags::FIN, 1_000);
+        peer.says(TcpFlags::PSH, 500);
+    }
+    assert_eq!((held_bytes() - before, peer.sent), (held, sent));
+}
+
+#[test]
+fn a_half_that_is_done_keeps_nothing() {
+    // The peer is done: what received is not needed, and sending goes on.
+    let (mut peer, before) = open();
+    peer.says(TcpFlags::FIN, 0);
+    assert_eq!(peer.tcp.state(), State::CloseWait);
+    let sending = held_bytes() - before;
+    peer.tcp.send(&TEXT).expect("half of it is open");
+    peer.tcp.shutdown().expect("half of it is open");
+    peer.flush();
+    peer.says(TcpFlags::default(), 0);
+    assert!(peer.tcp.is_closed());
+    assert!(held_bytes() - before <= LITTLE);
+
+    // This side is done: what sent is not needed, and receiving goes on.
+    let (mut peer, before) = open();
+    peer.tcp.shutdown().expect("it is open");
+    peer.flush();
+    peer.says(TcpFlags::default(), 0);
+    let receiving = held_bytes() - before;
+    peer.says(TcpFlags::PSH, 1_000);
+    assert_eq!(peer.tcp.consume(usize::MAX), 1_000);
+    assert_eq!(held_bytes() - before, receiving);
+
+    let (peer, before) = open();
+    let whole = held_bytes() - before;
+    assert!(sending < whole && receiving < whole - 256 * 1024, "{sending} {receiving} of {whole}");
+    drop(peer);
+}
+
+#[test]
+fn who_fails_keeps_nothing() {
+    let (mut peer, before) = open();
+    peer.tcp.send(&TEXT).expect("there is room");
+    peer.says(TcpFlags::PSH, 1_000);
+    peer.says(TcpFlags::RST, 0);
+    assert!(peer.tcp.is_closed());
+    assert!(held_bytes() - before <= LITTLE);
 }

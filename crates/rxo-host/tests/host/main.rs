@@ -3,10 +3,14 @@
 
 mod acks;
 mod addresses;
+#[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]
+#[path = "../../../rxo-coalesce/tests/no_allocation/counting.rs"]
+mod counting;
 mod flood;
 mod lending;
 mod listening;
 mod many;
+mod memory;
 mod opening;
 mod readiness;
 mod threads;

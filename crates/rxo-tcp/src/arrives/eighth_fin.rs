@@ -29,6 +29,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt = self.rcv.nxt + 1;
         self.acks.owe_alone(self.rcv.nxt);
         self.events |= Events::PEER_DONE;
+        self.give_back_receiving();
         match self.state.after_fin_received() {
             State::TimeWait => self.enter_time_wait(now),
             next => self.state = next,

@@ -84,13 +84,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.snd.fin != Fin::Acknowledged {
             return ControlFlow::Continue(());
         }
-        match self.state.after_fin_acknowledged() {
+        let next = self.state.after_fin_acknowledged();
+        if next == self.state {
+            // What comes in TIME-WAIT does not start it again.
+            return ControlFlow::Continue(());
+        }
+        self.give_back_sending();
+        match next {
             State::Closed(closed) => {
                 self.close(closed);
                 return ControlFlow::Break(());
             }
-            // What comes in TIME-WAIT does not start it again.
-            next if next == self.state => {}
             State::TimeWait => self.enter_time_wait(now),
             next => self.state = next,
         }

@@ -145,6 +145,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn has_consumed(&mut self) {
+        self.give_back_receiving();
         if self.state.takes_text() && self.acks.count_owed() == 0 && self.rcv.wants_update() {
             self.acks.owe(self.rcv.nxt);
             self.note_owed();

@@ -2,11 +2,12 @@
 //!
 //! `open.rs` makes one and changes its state, `calls.rs` is what the application calls,
 //! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what leaves next and
-//! `emit.rs` lets it leave.
+//! `emit.rs` lets it leave; `memory.rs` gives back what is needed no more.
 
 mod abandon;
 mod calls;
 mod emit;
+mod memory;
 mod open;
 mod plan;
 mod routers;

@@ -133,7 +133,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Starts 2 MSL (RFC 9293, section 3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
-        self.recovery.clear();
         self.timers.stop_all();
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
@@ -147,8 +146,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Ends it. What has arrived in order stays readable.
     pub(crate) fn close(&mut self, closed: Closed) {
         self.state = State::Closed(closed);
-        self.snd.buffer.clear();
-        self.recovery.clear();
+        self.give_back_sending();
+        self.give_back_receiving();
         self.timers.stop_all();
         self.acks.ride_along();
         self.events |= Events::CLOSED;

@@ -95,9 +95,9 @@ impl Recovery {
         (self.uses_sack, self.mss) = (uses_sack, mss);
     }
 
-    /// Forgets all that was sent.
-    pub(crate) fn clear(&mut self) {
-        self.board.clear();
+    /// Nothing will be sent any more: forgets all that was, and gives back what remembered it.
+    pub(crate) fn give_back(&mut self) {
+        self.board = Scoreboard::with_limit(0);
         self.probe.cancel();
         (self.phase, self.suspect, self.look_again) = (Phase::Open, None, None);
         self.frto = Frto::Off;

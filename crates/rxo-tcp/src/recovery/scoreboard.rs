@@ -83,11 +83,6 @@ impl Scoreboard {
         self.ranges.front().map(|first| first.start)
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.ranges.clear();
-        (self.in_flight, self.sacked, self.lost) = (0, 0, 0);
-    }
-
     /// `start` to `end` was sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         let fate = Fate::InFlight;

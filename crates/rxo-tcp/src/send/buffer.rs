@@ -44,11 +44,6 @@ impl SendBuffer {
         self.length -= gone;
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.advance(u32::MAX);
-    }
-
     /// The bytes from `from` up to `to`, counted from the first; in two pieces where the ring ends
     /// between them. What is not there is left out.
     pub(crate) fn slices(&self, from: u32, to: u32) -> [&[u8]; 2] {
