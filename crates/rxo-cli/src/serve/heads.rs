@@ -40,12 +40,15 @@ impl Heads {
     ) -> Result<&[u8], NoHead> {
         self.bytes.drain(..self.taken);
         self.taken = 0;
-        let mut deadline = Instant::now() + self.time_allowed(limits);
-        let mut searched = 0;
+        let mut deadline = Instant::now() + limits.idle;
+        let (mut searched, mut has_begun) = (0, false);
         loop {
-            // Empty lines before a request are to be ignored (RFC 9112 section 2.2).
-            let empty = self.bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-            self.bytes.drain(..empty);
+            self.drop_empty_lines();
+            if !has_begun && !self.bytes.is_empty() {
+                // Once: who sends empty lines only is not waited for any longer than who is silent.
+                has_begun = true;
+                deadline = Instant::now() + limits.head;
+            }
             if let Some(end) = end_of_head(&self.bytes, searched) {
                 self.taken = end;
                 return if end <= limits.head_bytes {
@@ -59,9 +62,6 @@ impl Heads {
             }
             searched = self.bytes.len();
             self.fill(client, deadline)?;
-            if searched == 0 {
-                deadline = Instant::now() + limits.head;
-            }
         }
     }
 
@@ -70,8 +70,10 @@ impl Heads {
         self.bytes.len() > self.taken
     }
 
-    fn time_allowed(&self, limits: &Limits) -> std::time::Duration {
-        if self.bytes.is_empty() { limits.idle } else { limits.head }
+    /// They are to be ignored before a request (RFC 9112 section 2.2).
+    fn drop_empty_lines(&mut self) {
+        let empty = self.bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        self.bytes.drain(..empty);
     }
 
     fn fill(&mut self, client: &mut impl Client, deadline: Instant) -> Result<(), NoHead> {

@@ -337,6 +337,23 @@ fn a_client_that_says_nothing_is_left_and_one_that_dawdles_is_told() {
     assert_eq!(server.join().unwrap()[0].status, 408);
 }
 
+/// Empty lines before a request are ignored, but they are no request.
+#[test]
+fn a_client_that_only_sends_empty_lines_is_left() {
+    let scratch = Scratch::new();
+    let short = Duration::from_millis(150);
+    let limits = Limits { idle: short, head: short, linger: short, ..Limits::default() };
+    let (mut client, server) = connected(&scratch, limits);
+    for _ in 0..300 {
+        if server.is_finished() || client.write_all(b"\r\n").is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(server.is_finished(), "it is still waited for after many times the limit");
+    assert!(server.join().unwrap().is_empty());
+}
+
 #[test]
 fn a_client_that_does_not_take_its_file_is_left() {
     let scratch = Scratch::new();
