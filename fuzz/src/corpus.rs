@@ -6,6 +6,7 @@
 mod acks;
 mod captures;
 mod coalesced;
+mod http;
 mod link;
 mod pure_acks;
 
@@ -45,6 +46,7 @@ pub fn seeds() -> Vec<Seed> {
     add("tcp-segments", tcp_scripts(10));
     add("tcp-pair", tcp_scripts(10));
     add("host-link", link::scripts());
+    add("http", http::conversations());
     seeds
 }
 

@@ -11,7 +11,7 @@ fn corpus() -> PathBuf {
 
 #[test]
 fn every_kept_file_passes() {
-    for (target, run) in TARGETS {
+    for &(target, run) in TARGETS {
         let mut files = 0;
         for entry in std::fs::read_dir(corpus().join(target)).unwrap() {
             let path = entry.unwrap().path();

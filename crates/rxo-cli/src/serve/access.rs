@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+use super::conversation::What;
 use crate::numbers::rounded;
 
 /// One request and its answer, and when.
@@ -17,19 +18,6 @@ pub(super) struct Access {
     what: What,
     /// From the end of the request to the end of the answer, as we wrote it.
     ms: f64,
-}
-
-/// One request and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct What {
-    /// Empty, as is the target, when no request could be read.
-    pub(super) method: &'static str,
-    pub(super) target: String,
-    pub(super) status: u16,
-    /// Of the content that was sent.
-    pub(super) bytes: u64,
-    /// Whether all of the answer was written.
-    pub(super) complete: bool,
 }
 
 impl Access {

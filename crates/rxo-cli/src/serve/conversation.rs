@@ -6,7 +6,8 @@
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::access::What;
+use serde::Serialize;
+
 use super::answer::Answer;
 use super::client::{Client, read_until};
 use super::heads::{Heads, NoHead};
@@ -24,6 +25,19 @@ pub(super) struct Host<'h> {
     pub(super) may_keep: &'h dyn Fn() -> bool,
     /// Told of each request, and how long the answer took.
     pub(super) log: &'h dyn Fn(What, Duration),
+}
+
+/// One request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct What {
+    /// Empty, as is the target, when no request could be read.
+    pub(super) method: &'static str,
+    pub(super) target: String,
+    pub(super) status: u16,
+    /// Of the content that was sent.
+    pub(super) bytes: u64,
+    /// Whether all of the answer was written.
+    pub(super) complete: bool,
 }
 
 /// Answers a client until it or we have enough. A connection that breaks is no error: clients do
@@ -117,4 +131,5 @@ fn farewell(client: &mut impl Client, limits: &Limits) {
 }
 
 #[cfg(test)]
+#[path = "conversation/tests.rs"]
 mod tests;

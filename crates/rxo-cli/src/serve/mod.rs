@@ -6,7 +6,8 @@
 //! decides the [`answer`], [`send`] sends it. The decisions are pure and each in its file:
 //! [`target`] (which file), [`conditions`] (which version), [`ranges`] (which bytes), [`types`],
 //! [`listing`]. [`root`] is the only one that opens files. All but [`stack`] is generic over the
-//! connection ([`client`]), so it is tested without it.
+//! connection ([`client`]), so it is tested without it; what a [`conversation`] needs is what the fuzz
+//! target `http` is made of.
 
 mod access;
 mod answer;
@@ -32,20 +33,22 @@ mod target;
 mod types;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use rxo_host::Handle;
 use serde::Serialize;
 
 use self::access::Access;
 use self::places::Places;
 use self::plan::Plan;
-use self::root::Root;
+use self::root::{NoRoot, Root};
 use self::server::Shared;
 use self::site::Site;
 use self::stack::Doors;
+use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::{hosting, output, stop};
 
@@ -56,7 +59,7 @@ use crate::{hosting, output, stop};
 /// in use.
 pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    let root = Root::open(&plan.directory)?;
+    let root = open_root(&plan.directory)?;
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
     let host = plan.host.start()?;
@@ -68,6 +71,16 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     // What ended the host is the reason for everything else.
     hosting::finish(host)?;
     served.context("no more clients can come")
+}
+
+fn open_root(directory: &Path) -> Result<Root> {
+    let shown = directory.display();
+    Root::open(directory).map_err(|why| match why {
+        NoRoot::NoDirectory(error) => usage(format!("{shown}: {error}; give a directory to serve")),
+        NoRoot::NoWall(error) => Error::from(error).context(format!(
+            "{shown} cannot be served: openat2 is needed, which Linux has since 5.6"
+        )),
+    })
 }
 
 fn open(plan: &Plan, host: &Handle) -> Result<Doors> {

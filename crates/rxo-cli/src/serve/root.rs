@@ -10,15 +10,21 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-
-use crate::exit::usage;
 
 /// The directory.
 #[derive(Debug)]
 pub(super) struct Root(OwnedFd);
+
+/// Why a directory cannot be served.
+#[derive(Debug)]
+pub(super) enum NoRoot {
+    /// It is none, or cannot be read.
+    NoDirectory(io::Error),
+    /// The kernel cannot keep paths below it.
+    NoWall(io::Error),
+}
 
 /// What a path leads to.
 #[derive(Debug)]
@@ -46,16 +52,11 @@ impl Root {
     /// Opens the directory.
     ///
     /// # Errors
-    /// When it is none, cannot be read, or the kernel cannot keep paths below it.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let shown = path.display();
-        let folder = openat(CWD, path, FOLDER, Mode::empty()).map_err(|errno| {
-            usage(format!("{shown}: {}; give a directory to serve", io::Error::from(errno)))
-        })?;
-        let root = Self(folder);
-        root.find(Path::new("."), true).with_context(|| {
-            format!("{shown} cannot be served: openat2 is needed, which Linux has since 5.6")
-        })?;
+    /// When it cannot be served.
+    pub(super) fn open(path: &Path) -> Result<Self, NoRoot> {
+        let folder = openat(CWD, path, FOLDER, Mode::empty());
+        let root = Self(folder.map_err(|errno| NoRoot::NoDirectory(errno.into()))?);
+        root.find(Path::new("."), true).map_err(NoRoot::NoWall)?;
         Ok(root)
     }
 

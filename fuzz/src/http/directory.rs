@@ -1,0 +1,212 @@
+//! A directory that is served, a secret beside it, and what each path must lead to.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::conversation::What;
+use super::limits::PIECE_BYTES;
+use super::reader::{self, Heard};
+use super::root::Root;
+use super::script::Manner;
+use super::site::Site;
+use super::talk;
+
+/// What is served, for as long as this is there.
+pub(super) struct Directory {
+    pub(super) site: Site,
+    /// The tag of `hello.txt`, and when it was last changed.
+    pub(super) tag: String,
+    pub(super) date: String,
+    files: Vec<(&'static str, Vec<u8>)>,
+    _scratch: Scratch,
+}
+
+thread_local! {
+    static DIRECTORY: Directory = Directory::new();
+}
+
+/// One for each thread: making it costs more than a run.
+pub(super) fn with(act: impl FnOnce(&Directory)) {
+    DIRECTORY.with(act);
+}
+
+/// Directories and what is in them, links included; those with an index are not listed.
+const FOLDERS: [(&str, &[&str]); 3] = [
+    (
+        "",
+        &[
+            "absolute",
+            "empty",
+            "hello.txt",
+            "inside",
+            "large",
+            "loop",
+            "odd%20n/",
+            "outside",
+            "sub/",
+        ],
+    ),
+    ("sub", &["deep/", "page.html", "up"]),
+    ("sub/deep", &[]),
+];
+const INDEXED: &str = "odd n";
+
+impl Directory {
+    fn new() -> Self {
+        let large = (0..PIECE_BYTES + 1_000).map(|at| (at % 251) as u8).collect();
+        let files = vec![
+            ("hello.txt", b"hello, world".to_vec()),
+            ("inside", b"hello, world".to_vec()),
+            ("empty", Vec::new()),
+            ("large", large),
+            ("sub/page.html", b"<p>page".to_vec()),
+            ("odd n/index.html", b"<p>index".to_vec()),
+        ];
+        let scratch = Scratch::new();
+        scratch.fill(&files).expect("a place for files");
+        let site = Site::new(Root::open(&scratch.0.join("www")).expect("a directory to serve"));
+        let asked = talk(&site, b"GET /hello.txt HTTP/1.1\r\nHost: x\r\n\r\n", Manner::plain());
+        let (answer, _) = reader::read(&asked.heard, false);
+        let field = |name| answer.field(name).expect("what is known of a file").to_owned();
+        let (tag, date) = (field("ETag"), field("Last-Modified"));
+        Self { site, tag, date, files, _scratch: scratch }
+    }
+
+    /// The answer is one that its request may get.
+    pub(super) fn check(&self, what: &What, answer: &Heard<'_>) {
+        let path = path_of(&what.target);
+        let file = path.as_ref().and_then(|path| self.file(path));
+        match (answer.status, file) {
+            (200 | 206, Some(content)) => check_file(what, answer, content),
+            (200, None) => check_listing(what, answer, &path.expect("a path that is served")),
+            (301, _) => {
+                let path = path.expect("a path that is served");
+                assert!(!path.ends_with('/') && is_folder(&path), "{path}");
+            }
+            (304 | 412 | 416, file) => assert!(file.is_some(), "{}", what.target),
+            (403 | 404, Some(_)) => panic!("{} is not given", what.target),
+            (400 | 403 | 404 | 405 | 408 | 431 | 505, _) => {}
+            (status, _) => panic!("{status} for {:?}", what.target),
+        }
+        if answer.status >= 400 && !answer.body.is_empty() {
+            assert!(answer.body.starts_with(format!("{} ", answer.status).as_bytes()));
+        }
+    }
+
+    /// The file that `path` leads to, or the index of the directory that it names.
+    fn file(&self, path: &str) -> Option<&[u8]> {
+        let index = path.strip_suffix('/').map(|folder| format!("{folder}/index.html"));
+        let path = index.as_deref().unwrap_or(path);
+        self.files.iter().find(|(known, _)| *known == path).map(|(_, content)| &content[..])
+    }
+}
+
+fn check_file(what: &What, answer: &Heard<'_>, content: &[u8]) {
+    assert!(answer.field("ETag").is_some() && answer.field("Accept-Ranges") == Some("bytes"));
+    let part = match answer.field("Content-Range") {
+        None => content,
+        Some(range) => {
+            let range = range.strip_prefix("bytes ").expect("a range of bytes");
+            let (range, whole) = range.split_once('/').expect("the whole length");
+            assert_eq!(whole, content.len().to_string());
+            let (first, last) = range.split_once('-').expect("from and to");
+            let number = |text: &str| text.parse::<usize>().expect("a number");
+            &content[number(first)..=number(last)]
+        }
+    };
+    assert_eq!(answer.number("Content-Length"), Some(part.len() as u64));
+    assert!(what.method == "HEAD" || answer.body == part, "other bytes than {}", what.target);
+}
+
+fn check_listing(what: &What, answer: &Heard<'_>, path: &str) {
+    assert!(path.is_empty() || path.ends_with('/'), "{path}");
+    let folder = path.trim_end_matches('/');
+    let (_, names) = FOLDERS.into_iter().find(|(known, _)| *known == folder).expect("a directory");
+    if what.method == "HEAD" {
+        return;
+    }
+    let page = std::str::from_utf8(answer.body).expect("a page is text");
+    for name in names {
+        assert!(page.contains(&format!("<a href=\"./{name}\">")), "{name} is not in {page}");
+    }
+    let up = usize::from(!folder.is_empty());
+    assert_eq!(page.matches("<a href=").count(), names.len() + up, "{page}");
+}
+
+fn is_folder(path: &str) -> bool {
+    path == INDEXED || FOLDERS.iter().any(|(known, _)| *known == path)
+}
+
+/// The names of a target, with a `/` behind where only a directory can be meant; `None` when it names
+/// nothing.
+fn path_of(target: &str) -> Option<String> {
+    let target = target.split(['?', '#']).next()?;
+    let path = match target.split_once("://") {
+        Some((_, rest)) if !target.starts_with('/') => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    };
+    let mut names = Vec::new();
+    for part in path.split('/') {
+        let name = decoded(part)?;
+        match &*name {
+            "" | "." => {}
+            ".." => return None,
+            _ if name.contains(['/', '\0']) => return None,
+            _ => names.push(name),
+        }
+    }
+    let is_folder = path.ends_with('/') || path.ends_with("/.");
+    let mark = if is_folder && !names.is_empty() { "/" } else { "" };
+    Some(names.join("/") + mark)
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.as_bytes().split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok().filter(|two| !two.contains('+'))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest);
+    }
+    // A name that is no text is none of ours.
+    String::from_utf8(bytes).ok()
+}
+
+/// The files; removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("rxo-fuzz-http-{}-{number}", std::process::id())))
+    }
+
+    fn fill(&self, files: &[(&str, Vec<u8>)]) -> std::io::Result<()> {
+        let www = self.0.join("www");
+        fs::create_dir_all(www.join("sub/deep"))?;
+        fs::create_dir_all(www.join(INDEXED))?;
+        fs::write(self.0.join("secret"), b"the secret that is not served")?;
+        for (name, bytes) in files.iter().filter(|(name, _)| *name != "inside") {
+            fs::write(www.join(name), bytes)?;
+            let file = File::options().write(true).open(www.join(name))?;
+            // So long ago that its tag is strong.
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000))?;
+        }
+        symlink("hello.txt", www.join("inside"))?;
+        symlink("../secret", www.join("outside"))?;
+        symlink("../..", www.join("sub/up"))?;
+        symlink(www.join("hello.txt"), www.join("absolute"))?;
+        symlink("loop", www.join("loop"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}

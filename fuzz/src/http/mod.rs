@@ -1,0 +1,142 @@
+//! Target `http`: any bytes, in any pieces, from a client of `rxo serve`.
+//!
+//! What must hold: every answer can be read by a naive reader and says what its request calls for;
+//! what follows the fields of a file is that file's, and nothing comes from outside the directory; how
+//! the bytes are cut, and where a client breaks off, changes no answer; no more than a head is read
+//! ahead and no more than a piece of a file written at a time.
+//!
+//! The command's own files are built in here: nobody imports the command.
+#![allow(dead_code, reason = "some of the command's files is for the command alone")]
+
+#[path = "../../../crates/rxo-cli/src/serve/answer.rs"]
+mod answer;
+#[path = "../../../crates/rxo-cli/src/serve/client.rs"]
+mod client;
+#[path = "../../../crates/rxo-cli/src/serve/conditions.rs"]
+mod conditions;
+#[path = "../../../crates/rxo-cli/src/serve/conversation.rs"]
+mod conversation;
+mod directory;
+#[path = "../../../crates/rxo-cli/src/serve/heads.rs"]
+mod heads;
+#[path = "../../../crates/rxo-cli/src/serve/limits.rs"]
+mod limits;
+#[path = "../../../crates/rxo-cli/src/serve/listing.rs"]
+mod listing;
+#[path = "../../../crates/rxo-cli/src/serve/ranges.rs"]
+mod ranges;
+mod reader;
+#[path = "../../../crates/rxo-cli/src/serve/refusal.rs"]
+mod refusal;
+#[path = "../../../crates/rxo-cli/src/serve/request.rs"]
+mod request;
+#[path = "../../../crates/rxo-cli/src/serve/root.rs"]
+mod root;
+mod script;
+#[path = "../../../crates/rxo-cli/src/serve/send.rs"]
+mod send;
+#[path = "../../../crates/rxo-cli/src/serve/site.rs"]
+mod site;
+#[path = "../../../crates/rxo-cli/src/serve/target.rs"]
+mod target;
+#[path = "../../../crates/rxo-cli/src/serve/types.rs"]
+mod types;
+mod words;
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use self::conversation::{Host, What, converse};
+use self::directory::Directory;
+use self::limits::Limits;
+use self::script::{End, Manner, Script};
+use self::site::Site;
+
+/// The first four bytes say how the client reads and writes, and how it ends; the others, which may
+/// be words, are what it says.
+///
+/// # Panics
+/// When a promise does not hold.
+pub fn run(data: &[u8]) {
+    let Some((manner, text)) = data.split_first_chunk::<4>() else { return };
+    directory::with(|directory| {
+        let text = words::said(text, directory);
+        let (plain, manner) = (Manner::plain(), Manner::of(*manner));
+        let whole = talk(&directory.site, &text, plain);
+        let cut = talk(&directory.site, &text, manner);
+        whole.check(directory);
+        cut.check(directory);
+        compare(&whole.heard, &cut.heard, manner);
+    });
+}
+
+/// A conversation as it was.
+struct Talk {
+    heard: Vec<u8>,
+    logged: Vec<What>,
+}
+
+fn talk(site: &Site, text: &[u8], manner: Manner) -> Talk {
+    let mut script = Script::new(text, manner);
+    let logged = RefCell::new(Vec::new());
+    let log = |what, _| logged.borrow_mut().push(what);
+    converse(&mut script, &Host { site, limits: &LIMITS, may_keep: &|| true, log: &log });
+    Talk { heard: script.heard, logged: logged.into_inner() }
+}
+
+impl Talk {
+    /// Every answer is one, and that of its request.
+    fn check(&self, directory: &Directory) {
+        let mut rest = &self.heard[..];
+        let mut is_over = false;
+        for what in &self.logged {
+            assert!(!is_over, "something follows the last answer");
+            if !what.complete {
+                // What there is of it is compared with the whole.
+                return;
+            }
+            let (answer, after) = reader::read(rest, what.method == "HEAD");
+            assert_eq!(answer.status, what.status);
+            assert_eq!(answer.body.len() as u64, what.bytes);
+            directory.check(what, &answer);
+            is_over = answer.field("Connection") == Some("close");
+            rest = after;
+        }
+        assert!(rest.is_empty(), "an answer to nothing: {}", rest.escape_ascii());
+    }
+}
+
+/// Cutting changes nothing; who goes has heard the beginning, and who dawdles is told in the end.
+fn compare(whole: &[u8], cut: &[u8], manner: Manner) {
+    let (whole, cut) = (without_dates(whole), without_dates(cut));
+    if let Some(rest) = cut.strip_prefix(&whole[..]) {
+        let is_told = manner.end == End::Dawdles && rest.iter().zip(TOLD).all(|(a, b)| a == b);
+        assert!(rest.is_empty() || is_told, "{}", rest.escape_ascii());
+    } else {
+        assert!(whole.starts_with(&cut), "{}\n{}", whole.escape_ascii(), cut.escape_ascii());
+        assert_eq!(cut.len(), manner.takes_bytes, "an answer breaks off");
+    }
+}
+
+fn without_dates(heard: &[u8]) -> Vec<u8> {
+    let mut text = heard.to_vec();
+    for at in 0..text.len() {
+        if text[at..].starts_with(DATE) {
+            let end = text.len().min(at + DATE.len() + DATE_BYTES);
+            text[at + DATE.len()..end].fill(b'-');
+        }
+    }
+    text
+}
+
+/// No time passes here: who is to be late says so.
+const LIMITS: Limits = Limits {
+    head_bytes: 1_024,
+    head: Duration::from_secs(600),
+    idle: Duration::from_secs(600),
+    piece: Duration::from_secs(600),
+    linger: Duration::ZERO,
+};
+const TOLD: &[u8] = b"HTTP/1.1 408 ";
+const DATE: &[u8] = b"\nDate: ";
+const DATE_BYTES: usize = "Sun, 09 Sep 2001 01:46:40 GMT".len();
