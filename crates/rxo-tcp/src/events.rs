@@ -23,6 +23,9 @@ impl Events {
     pub const STALLED: Self = Self(32);
     /// A router says that the peer cannot be reached; that may pass (RFC 9293, section 3.9.2.2).
     pub const UNREACHABLE: Self = Self(64);
+    /// What is known of the path's size has changed: [`Connection::path_mtu`](crate::Connection::path_mtu)
+    /// says it to who wants to remember it for others.
+    pub const PATH_CHANGED: Self = Self(128);
 
     /// Whether all of `other` have happened.
     #[must_use]
@@ -65,8 +68,16 @@ impl BitOrAssign for Events {
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 7] =
-            ["CONNECTED", "READABLE", "WRITABLE", "PEER_DONE", "CLOSED", "STALLED", "UNREACHABLE"];
+        const NAMES: [&str; 8] = [
+            "CONNECTED",
+            "READABLE",
+            "WRITABLE",
+            "PEER_DONE",
+            "CLOSED",
+            "STALLED",
+            "UNREACHABLE",
+            "PATH_CHANGED",
+        ];
         let has = |(bit, _): &(usize, &&str)| self.0 >> bit & 1 == 1;
         f.debug_set().entries(NAMES.iter().enumerate().filter(has).map(|(_, name)| name)).finish()
     }

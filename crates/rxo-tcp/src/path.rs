@@ -120,13 +120,21 @@ impl Path {
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
     }
 
-    /// `start` to `end` leaves again: whether it passed at first is not known any more.
-    pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
+    /// `start` to `end` leaves again: whether it passed at first is not known any more. Says whether it
+    /// was to try a larger size, which is not to be had then.
+    pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) -> bool {
         let overlaps =
             |watched: &mut Watched| watched.start.is_before(end) && start.is_before(watched.end);
-        if self.watched.take_if(overlaps).is_some_and(|watched| watched.is_trial) {
+        let has_failed = self.watched.take_if(overlaps).is_some_and(|watched| watched.is_trial);
+        if has_failed {
             self.try_at = Some(now + TRY_AGAIN_AFTER);
         }
+        has_failed
+    }
+
+    /// Whether `now_used` is less than the handshake allowed.
+    pub(crate) fn is_smaller_than_full(&self, now_used: u32) -> bool {
+        now_used < self.full
     }
 
     /// Everything before `una` has arrived; the size to be used from now on, when a trial passed.

@@ -11,6 +11,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use super::counters::HostCounters;
 use super::kept::Kept;
+use super::paths::Paths;
 use super::slots::{Slot, Slots};
 use super::timers::Timers;
 use crate::cell::Cell;
@@ -35,6 +36,7 @@ pub(crate) struct Core<B> {
     pub(super) dirty: Vec<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
+    pub(super) paths: Paths,
     /// Places of the cells that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
     /// Resets to strangers, of whom there may be many.
@@ -59,6 +61,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         Ok(Self {
             link,
             kept,
+            paths: Paths::default(),
             unresolved: Vec::new(),
             may_reset: Allowance::new(RESETS_AT_ONCE, RESETS_EACH_SECOND),
             post,

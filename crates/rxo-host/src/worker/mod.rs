@@ -15,6 +15,7 @@ mod counters;
 mod give_back;
 mod kept;
 mod neighbours;
+mod paths;
 mod run;
 mod serve;
 mod slots;

@@ -9,6 +9,7 @@ use rxo_tcp::{Connection, Events, State};
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
 use super::neighbours::{Reach, reach};
+use super::paths::Paths;
 use super::slots::Slot;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
@@ -56,10 +57,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Slot { cell, path, ids, owned_until, .. } = slot;
         let owned_until = *owned_until;
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
+        let paths = &mut self.paths;
         let served = cell.serve(|inner| {
             cell.abandon_orphan(inner, now);
             let connection = &mut inner.connection;
-            pass_time(connection, now, is_active);
+            if is_active {
+                open(connection, paths, now);
+            }
+            pass_time(connection, now);
             let sent = match reach {
                 Reach::Known => out.send_all(connection, now),
                 Reach::Waits => Ok(()),
@@ -69,6 +74,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 }
             };
             let events = connection.take_events();
+            if events.contains(Events::PATH_CHANGED) {
+                paths.hear(connection, now);
+            }
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
             // Nobody looks after a connection that is over, and it may still be read.
             let keeps =
@@ -104,15 +112,17 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Opens what an application wants open, and does what is due.
-fn pass_time<B: AsRef<[u8]>>(
-    connection: &mut Connection<Buffer<B>>,
-    now: Instant,
-    is_active: bool,
-) {
-    if is_active && connection.state() == State::Listen {
+/// Opens what an application wants open.
+#[inline]
+fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, now: Instant) {
+    if connection.state() == State::Listen {
+        paths.tell(connection, now);
         connection.connect(now);
     }
+}
+
+/// Does what is due.
+fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
     if connection.poll_at().is_some_and(|at| at <= now) {
         connection.on_timeout(now);
     }

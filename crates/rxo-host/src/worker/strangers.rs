@@ -71,6 +71,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         if let Some(reuse) = reuse {
             connection.follow(reuse);
         }
+        self.paths.tell(&mut connection, now);
         connection.on_segment(now, syn);
         listener.one_opens();
         self.settle(Cell::new(connection, Arc::clone(&self.post)), Some(listener));
@@ -129,7 +130,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             Err(segment) => return Some(segment),
             // Its peer takes it for open and sends again.
             Ok(_) if !listener.accepts() || !post.take_socket() => self.counters.syns_dropped += 1,
-            Ok(connection) => {
+            Ok(mut connection) => {
+                self.paths.tell(&mut connection, now);
                 self.counters.cookies_taken += 1;
                 listener.one_opens();
                 self.settle(Cell::new(connection, post), Some(listener));

@@ -12,6 +12,10 @@ mod listening;
 mod many;
 mod memory;
 mod opening;
+mod paths;
+#[allow(dead_code, reason = "some is for the link's own tests")]
+#[path = "../link/peer.rs"]
+mod peer;
 mod readiness;
 mod threads;
 mod transfers;

@@ -20,6 +20,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.agree_scale(options);
         self.snd.mss = self.effective_mss(options);
         self.path.start(self.snd.mss);
+        self.begin_on_known_path();
         self.recovery.start(self.uses_sack, self.snd.mss);
         self.congestion = Congestion::new(self.config.congestion, self.snd.mss);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
@@ -43,8 +44,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn effective_mss(&self, options: &SegmentOptions) -> u32 {
         let default = if self.pair.source().is_ipv4() { DEFAULT_V4 } else { DEFAULT_V6 };
         let offered = options.maximum_segment_size.unwrap_or(default);
-        let ours = self.config.maximum_segment_size.min(self.mss_limit);
-        let largest = u32::from(offered.min(ours));
+        let largest = u32::from(offered.min(self.config.maximum_segment_size));
         let taken = if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 };
         largest.saturating_sub(taken).max(LEAST)
     }

@@ -18,6 +18,7 @@ mod timeouts;
 use rxo_wire::FlowKey;
 
 pub use self::calls::CallError;
+use self::routers::KnownPath;
 pub use self::statistics::Statistics;
 pub use self::time_wait::Reuse;
 use crate::challenge::Challenges;
@@ -59,8 +60,8 @@ pub struct Connection<B> {
     pub(crate) path: Path,
     /// A segment of this size is to be tried.
     trial_bytes: Option<u32>,
-    /// What the route takes, headers left out.
-    pub(crate) mss_limit: u16,
+    /// What others found out of the path.
+    known_path: Option<KnownPath>,
     /// Nobody will read any more.
     pub(crate) is_abandoned: bool,
     persist: Persist,

@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             timers: Timers::default(),
             path: Path::new(mss),
             trial_bytes: None,
-            mss_limit: u16::MAX,
+            known_path: None,
             is_abandoned: false,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),

@@ -51,12 +51,33 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The route is known to take IP packets of at most `mtu` bytes, from another connection or by
-    /// configuration: no segment is larger. To be called before the handshake.
-    pub fn limit_mtu(&mut self, mtu: u32) {
-        let room = mtu.saturating_sub(self.fixed_headers());
-        let limit = u16::try_from(room).unwrap_or(u16::MAX);
-        self.mss_limit = limit;
+    /// The largest IP packet that the path takes, as far as is known, in bytes; `None` when it takes all
+    /// that the handshake allowed. A guess that nothing has confirmed does not count:
+    /// [`Events::PATH_CHANGED`] says when it is worth asking.
+    #[must_use]
+    pub fn path_mtu(&self) -> Option<u32> {
+        self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
+    }
+
+    /// The path is known to take IP packets of at most `mtu` bytes, from another connection or by
+    /// configuration (RFC 1191, section 6.2; RFC 8201, section 5.2): no segment is larger, until a
+    /// larger one is tried at `try_at`.
+    pub fn know_path(&mut self, mtu: u32, try_at: Instant) {
+        self.known_path = Some(KnownPath { mtu, try_at });
+        if self.state.is_synchronized() {
+            self.begin_on_known_path();
+            self.use_mss(self.snd.mss);
+        }
+    }
+
+    /// The handshake has settled how large a segment may be; the path may take less.
+    pub(crate) fn begin_on_known_path(&mut self) {
+        let Some(KnownPath { mtu, try_at }) = self.known_path else { return };
+        let mss = mtu.saturating_sub(self.headers()).max(LEAST_MSS);
+        if mss < self.snd.mss {
+            self.path.lowered(mss, try_at);
+            self.snd.mss = mss;
+        }
     }
 
     /// RFC 5927, section 4.1.
@@ -88,6 +109,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn believe(&mut self, mss: u32, now: Instant) {
         self.path.counts.too_big_taken += 1;
+        self.events |= Events::PATH_CHANGED;
         self.path.lowered(mss, now + TRY_AGAIN_AFTER);
         self.use_mss(mss);
         self.recovery.on_packet_too_big(self.snd.nxt, &mut self.congestion);
@@ -120,6 +142,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
         {
+            self.events |= Events::PATH_CHANGED;
             self.use_mss(mss);
         }
     }
@@ -132,7 +155,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Why::New => {}
             Why::Trial => self.path.trial_sent(start, distance(start, end)),
-            Why::Lost | Why::TailProbe | Why::WindowProbe => self.path.sent_again(start, end, now),
+            Why::Lost | Why::TailProbe | Why::WindowProbe => {
+                if self.path.sent_again(start, end, now) {
+                    self.events |= Events::PATH_CHANGED;
+                }
+            }
         }
     }
 
@@ -143,5 +170,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
+/// What a connection knew of its path before it was open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownPath {
+    mtu: u32,
+    try_at: Instant,
+}
+
+/// Less makes more headers than text.
+const LEAST_MSS: u32 = 48;
 /// As many as RFC 9293, section 3.8.3 calls R1; then after each second one more.
 const TIMEOUTS_OF_A_BLACK_HOLE: u32 = 3;

@@ -257,14 +257,46 @@ fn a_hard_error_ends_an_opening() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Refused)));
 }
 
-/// What one connection has found out spares another the same.
+/// RFC 1191, section 6.2: what one connection has found out spares another the same; when it has grown
+/// old, a larger segment is tried.
 #[test]
-fn a_route_that_is_known_limits_the_first_segment() {
+fn a_path_that_is_known_limits_the_first_segment() {
     let mut scene = Scene::active(ethernet());
-    scene.tcp.limit_mtu(1_400);
+    let old = scene.now + ms(5_000);
+    scene.tcp.know_path(1_400, old);
     scene.out();
     scene.gets(syn().mss(Some(1460)).ack(1).sack_permitted());
     scene.out();
-    assert_eq!(scene.tcp.statistics().mss, 1_360);
+    assert_eq!((scene.tcp.statistics().mss, scene.tcp.path_mtu()), (1_360, Some(1_400)));
     assert_eq!(scene.sends(2_720), [". 1:1361 ack 1", "P. 1361:2721 ack 1"]);
+    scene.gets(seg().ack(2_721));
+    scene.after(ms(5_000));
+    assert_eq!(scene.sends(1_460), ["P. 2721:4181 ack 1"]);
+    scene.gets(seg().ack(4_181));
+    assert_eq!((scene.tcp.statistics().mss, scene.tcp.path_mtu()), (1_460, None));
+    assert!(scene.tcp.take_events().contains(Events::PATH_CHANGED));
+}
+
+/// What the path takes at least is worth telling others when somebody has said so, or a larger segment
+/// was tried and lost; a black hole that is only suspected is not.
+#[test]
+fn what_is_known_of_the_path_is_told() {
+    let mut scene = Scene::established(ethernet());
+    scene.sends(1460);
+    assert_eq!(scene.tcp.path_mtu(), None);
+    too_big(&mut scene, 0, 1_300);
+    assert!(scene.tcp.take_events().contains(Events::PATH_CHANGED));
+    assert_eq!(scene.tcp.path_mtu(), Some(1_300));
+
+    let mut scene = Scene::established(ethernet());
+    scene.sends(1460);
+    scene.after(ms(1_700));
+    assert_eq!(scene.tcp.statistics().path.black_holes, 1);
+    assert!(!scene.tcp.take_events().contains(Events::PATH_CHANGED));
+    // The smaller one passes, and the full one that is tried then does not.
+    scene.gets(seg().ack(1_461));
+    assert_eq!(scene.sends(1460), ["P. 1461:2921 ack 1"]);
+    scene.after(ms(1_000));
+    assert!(scene.tcp.take_events().contains(Events::PATH_CHANGED));
+    assert_eq!(scene.tcp.path_mtu(), Some(1_280));
 }
