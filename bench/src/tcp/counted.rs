@@ -3,6 +3,7 @@
 use super::lane::Lane;
 use super::lineup::{Contender, Kind, Race};
 use super::rxo::Variant;
+use super::stack::Reading;
 
 /// One count.
 #[derive(Clone, Copy, Debug)]
@@ -10,17 +11,23 @@ pub(crate) struct Counted {
     pub(crate) name: &'static str,
     kind: Kind,
     connections: u16,
+    reading: Reading,
+    takes_large: bool,
     contender: Contender,
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
         Self::receive("tcp-receive-original", Variant::Original),
         Self { connections: 400, ..Self::receive("tcp-receive-400", Variant::Offload) },
         Self { connections: 400, ..Self::receive("tcp-receive-400-original", Variant::Original) },
+        Self {
+            reading: Reading::InPlace,
+            ..Self::receive("tcp-receive-in-place", Variant::Stretch)
+        },
         Self { contender: Contender::Host, ..Self::receive("host-receive", Variant::Offload) },
         Self {
             contender: Contender::Host,
@@ -32,12 +39,18 @@ impl Counted {
             ..Self::receive("tcp-receive-smoltcp", Variant::Original)
         },
         Self { kind: Kind::EndToEnd, ..Self::receive("tcp-send", Variant::Offload) },
+        Self {
+            kind: Kind::EndToEnd,
+            takes_large: true,
+            ..Self::receive("tcp-send-large", Variant::Offload)
+        },
         Self { kind: Kind::EndToEnd, ..Self::receive("tcp-send-original", Variant::Original) },
     ];
 
     const fn receive(name: &'static str, variant: Variant) -> Self {
         let contender = Contender::Rxo(variant);
-        Self { name, kind: Kind::Receive, connections: 1, contender }
+        let (kind, reading) = (Kind::Receive, Reading::Copied);
+        Self { name, kind, connections: 1, reading, takes_large: false, contender }
     }
 
     /// Segments read before counting begins: the windows are as large as they become.
@@ -53,6 +66,8 @@ impl Counted {
             checksums: false,
             timestamps: true,
             connections: self.connections,
+            reading: self.reading,
+            takes_large: self.takes_large,
             contenders: &[],
         };
         let mut lane = Lane::new(&race, self.contender);

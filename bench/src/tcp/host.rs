@@ -33,8 +33,9 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     pub(crate) fn new(setting: Setting) -> Self {
-        let Setting { role, checksums, timestamps, connections } = setting;
-        let device = Device { port: Rc::new(RefCell::new(Port::new(checksums))), checksums };
+        let Setting { role, checksums, timestamps, connections, takes_large, .. } = setting;
+        let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
+        let device = Device { port, checksums, takes_large };
         let own = if role == Role::OpensAndWrites { CLIENT } else { SERVER };
         let network = IpCidr::new(own.into(), 24).expect("a network of 24 bits");
         let mut config = HostConfig::new(vec![network], [1, 2]);
@@ -44,7 +45,7 @@ impl Hosted {
         config.tcp.timestamps = timestamps;
         let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
         let mut hosted = Self {
-            port: Port::new(checksums),
+            port: Port::new(checksums, takes_large),
             device,
             host,
             listener: None,
@@ -135,6 +136,7 @@ impl Stack for Hosted {
 struct Device {
     port: Rc<RefCell<Port>>,
     checksums: bool,
+    takes_large: bool,
 }
 
 impl FrameSource for Device {
@@ -146,7 +148,7 @@ impl FrameSource for Device {
             link: LinkKind::RawIp,
             mtu: MTU as u32,
             says_checksum,
-            gives_gso: false,
+            gives_gso: self.takes_large,
         }
     }
 
@@ -171,7 +173,7 @@ impl FrameSink for Device {
         SinkCapabilities {
             link: LinkKind::RawIp,
             mtu: MTU as u32,
-            gso_bytes: 0,
+            gso_bytes: if self.takes_large { u16::MAX.into() } else { 0 },
             gathers: false,
             completes_checksums: !self.checksums,
         }
@@ -183,13 +185,17 @@ impl FrameSink for Device {
     ) -> Result<(), DeviceError> {
         let mut port = self.port.borrow_mut();
         for packet in batch {
-            port.send(packet.byte_len(), |mut to| {
+            let write = |mut to: &mut [u8]| {
                 packet.for_each_slice(|piece| {
                     let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
                     place.copy_from_slice(piece);
                     to = rest;
                 });
-            });
+            };
+            match packet.offload().gso {
+                Some(gso) => port.send_large(packet.byte_len(), gso, write),
+                None => port.send(packet.byte_len(), write),
+            }
         }
         Ok(())
     }

@@ -34,8 +34,8 @@ impl Lane {
     /// Opens all connections.
     pub(crate) fn new(race: &Race, contender: Contender) -> Self {
         let role = Role::Reads;
-        let Race { checksums, timestamps, connections, .. } = *race;
-        let setting = Setting { role, checksums, timestamps, connections };
+        let Race { checksums, timestamps, connections, reading, takes_large, .. } = *race;
+        let setting = Setting { role, checksums, timestamps, connections, reading, takes_large };
         let peer = Peer::new(setting);
         let segment_bytes = peer.segment_bytes();
         let reader = contender.stack(setting);
@@ -125,5 +125,5 @@ fn carry(from: &mut dyn Stack, to: &mut dyn Stack, now: Instant) {
     let room = TURN_FRAMES.saturating_sub(to.port().received.len());
     let count = room.min(from.port().sent.len());
     let to = to.port();
-    from.port().sent.drain(..count).for_each(|buffer| to.arrive(buffer, now));
+    from.port().sent.drain(..count).for_each(|sent| to.arrive_sent(sent, now));
 }

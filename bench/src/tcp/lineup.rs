@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::host::Hosted;
 use super::rxo::{Rxo, Variant};
 use super::smoltcp::Smoltcp;
-use super::stack::{Setting, Stack};
+use super::stack::{Reading, Setting, Stack};
 
 /// What is measured of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +24,9 @@ pub(crate) struct Race {
     pub(crate) checksums: bool,
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
+    pub(crate) reading: Reading,
+    /// Whether the link takes large sends as they are.
+    pub(crate) takes_large: bool,
     pub(crate) contenders: &'static [Contender],
 }
 
@@ -46,6 +49,7 @@ impl Contender {
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
             Self::Rxo(Variant::Offload) => "rxo",
+            Self::Rxo(Variant::Stretch) => "rxo, stretch ACKs",
         }
     }
 
@@ -59,8 +63,12 @@ impl Contender {
 }
 
 const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
+/// As many acknowledgements as smoltcp sends: one for all that came together.
+const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
 /// Beside smoltcp.
-const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, Contender::Host];
+const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host];
+/// The same without what reads by copying only.
+const IN_PLACE: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH];
 /// Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
@@ -74,17 +82,26 @@ const ALONE: Race = Race {
     checksums: false,
     timestamps: false,
     connections: 1,
+    reading: Reading::Copied,
+    takes_large: false,
     contenders: STACKS,
 };
+const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE, ..ALONE };
 const PAIR: Race = Race { kind: Kind::EndToEnd, ..ALONE };
+/// Between guests: nothing cuts what is sent in large pieces.
+const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
 
 /// All that is measured.
-pub(crate) const RACES: [Race; 8] = [
+pub(crate) const RACES: [Race; 12] = [
     ALONE,
     Race { checksums: true, ..ALONE },
+    SEEN,
+    Race { checksums: true, ..SEEN },
     PAIR,
     Race { checksums: true, ..PAIR },
+    GUESTS,
+    Race { reading: Reading::InPlace, contenders: IN_PLACE, ..GUESTS },
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },

@@ -1,15 +1,17 @@
 //! The link: frames in buffers that go back where they came from, in two queues. The same for every
-//! stack.
+//! stack; one that can may hand over large sends where the link takes them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use rxo_frame::{ChecksumStatus, Frame, Instant};
+use rxo_frame::{ChecksumStatus, Frame, Gso, Instant};
 
 /// Bytes of an IP packet at most.
 pub(crate) const MTU: usize = 1_500;
 /// An IP packet's room, in whole lines.
 const BUFFER_BYTES: usize = 1_536;
+/// Room for a large send.
+const LARGE_BYTES: usize = 65_536;
 /// Frames that a queue holds before it grows.
 const QUEUE_FRAMES: usize = 1_024;
 
@@ -18,6 +20,9 @@ thread_local! {
     /// next to nothing: what is measured are the stacks.
     #[allow(clippy::vec_box, reason = "a buffer moves by its pointer, and stays where it is")]
     static FREE: RefCell<Vec<Box<[u8; BUFFER_BYTES]>>> = const { RefCell::new(Vec::new()) };
+    /// The same for large sends.
+    #[allow(clippy::vec_box, reason = "as above")]
+    static FREE_LARGE: RefCell<Vec<Box<[u8; LARGE_BYTES]>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A stack's end of the link. Frames are IP packets; there is no link layer that would cost one
@@ -26,23 +31,31 @@ pub(crate) struct Port {
     /// What has arrived and is not taken yet.
     pub(crate) received: VecDeque<Frame<Buffer>>,
     /// What is sent and not fetched yet.
-    pub(crate) sent: VecDeque<Buffer>,
+    pub(crate) sent: VecDeque<Sent>,
+    /// Whether it takes large sends as they are, as a link between guests does.
+    pub(crate) takes_large: bool,
     /// What is known of a checksum on arrival.
     checksum: ChecksumStatus,
 }
 
 impl Port {
     /// With `checksums` the stack verifies them, without a device has.
-    pub(crate) fn new(checksums: bool) -> Self {
+    pub(crate) fn new(checksums: bool, takes_large: bool) -> Self {
         let (received, sent) =
             (VecDeque::with_capacity(QUEUE_FRAMES), VecDeque::with_capacity(QUEUE_FRAMES));
         let checksum = if checksums { ChecksumStatus::Unknown } else { ChecksumStatus::Verified };
-        Self { received, sent, checksum }
+        Self { received, sent, takes_large, checksum }
     }
 
     /// A frame arrives.
     pub(crate) fn arrive(&mut self, buffer: Buffer, now: Instant) {
-        let frame = Frame { checksum: self.checksum, ..Frame::new(buffer, now) };
+        self.arrive_sent(Sent { buffer, gso: None }, now);
+    }
+
+    /// What was sent at the other end arrives.
+    pub(crate) fn arrive_sent(&mut self, sent: Sent, now: Instant) {
+        let Sent { buffer, gso } = sent;
+        let frame = Frame { checksum: self.checksum, gso, ..Frame::new(buffer, now) };
         self.received.push_back(frame);
     }
 
@@ -51,17 +64,40 @@ impl Port {
     pub(crate) fn send<R>(&mut self, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut buffer = Buffer::take(bytes);
         let result = write(buffer.bytes_mut());
-        self.sent.push_back(buffer);
+        self.sent.push_back(Sent { buffer, gso: None });
         result
     }
+
+    /// Sends several segments in one.
+    pub(crate) fn send_large(&mut self, bytes: usize, gso: Gso, write: impl FnOnce(&mut [u8])) {
+        assert!(self.takes_large, "a link of {MTU} bytes");
+        let mut buffer = Buffer::take_large(bytes);
+        write(buffer.bytes_mut());
+        self.sent.push_back(Sent { buffer, gso: Some(gso) });
+    }
+}
+
+/// A frame that was sent.
+pub(crate) struct Sent {
+    pub(crate) buffer: Buffer,
+    /// How it is to be cut, if it is several segments in one.
+    pub(crate) gso: Option<Gso>,
 }
 
 /// A frame's bytes. Nothing where a stack has taken the buffer out of its place.
 #[derive(Default)]
 pub(crate) struct Buffer {
-    memory: Option<Box<[u8; BUFFER_BYTES]>>,
-    /// At most [`BUFFER_BYTES`].
+    memory: Memory,
+    /// No more than there is room for.
     length: usize,
+}
+
+#[derive(Default)]
+enum Memory {
+    #[default]
+    None,
+    Packet(Box<[u8; BUFFER_BYTES]>),
+    Large(Box<[u8; LARGE_BYTES]>),
 }
 
 impl Buffer {
@@ -73,29 +109,49 @@ impl Buffer {
     pub(crate) fn take(length: usize) -> Self {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
         let free = FREE.with_borrow_mut(Vec::pop);
-        let memory = free.unwrap_or_else(|| Box::new([0; BUFFER_BYTES]));
-        Self { memory: Some(memory), length }
+        let memory = Memory::Packet(free.unwrap_or_else(|| Box::new([0; BUFFER_BYTES])));
+        Self { memory, length }
+    }
+
+    /// A free one for a large send.
+    ///
+    /// # Panics
+    /// When they are more than an IP packet has.
+    pub(crate) fn take_large(length: usize) -> Self {
+        assert!(length < LARGE_BYTES, "{length} bytes in a large send");
+        let free = FREE_LARGE.with_borrow_mut(Vec::pop);
+        let memory = Memory::Large(free.unwrap_or_else(|| Box::new([0; LARGE_BYTES])));
+        Self { memory, length }
     }
 
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        let length = self.length;
-        self.memory.as_mut().map_or(&mut [], |memory| &mut memory[..length])
+        match &mut self.memory {
+            Memory::None => &mut [],
+            Memory::Packet(memory) => &mut memory[..self.length],
+            Memory::Large(memory) => &mut memory[..self.length],
+        }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        self.memory.as_ref().map_or(&[], |memory| &memory[..self.length])
+        match &self.memory {
+            Memory::None => &[],
+            Memory::Packet(memory) => &memory[..self.length],
+            Memory::Large(memory) => &memory[..self.length],
+        }
     }
 }
 
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            FREE.with_borrow_mut(|free| free.push(memory));
+        match std::mem::take(&mut self.memory) {
+            Memory::None => {}
+            Memory::Packet(memory) => FREE.with_borrow_mut(|free| free.push(memory)),
+            Memory::Large(memory) => FREE_LARGE.with_borrow_mut(|free| free.push(memory)),
         }
     }
 }

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use self::lane::Lane;
 use self::lineup::{Contender, Kind, RACES, Race};
+use self::stack::Reading;
 use crate::machine::Machine;
 use crate::stats::Summary;
 
@@ -66,6 +67,9 @@ struct Row {
     checksums: bool,
     timestamps: bool,
     connections: u16,
+    reading: Reading,
+    /// Whether the link takes large sends as they are.
+    takes_large: bool,
     contender: &'static str,
     /// Gigabits of payload for each CPU second: the median and the quartiles.
     gbit: f64,
@@ -134,6 +138,8 @@ impl Row {
             checksums: race.checksums,
             timestamps: race.timestamps,
             connections: race.connections,
+            reading: race.reading,
+            takes_large: race.takes_large,
             contender: contender.name(),
             gbit: gbit.median,
             gbit_low: gbit.low,

@@ -119,7 +119,7 @@ impl Peer {
     /// Takes what the stack has sent and answers it.
     pub(crate) fn receive(&mut self, port: &mut Port, now: Instant) {
         while let Some(frame) = port.sent.pop_front() {
-            if let Some(answer) = self.take(frame.as_ref(), now) {
+            if let Some(answer) = self.take(frame.buffer.as_ref(), now) {
                 port.arrive(answer, now);
             }
         }

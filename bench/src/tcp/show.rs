@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::lineup::Kind;
+use super::stack::Reading;
 use super::{Report, Row};
 
 /// The whole report as text.
@@ -34,7 +35,12 @@ fn title(row: &Row) -> String {
     let checksums =
         if row.checksums { "checksums in software" } else { "checksums left to a device" };
     let timestamps = if row.timestamps { "timestamps" } else { "no timestamps" };
-    format!("{kind}, {} connections, {checksums}, {timestamps}", row.connections)
+    let reading = match row.reading {
+        Reading::Copied => "",
+        Reading::InPlace => ", read in place",
+    };
+    let link = if row.takes_large { ", the link takes large sends" } else { "" };
+    format!("{kind}, {} connections, {checksums}, {timestamps}{reading}{link}", row.connections)
 }
 
 fn line(row: &Row) -> String {

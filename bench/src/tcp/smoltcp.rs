@@ -9,7 +9,8 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
 use super::link::{Buffer, MTU, Port};
 use super::stack::{
-    BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Role, SERVER, SERVER_PORT, Setting, Stack,
+    BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Reading, Role, SERVER, SERVER_PORT, Setting,
+    Stack, look_at,
 };
 
 /// The stack.
@@ -19,13 +20,15 @@ pub(crate) struct Smoltcp {
     sockets: SocketSet<'static>,
     handles: Vec<SocketHandle>,
     role: Role,
+    reading: Reading,
     application: Vec<u8>,
     read_bytes: u64,
 }
 
 impl Smoltcp {
     pub(crate) fn new(setting: Setting) -> Self {
-        let mut device = Link { port: Port::new(setting.checksums), checksums: setting.checksums };
+        let mut device =
+            Link { port: Port::new(setting.checksums, false), checksums: setting.checksums };
         let zero = smoltcp::time::Instant::ZERO;
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, zero);
         let own = if setting.role == Role::OpensAndWrites { CLIENT } else { SERVER };
@@ -37,16 +40,22 @@ impl Smoltcp {
             .map(|number| sockets.add(socket(setting.role, &mut interface, number)))
             .collect();
         let application = vec![0; CALL_BYTES];
-        let role = setting.role;
-        Self { device, interface, sockets, handles, role, application, read_bytes: 0 }
+        let Setting { role, reading, .. } = setting;
+        Self { device, interface, sockets, handles, role, reading, application, read_bytes: 0 }
     }
 
     fn read(&mut self) {
         for handle in &self.handles {
             let socket = self.sockets.get_mut::<Socket<'_>>(*handle);
             while socket.can_recv() {
-                let read = socket.recv_slice(&mut self.application).unwrap_or(0);
-                self.read_bytes += read as u64;
+                let read = match self.reading {
+                    Reading::Copied => socket.recv_slice(&mut self.application),
+                    Reading::InPlace => socket.recv(|bytes| {
+                        look_at(bytes);
+                        (bytes.len(), bytes.len())
+                    }),
+                };
+                self.read_bytes += read.unwrap_or(0) as u64;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What is measured: a TCP stack with its application, at one end of the link.
 
 use rxo_frame::Instant;
+use serde::Serialize;
 
 use super::link::Port;
 
@@ -10,6 +11,8 @@ pub(crate) const TURN_FRAMES: usize = 64;
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
 /// What the application reads or writes at once, in bytes.
 pub(crate) const CALL_BYTES: usize = 64 * 1024;
+/// A line of the cache.
+const LINE_BYTES: usize = 64;
 /// The stack that waits for connections, and where.
 pub(crate) const SERVER: [u8; 4] = [10, 0, 0, 1];
 pub(crate) const SERVER_PORT: u16 = 80;
@@ -35,6 +38,26 @@ pub(crate) struct Setting {
     /// Whether every segment carries timestamps.
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
+    pub(crate) reading: Reading,
+    /// Whether the link takes large sends as they are.
+    pub(crate) takes_large: bool,
+}
+
+/// How the application reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reading {
+    /// It has every byte copied into its own memory.
+    Copied,
+    /// It looks at the bytes where the stack has them, once at each line.
+    InPlace,
+}
+
+/// What an application does with bytes that it reads in place.
+#[inline]
+pub(crate) fn look_at(bytes: &[u8]) {
+    let seen = bytes.chunks(LINE_BYTES).fold(0, |seen, line| seen ^ line[0]);
+    std::hint::black_box(seen);
 }
 
 /// A stack and its application.

@@ -81,6 +81,14 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
         Delivery::new(self.store, self.ready)
     }
 
+    /// Whether the checksums of all its frames were found right or are trusted (see
+    /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that nobody has to look again.
+    /// Not known of frames that the policy passes by.
+    #[must_use]
+    pub const fn is_intact(&self) -> bool {
+        !matches!(self.ready, Ready::Frame(_))
+    }
+
     /// Its original frames, in order, bit for bit as they came.
     #[must_use]
     pub fn into_frames(self) -> IntoFrames<'a, B> {
@@ -112,7 +120,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
     #[inline]
     fn new(store: &'a Store<B>, ready: Ready) -> Self {
         match ready {
-            Ready::Frame(slot) => Self::Frame(store.frame(slot)),
+            Ready::Frame(slot) | Ready::Single(slot) => Self::Frame(store.frame(slot)),
             Ready::Aggregate(index) => Self::Aggregate(Aggregate::new(store, index)),
             Ready::Acks(place) => Self::Acks(Acks::new(store, place)),
         }

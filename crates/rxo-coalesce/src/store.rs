@@ -32,8 +32,10 @@ impl FrameChain {
 /// Something for the sink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
-    /// The frame in this slot, as it came.
+    /// The frame in this slot, as it came; nobody looked at all of it.
     Frame(u32),
+    /// The same of a frame that its flow held alone: it is intact.
+    Single(u32),
     /// The aggregate of this place.
     Aggregate(u16),
     /// The pure ACKs of this place.
@@ -135,7 +137,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason) {
         let held = &mut self.held[usize::from(place)];
         if held.segments == 1 {
-            self.ready.push(Ready::Frame(held.chain.head));
+            self.ready.push(Ready::Single(held.chain.head));
             self.free_places.push(place);
         } else {
             held.reason = reason;
@@ -161,7 +163,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             let (segments, is_acks) = (held.segments, ACKS && held.is_acks());
             see(held, if ACKS { acks.get(usize::from(place)) } else { None });
             if segments == 1 {
-                ready.push(Ready::Frame(held.chain.head));
+                ready.push(Ready::Single(held.chain.head));
                 if reuses {
                     free_places.push(place);
                 }
@@ -252,7 +254,7 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
-            Ready::Frame(slot) => FrameChain { head: slot, tail: slot },
+            Ready::Frame(slot) | Ready::Single(slot) => FrameChain { head: slot, tail: slot },
             Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].chain,
         }
     }

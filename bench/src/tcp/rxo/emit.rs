@@ -1,8 +1,10 @@
 //! What a connection gives out, as frames on the link: large sends cut into segments, templates
 //! expanded.
 
+use std::num::NonZeroU16;
+
 use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, Gso, GsoKind, Instant, LinkKind};
 use rxo_tcp::Transmit;
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::{Summer, ipv4_header_checksum, pseudo_header};
@@ -58,6 +60,9 @@ impl Emitter {
         let mut headers = [0; MOST_HEADER_BYTES];
         let whole = transmit.header(pair);
         let bytes = self.write(pair, &whole, [&[], &[]], &mut headers);
+        if let (Some(size), true) = (transmit.gso_size, port.takes_large) {
+            return self.emit_large(pair, (transmit, size), &headers[..bytes], port);
+        }
         for start in (0..total).step_by(size) {
             let end = total.min(start + size);
             let text = part(transmit.payload, start, end);
@@ -78,6 +83,29 @@ impl Emitter {
                 self.checksum(to);
             });
         }
+    }
+
+    /// The whole large send, for a link that takes it.
+    fn emit_large(
+        &mut self,
+        pair: &FlowKey,
+        (transmit, size): (&Transmit<'_>, NonZeroU16),
+        headers: &[u8],
+        port: &mut Port,
+    ) {
+        let whole = transmit.header(pair);
+        let total = transmit.payload_bytes();
+        let patch = Patch { id: self.id, seq: whole.seq, is_last: true, flags: whole.flags };
+        self.id = self.id.wrapping_add(total.div_ceil(size.get().into()) as u16);
+        let gso = Gso { kind: GsoKind::TcpV4, ecn: false, size };
+        port.send_large(headers.len() + total, gso, |to| {
+            let (head, text) = to.split_at_mut(headers.len());
+            head.copy_from_slice(headers);
+            patch.apply(head, total);
+            let (first, second) = text.split_at_mut(transmit.payload[0].len());
+            first.copy_from_slice(transmit.payload[0]);
+            second.copy_from_slice(transmit.payload[1]);
+        });
     }
 
     /// Completes the TCP checksum of an IP packet, where software does.

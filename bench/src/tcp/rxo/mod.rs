@@ -4,14 +4,15 @@ mod emit;
 
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_tcp::{Config, Connection, Layout, Secret, Segment};
+use rxo_tcp::{AckPolicy, Config, Connection, Layout, Secret, Segment};
+use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{FlowKey, parse_ip};
 
 use self::emit::Emitter;
 use super::link::{Buffer, Port};
 use super::stack::{
-    BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Role, SERVER, SERVER_PORT, Setting, Stack,
-    TURN_FRAMES,
+    BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Reading, Role, SERVER, SERVER_PORT, Setting,
+    Stack, TURN_FRAMES, look_at,
 };
 
 /// What is switched on (Menon 2008, section 5).
@@ -25,6 +26,8 @@ pub(crate) enum Variant {
     Aggregation,
     /// Aggregates, and acknowledgements expanded from templates.
     Offload,
+    /// Aggregates, one acknowledgement for each.
+    Stretch,
 }
 
 impl Variant {
@@ -32,7 +35,14 @@ impl Variant {
         match self {
             Self::Original => Policy::none(),
             Self::LimitOne => Policy { max_segments: 1, ..Policy::remember() },
-            Self::Aggregation | Self::Offload => Policy::remember(),
+            Self::Aggregation | Self::Offload | Self::Stretch => Policy::remember(),
+        }
+    }
+
+    fn acks(self) -> AckPolicy {
+        match self {
+            Self::Stretch => AckPolicy::OneForAnAggregate,
+            _ => AckPolicy::EverySecondSegment,
         }
     }
 
@@ -51,11 +61,13 @@ pub(crate) struct Rxo {
 /// The connections and their application.
 struct Endpoints {
     role: Role,
+    reading: Reading,
     connections: Vec<Connection<Buffer>>,
     /// Those that something arrived for, and whether each is among them.
     dirty: Vec<usize>,
     is_dirty: Vec<bool>,
     emitter: Emitter,
+    summer: Summer,
     application: Vec<u8>,
     read_bytes: u64,
 }
@@ -66,7 +78,7 @@ impl Rxo {
         config.link = LinkKind::RawIp;
         config.batch_frames = TURN_FRAMES;
         Self {
-            port: Port::new(setting.checksums),
+            port: Port::new(setting.checksums, setting.takes_large),
             engine: Engine::new(config).expect("the policy is valid"),
             tcp: Endpoints::new(setting, variant),
         }
@@ -110,10 +122,14 @@ impl Endpoints {
         let count = usize::from(setting.connections);
         let mut endpoints = Self {
             role: setting.role,
-            connections: (0..setting.connections).map(|at| connection(setting, at)).collect(),
+            reading: setting.reading,
+            connections: (0..setting.connections)
+                .map(|at| connection(setting, variant, at))
+                .collect(),
             dirty: Vec::with_capacity(count),
             is_dirty: vec![false; count],
             emitter: Emitter::new(setting.checksums, variant.has_templates()),
+            summer: Summer::detect(),
             application: vec![0; CALL_BYTES],
             read_bytes: 0,
         };
@@ -123,7 +139,11 @@ impl Endpoints {
 
     fn take(&mut self, taken: Taken<'_, Buffer>, now: Instant) {
         match taken.view() {
-            Delivery::Frame(_) => taken.into_frames().for_each(|frame| self.take_frame(frame, now)),
+            Delivery::Frame(_) => {
+                let is_intact = taken.is_intact();
+                let frames = taken.into_frames();
+                frames.for_each(|frame| self.take_frame(frame, is_intact, now));
+            }
             Delivery::Aggregate(aggregate) => {
                 let number = self.number(&aggregate.flow_key());
                 let layout = Layout::of_header(aggregate.header(), 0, aggregate.transport_at())
@@ -142,13 +162,27 @@ impl Endpoints {
         }
     }
 
-    fn take_frame(&mut self, frame: Frame<Buffer>, now: Instant) {
+    fn take_frame(&mut self, frame: Frame<Buffer>, is_intact: bool, now: Instant) {
         let Ok(parsed) = parse_ip(frame.bytes()) else { return };
+        let is_trusted = is_intact || frame.checksum.is_trusted();
+        if !is_trusted && !verify_transport(&parsed, frame.bytes(), self.summer) {
+            return;
+        }
         let number = self.number(&parsed.key);
+        let gso = frame.gso;
         let Some(segment) = Segment::of_frame(frame.bytes, &parsed, frame.arrived_at) else {
             return;
         };
-        self.connections[number].on_segment(now, segment);
+        let connection = &mut self.connections[number];
+        match gso {
+            None => connection.on_segment(now, segment),
+            Some(gso) => {
+                if let Err(first) = connection.on_large(now, segment, gso.size) {
+                    // Only while the connection opens, where one that counts as one does no harm.
+                    connection.on_segment(now, first);
+                }
+            }
+        }
         self.touch(number);
     }
 
@@ -170,14 +204,13 @@ impl Endpoints {
 
     /// The application reads and writes; what is to be sent leaves.
     fn serve(&mut self, now: Instant, port: &mut Port) {
-        let Self { role, connections, dirty, is_dirty, emitter, application, read_bytes } = self;
+        let Self { connections, dirty, is_dirty, emitter, application, read_bytes, .. } = self;
+        let (role, reading) = (self.role, self.reading);
         for number in dirty.drain(..) {
             is_dirty[number] = false;
             let connection = &mut connections[number];
-            if *role == Role::Reads {
-                while let Ok(read) = connection.receive(application) {
-                    *read_bytes += read as u64;
-                }
+            if role == Role::Reads {
+                *read_bytes += read_all(connection, reading, application);
             } else {
                 while connection.send_room() > 0 && connection.send(application).is_ok() {}
             }
@@ -192,8 +225,22 @@ impl Endpoints {
     }
 }
 
-fn connection(setting: Setting, number: u16) -> Connection<Buffer> {
+/// Reads all there is; says how many bytes.
+fn read_all(connection: &mut Connection<Buffer>, reading: Reading, to: &mut [u8]) -> u64 {
+    let mut all = 0;
+    if reading == Reading::InPlace {
+        connection.readable().for_each(look_at);
+        return connection.consume(connection.readable_bytes()) as u64;
+    }
+    while let Ok(read) = connection.receive(to) {
+        all += read as u64;
+    }
+    all
+}
+
+fn connection(setting: Setting, variant: Variant, number: u16) -> Connection<Buffer> {
     let config = Config {
+        acks: variant.acks(),
         send_buffer_bytes: BUFFER_BYTES as u32,
         receive_buffer_bytes: BUFFER_BYTES as u32,
         timestamps: setting.timestamps,

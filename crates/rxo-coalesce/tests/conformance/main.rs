@@ -4,7 +4,7 @@
 //! compared byte for byte: merged headers, checksums, segmentation fields, records.
 
 mod acks;
-mod alike;
+
 mod coalescing;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -12,6 +12,7 @@ mod headers;
 mod limits;
 mod mistakes;
 mod offload;
+mod told;
 
 use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};
 use rxo_testkit::script::{Form, Script, Setup, Step};

@@ -8,6 +8,7 @@ use rxo_coalesce::{
     Acks, Aggregate, ChecksumForm, Deliveries, Delivery, Engine, IdPattern, MAX_HEADER_BYTES,
 };
 use rxo_frame::{Frame, Gather, Instant};
+use rxo_testkit::naive::{Reading, read};
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
 use rxo_testkit::script::{Script, Step};
 use rxo_wire::tcp::AckRecord;
@@ -108,12 +109,37 @@ fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out
     out.extend(deliveries.iter().map(|delivery| shown(delivery, now)));
     let shown: Vec<usize> = out[before..].iter().flat_map(|shown| shown.frames.clone()).collect();
     let mut taken = Vec::new();
-    for frame in deliveries.into_frames() {
+    let mut take = |frame: &Frame<Numbered>| {
         let number = frame.bytes.number;
-        assert_eq!(frame, numbered(script.frame(number), number), "frame {number} was changed");
+        assert_eq!(*frame, numbered(script.frame(number), number), "frame {number} was changed");
         taken.push(number);
+    };
+    if script.setup.seed.is_multiple_of(2) {
+        deliveries.into_frames().for_each(|frame| take(&frame));
+    } else {
+        take_one_by_one(script, deliveries, take);
     }
     assert_eq!(taken, shown, "frames taken (left) are not the frames shown (right)");
+}
+
+/// The same, and what the engine says to be intact is.
+fn take_one_by_one(
+    script: &Script,
+    mut deliveries: Deliveries<'_, Numbered>,
+    mut take: impl FnMut(&Frame<Numbered>),
+) {
+    while let Some(delivery) = deliveries.take_next() {
+        let is_intact = delivery.is_intact();
+        for frame in delivery.into_frames() {
+            take(&frame);
+            let trusted = script.setup.trusts_checksums || frame.checksum.is_trusted();
+            if is_intact && !trusted {
+                let reading = read(script.frame(frame.bytes.number), script.setup.link);
+                let Reading::Segment(segment) = reading else { panic!("no segment is intact") };
+                assert!(segment.checksum_ok && segment.ip_checksum_ok);
+            }
+        }
+    }
 }
 
 fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {

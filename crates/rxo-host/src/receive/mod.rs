@@ -6,17 +6,18 @@
 mod large;
 mod segments;
 
-use rxo_frame::{ChecksumStatus, Frame, LinkKind};
+use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
 
 pub(crate) use self::large::cut;
 pub(crate) use self::segments::{Layout, segment_of};
 
-/// Reads the headers of a frame that stands alone; `None` when it is no TCP segment that can be
-/// trusted.
+/// Reads the headers of a frame that stands alone, and verifies its checksum unless it `is_intact`;
+/// `None` when it is no TCP segment that can be trusted.
 pub(crate) fn read_tcp<B: AsRef<[u8]>>(
     frame: &Frame<B>,
+    is_intact: bool,
     link: LinkKind,
     summer: Summer,
 ) -> Option<Parsed> {
@@ -26,10 +27,7 @@ pub(crate) fn read_tcp<B: AsRef<[u8]>>(
         LinkKind::RawIp => parse_ip(bytes),
     };
     let parsed = parsed.ok().filter(|parsed| matches!(parsed.transport, Transport::Tcp(_)))?;
-    let is_right = parsed.ip.checksum_ok
-        && match frame.checksum {
-            ChecksumStatus::Verified | ChecksumStatus::Partial { .. } => true,
-            ChecksumStatus::Unknown => verify_transport(&parsed, bytes, summer),
-        };
-    is_right.then_some(parsed)
+    let is_trusted = is_intact || frame.checksum.is_trusted();
+    let is_right = is_trusted || verify_transport(&parsed, bytes, summer);
+    (parsed.ip.checksum_ok && is_right).then_some(parsed)
 }

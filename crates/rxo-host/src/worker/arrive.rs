@@ -34,7 +34,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 }
                 Delivery::Acks(acks) => self.deliver_acks(now, acks.flow_key(), acks.records()),
                 Delivery::Frame(frame) => {
-                    match read_tcp(frame, self.shape.link, self.shape.summer) {
+                    let (link, summer) = (self.shape.link, self.shape.summer);
+                    match read_tcp(frame, taken.is_intact(), link, summer) {
                         Some(parsed) => self.deliver_frame(now, &parsed, taken),
                         None => {
                             let heard = self.link.on_frame(frame, now);

@@ -1,5 +1,6 @@
-//! How many of an aggregate's first segments one header speaks for. That they are alike is checked
-//! wherever an aggregate is seen; here that they are found.
+//! What is told beside the frames: how many of an aggregate's first segments one header speaks for, and
+//! whether somebody verified. That it is true is checked wherever a delivery is seen; here that it is
+//! told.
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy};
 use rxo_frame::Instant;
@@ -26,6 +27,31 @@ fn alike(packets: &[Packet]) -> Vec<(usize, usize)> {
 
 fn run(base: &Packet, count: u32) -> Vec<Packet> {
     (0..count).map(|number| at(base, 100 * number)).collect()
+}
+
+/// Of each delivery, whether it is known to be intact.
+fn intact(policy: Policy, packets: &[Packet]) -> Vec<bool> {
+    let mut engine = Engine::new(Config::new(policy)).expect("a valid policy");
+    let mut batch = packets.iter().map(Packet::frame).collect();
+    let mut found = Vec::new();
+    engine.poll(&mut batch, Instant::ZERO, |mut deliveries| {
+        while let Some(taken) = deliveries.take_next() {
+            found.push(taken.is_intact());
+        }
+    });
+    found
+}
+
+#[test]
+fn what_was_verified_is_told() {
+    let alone = [seg().flow(1), seg().flow(2).bad_checksum(), seg().flow(3).fin()];
+    assert_eq!(intact(Policy::remember(), &alone), [true, false, false]);
+    assert_eq!(
+        intact(Policy { max_segments: 1, ..Policy::remember() }, &run(&seg(), 2)),
+        [true; 2]
+    );
+    assert_eq!(intact(Policy::none(), &run(&seg(), 2)), [false; 2]);
+    assert_eq!(intact(Policy::remember(), &run(&seg(), 2)), [true]);
 }
 
 #[test]
