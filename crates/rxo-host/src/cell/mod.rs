@@ -26,7 +26,7 @@ use rxo_wire::tcp::AckRecord;
 
 use self::backlog::{Arrival, Arrivals, Backlog};
 pub(crate) use self::calls::{Bound, Socket, local, peer};
-pub(crate) use self::signal::Signal;
+pub(crate) use self::signal::{Descriptor, Signal};
 use crate::buffer::Buffer;
 use crate::post::{Command, Post};
 use crate::receive::cut;

@@ -2,12 +2,13 @@
 //!
 //! Separate because it has its own contract: telling never waits for anybody and costs a few
 //! instructions while nobody listens. A counter says that something has changed; who waits has read
-//! it before looking, so nothing is missed in between.
+//! it before looking, so nothing is missed in between. The descriptor belongs to who waits with it: a
+//! connection that goes on without an application keeps none.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -19,7 +20,7 @@ pub(crate) struct Signal {
     /// Counts changes.
     changes: AtomicU32,
     waiting: AtomicU32,
-    descriptor: OnceLock<OwnedFd>,
+    descriptor: OnceLock<Weak<OwnedFd>>,
     /// Whether the descriptor is to be made readable by the next change.
     is_armed: AtomicBool,
 }
@@ -54,39 +55,54 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// A descriptor that becomes readable when something changes after a call that would have
-    /// blocked. Made when first asked for, and readable then, so that whoever registers it looks once.
-    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
-        if self.descriptor.get().is_none() {
-            let made = eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-            // Another thread may have been faster; then this one is closed.
-            let _already_there = self.descriptor.set(made);
+    /// The descriptor that `place` keeps for this signal, the same one always: it becomes readable when
+    /// something changes after a call that would have blocked. Made when first asked for, and readable
+    /// then, so that whoever registers it looks once.
+    pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
+        if let Some(descriptor) = place.0.get() {
+            return Ok(descriptor.as_fd());
         }
-        let made = self.descriptor.get().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(made.as_fd())
+        let made = Arc::new(eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        // Another thread may be faster; then this one is closed.
+        let descriptor = place.0.get_or_init(|| {
+            let _first = self.descriptor.set(Arc::downgrade(&made));
+            made
+        });
+        Ok(descriptor.as_fd())
     }
 
     /// A call would have blocked: the next change is to make the descriptor readable. To be called
     /// before looking a last time.
     pub(crate) fn arm(&self) {
-        if let Some(descriptor) = self.descriptor.get() {
+        if let Some(descriptor) = self.held_descriptor() {
             let mut count = [0; 8];
             // Not readable is what it shall be.
-            let _emptied = rustix::io::read(descriptor, &mut count);
+            let _emptied = rustix::io::read(&*descriptor, &mut count);
             self.is_armed.store(true, Ordering::SeqCst);
         }
     }
 
     fn make_readable(&self) {
-        if let Some(descriptor) = self.descriptor.get() {
+        if let Some(descriptor) = self.held_descriptor() {
             // It can only be full, and is readable then.
-            let _written = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
+            let _written = rustix::io::write(&*descriptor, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// While somebody has it.
+    fn held_descriptor(&self) -> Option<Arc<OwnedFd>> {
+        self.descriptor.get().and_then(Weak::upgrade)
     }
 }
 
+/// Where who waits keeps the descriptor of the one signal that it waits for; dropping it closes that.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptor(OnceLock<Arc<OwnedFd>>);
+
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -105,8 +121,8 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_once_for_each_time_it_is_armed() {
-        let signal = Signal::default();
-        let descriptor = signal.descriptor().unwrap();
+        let (signal, place) = (Signal::default(), Descriptor::default());
+        let descriptor = signal.descriptor(&place).unwrap();
         let count = || {
             let mut count = [0; 8];
             rustix::io::read(descriptor, &mut count).map(|_| u64::from_ne_bytes(count)).unwrap_or(0)
@@ -118,5 +134,17 @@ mod tests {
         signal.tell();
         signal.tell();
         assert_eq!(count(), 1);
+    }
+
+    #[test]
+    fn the_descriptor_is_closed_with_its_place_though_the_signal_stays() {
+        let (signal, place) = (Signal::default(), Descriptor::default());
+        let number = signal.descriptor(&place).unwrap().as_raw_fd();
+        assert_eq!(signal.descriptor(&place).unwrap().as_raw_fd(), number);
+        signal.arm();
+        assert!(signal.held_descriptor().is_some());
+        drop(place);
+        assert!(signal.held_descriptor().is_none());
+        signal.tell();
     }
 }

@@ -77,7 +77,7 @@ impl AsFd for TcpListener {
     /// # Panics
     /// When the process has no descriptor left.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self.listener.signal().descriptor() {
+        match self.waiting.descriptor(self.listener.signal()) {
             Ok(descriptor) => descriptor,
             Err(error) => panic!("no descriptor for the readiness of a listener: {error}"),
         }

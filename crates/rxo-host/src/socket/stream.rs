@@ -220,7 +220,7 @@ impl AsFd for TcpStream {
     /// # Panics
     /// When the process has no descriptor left.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self.socket.signal().descriptor() {
+        match self.waiting.descriptor(self.socket.signal()) {
             Ok(descriptor) => descriptor,
             Err(error) => panic!("no descriptor for the readiness of a stream: {error}"),
         }

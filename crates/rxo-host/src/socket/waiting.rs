@@ -1,10 +1,11 @@
 //! Waiting for a signal until a call no longer would block.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::cell::Signal;
+use crate::cell::{Descriptor, Signal};
 
 /// How a socket waits; shared by its clones.
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub(crate) struct Waiting {
     is_nonblocking: AtomicBool,
     read_timeout: Timeout,
     write_timeout: Timeout,
+    descriptor: Descriptor,
 }
 
 /// A timeout in nanoseconds; 0 is none.
@@ -47,6 +49,11 @@ impl Waiting {
 
     pub(crate) fn set_nonblocking(&self, is_nonblocking: bool) {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
+    }
+
+    /// A descriptor for waiting elsewhere; it lives as long as this.
+    pub(crate) fn descriptor(&self, signal: &Signal) -> io::Result<BorrowedFd<'_>> {
+        signal.descriptor(&self.descriptor)
     }
 
     /// Repeats `attempt` until it would not block, unless this socket does not wait.
