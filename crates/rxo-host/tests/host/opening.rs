@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rxo_device::{MemoryLink, MemoryOptions};
 use rxo_frame::Instant;
-use rxo_host::{Host, HostConfig};
+use rxo_host::{Host, HostConfig, TcpStream};
 
-use crate::world::{World, drain, server};
+use crate::world::{World, config, drain, options, server};
 
 #[test]
 fn nobody_listens_and_the_connection_is_refused() {
@@ -37,6 +37,48 @@ fn there_is_no_route_to_everywhere() {
     let world = World::new();
     let error = world.at_client().connect_nonblocking("192.0.2.1:80".parse().unwrap());
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NetworkUnreachable);
+}
+
+/// RFC 9293, section 3.9.1.1 (MUST-42): a connection that is opening from a port does not keep others
+/// from coming to it.
+#[test]
+fn a_port_is_listened_on_while_a_connection_opens_from_it() {
+    let mut world = World::new();
+    // Nobody is there to answer.
+    let opening = world.at_client().connect_nonblocking("10.0.0.77:80".parse().unwrap()).unwrap();
+    world.settle();
+    let listener = world.at_client().listen(opening.local_addr().unwrap(), 4).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    world.settle();
+    let address = listener.local_addr().unwrap();
+    let mut stream = world.at_server().connect_nonblocking(address).unwrap();
+    world.settle();
+    stream.write_all(b"hello").unwrap();
+    world.settle();
+    let (accepted, _) = listener.accept().unwrap();
+    assert_eq!(accepted.local_addr().unwrap(), opening.local_addr().unwrap());
+    assert_eq!(drain_now(&accepted), b"hello");
+    assert!(!opening.is_connected().unwrap());
+}
+
+fn drain_now(stream: &TcpStream) -> Vec<u8> {
+    stream.set_nonblocking(true).unwrap();
+    drain(stream).unwrap().0
+}
+
+/// RFC 9293, section 3.7.3 (SHLD-6): what is announced is what the smaller direction of the link takes.
+#[test]
+fn the_smaller_end_of_the_device_decides_which_segment_is_announced() {
+    for mtus in [[1_500, 1_200], [1_200, 1_500]] {
+        let [out, back] = mtus.map(|mtu| MemoryLink::new(MemoryOptions { mtu, ..options() }));
+        let mut host = Host::new(back.source(), out.sink(), config("10.0.0.1/24")).unwrap();
+        let _opening = host.handle().connect_nonblocking(server()).unwrap();
+        host.turn(Instant::from_micros(1)).unwrap();
+        let syn = out.take().unwrap().bytes;
+        // Kind 2, four bytes long.
+        let at = (40..syn.len()).find(|at| syn[*at..].starts_with(&[2, 4])).unwrap();
+        assert_eq!(syn[at + 2..at + 4], 1_160_u16.to_be_bytes());
+    }
 }
 
 #[test]
