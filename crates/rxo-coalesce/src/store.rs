@@ -34,7 +34,7 @@ impl FrameChain {
 pub(crate) enum Ready {
     /// The frame in this slot, as it came; nobody looked at all of it.
     Frame(u32),
-    /// The same of a frame that its flow held alone: it is intact.
+    /// The same of a frame that was found intact: its flow held it alone.
     Single(u32),
     /// The aggregate of this place.
     Aggregate(u16),
@@ -130,6 +130,11 @@ impl<B: AsRef<[u8]>> Store<B> {
     #[inline(always)]
     pub(crate) fn ready_frame(&mut self, slot: u32) {
         self.ready.push(Ready::Frame(slot));
+    }
+
+    /// The same of a frame that was found intact.
+    pub(crate) fn ready_single(&mut self, slot: u32) {
+        self.ready.push(Ready::Single(slot));
     }
 
     /// Queues what is held at `place` for the sink: an aggregate, or its only frame as it came.

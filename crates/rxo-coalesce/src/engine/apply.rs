@@ -233,7 +233,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn deliver_single(&mut self, batch: Batch<'_, B>, slot: u32, reason: FlushReason) {
         let waited_ns = self.now.nanos_since(batch.frame(slot).arrived_at);
         self.counters.flush(reason, 1, waited_ns);
-        self.store.ready_frame(slot);
+        self.store.ready_single(slot);
     }
 
     /// Flushes what the flow holds, for a frame of it that is delivered as it is.
