@@ -159,7 +159,13 @@ impl FrameSource for Device {
     ) -> Result<usize, DeviceError> {
         let mut port = self.port.borrow_mut();
         let count = budget.min(port.received.len());
-        batch.extend(port.received.drain(..count));
+        if batch.is_empty() && count == port.received.len() {
+            // The queue's memory becomes the batch and the other way round, as with the other stacks.
+            let received = Vec::from(std::mem::take(&mut port.received));
+            port.received = std::mem::replace(batch, received).into();
+        } else {
+            batch.extend(port.received.drain(..count));
+        }
         Ok(count)
     }
 

@@ -35,14 +35,26 @@ impl<B> Buffer<B> {
     }
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
+impl<B: AsRef<[u8]>> Buffer<B> {
+    /// The bytes of one that is not lent, which is seldom.
+    #[cold]
+    fn kept(&self) -> &[u8] {
         match self {
             Self::Empty => &[],
             Self::Lent(buffer) => buffer.as_ref(),
             Self::Shared(buffer) => buffer.as_ref().as_ref(),
             Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
+    /// Everything that looks at a frame asks for its bytes.
+    #[inline(always)]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Lent(buffer) => buffer.as_ref(),
+            _ => self.kept(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::shape::{Ip, Path};
 
 /// Headers as they are written, of a segment or a large send.
 pub(super) struct Headers {
-    bytes: [u8; MOST_BYTES],
+    bytes: [u8; MOST_HEADERS_BYTES],
     length: usize,
     network: usize,
     transport: usize,
@@ -28,7 +28,7 @@ impl Headers {
         id: u16,
     ) -> Result<Self, BuildError> {
         let tcp = transmit.header(&path.pair);
-        let mut bytes = [0; MOST_BYTES];
+        let mut bytes = [0; MOST_HEADERS_BYTES];
         let ip = Ip { bytes: tcp.bytes() + text_bytes, class: transmit.ecn.bits(), id };
         tcp.write(path.write(ip, &mut bytes)?)?;
         let (network, transport) = (usize::from(path.network), usize::from(path.transport));
@@ -77,4 +77,4 @@ impl Headers {
 }
 
 /// Ethernet, IPv6, TCP with all its options.
-const MOST_BYTES: usize = 14 + 40 + 60;
+pub(super) const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;

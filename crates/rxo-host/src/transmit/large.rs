@@ -56,7 +56,9 @@ impl Large {
 
     fn bytes(&self, head: &[u8], mut text: [&[u8]; 2]) -> Vec<u8> {
         // A device that takes large sends completes checksums.
-        let Some(cutter) = Cutter::new(head, self.places, None) else { return Vec::new() };
+        let Some(cutter) = Cutter::new(head, self.places, self.size(), None) else {
+            return Vec::new();
+        };
         let segments = self.segments(text);
         let mut bytes = Vec::with_capacity(segments * (head.len() + self.size()));
         for index in 0..segments {

@@ -200,7 +200,8 @@ impl Outbox {
     ) -> Result<(), BuildError> {
         let headers = Headers::new(path, transmit, size, id)?;
         let head = headers.bytes();
-        let Some(cutter) = Cutter::new(head, headers.places(), self.shape.summer()) else {
+        let summer = self.shape.summer();
+        let Some(cutter) = Cutter::new(head, headers.places(), size, summer) else {
             return Ok(());
         };
         let mut text = transmit.payload;

@@ -119,17 +119,24 @@ impl Path {
 
 /// Writes the length of a packet with its IP header, and for IPv4 its identification and the checksum
 /// of the header, of which `sum` is what else stands in it.
-#[inline(always)]
 pub(super) fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
         header[2..4].copy_from_slice(&packet_bytes.to_be_bytes());
-        header[4..6].copy_from_slice(&id.to_be_bytes());
-        let checksum =
-            (sum + Sum::longs([u32::from(packet_bytes) << 16 | u32::from(id)])).checksum();
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
     } else {
         let bytes = packet_bytes - IPV6_BYTES as u16;
         header[4..6].copy_from_slice(&bytes.to_be_bytes());
+    }
+    put_id(header, id, sum + Sum::word(packet_bytes));
+}
+
+/// Writes the identification of a packet and the checksum of the header, if it is IPv4; `sum` is what
+/// else stands in it.
+#[inline(always)]
+pub(super) fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
+    if header[0] >> 4 == 4 {
+        header[4..6].copy_from_slice(&id.to_be_bytes());
+        let checksum = (sum + Sum::word(id)).checksum();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
