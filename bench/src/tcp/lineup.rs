@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::floor::Floor;
 use super::host::Hosted;
 use super::rxo::{Rxo, Variant};
 use super::smoltcp::Smoltcp;
@@ -35,6 +36,8 @@ pub(crate) struct Race {
 pub(crate) enum Contender {
     Smoltcp,
     Rxo(Variant),
+    /// A copy of every byte, and next to nothing else.
+    Floor,
     /// The same as `Offload`, with everything that makes it a host.
     Host,
 }
@@ -44,6 +47,7 @@ impl Contender {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Smoltcp => "smoltcp",
+            Self::Floor => "no stack, a copy",
             Self::Host => "rxo-host",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
@@ -56,6 +60,7 @@ impl Contender {
     pub(crate) fn stack(self, setting: Setting) -> Box<dyn Stack> {
         match self {
             Self::Smoltcp => Box::new(Smoltcp::new(setting)),
+            Self::Floor => Box::new(Floor::new(setting)),
             Self::Host => Box::new(Hosted::new(setting)),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
@@ -67,8 +72,12 @@ const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
 const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
 /// Beside smoltcp.
 const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host];
-/// The same without what reads by copying only.
+/// The same, and what none can beat.
+const WITH_FLOOR: &[Contender] =
+    &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host, Contender::Floor];
+/// Without what reads by copying only.
 const IN_PLACE: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH];
+const IN_PLACE_WITH_FLOOR: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Floor];
 /// Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
@@ -84,10 +93,10 @@ const ALONE: Race = Race {
     connections: 1,
     reading: Reading::Copied,
     takes_large: false,
-    contenders: STACKS,
+    contenders: WITH_FLOOR,
 };
-const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE, ..ALONE };
-const PAIR: Race = Race { kind: Kind::EndToEnd, ..ALONE };
+const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE_WITH_FLOOR, ..ALONE };
+const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: STACKS, ..ALONE };
 /// Between guests: nothing cuts what is sent in large pieces.
 const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
@@ -95,9 +104,9 @@ const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
 /// All that is measured.
 pub(crate) const RACES: [Race; 12] = [
     ALONE,
-    Race { checksums: true, ..ALONE },
+    Race { checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
-    Race { checksums: true, ..SEEN },
+    Race { checksums: true, contenders: IN_PLACE, ..SEEN },
     PAIR,
     Race { checksums: true, ..PAIR },
     GUESTS,

@@ -1,11 +1,12 @@
 //! `rxo-bench tcp`: goodput for each CPU second of the endpoint, beside smoltcp and beside itself with
 //! everything switched off.
 //!
-//! `link.rs` is the link, `stack.rs` what a contender is, `rxo/`, `host.rs` and `smoltcp.rs` are
-//! the contenders, `peer.rs` is the generator, `lane.rs` brings two ends together, `lineup.rs` says who
+//! `link.rs` is the link, `stack.rs` what a contender is, `rxo/`, `host.rs`, `smoltcp.rs` and `floor.rs`
+//! are the contenders, `peer.rs` is the generator, `lane.rs` brings two ends together, `lineup.rs` says who
 //! races whom.
 
 mod counted;
+mod floor;
 mod host;
 mod lane;
 mod lineup;

@@ -211,8 +211,9 @@ impl<B: AsRef<[u8]>> Chain<B> {
     fn drop_front(&mut self) {
         if let Some(first) = self.front() {
             first.buffer = None;
-            self.first = self.index(1);
             self.pieces -= 1;
+            // Once all is read the first places are used again, which are in the cache.
+            self.first = if self.pieces == 0 { 0 } else { self.index(1) };
         }
     }
 }
