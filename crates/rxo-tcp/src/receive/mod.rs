@@ -144,6 +144,14 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.clear();
     }
 
+    /// No more text will be taken: gives back what held text, all but what is still to be read.
+    pub(crate) fn give_back(&mut self) {
+        self.waiting = Reassembly::with_limit(0);
+        if self.ready_bytes() == 0 {
+            self.ready = Chain::with_capacity(0);
+        }
+    }
+
     /// Takes text at `seq`, which lies in the window.
     pub(crate) fn accept(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
         self.largest_text = self.largest_text.max(payload.bytes());

@@ -2,10 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-use rxo_frame::Chain;
 use rxo_wire::SeqNumber;
 
-use super::Receive;
 use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
@@ -163,15 +161,5 @@ impl<B> Reassembly<B> {
             }
             Some(run)
         })
-    }
-}
-
-impl<B: AsRef<[u8]>> Receive<B> {
-    /// No more text will be taken: gives back what held text, all but what is still to be read.
-    pub(crate) fn give_back(&mut self) {
-        self.waiting = Reassembly::with_limit(0);
-        if self.ready_bytes() == 0 {
-            self.ready = Chain::with_capacity(0);
-        }
     }
 }
