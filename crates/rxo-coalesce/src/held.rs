@@ -189,7 +189,7 @@ impl Held {
 
     /// Takes note of `count` more segments that differ from the last in SEQ, IPv4 ID and checksums
     /// only, the ID of each `step` (0 or 1) more than the one before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append_run(&mut self, count: u32, step: u16) {
         self.decide_id(step);
         let payload_bytes = count * self.last_payload_bytes;
