@@ -3,7 +3,7 @@
 //!
 //! What it does is what `on_ack.rs` does for it, and no question is asked whose answer is known.
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
 use super::Recovery;
@@ -30,7 +30,8 @@ impl Recovery {
         ack: SeqNumber,
         congestion: &mut Congestion,
     ) {
-        let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: self.rtt.least() };
+        // Only of what was sent twice it is asked which time is answered.
+        let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
         let (mut bytes, mut sent_at) = (0, Instant::ZERO);
         let Self { board, rack, .. } = self;
         board.acknowledge(ack, |range| {

@@ -29,8 +29,8 @@ struct Latest {
     sent_at: Instant,
     /// RACK.end_seq.
     end: SeqNumber,
-    /// RACK.rtt.
-    rtt: Duration,
+    /// When it arrived, as far as is known: RACK.rtt is the time between.
+    arrived_at: Instant,
 }
 
 /// A delivered range, and what its acknowledgement said.
@@ -47,13 +47,12 @@ impl Rack {
     /// Steps 2 and 3: `range` has arrived.
     pub(crate) fn delivered(&mut self, range: &Sent, arrival: &Arrival) {
         self.watch_order(range);
-        let rtt = arrival.at.since(range.sent_at);
-        if range.was_retransmitted && is_of_the_original(range, rtt, arrival) {
+        if range.was_retransmitted && is_of_the_original(range, arrival) {
             return;
         }
-        let (sent_at, end) = (range.sent_at, range.end);
+        let (sent_at, end, arrived_at) = (range.sent_at, range.end, arrival.at);
         if self.latest.is_none_or(|latest| was_sent_after((sent_at, end), latest.key())) {
-            self.latest = Some(Latest { sent_at, end, rtt });
+            self.latest = Some(Latest { sent_at, end, arrived_at });
         }
     }
 
@@ -112,7 +111,7 @@ impl Rack {
         (least, srtt): (Duration, Duration),
     ) -> Option<Instant> {
         let latest = self.latest?;
-        let wait = latest.rtt + self.reordering_window(has_evidence, least, srtt);
+        let wait = latest.rtt() + self.reordering_window(has_evidence, least, srtt);
         let mut look_again: Option<Instant> = None;
         board.lose(|range| {
             if !was_sent_after(latest.key(), (range.sent_at, range.end)) {
@@ -132,6 +131,11 @@ impl Latest {
     fn key(&self) -> (Instant, SeqNumber) {
         (self.sent_at, self.end)
     }
+
+    /// RACK.rtt.
+    fn rtt(&self) -> Duration {
+        self.arrived_at.since(self.sent_at)
+    }
 }
 
 /// RACK_sent_after: ties are broken by sequence number.
@@ -140,7 +144,8 @@ fn was_sent_after(a: (Instant, SeqNumber), b: (Instant, SeqNumber)) -> bool {
 }
 
 /// Step 2: what was sent twice and answered too soon is answered for the first time it was sent.
-fn is_of_the_original(range: &Sent, rtt: Duration, arrival: &Arrival) -> bool {
+fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
+    let rtt = arrival.at.since(range.sent_at);
     let echoes_older = arrival.echoed.is_some_and(|at| at < super::to_millis(range.sent_at));
     echoes_older || rtt < arrival.least_rtt
 }
