@@ -278,15 +278,18 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 }
 
+#[inline]
 fn take_first<B: Default>(
     frames: &mut [Frame<B>],
     links: &Links,
     chain: &mut FrameChain,
 ) -> Option<Frame<B>> {
     let slot = chain.head;
-    let frame = core::mem::take(frames.get_mut(slot as usize)?);
+    let frame = frames.get_mut(slot as usize)?;
     chain.head = if slot == chain.tail { NONE } else { links.next(slot) };
-    Some(frame)
+    // Field by field, so that who wants the buffer alone does not have the rest moved.
+    let Frame { ref mut bytes, arrived_at, checksum, gso, vlan } = *frame;
+    Some(Frame { bytes: core::mem::take(bytes), arrived_at, checksum, gso, vlan })
 }
 
 /// Original frames, in order.
@@ -332,6 +335,7 @@ impl<'a, B> IntoFrames<'a, B> {
 impl<B: Default> Iterator for IntoFrames<'_, B> {
     type Item = Frame<B>;
 
+    #[inline]
     fn next(&mut self) -> Option<Frame<B>> {
         take_first(self.frames, self.links, &mut self.chain)
     }
