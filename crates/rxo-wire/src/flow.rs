@@ -11,12 +11,14 @@ use crate::checksum::Sum;
 /// are unknown (a fragment) has both 0; compare it with [`FlowKey::has_addresses_of`].
 #[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
-    /// Source (2 words), destination (2 words), then ports and VLANs.
+    /// Source (2 words), destination (2 words), then VLANs and ports. But for the VLANs these are the
+    /// fields of the header as they lie, put together from halves of 32 bits: so no byte is swapped to
+    /// make a key, or to sum its addresses.
     words: [u64; 5],
 }
 
 /// The upper half of an IPv4-mapped address's second word.
-const MAPPED: u64 = 0xffff << 32;
+const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 
 /// Tells a tag that a device took from the same tag in the bytes.
 const DEVICE_VLAN: u32 = 1 << 31;
@@ -32,7 +34,8 @@ impl FlowKey {
     #[inline]
     #[must_use]
     pub const fn v4(source: u32, destination: u32, ports: u32, vlan: u32) -> Self {
-        let (source, destination) = (MAPPED | source as u64, MAPPED | destination as u64);
+        let source = MAPPED | source.to_be() as u64;
+        let destination = MAPPED | destination.to_be() as u64;
         Self { words: [0, source, 0, destination, Self::tail(ports, vlan)] }
     }
 
@@ -44,18 +47,37 @@ impl FlowKey {
         let (words, _) = addresses.as_chunks::<8>();
         Self {
             words: [
-                u64::from_be_bytes(words[0]),
-                u64::from_be_bytes(words[1]),
-                u64::from_be_bytes(words[2]),
-                u64::from_be_bytes(words[3]),
+                Self::as_it_lies(words[0]),
+                Self::as_it_lies(words[1]),
+                Self::as_it_lies(words[2]),
+                Self::as_it_lies(words[3]),
                 Self::tail(ports, vlan),
             ],
         }
     }
 
     #[inline]
+    const fn as_it_lies(address: [u8; 8]) -> u64 {
+        let [a, b, c, d, e, f, g, h] = address;
+        (u32::from_ne_bytes([a, b, c, d]) as u64) << 32 | u32::from_ne_bytes([e, f, g, h]) as u64
+    }
+
+    #[inline]
     const fn tail(ports: u32, vlan: u32) -> u64 {
-        (vlan as u64) << 32 | ports as u64
+        (vlan as u64) << 32 | ports.to_be() as u64
+    }
+
+    /// The source port in the upper half.
+    #[inline]
+    const fn ports(&self) -> u32 {
+        u32::from_be(self.words[4] as u32)
+    }
+
+    /// The flow of these ports between the addresses of a key that has none.
+    #[inline]
+    pub(crate) const fn with_ports(mut self, ports: u32) -> Self {
+        self.words[4] |= ports.to_be() as u64;
+        self
     }
 
     /// The same flow on the VLAN whose tag a device took out of the bytes: it was the outermost, so
@@ -67,7 +89,7 @@ impl FlowKey {
         let depth = in_bytes & 0x0300_0000;
         let first = in_bytes >> 12 & 0x0fff;
         let vlan = DEVICE_VLAN | depth | (vlan_id as u32 & 0x0fff) << 12 | first;
-        self.words[4] = Self::tail(self.words[4] as u32, vlan);
+        self.words[4] = Self::tail(self.ports(), vlan);
         self
     }
 
@@ -78,7 +100,7 @@ impl FlowKey {
     pub const fn with_tag_in_bytes(mut self) -> Self {
         let vlan = (self.words[4] >> 32) as u32;
         if vlan & DEVICE_VLAN != 0 {
-            self.words[4] = Self::tail(self.words[4] as u32, (vlan & !DEVICE_VLAN) + ONE_TAG);
+            self.words[4] = Self::tail(self.ports(), (vlan & !DEVICE_VLAN) + ONE_TAG);
         }
         self
     }
@@ -88,7 +110,7 @@ impl FlowKey {
     #[must_use]
     pub const fn reversed(self) -> Self {
         let [a, b, c, d, tail] = self.words;
-        let ports = (tail as u32).rotate_left(16);
+        let ports = self.ports().rotate_left(16);
         Self { words: [c, d, a, b, Self::tail(ports, (tail >> 32) as u32)] }
     }
 
@@ -113,7 +135,7 @@ impl FlowKey {
 
     #[inline]
     const fn word_sum(word: u64) -> Sum {
-        Sum::long((word >> 32) as u32).plus(Sum::long(word as u32))
+        Sum::from_raw((word >> 32) + (word & 0xffff_ffff))
     }
 
     /// The sender's address.
@@ -131,19 +153,21 @@ impl FlowKey {
     /// The sender's port; 0 when unknown.
     #[must_use]
     pub const fn source_port(&self) -> u16 {
-        (self.words[4] >> 16) as u16
+        (self.ports() >> 16) as u16
     }
 
     /// The receiver's port; 0 when unknown.
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
-        self.words[4] as u16
+        self.ports() as u16
     }
 
     fn address(high: u64, low: u64) -> IpAddr {
         let mut octets = [0; 16];
-        octets[..8].copy_from_slice(&high.to_be_bytes());
-        octets[8..].copy_from_slice(&low.to_be_bytes());
+        let words = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
+        for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+            *octets = word.to_ne_bytes();
+        }
         Ipv6Addr::from(octets).to_canonical()
     }
 }
@@ -212,7 +236,7 @@ impl FlowHasher {
         let low = fold(b ^ s2, d ^ s3);
         // Ports often count up. Multiplied once, by something that differs from seed to seed, an
         // unlucky seed would put many of them into few buckets; so they are stirred before.
-        let tail = fold(e ^ s4, STIR);
+        let tail = e.wrapping_mul(STIR) ^ s4;
         FlowHash(fold(high ^ tail, low ^ s5))
     }
 }

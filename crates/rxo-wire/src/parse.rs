@@ -153,9 +153,8 @@ fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Un
         protocol: view.protocol,
         is_fragment: view.is_fragment,
     };
-    body.read(frame, vlans, view.ip, |ports| {
-        FlowKey::v4(view.source, view.destination, ports, vlans.key())
-    })
+    let addresses = FlowKey::v4(view.source, view.destination, 0, vlans.key());
+    body.read(frame, vlans, view.ip, addresses)
 }
 
 #[inline]
@@ -169,7 +168,7 @@ fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Un
         protocol: view.protocol,
         is_fragment: view.is_fragment,
     };
-    body.read(frame, vlans, view.ip, |ports| FlowKey::v6(view.addresses, ports, vlans.key()))
+    body.read(frame, vlans, view.ip, FlowKey::v6(view.addresses, 0, vlans.key()))
 }
 
 /// The part of a packet after its IP header, which both versions share.
@@ -188,9 +187,9 @@ impl Body {
         frame: &[u8],
         vlans: VlanStack,
         ip: Ip,
-        key: impl Fn(u32) -> FlowKey,
+        addresses: FlowKey,
     ) -> Result<Parsed, Unparsed> {
-        let unparsed = |why| Unparsed { why, addresses: Some(key(0)) };
+        let unparsed = |why| Unparsed { why, addresses: Some(addresses) };
         let end = self.network + self.total.map_err(unparsed)?;
         let transport_at = self.network + self.header;
         let segment = frame.get(transport_at..end).ok_or_else(|| unparsed(Malformed::Length))?;
@@ -202,7 +201,7 @@ impl Body {
             _ => 0,
         };
         Ok(Parsed {
-            key: key(ports),
+            key: addresses.with_ports(ports),
             network: self.network as u32,
             transport_at: transport_at as u32,
             payload: (transport_at + header) as u32,
