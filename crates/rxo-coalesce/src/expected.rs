@@ -8,7 +8,9 @@
 //! no more than reading a copy and spares making one. Where this says no, the full rules decide.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
-use rxo_wire::{IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v6};
+use rxo_wire::{
+    FlowKey, IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
+};
 
 use crate::held::{Held, IdPattern};
 
@@ -26,6 +28,9 @@ pub(crate) trait Shape {
     const VERSION: IpVersion;
     /// The IP header, in bytes.
     const IP_BYTES: usize;
+
+    /// The flow of a packet that may be plain; `None` where it cannot be.
+    fn key(packet: &[u8]) -> Option<FlowKey>;
 
     /// Reads a plain packet.
     fn plain(packet: &[u8]) -> Option<Plain>;
@@ -50,11 +55,6 @@ pub(crate) trait Shape {
 
     /// Moves to the segment after, the ID `step` more.
     fn advance(counting: &mut Self::Counting, step: u16);
-
-    /// How much the IPv4 ID counts from `last` to `next`, two packets whose lengths and addresses are
-    /// known to be alike; `None` when it does neither stay nor count by one as `pattern` wants, or
-    /// when the headers differ in more than ID and checksum.
-    fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16>;
 
     /// How many times `advance` stays exact: until ID or IP checksum would wrap.
     fn steps_to_wrap(counting: Self::Counting, step: u16) -> u32;
@@ -97,6 +97,11 @@ impl Shape for V4 {
     type Counting = u64;
     const VERSION: IpVersion = IpVersion::V4;
     const IP_BYTES: usize = 20;
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Option<FlowKey> {
+        plain_v4_key(packet, 0)
+    }
 
     #[inline(always)]
     fn plain(packet: &[u8]) -> Option<Plain> {
@@ -144,15 +149,6 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
-    fn step(pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
-        let (last, next): (&[u8; 20], &[u8; 20]) = (last.first_chunk()?, next.first_chunk()?);
-        let step = id_step(pattern, number(last, 0), number(next, 0))?;
-        let id = number(last, 0).wrapping_add(u64::from(step) << 16) ^ number(next, 0);
-        let checksum = number(last, 8).wrapping_sub(u64::from(step) << 32) ^ number(next, 8);
-        (id | checksum == 0).then_some(step)
-    }
-
-    #[inline(always)]
     fn steps_to_wrap(counting: u64, step: u16) -> u32 {
         let (id, checksum) = ((counting >> 48) as u16, counting as u16);
         if step == 0 { u32::MAX } else { u32::from(checksum.min(u16::MAX - id)) }
@@ -170,6 +166,11 @@ impl Shape for V6 {
     type Counting = ();
     const VERSION: IpVersion = IpVersion::V6;
     const IP_BYTES: usize = 40;
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Option<FlowKey> {
+        plain_v6_key(packet, 0)
+    }
 
     #[inline(always)]
     fn plain(packet: &[u8]) -> Option<Plain> {
@@ -209,12 +210,6 @@ impl Shape for V6 {
 
     #[inline(always)]
     fn advance((): &mut (), _step: u16) {}
-
-    #[inline(always)]
-    fn step(_pattern: IdPattern, last: &[u8], next: &[u8]) -> Option<u16> {
-        let (last, next): (&[u8; 8], &[u8; 8]) = (last.first_chunk()?, next.first_chunk()?);
-        (last == next).then_some(0)
-    }
 
     #[inline(always)]
     fn steps_to_wrap((): (), _step: u16) -> u32 {
@@ -266,6 +261,10 @@ impl<'a, S: Shape> Expected<'a, S> {
         next: &[u8],
         network: usize,
     ) -> Option<Self> {
+        // With extension headers what follows is not what it is taken for.
+        if usize::from(held.transport) != network + S::IP_BYTES {
+            return None;
+        }
         let bytes = last.bytes();
         let packet = bytes.get(network..)?;
         let headers = S::headers(packet)?;
@@ -351,7 +350,7 @@ fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
 /// addresses and type, and the eight bytes before the IP header, which hold two VLAN tags if there
 /// are; nothing for raw IP.
 #[inline(always)]
-fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
+pub(crate) fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
     let (Some(last), Some(next)) = (last.get(..network), next.get(..network)) else { return 1 };
     let (Some(old), Some(new)) = (last.first_chunk::<14>(), next.first_chunk::<14>()) else {
         return 0;

@@ -212,13 +212,14 @@ impl Held {
     /// section 3.1, RFC 8200 section 8.1).
     #[inline]
     pub(crate) fn pseudo_header(&self, payload_bytes: u32) -> Sum {
-        let segment_bytes = u32::from(self.header_bytes - self.transport) + payload_bytes;
+        let segment_bytes =
+            u32::from(self.header_bytes) - u32::from(self.transport) + payload_bytes;
         checksum::pseudo_header(&self.key, PROTOCOL_TCP, segment_bytes)
     }
 
     /// The merged IP packet as it stands, in bytes.
     #[inline]
     pub(crate) fn packet_bytes(&self) -> u32 {
-        u32::from(self.header_bytes - self.network) + self.payload_bytes
+        u32::from(self.header_bytes) - u32::from(self.network) + self.payload_bytes
     }
 }

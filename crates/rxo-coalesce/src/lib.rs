@@ -53,7 +53,6 @@ mod counters;
 mod delivery;
 mod engine;
 mod expected;
-mod follows;
 mod gather;
 mod held;
 mod histogram;

@@ -53,7 +53,7 @@ pub(crate) struct Store<B> {
     pub(crate) acks: Box<[HeldAcks]>,
     /// Places of `held` that were used before and are free; beyond `places` all are.
     free_places: Vec<u16>,
-    places: u16,
+    places: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
 }
@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         // There are as many places as frames can ask for (see `new`).
         self.free_places.pop().unwrap_or_else(|| {
             self.places += 1;
-            self.places - 1
+            (self.places - 1) as u16
         })
     }
 

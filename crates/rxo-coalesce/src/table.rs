@@ -51,6 +51,13 @@ impl Table {
         self.len
     }
 
+    /// Where a flow of this hash is held, most often the one that is meant.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
+        let place = self.buckets[self.bucket(hash)];
+        (place != NOBODY).then_some(place)
+    }
+
     /// Where the flow is held.
     #[inline]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {

@@ -34,7 +34,7 @@ pub use ethernet::{
 };
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};
-pub use plain::{Plain, plain_v4, plain_v4_checksum, plain_v6};
+pub use plain::{Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key};
 pub use seq::SeqNumber;
 pub use tcp::{TcpFlags, TcpSegment};
 pub use udp::UdpDatagram;

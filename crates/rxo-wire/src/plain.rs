@@ -45,11 +45,23 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     if headers[0] != 0x45 || fragment != 0 || headers[9] != TCP || total > packet.len() {
         return None;
     }
+    let key = plain_v4_key(packet, vlan)?;
+    segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
+}
+
+/// The key of the flow of a packet that may be plain: of one that [`plain_v4`] can read, and of some
+/// others. `None` where a few bytes show that it is not plain.
+#[inline(always)]
+#[must_use]
+pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
+    let headers: &[u8; V4_BYTES] = packet.first_chunk()?;
+    if headers[0] != 0x45 || headers[9] != TCP || headers[33] != ACK {
+        return None;
+    }
     let word = |at: usize| {
         u32::from_be_bytes([headers[at], headers[at + 1], headers[at + 2], headers[at + 3]])
     };
-    let key = FlowKey::v4(word(12), word(16), word(20), vlan);
-    segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
+    Some(FlowKey::v4(word(12), word(16), word(20), vlan))
 }
 
 /// Whether the header checksum of a plain IPv4 packet is right. Apart from [`plain_v4`], because
@@ -69,10 +81,21 @@ pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
     if headers[0] >> 4 != 6 || headers[6] != TCP || total > packet.len() {
         return None;
     }
+    let key = plain_v6_key(packet, vlan)?;
+    segment(packet, headers.last_chunk()?, ipv6::HEADER_BYTES, total, key)
+}
+
+/// The same as [`plain_v4_key`] for [`plain_v6`].
+#[inline(always)]
+#[must_use]
+pub fn plain_v6_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
+    let headers: &[u8; V6_BYTES] = packet.first_chunk()?;
+    if headers[0] >> 4 != 6 || headers[6] != TCP || headers[53] != ACK {
+        return None;
+    }
     let addresses: &[u8; 32] = headers.get(8..)?.first_chunk()?;
     let ports = u32::from_be_bytes([headers[40], headers[41], headers[42], headers[43]]);
-    let key = FlowKey::v6(addresses, ports, vlan);
-    segment(packet, headers.last_chunk()?, ipv6::HEADER_BYTES, total, key)
+    Some(FlowKey::v6(addresses, ports, vlan))
 }
 
 #[inline(always)]

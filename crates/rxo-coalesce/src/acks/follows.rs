@@ -10,8 +10,7 @@ use rxo_frame::Frame;
 use rxo_wire::IpVersion;
 
 use super::AckPoint;
-use crate::expected::{Shape, number, word};
-use crate::follows::link;
+use crate::expected::{Shape, differing_link, number, word};
 
 /// Data offset without options, and with twelve bytes of them.
 const OFFSET_BARE: u8 = 0x50;
@@ -25,8 +24,7 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     next: &Frame<B>,
     network: usize,
 ) -> Option<AckPoint> {
-    let (old_link, old) = last.bytes().split_at_checked(network)?;
-    let (new_link, new) = next.bytes().split_at_checked(network)?;
+    let (old, new) = (last.bytes().get(network..)?, next.bytes().get(network..)?);
     let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
         (IpVersion::V4, OFFSET_TIMESTAMP) => headers::<20, 52>(old, new)?,
         (IpVersion::V4, OFFSET_BARE) => headers::<20, 40>(old, new)?,
@@ -34,7 +32,8 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
         (IpVersion::V6, OFFSET_BARE) => headers::<40, 60>(old, new)?,
         _ => return None,
     };
-    let is_alike = link(old_link, new_link) == 0 && last.vlan == next.vlan && next.gso.is_none();
+    let link = differing_link(last.bytes(), next.bytes(), network);
+    let is_alike = link == 0 && last.vlan == next.vlan && next.gso.is_none();
     is_alike.then_some(said)
 }
 

@@ -19,9 +19,6 @@ use crate::held::{First, HeldAcks};
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason};
 
-/// The longest TCP header that is plain.
-const MOST_TCP_BYTES: usize = 32;
-
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Whether the full rules for pure ACKs are to judge this frame.
     #[inline]
@@ -40,9 +37,6 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
-        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
-            return None;
-        }
         let place = self.recent.guess::<S>(packet)?;
         let held = self.store.held.get(usize::from(place))?;
         if !held.is_acks() || !self.store.links.is_last_of(held.chain.tail, place) {

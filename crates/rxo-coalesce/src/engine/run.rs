@@ -5,14 +5,13 @@
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::{Sum, Summer};
-use rxo_wire::{ETHERNET_HEADER_BYTES, Plain, arch};
+use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 
 use super::Engine;
 use super::batch::Batch;
 use super::take::PAYLOAD_FRAMES;
 use crate::FlushReason;
 use crate::expected::{Expected, Shape};
-use crate::follows::follows;
 use crate::held::Held;
 
 /// What is left to check of an expected segment: its TCP checksum.
@@ -54,39 +53,47 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if goes_on { self.run_from::<S>(batch, place, slot) } else { slot }
     }
 
-    /// Appends the plain frame in `slot` to what is held at `place`, if it only continues it, and
-    /// those after it. `None` when it does not.
+    /// Appends the frame in `slot` to what is held at `place`, if it is what continues that, and those
+    /// after it. `None` when it is not. Nothing need be known of the frame: what is held may be of
+    /// another flow.
     #[inline(always)]
-    pub(super) fn continue_run<S: Shape>(
+    pub(super) fn take_next<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         place: u16,
         slot: u32,
-        (plain, network): (&Plain, usize),
+        network: usize,
     ) -> Option<u32> {
-        let policy = &self.config.policy;
-        let max_segments = u32::from(policy.max_segments);
-        let frame = batch.get(slot)?;
-        let held = &mut self.store.held[usize::from(place)];
-        let id_step = follows::<S, B>(held, batch.get(held.chain.tail)?, frame, plain, network)?;
-        let fits = held.segments < max_segments
-            && held.packet_bytes() + plain.payload_bytes <= policy.max_bytes
-            && held.payload_bytes + plain.payload_bytes <= policy.buffer_bytes;
-        let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
-        if !fits || !(is_trusted || Verification::of(held).holds(frame, self.config.summer)) {
-            return None;
-        }
-        let tail = core::mem::replace(&mut held.chain.tail, slot);
-        held.append_run(1, id_step);
-        let (is_full, next_seq) = (held.segments == max_segments, held.next_seq);
-        self.store.links.append(tail, slot, place);
-        self.note_more_data(place, frame);
-        if is_full {
-            self.flush_held(place, FlushReason::SegmentLimit, self.now);
+        let held = self.store.held.get(usize::from(place))?;
+        let id_step = self.next_step::<S>(batch, held, slot, network)?;
+        let Some(next_seq) = self.append_ran(batch, place, slot, Ran { count: 1, id_step }) else {
             return Some(slot + 1);
-        }
+        };
         let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
         Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
+    }
+
+    /// How much the IPv4 ID counts to the frame in `slot`, if that continues `held`.
+    #[inline(always)]
+    fn next_step<S: Shape>(
+        &self,
+        batch: Batch<'_, B>,
+        held: &Held,
+        slot: u32,
+        network: usize,
+    ) -> Option<u16> {
+        if !batch.has_at(slot, network + S::IP_BYTES, held.next_seq) || held.is_acks() {
+            return None;
+        }
+        let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
+        let expected = Expected::<S>::after(held, last, next.bytes(), network)?;
+        let is_next = expected.steps() != 0 && expected.is_met_by(next);
+        if !is_next || !self.config.policy.has_room(held) {
+            return None;
+        }
+        let is_intact =
+            self.is_trusted(next) || Verification::of(held).holds(next, self.config.summer);
+        is_intact.then_some(expected.id_step())
     }
 
     /// Appends the frames from `slot` on. Where the IP header most often begins is known when this is
@@ -124,19 +131,34 @@ impl<B: AsRef<[u8]>> Engine<B> {
         slot: u32,
         network: usize,
     ) -> u32 {
-        let Some(Ran { count, id_step }) = self.run_over::<S>(batch, place, slot, network) else {
-            return slot;
-        };
+        let Some(ran) = self.run_over::<S>(batch, place, slot, network) else { return slot };
+        let after = slot + ran.count;
+        self.append_ran(batch, place, slot, ran);
+        after
+    }
+
+    /// Takes note of frames from `slot` on that continue what is held at `place`. Returns the sequence
+    /// number that continues these; `None` when they are as many as the policy allows, and flushed.
+    #[inline(always)]
+    fn append_ran(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        Ran { count, id_step }: Ran,
+    ) -> Option<SeqNumber> {
         let held = &mut self.store.held[usize::from(place)];
         let tail = core::mem::replace(&mut held.chain.tail, slot + count - 1);
         held.append_run(count, id_step);
         let is_full = held.segments >= u32::from(self.config.policy.max_segments);
+        let next_seq = held.next_seq;
         self.store.links.append_run(tail, slot, count, place);
         self.note_more_data(place, batch.frame(slot + count - 1));
         if is_full {
             self.flush_held(place, FlushReason::SegmentLimit, self.now);
+            return None;
         }
-        slot + count
+        Some(next_seq)
     }
 
     /// Compares and verifies one frame after the other.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Plain, arch, checksum,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, Plain, arch, checksum,
     ethertype,
 };
 
@@ -29,6 +29,8 @@ pub(super) const PAYLOAD_FRAMES: u32 = 2;
 /// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
 const SECOND_LINE: usize = 64;
 const PROTOCOL_TCP: u8 = 6;
+/// The longest TCP header that is plain.
+pub(super) const MOST_TCP_BYTES: usize = 32;
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes all frames out of `batch`, delivering in between when there is no room.
@@ -146,31 +148,112 @@ impl<B: AsRef<[u8]>> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u32> {
+        let packet = batch.get(slot)?.bytes().get(network..)?;
+        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
+            return self.take_data::<S, ACKS>(batch, slot, network);
+        }
+        match ACKS {
+            true => self.take_ack_where_held::<S>(batch, slot, network),
+            false => self.take_plain_ack::<S>(batch, slot, network),
+        }
+    }
+
+    /// The same for a frame that is longer than a pure ACK.
+    ///
+    /// Most frames continue what their flow holds. So before such a frame is read it is compared with
+    /// what that would be: the hash of its flow says where to look.
+    #[inline(always)]
+    fn take_data<S: Shape, const ACKS: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
-        if ACKS && let Some(after) = self.take_next_ack::<S>(batch, slot, network) {
-            return Some(after);
-        }
-        let plain = S::plain(packet)?;
-        if plain.payload_bytes > self.short_payload_bytes || frame.gso.is_some() {
-            return None;
-        }
-        let key = flow_key(plain.key, frame);
-        if plain.payload_bytes == 0 {
-            return match ACKS {
-                true => self.take_first_ack::<S>(batch, slot, (plain, network)),
-                false => self.take_plain_ack::<S>(slot, packet, key),
-            };
-        }
+        let key = flow_key(S::key(packet)?, frame);
         let hash = self.hasher.hash(&key);
+        let Some(place) = self.table.guess(hash) else {
+            return self.take_first::<S, ACKS>(batch, slot, network, hash);
+        };
+        match self.take_next::<S>(batch, place, slot, network) {
+            Some(after) => Some(after),
+            None => self.take_other::<S, ACKS>(batch, slot, network, hash),
+        }
+    }
+
+    /// Takes a frame that does not continue what was guessed by its hash: it may be out of sequence, or
+    /// the guess was wrong. A call, so that the others spare no registers for it.
+    #[inline(never)]
+    fn take_other<S: Shape, const ACKS: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+        hash: FlowHash,
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
         let found = self.table.find(&self.store.held, &key, hash);
         if let Some(place) = found
-            && self.store.held[usize::from(place)].next_seq == plain.seq
+            && batch.has_at(
+                slot,
+                network + S::IP_BYTES,
+                self.store.held[usize::from(place)].next_seq,
+            )
         {
-            // What is expected has a right IP checksum.
-            return self.continue_run::<S>(batch, place, slot, (&plain, network));
+            let is_guess = found == self.table.guess(hash);
+            return if is_guess { None } else { self.take_next::<S>(batch, place, slot, network) };
         }
-        if !S::is_checksum_right(packet) {
+        let plain = self.plain_data::<S>(frame, network)?;
+        if let Some(place) = found {
+            // Out of sequence: the first rule of all, so no other need be asked.
+            self.flush_held(place, FlushReason::OutOfSequence, self.now);
+        }
+        Some(self.hold_plain::<S, ACKS>(batch, slot, (&plain, network), hash))
+    }
+
+    /// Takes a frame of a flow of which nothing is held.
+    #[inline(always)]
+    fn take_first<S: Shape, const ACKS: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+        hash: FlowHash,
+    ) -> Option<u32> {
+        let plain = self.plain_data::<S>(batch.get(slot)?, network)?;
+        Some(self.hold_plain::<S, ACKS>(batch, slot, (&plain, network), hash))
+    }
+
+    /// Holds a plain segment, the first of its flow, and those after it that continue it. Returns the
+    /// slot after the last.
+    #[inline(always)]
+    fn hold_plain<S: Shape, const ACKS: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        (plain, network): (&Plain, usize),
+        hash: FlowHash,
+    ) -> u32 {
+        let frame = batch.frame(slot);
+        let first = first_plain::<S, B>((plain, network), flow_key(plain.key, frame), frame, slot);
+        let place = self.start(first, hash, self.now);
+        if ACKS {
+            self.note_data(hash, place, frame);
+        }
+        let next_seq = plain.seq + plain.payload_bytes;
+        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
+        self.run_if::<S>(goes_on, batch, place, slot + 1)
+    }
+
+    /// Reads a plain segment with payload that can be held: both checksums are right.
+    #[inline(always)]
+    fn plain_data<S: Shape>(&self, frame: &Frame<B>, network: usize) -> Option<Plain> {
+        let packet = frame.bytes().get(network..)?;
+        let plain = S::plain(packet)?;
+        let is_data = plain.payload_bytes != 0 && plain.payload_bytes <= self.short_payload_bytes;
+        if !is_data || frame.gso.is_some() || !S::is_checksum_right(packet) {
             return None;
         }
         if !self.is_trusted(frame) {
@@ -180,32 +263,48 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 return None;
             }
         }
-        if let Some(place) = found {
-            // Out of sequence: the first rule of all, so no other need be asked.
-            self.flush_held(place, FlushReason::OutOfSequence, self.now);
-        }
-        let first = first_plain::<S, B>((&plain, network), key, frame, slot);
-        let place = self.start(first, hash, self.now);
-        if ACKS {
-            self.note_data(hash, place, frame);
-        }
-        let next_seq = plain.seq + plain.payload_bytes;
-        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
-        Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
+        Some(plain)
     }
 
-    /// The same for a pure ACK where the policy aggregates none: it is delivered after what its flow
+    /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow
     /// holds.
     #[inline(always)]
-    fn take_plain_ack<S: Shape>(&mut self, slot: u32, packet: &[u8], key: FlowKey) -> Option<u32> {
-        if !S::is_checksum_right(packet) {
+    fn take_plain_ack<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        let packet = frame.bytes().get(network..)?;
+        let plain = S::plain(packet)?;
+        if plain.payload_bytes != 0 || frame.gso.is_some() || !S::is_checksum_right(packet) {
             return None;
         }
         if !self.table.is_empty() {
-            self.flush_flow(&key, self.now);
+            self.flush_flow(&flow_key(plain.key, frame), self.now);
         }
         self.deliver_untouched(slot, BypassReason::PureAck);
         Some(slot + 1)
+    }
+
+    /// The same where it aggregates them.
+    #[inline(always)]
+    fn take_ack_where_held<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
+        if let Some(after) = self.take_next_ack::<S>(batch, slot, network) {
+            return Some(after);
+        }
+        let frame = batch.get(slot)?;
+        let plain = S::plain(frame.bytes().get(network..)?)?;
+        if plain.payload_bytes != 0 || frame.gso.is_some() {
+            return None;
+        }
+        self.take_first_ack::<S>(batch, slot, (plain, network))
     }
 
     /// Whether the TCP checksum of a plain segment is right. Reads its payload.

@@ -173,6 +173,14 @@ impl Policy {
         }
     }
 
+    /// Whether one more segment like its last fits what is held.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, held: &Held) -> bool {
+        held.segments < u32::from(self.max_segments)
+            && held.packet_bytes() + held.last_payload_bytes <= self.max_bytes
+            && held.payload_bytes + held.last_payload_bytes <= self.buffer_bytes
+    }
+
     /// How many more segments like its last fit what is held, up to `most`.
     #[inline(always)]
     pub(crate) fn room(&self, held: &Held, most: u32) -> u32 {

@@ -5,8 +5,8 @@ use rxo_wire::build::maximum_segment_size_option;
 use rxo_wire::checksum::{Sum, Summer, payload_sum, verify_transport};
 use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{
-    IpVersion, Parsed, TcpFlags, Transport, Unparsed, parse, parse_ip, plain_v4, plain_v4_checksum,
-    plain_v6,
+    FlowKey, IpVersion, Parsed, Plain, TcpFlags, Transport, Unparsed, parse, parse_ip, plain_v4,
+    plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
 };
 
 use crate::packets::{Shape, any_shape};
@@ -59,9 +59,19 @@ fn check_plain(
     Ok(())
 }
 
+/// Who only wants the key gets the one that reading all would give.
+fn check_key(plain: Option<Plain>, key: Option<FlowKey>) -> Result<(), TestCaseError> {
+    if let Some(plain) = plain {
+        prop_assert_eq!(Some(plain.key), key);
+    }
+    Ok(())
+}
+
 fn check_all(bytes: &[u8]) -> Result<(), TestCaseError> {
     check(bytes, parse(bytes))?;
     check(bytes, parse_ip(bytes))?;
+    check_key(plain_v4(bytes, 0), plain_v4_key(bytes, 0))?;
+    check_key(plain_v6(bytes, 0), plain_v6_key(bytes, 0))?;
     check_plain(bytes, plain_v4(bytes, 0), parse_ip(bytes))?;
     check_plain(bytes, plain_v6(bytes, 0), parse_ip(bytes))
 }
