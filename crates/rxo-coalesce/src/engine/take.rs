@@ -1,11 +1,13 @@
 //! Taking a batch, and the short way of its frames.
 //!
-//! If a frame is plain, a look-up in the flow table and one compare decide; if it continues what
-//! was appended to last, the compare alone (`run`). Everything else takes the full way.
+//! The hash of a frame's flow says what it may continue, and one compare whether it does; if it
+//! continues what was appended to last, the compare alone (`run`). If nothing is held under that hash
+//! and the frame is plain, it is held. Everything else takes the full way.
 //!
 //! The short way exists once for each version of IP, chosen before anything else is read: what
 //! is known at compile time need not be kept, and neither version pays for the other. It exists once
-//! more for policies that aggregate pure ACKs (`ACKS`), so that the others do not pay for that.
+//! more for policies that aggregate pure ACKs (`ACKS`), so that the others do not pay for that, and for
+//! those that coalesce no data (`DATA` is false), so that none is looked for.
 
 use alloc::vec::Vec;
 
@@ -51,9 +53,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
             let from = self.store.take_in(batch, room);
             let frames = self.store.lend_frames();
             let batch = Batch::new(&frames);
-            match self.ack_limit < 2 {
-                true => self.take_all::<false>(batch, from),
-                false => self.take_all::<true>(batch, from),
+            match (self.ack_limit >= 2, self.short_payload_bytes != 0) {
+                (false, true) => self.take_all::<false, true>(batch, from),
+                (true, true) => self.take_all::<true, true>(batch, from),
+                (false, false) => self.take_all::<false, false>(batch, from),
+                (true, false) => self.take_all::<true, false>(batch, from),
             }
             self.store.take_back(frames);
         }
@@ -72,27 +76,31 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Takes the frames from the slot `from` on, never beyond those whose headers were asked for.
-    fn take_all<const ACKS: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
+    fn take_all<const ACKS: bool, const DATA: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
         let mut asked = from;
         let mut slot = from;
         while slot < batch.end() {
             asked = ask_for_headers(batch, asked, slot);
             let is_all = asked == batch.end();
             let reach = if is_all { asked } else { slot + PREFETCH_FRAMES };
-            slot = self.take_near::<ACKS>(batch.up_to(reach), slot);
+            slot = self.take_near::<ACKS, DATA>(batch.up_to(reach), slot);
         }
     }
 
     /// Takes the frames of `batch` from the slot `from` on. Returns the slot after the last.
     #[inline(always)]
-    fn take_near<const ACKS: bool>(&mut self, batch: Batch<'_, B>, from: u32) -> u32 {
+    fn take_near<const ACKS: bool, const DATA: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        from: u32,
+    ) -> u32 {
         let sums = !self.config.trust_checksums;
         let mut slot = from;
         while let Some(frame) = batch.get(slot) {
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
-            let after = self.take_one::<ACKS>(batch, slot, frame);
+            let after = self.take_one::<ACKS, DATA>(batch, slot, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
@@ -106,7 +114,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
     /// last.
     #[inline(always)]
-    fn take_one<const ACKS: bool>(
+    fn take_one<const ACKS: bool, const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -115,14 +123,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
                 Some(ETHERTYPE_IPV4) => {
-                    self.take_plain::<V4, ACKS>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_plain::<V4, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 Some(ETHERTYPE_IPV6) => {
-                    self.take_plain::<V6, ACKS>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_plain::<V6, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 _ => None,
             },
-            LinkKind::RawIp => self.take_plain_ip::<ACKS>(batch, slot),
+            LinkKind::RawIp => self.take_plain_ip::<ACKS, DATA>(batch, slot),
         };
         match taken {
             Some(after) => after,
@@ -131,10 +139,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     #[inline(never)]
-    fn take_plain_ip<const ACKS: bool>(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
+    fn take_plain_ip<const ACKS: bool, const DATA: bool>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+    ) -> Option<u32> {
         match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_plain::<V4, ACKS>(batch, slot, 0),
-            6 => self.take_plain::<V6, ACKS>(batch, slot, 0),
+            4 => self.take_plain::<V4, ACKS, DATA>(batch, slot, 0),
+            6 => self.take_plain::<V6, ACKS, DATA>(batch, slot, 0),
             _ => None,
         }
     }
@@ -142,14 +154,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes the short way with a frame whose IP header begins at `network`, if it is plain and
     /// needs none of the rules that only the full way knows.
     #[inline(always)]
-    fn take_plain<S: Shape, const ACKS: bool>(
+    fn take_plain<S: Shape, const ACKS: bool, const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
         network: usize,
     ) -> Option<u32> {
         let packet = batch.get(slot)?.bytes().get(network..)?;
-        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
+        if DATA && packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
             return self.take_data::<S, ACKS>(batch, slot, network);
         }
         match ACKS {
@@ -183,7 +195,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Takes a frame that does not continue what was guessed by its hash: it may be out of sequence, or
-    /// the guess was wrong. A call, so that the others spare no registers for it.
+    /// the guess was wrong. A call, so that the others spare no registers for it, and cold, so that they
+    /// stand together.
+    #[cold]
     #[inline(never)]
     fn take_other<S: Shape, const ACKS: bool>(
         &mut self,
