@@ -16,13 +16,9 @@ const LARGE_BYTES: usize = 65_536;
 const QUEUE_FRAMES: usize = 1_024;
 
 thread_local! {
-    /// Buffers that nobody has. Of this thread alone, so that taking one and giving it back costs
-    /// next to nothing: what is measured are the stacks.
-    #[allow(clippy::vec_box, reason = "a buffer moves by its pointer, and stays where it is")]
-    static FREE: RefCell<Vec<Box<[u8; BUFFER_BYTES]>>> = const { RefCell::new(Vec::new()) };
-    /// The same for large sends.
-    #[allow(clippy::vec_box, reason = "as above")]
-    static FREE_LARGE: RefCell<Vec<Box<[u8; LARGE_BYTES]>>> = const { RefCell::new(Vec::new()) };
+    /// Buffers that nobody has: for packets, and for large sends. Of this thread alone, so that taking
+    /// one and giving it back costs next to nothing: what is measured are the stacks.
+    static FREE: RefCell<[Vec<Box<[u8]>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
 /// A stack's end of the link. Frames are IP packets; there is no link layer that would cost one
@@ -87,30 +83,21 @@ pub(crate) struct Sent {
 /// A frame's bytes. Nothing where a stack has taken the buffer out of its place.
 #[derive(Default)]
 pub(crate) struct Buffer {
-    memory: Memory,
+    memory: Option<Box<[u8]>>,
     /// No more than there is room for.
     length: usize,
 }
 
-#[derive(Default)]
-enum Memory {
-    #[default]
-    None,
-    Packet(Box<[u8; BUFFER_BYTES]>),
-    Large(Box<[u8; LARGE_BYTES]>),
-}
-
 impl Buffer {
-    /// A free one, for `length` bytes.
+    /// A free one, for `length` bytes of a packet.
     ///
     /// # Panics
     /// When they are more than a frame has.
     #[inline]
     pub(crate) fn take(length: usize) -> Self {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
-        let free = FREE.with_borrow_mut(Vec::pop);
-        let memory = Memory::Packet(free.unwrap_or_else(|| Box::new([0; BUFFER_BYTES])));
-        Self { memory, length }
+        let free = FREE.with_borrow_mut(|[packets, _]| packets.pop());
+        Self { memory: Some(free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into())), length }
     }
 
     /// A free one for a large send.
@@ -119,39 +106,32 @@ impl Buffer {
     /// When they are more than an IP packet has.
     pub(crate) fn take_large(length: usize) -> Self {
         assert!(length < LARGE_BYTES, "{length} bytes in a large send");
-        let free = FREE_LARGE.with_borrow_mut(Vec::pop);
-        let memory = Memory::Large(free.unwrap_or_else(|| Box::new([0; LARGE_BYTES])));
-        Self { memory, length }
+        let free = FREE.with_borrow_mut(|[_, large]| large.pop());
+        Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        match &mut self.memory {
-            Memory::None => &mut [],
-            Memory::Packet(memory) => &mut memory[..self.length],
-            Memory::Large(memory) => &mut memory[..self.length],
-        }
+        let length = self.length;
+        self.memory.as_mut().map_or(&mut [], |memory| &mut memory[..length])
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        match &self.memory {
-            Memory::None => &[],
-            Memory::Packet(memory) => &memory[..self.length],
-            Memory::Large(memory) => &memory[..self.length],
-        }
+        self.memory.as_ref().map_or(&[], |memory| &memory[..self.length])
     }
 }
 
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        match std::mem::take(&mut self.memory) {
-            Memory::None => {}
-            Memory::Packet(memory) => FREE.with_borrow_mut(|free| free.push(memory)),
-            Memory::Large(memory) => FREE_LARGE.with_borrow_mut(|free| free.push(memory)),
+        if let Some(memory) = self.memory.take() {
+            FREE.with_borrow_mut(|[packets, large]| {
+                let free = if memory.len() == BUFFER_BYTES { packets } else { large };
+                free.push(memory);
+            });
         }
     }
 }

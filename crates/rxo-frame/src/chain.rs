@@ -45,6 +45,14 @@ struct Place<B> {
 impl<B: AsRef<[u8]>> Place<B> {
     const EMPTY: Self = Self { buffer: None, start: 0, end: 0 };
 
+    /// Puts a piece here; there is none.
+    #[inline(always)]
+    fn fill(&mut self, buffer: B, Range { start, end }: Range<usize>) {
+        (self.start, self.end) = (start, end);
+        // Stored before what was here is dropped, so that the new buffer need not wait in memory.
+        drop(self.buffer.replace(buffer));
+    }
+
     #[inline]
     fn bytes(&self) -> &[u8] {
         // A range that is not inside, or a buffer that shrinks, shows nothing.
@@ -90,10 +98,9 @@ impl<B: AsRef<[u8]>> Chain<B> {
         }
         let index = self.index(self.pieces);
         let Some(place) = self.places.get_mut(index) else { return Err(ChainFull(buffer)) };
-        place.buffer = Some(buffer);
-        (place.start, place.end) = (range.start, range.end);
-        self.pieces += 1;
         self.bytes += range.len();
+        place.fill(buffer, range);
+        self.pieces += 1;
         Ok(())
     }
 
@@ -109,8 +116,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         let (before, mut index) = (self.pieces, self.index(self.pieces));
         for buffer in buffers.into_iter().take(room) {
             let Some(place) = self.places.get_mut(index) else { break };
-            place.buffer = Some(buffer);
-            (place.start, place.end) = (range.start, range.end);
+            place.fill(buffer, range.clone());
             index = if index + 1 == self.places.len() { 0 } else { index + 1 };
             self.pieces += 1;
         }
