@@ -59,7 +59,7 @@ impl Table {
     }
 
     /// Where the flow is held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {
         let mut place = self.buckets[self.bucket(hash)];
         while place != NOBODY {

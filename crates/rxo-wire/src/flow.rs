@@ -226,7 +226,7 @@ impl FlowHasher {
     }
 
     /// The hash of `key`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn hash(&self, key: &FlowKey) -> FlowHash {
         let [a, b, c, d, e] = key.words;

@@ -24,18 +24,6 @@ impl<'a, B> Batch<'a, B> {
         Self { frames }
     }
 
-    /// The slot after the last.
-    #[inline(always)]
-    pub(super) const fn end(self) -> u32 {
-        self.frames.len() as u32
-    }
-
-    /// The same, as if the frames from the slot `to` on had not come yet.
-    #[inline(always)]
-    pub(super) fn up_to(self, to: u32) -> Self {
-        Self { frames: self.frames.get(..to as usize).unwrap_or(self.frames) }
-    }
-
     /// The frame in `slot`; `None` after the last.
     #[inline(always)]
     pub(super) fn get(self, slot: u32) -> Option<&'a Frame<B>> {

@@ -9,7 +9,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 
 use super::Engine;
 use super::batch::Batch;
-use super::take::PAYLOAD_FRAMES;
+use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
 use crate::FlushReason;
 use crate::expected::{Expected, Shape};
 use crate::held::Held;
@@ -195,7 +195,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 }
 
-/// How many of `frames` continue a run; `is_verified` sees a frame and those after it.
+/// How many of `frames` continue a run; headers further on are asked for meanwhile. `is_verified` sees a
+/// frame and those after it.
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>>(
     mut expected: Expected<'_, S>,
@@ -207,6 +208,7 @@ fn count_run<S: Shape, B: AsRef<[u8]>>(
         && expected.is_met_by(frame)
         && is_verified(frame, rest)
     {
+        rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
         expected.advance();
         count += 1;
         frames = rest;

@@ -23,9 +23,9 @@ use super::{Engine, packet_window};
 use crate::expected::{Shape, V4, V6};
 use crate::{BypassReason, Deliveries, FlushReason};
 
-/// Headers are asked for so many frames at a time, once or twice as many ahead: enough to hide a
-/// miss, few enough for the processor's queue of outstanding lines.
-const PREFETCH_FRAMES: u32 = 16;
+/// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
+/// queue of outstanding lines.
+pub(super) const HEADER_FRAMES: u32 = 8;
 /// Payloads, where they will be summed, are asked for this many frames ahead.
 pub(super) const PAYLOAD_FRAMES: u32 = 2;
 /// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
@@ -75,28 +75,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Takes the frames from the slot `from` on, never beyond those whose headers were asked for.
+    /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one
+    /// further on.
     fn take_all<const ACKS: bool, const DATA: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
-        let mut asked = from;
-        let mut slot = from;
-        while slot < batch.end() {
-            asked = ask_for_headers(batch, asked, slot);
-            let is_all = asked == batch.end();
-            let reach = if is_all { asked } else { slot + PREFETCH_FRAMES };
-            slot = self.take_near::<ACKS, DATA>(batch.up_to(reach), slot);
-        }
-    }
-
-    /// Takes the frames of `batch` from the slot `from` on. Returns the slot after the last.
-    #[inline(always)]
-    fn take_near<const ACKS: bool, const DATA: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        from: u32,
-    ) -> u32 {
         let sums = !self.config.trust_checksums;
+        let soon = batch.upcoming(from).iter().take(HEADER_FRAMES as usize);
+        soon.for_each(prefetch_header);
         let mut slot = from;
         while let Some(frame) = batch.get(slot) {
+            batch.get(slot + HEADER_FRAMES).into_iter().for_each(prefetch_header);
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
@@ -108,7 +95,6 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             slot = after;
         }
-        slot
     }
 
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
@@ -331,15 +317,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 }
 
-/// Asks for the headers of the frames from the slot `asked` on, so that there are enough from `slot`
-/// on. Returns the slot after the last that was asked for.
-fn ask_for_headers<B: AsRef<[u8]>>(batch: Batch<'_, B>, asked: u32, slot: u32) -> u32 {
-    let to = (slot + 2 * PREFETCH_FRAMES).min(batch.end());
-    for frame in batch.up_to(to).upcoming(asked) {
-        arch::prefetch(frame.bytes(), 0);
-        arch::prefetch(frame.bytes(), SECOND_LINE);
-    }
-    to
+/// Asks for the header of a frame.
+#[inline(always)]
+pub(super) fn prefetch_header<B: AsRef<[u8]>>(frame: &Frame<B>) {
+    arch::prefetch(frame.bytes(), 0);
+    arch::prefetch(frame.bytes(), SECOND_LINE);
 }
 
 /// Asks for the payload of a frame whose checksum will have to be summed.
