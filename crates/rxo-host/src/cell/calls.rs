@@ -9,6 +9,7 @@ use rxo_tcp::{CallError, Closed, Failure, State, Statistics};
 use rxo_wire::FlowKey;
 
 use super::{Cell, Inner, Signal};
+use crate::transmit::Marks;
 
 /// A connection as an application has it. Nothing here blocks: a call that would gives
 /// [`io::ErrorKind::WouldBlock`].
@@ -21,6 +22,8 @@ pub(crate) trait Socket: Send + Sync {
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool);
+    fn marks(&self) -> Marks;
+    fn set_marks(&self, marks: Marks);
     fn take_error(&self) -> Option<io::Error>;
     fn statistics(&self) -> Statistics;
     fn signal(&self) -> &Signal;
@@ -121,6 +124,15 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             inner.connection.set_nagle(is_on);
             inner.has_work |= inner.connection.has_to_send();
         });
+    }
+
+    fn marks(&self) -> Marks {
+        self.0.with(|inner| inner.marks)
+    }
+
+    /// The worker sees them before it sends again.
+    fn set_marks(&self, marks: Marks) {
+        self.0.with(|inner| inner.marks = marks);
     }
 
     fn take_error(&self) -> Option<io::Error> {

@@ -30,6 +30,7 @@ pub(crate) use self::signal::{Descriptor, Signal};
 use crate::buffer::Buffer;
 use crate::post::{Command, Post};
 use crate::receive::cut;
+use crate::transmit::Marks;
 
 /// A connection and everything around it.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub(crate) struct Cell<B> {
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
     arrivals: Arrivals<B>,
+    /// What of the IP header the application chose.
+    pub(crate) marks: Marks,
     /// The application did something that the worker must act on.
     has_work: bool,
     /// The application reads no more.
@@ -82,6 +85,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         let inner = Inner {
             connection,
             arrivals,
+            marks: Marks::default(),
             has_work: false,
             reads_no_more: false,
             is_error_taken: false,

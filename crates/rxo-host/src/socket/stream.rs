@@ -11,6 +11,7 @@ use rxo_tcp::Statistics;
 
 use super::Waiting;
 use crate::cell::{Socket, local, peer};
+use crate::transmit::Marks;
 
 /// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
 ///
@@ -161,6 +162,44 @@ impl TcpStream {
         Ok(())
     }
 
+    /// The time to live, or hop limit, of packets from now on (RFC 9293, section 3.9.2); 64 until set.
+    ///
+    /// # Errors
+    /// `InvalidInput` unless it is from 1 to 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hop_limit = u8::try_from(ttl).ok().filter(|limit| *limit > 0);
+        let hop_limit = hop_limit.ok_or_else(|| wrong(format!("ttl is {ttl}; choose 1 to 255")))?;
+        self.socket.set_marks(Marks { hop_limit, ..self.socket.marks() });
+        Ok(())
+    }
+
+    /// What it is.
+    ///
+    /// # Errors
+    /// Never; as in `std::net`.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.socket.marks().hop_limit.into())
+    }
+
+    /// The differentiated services code point of packets from now on (RFC 2474; RFC 9293, section
+    /// 3.9.1.9), of which the ECN bits are no part; 0 until set.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it has more than six bits.
+    pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
+        if dscp > MOST_DSCP {
+            return Err(wrong(format!("dscp is {dscp}; choose 0 to {MOST_DSCP}")));
+        }
+        self.socket.set_marks(Marks { dscp, ..self.socket.marks() });
+        Ok(())
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn dscp(&self) -> u8 {
+        self.socket.marks().dscp
+    }
+
     /// Why the connection failed, once; `None` when it has not.
     ///
     /// # Errors
@@ -175,6 +214,13 @@ impl TcpStream {
         self.socket.statistics()
     }
 }
+
+fn wrong(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// Six bits.
+const MOST_DSCP: u8 = 63;
 
 impl Read for &TcpStream {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {

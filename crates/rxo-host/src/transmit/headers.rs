@@ -29,7 +29,7 @@ impl Headers {
     ) -> Result<Self, BuildError> {
         let tcp = transmit.header(&path.pair);
         let mut bytes = [0; MOST_HEADERS_BYTES];
-        let ip = Ip { bytes: tcp.bytes() + text_bytes, class: transmit.ecn.bits(), id };
+        let ip = Ip { bytes: tcp.bytes() + text_bytes, ecn: transmit.ecn.bits(), id };
         tcp.write(path.write(ip, &mut bytes)?)?;
         let (network, transport) = (usize::from(path.network), usize::from(path.transport));
         let length = transport + tcp.bytes();

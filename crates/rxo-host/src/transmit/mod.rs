@@ -11,9 +11,11 @@ mod batch;
 mod cut;
 mod headers;
 mod large;
+mod marks;
 mod outbox;
 mod packet;
 mod shape;
 
+pub(crate) use self::marks::Marks;
 pub(crate) use self::outbox::Outbox;
 pub(crate) use self::shape::{Path, Shape};

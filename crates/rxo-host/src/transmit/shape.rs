@@ -11,6 +11,8 @@ use rxo_wire::build::{BuildError, EthernetHeader, Ipv4Header, Ipv6Header};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey};
 
+use super::marks::Marks;
+
 /// What all packets of the device have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -28,7 +30,7 @@ pub(crate) struct Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) pair: FlowKey,
-    /// Link and IP header; in the latter length, class, identification and checksum are 0.
+    /// Link and IP header; in the latter length, ECN bits, identification and checksum are 0.
     headers: [u8; MOST_BYTES],
     /// Where the IP header begins, and where it ends.
     pub(super) network: u8,
@@ -37,6 +39,8 @@ pub(crate) struct Path {
     ip_sum: Sum,
     /// The sum of the pseudo-header without a length.
     pub(super) pseudo: Sum,
+    /// What of the header the application chose.
+    marks: Marks,
 }
 
 /// An IP header's changing fields.
@@ -44,7 +48,7 @@ pub(crate) struct Path {
 pub(super) struct Ip {
     /// What follows the header.
     pub(super) bytes: usize,
-    pub(super) class: u8,
+    pub(super) ecn: u8,
     pub(super) id: u16,
 }
 
@@ -78,12 +82,27 @@ impl Path {
             transport: (network + ip_bytes) as u8,
             ip_sum: Sum::ZERO,
             pseudo: pseudo_header(&pair, TCP, 0),
+            marks: Marks::default(),
         };
         let (link, ip) = path.headers.split_at_mut(network);
         // There is room, and nothing has a length that could be too much.
         let _fits = write_link(&pair, shape, link).and_then(|()| write_ip(&pair, ip));
-        path.ip_sum = Sum::of(&ip[..ip_bytes]);
+        path.sum_up();
         path
+    }
+
+    /// Sends with these marks from now on.
+    #[inline]
+    pub(crate) fn mark(&mut self, marks: Marks) {
+        if self.marks != marks {
+            self.marks = marks;
+            marks.write(&mut self.headers[self.network.into()..]);
+            self.sum_up();
+        }
+    }
+
+    fn sum_up(&mut self) {
+        self.ip_sum = Sum::of(&self.headers[self.network.into()..self.transport.into()]);
     }
 
     /// Sends to `mac` from now on; means nothing without Ethernet.
@@ -110,8 +129,8 @@ impl Path {
         let (headers, rest) = out.split_at_mut_checked(transport).ok_or(no_room)?;
         headers.copy_from_slice(&self.headers[..transport]);
         if let Some(header) = headers[network..].first_chunk_mut() {
-            put_class(header, ip.class);
-            put_length(header, length, ip.id, self.ip_sum + Sum::word(ip.class.into()));
+            put_ecn(header, ip.ecn);
+            put_length(header, length, ip.id, self.ip_sum + Sum::word(ip.ecn.into()));
         }
         Ok(rest)
     }
@@ -140,14 +159,10 @@ pub(super) fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     }
 }
 
-/// The class was 0.
-fn put_class(header: &mut IpStart, class: u8) {
-    if header[0] >> 4 == 4 {
-        header[1] = class;
-    } else {
-        header[0] |= class >> 4;
-        header[1] |= class << 4;
-    }
+/// The two bits were 0.
+fn put_ecn(header: &mut IpStart, ecn: u8) {
+    let place = if header[0] >> 4 == 4 { 0 } else { 4 };
+    header[1] |= ecn << place;
 }
 
 fn write_link(pair: &FlowKey, shape: &Shape, out: &mut [u8]) -> Result<(), BuildError> {

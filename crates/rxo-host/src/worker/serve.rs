@@ -60,6 +60,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let paths = &mut self.paths;
         let served = cell.serve(|inner| {
             cell.abandon_orphan(inner, now);
+            out.path.mark(inner.marks);
             let connection = &mut inner.connection;
             if is_active {
                 open(connection, paths, now);
@@ -132,7 +133,7 @@ fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instan
 struct Out<'a, O> {
     outbox: &'a mut Outbox,
     sink: &'a mut O,
-    path: &'a Path,
+    path: &'a mut Path,
     ids: &'a mut u16,
 }
 

@@ -10,6 +10,7 @@ mod flood;
 mod lending;
 mod listening;
 mod many;
+mod marks;
 mod memory;
 mod opening;
 mod paths;

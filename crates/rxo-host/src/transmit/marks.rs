@@ -1,0 +1,35 @@
+//! What an application chooses of the IP headers that its connection sends (RFC 9293, sections 3.9.1.9
+//! and 3.9.2).
+
+/// The chosen fields; by default what the most packets of the Internet have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// The differentiated services code point (RFC 2474), six bits.
+    pub(crate) dscp: u8,
+    /// Time to live, or hop limit.
+    pub(crate) hop_limit: u8,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { dscp: 0, hop_limit: 64 }
+    }
+}
+
+impl Marks {
+    /// Writes them into an IP header, whose ECN bits are 0.
+    pub(super) fn write(self, ip: &mut [u8]) {
+        let class = self.dscp << 2;
+        match ip {
+            [version, tos, _, _, _, _, _, _, ttl, ..] if *version >> 4 == 4 => {
+                (*tos, *ttl) = (class, self.hop_limit);
+            }
+            [version, label, _, _, _, _, _, hop_limit, ..] => {
+                *version = *version & 0xf0 | class >> 4;
+                *label = *label & 0x0f | class << 4;
+                *hop_limit = self.hop_limit;
+            }
+            _ => {}
+        }
+    }
+}
