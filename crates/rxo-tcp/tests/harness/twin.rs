@@ -311,7 +311,7 @@ fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<
     let ip = Ipv4Header { protocol: 6, traffic_class, payload_bytes, ..Ipv4Header::default() };
     let mut bytes = vec![0; IP_BYTES + payload_bytes];
     let rest = ip.write(&mut bytes).and_then(|rest| tcp.write(rest)).expect("room");
-    (seq.0..).zip(rest).for_each(|(at, byte)| *byte = stream_byte(at));
+    (0..).zip(rest).for_each(|(at, byte)| *byte = stream_byte((seq + at).0));
     Frame::new(bytes, segment.arrived_at)
 }
 

@@ -39,6 +39,8 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
         let part = |from_host| {
             let all = all.iter().enumerate();
             let mine = all.filter(move |(index, _)| (index % 5 == 4) == from_host);
+            // Of a frame that came aggregated there are no others to be sent: it is dropped.
+            let mine = mine.filter(move |(_, frame)| from_host || frame.gso.is_none());
             flows(link, mine.map(|(_, frame)| of_frame(frame)))
         };
         let what = format!("round {round}, {}", policy.name);
