@@ -74,6 +74,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         tcp: &TcpSegment,
     ) -> Option<u16> {
         let frame = batch.frame(slot);
+        if self.holds_no_data() && self.table.is_empty() && self.memory.is_off() {
+            // Whose it is changes nothing.
+            if let Verdict::Start(Some(close)) = self.verdict(batch, frame, (parsed, tcp), None) {
+                self.deliver_single(batch, slot, close);
+                return None;
+            }
+        }
         let key = flow_key(parsed.key, frame);
         let hash = self.hasher.hash(&key);
         let found = self.table.find(&self.store.held, &key, hash);
@@ -106,6 +113,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 Some(place)
             }
         }
+    }
+
+    /// Whether every aggregate is full with its first segment.
+    const fn holds_no_data(&self) -> bool {
+        self.config.policy.max_segments < 2
     }
 
     /// The last segment that is held at `place`, read again: only what is unusual needs it.

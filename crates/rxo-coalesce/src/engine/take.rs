@@ -147,8 +147,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
         network: usize,
     ) -> Option<u32> {
         let packet = batch.get(slot)?.bytes().get(network..)?;
-        if DATA && packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
-            return self.take_data::<S, ACKS>(batch, slot, network);
+        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
+            return match DATA {
+                true => self.take_data::<S, ACKS>(batch, slot, network),
+                false => None,
+            };
         }
         match ACKS {
             true => self.take_ack_where_held::<S>(batch, slot, network),
