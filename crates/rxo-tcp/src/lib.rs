@@ -10,8 +10,8 @@
 //! [`Connection::on_pure_ack`]), time goes in ([`Connection::on_timeout`], due at
 //! [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
 //! no clock, no randomness, no input or output; the same input gives the same output. All memory is
-//! allocated when a connection is opened, and each half gives its own back when it is done. Text that arrives stays in the buffer it came in until
-//! the application has read it. No segment makes it panic.
+//! allocated when a connection is opened, and each half gives its own back when it is done. Text that
+//! arrives stays in the buffer it came in until the application has read it. No segment makes it panic.
 //!
 //! The path of a segment, and where to read on:
 //!

@@ -6,7 +6,7 @@ use core::num::NonZeroU16;
 use rxo_frame::Instant;
 
 use super::expected_text::{Header, Run};
-use crate::{Connection, Events, Segment, SegmentOptions};
+use crate::{Connection, Segment, SegmentOptions};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes `large`, which stands for segments with `size` bytes of text each, of which the last may
@@ -20,16 +20,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         large: Segment<B>,
         size: NonZeroU16,
     ) -> Result<(), Segment<B>> {
-        let run = self.begin_run(now);
+        let mut run = self.begin_run(now);
         let Some(header) = self.expects_large(&run, &large) else { return Err(large) };
         let Some(payload) = large.payload else { return Ok(()) };
-        self.heard_of_peer(now);
         let bytes = payload.bytes();
         let size = u32::from(size.get()).min(bytes);
         self.rcv.append_large(payload, size);
-        self.events |= Events::READABLE;
         let (count, rest) = (bytes / size, bytes % size);
-        self.take_headers(now, header, &[(size, count), (rest, u32::from(rest > 0))]);
+        self.take_headers(&mut run, header, &[(size, count), (rest, u32::from(rest > 0))]);
         self.end_run(&run);
         Ok(())
     }

@@ -41,7 +41,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             let (header, range) = (Header::of(&segment), segment.payload.range());
             self.take_plain(&mut run, segment);
             if self.expects_alike(&run, header, range.len() as u32, segments.like_last()) {
-                self.take_alike(now, header, range, segments.buffers_like_last());
+                self.take_alike(&mut run, header, range, segments.buffers_like_last());
             }
         }
         self.end_run(&run);
@@ -67,11 +67,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if run.may_expect && self.expects_text(header, payload.bytes()) {
             self.take_timestamp(run.now, header);
             self.take_window(header);
-            if !run.is_heard {
-                // Each would say so; nothing else that is expected changes it.
-                self.heard_of_peer(run.now);
-                run.is_heard = true;
-            }
+            self.hear(run);
             self.take_expected_text(payload);
         } else {
             let odd = PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
@@ -120,7 +116,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// [`Connection::take_plain`] would do with each.
     fn take_alike(
         &mut self,
-        now: Instant,
+        run: &mut Run,
         header: Header,
         range: Range<usize>,
         buffers: impl Iterator<Item = B>,
@@ -128,14 +124,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let bytes = range.len() as u32;
         let count = self.rcv.append_alike(buffers, range);
         let seq = before(self.rcv.nxt, count as u32 * bytes);
-        self.take_headers(now, Header { seq, ..header }, &[(bytes, count as u32)]);
+        self.take_headers(run, Header { seq, ..header }, &[(bytes, count as u32)]);
     }
 
     /// Takes what the headers say of segments that differ from that with `header`, the first, in SEQ
     /// only; their text is here. `parts` are lengths, and how many have each.
     #[inline(always)]
-    pub(super) fn take_headers(&mut self, now: Instant, header: Header, parts: &[(u32, u32)]) {
-        self.take_timestamp(now, header);
+    pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
+        self.hear(run);
+        self.events |= Events::READABLE;
+        self.take_timestamp(run.now, header);
         let (mut seq, mut last, mut owed) = (header.seq, header.seq, None);
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
             let first = self.acks.count_alike((bytes, count), self.rcv.full_segment(), seq);
@@ -147,9 +145,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         // Of their timestamps one counts that stands where an acknowledgement ends; of their windows
         // the last.
         if let Some(ack) = owed.filter(|ack| ack.is_before(seq)) {
-            self.take_timestamp(now, Header { seq: ack, ..header });
+            self.take_timestamp(run.now, Header { seq: ack, ..header });
         }
         self.take_window(Header { seq: last, ..header });
+    }
+
+    /// The peer is there: each segment would say so, and nothing else that is expected changes it.
+    #[inline(always)]
+    fn hear(&mut self, run: &mut Run) {
+        if !core::mem::replace(&mut run.is_heard, true) {
+            self.heard_of_peer(run.now);
+        }
     }
 
     /// The first step.

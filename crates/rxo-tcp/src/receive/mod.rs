@@ -187,6 +187,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     ) -> usize {
         let bytes = range.len();
         let count = self.ready.extend_known(buffers, range);
+        self.largest_text = self.largest_text.max(bytes as u32);
         self.nxt = self.nxt + (count * bytes) as u32;
         count
     }

@@ -127,9 +127,13 @@ impl Twins {
         // So that their timestamp is new.
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
-        let first = self.text(script, &mut next);
-        let (count, length) =
-            (1 + usize::from(script.byte() % 12 / (1 + script.byte() % 6)), next - first.seq);
+        let mut first = self.text(script, &mut next);
+        let length = next - first.seq;
+        if script.byte() < 60 {
+            // The first of them was here before.
+            first.seq = SeqNumber(first.seq.0.wrapping_sub(length as u32));
+        }
+        let count = 1 + usize::from(script.byte() % 12 / (1 + script.byte() % 6));
         let mut frames: Vec<_> = (0..count as u32)
             .map(|at| frame(&first, first.seq + at * length as u32, length))
             .collect();
