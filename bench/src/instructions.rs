@@ -15,6 +15,7 @@ use clap::Args;
 use rxo_testkit::Workload;
 
 use crate::acks::{self, Case};
+use crate::bounds::Bound;
 use crate::contender::{Acks, Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
@@ -51,6 +52,8 @@ enum Subject {
     Aggregated(&'static str, Acks),
     /// ACKs expanded or split.
     Acks(Case),
+    /// What must not grow with the flows held or with the poll.
+    Bound(Bound),
     /// Segments through the endpoint.
     Tcp(Counted),
 }
@@ -61,7 +64,8 @@ impl Subject {
         let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
         let acks = acks::cases().into_iter().map(Self::Acks);
         let tcp = Counted::ALL.map(Self::Tcp);
-        workloads.chain(aggregated).chain(acks).chain(tcp).collect()
+        let bounds = Bound::ALL.map(Self::Bound);
+        workloads.chain(aggregated).chain(acks).chain(bounds).chain(tcp).collect()
     }
 
     fn name(self) -> String {
@@ -69,6 +73,7 @@ impl Subject {
             Self::Workload(workload) => workload.name().to_owned(),
             Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
+            Self::Bound(bound) => bound.name(),
             Self::Tcp(counted) => counted.name.to_owned(),
         }
     }
@@ -116,6 +121,7 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
         Subject::Workload(workload) => each * run_workload(workload, Acks::NONE, args.passes),
         Subject::Aggregated(_, acks) => each * run_workload(Workload::W8, acks, args.passes),
         Subject::Acks(case) => each * run_case(case, args.passes),
+        Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
         Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
     };
     println!("{items}");

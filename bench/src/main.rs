@@ -11,6 +11,7 @@
 
 mod acks;
 mod arch;
+mod bounds;
 mod contender;
 mod engine;
 mod expected;

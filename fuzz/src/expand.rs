@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use rxo_coalesce::Policy;
-use rxo_device::capture::{Capture, Interface, Record};
+use rxo_device::capture::{Capture, Described, Interface, Record};
 use rxo_trace::rewrite::{Coalescer, Expander, RewriteError, Settings};
 use rxo_trace::study::{ChecksumMode, Point, PollRule};
 use rxo_trace::verify::{Comparison, Limits, Side};
@@ -31,12 +31,18 @@ pub fn run(data: &[u8]) {
     match coalesce(data, settings) {
         Ok(coalesced) => {
             let expanded = expand(&coalesced).expect("what was coalesced can be expanded");
-            let (after, same) = read(&expanded).expect("what was expanded can be read");
+            let Some((after, same)) = read(&expanded) else {
+                // The input is damaged before anything that could be given back.
+                assert!(records.is_empty() && interfaces.is_empty() && expanded.is_empty());
+                return;
+            };
             assert_eq!((interfaces.len(), records.len()), (same.len(), after.len()));
             records.iter().zip(&after).for_each(check);
+            assert_eq!(around(data), around(&expanded));
             compare(&records, &after, &interfaces);
+            tamper(data, coalesced, &expanded);
         }
-        Err(RewriteError::AlreadyCoalesced) => {}
+        Err(RewriteError::AlreadyCoalesced | RewriteError::DescribesTooMuch) => {}
         // An option of a packet may be as long as options can be, with no room for another.
         Err(RewriteError::Write(_)) => {}
         Err(error) => panic!("{error}"),
@@ -54,10 +60,42 @@ pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     coalesce(capture, settings).expect("the sample is sound")
 }
 
+/// Changes one byte of the coalesced capture, which the input's last bytes choose: what is given back
+/// whole is what was given back before.
+fn tamper(data: &[u8], mut coalesced: Vec<u8>, expanded: &[u8]) {
+    let chosen = data.last_chunk().map_or(7, |bytes| u64::from_le_bytes(*bytes));
+    let chosen = chosen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let place = (chosen >> 32) as usize % coalesced.len();
+    coalesced[place] ^= 1 << (chosen % 8);
+    let is_whole = open(&coalesced).is_some_and(|mut capture| {
+        let mut records = Vec::new();
+        std::iter::repeat_with(|| capture.read_batch(&mut records, BATCH_RECORDS))
+            .find(|read| !matches!(read, Ok(1..)))
+            .is_some_and(|read| read.is_ok())
+    });
+    if let (true, Some(file)) = (is_whole, expand(&coalesced)) {
+        assert!(file == expanded, "byte {place} was changed, and something else is given back");
+    }
+}
+
+/// What a capture has beside its records.
+fn around(data: &[u8]) -> Option<(Option<[u8; 24]>, Vec<Described>)> {
+    let (mut capture, mut records) = (open(data)?, Vec::new());
+    while capture.read_batch(&mut records, BATCH_RECORDS).is_ok_and(|read| read > 0) {}
+    Some((capture.pcap_header(), capture.described().to_vec()))
+}
+
 fn check((before, after): (&Record, &Record)) {
     assert_eq!(before.bytes.as_ref(), after.bytes.as_ref());
     assert_eq!((before.at, before.interface), (after.at, after.interface));
+    assert_eq!((before.ticks, before.head.as_ref()), (after.ticks, after.head.as_ref()));
     assert_eq!(before.original_bytes, after.original_bytes);
+    let options = |record: &Record| {
+        let mut all = Vec::new();
+        record.options.each_little_endian(|code, value| all.push((code, value)));
+        all
+    };
+    assert_eq!(options(before), options(after));
 }
 
 fn compare(before: &[Record], after: &[Record], interfaces: &[Interface]) {
@@ -89,7 +127,7 @@ fn coalesce(data: &[u8], settings: Settings) -> Result<Vec<u8>, RewriteError> {
     let mut more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
     let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
     while more {
-        coalescer.take(capture.interfaces(), &mut batch)?;
+        coalescer.take(&capture, &mut batch)?;
         more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
     }
     Ok(coalescer.finish(&capture, false)?.0)
@@ -101,8 +139,8 @@ fn expand(data: &[u8]) -> Option<Vec<u8>> {
     let mut expander = Expander::new(&capture, Vec::new(), None).ok()?;
     loop {
         match read {
-            Ok(0) => return expander.finish(capture.interfaces()).ok().map(|(file, _)| file),
-            Ok(_) => expander.take(capture.interfaces(), &mut batch).ok()?,
+            Ok(0) => return expander.finish().ok().map(|(file, _)| file),
+            Ok(_) => expander.take(&mut batch).ok()?,
             Err(_) => return expander.finish_partial().ok().map(|(file, _)| file),
         }
         read = capture.read_batch(&mut batch, BATCH_RECORDS);

@@ -2,9 +2,9 @@
 //! that a naive reading finds.
 
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_testkit::naive::{self, Reading, Segment};
+use rxo_testkit::naive::{self, Fault, Reading, Segment};
 use rxo_wire::checksum::{Summer, verify_transport};
-use rxo_wire::{Parsed, Transport, Unparsed};
+use rxo_wire::{Malformed, Parsed, Transport, Unparsed};
 
 /// Reads `data` as an Ethernet frame and as a raw packet.
 ///
@@ -27,11 +27,30 @@ fn check(frame: &[u8], read: Result<Parsed, Unparsed>, link: LinkKind) {
         (Reading::Segment(segment), Ok(parsed)) => check_segment(frame, &parsed, &segment),
         (Reading::OtherProtocol, Ok(parsed)) => {
             assert!(matches!(parsed.transport, Transport::Udp(_) | Transport::Other(_)));
+            assert!(!parsed.transport.may_hide_tcp());
+        }
+        (Reading::Unknown(_), Ok(parsed)) => {
+            assert!(
+                matches!(parsed.transport, Transport::Other(_)) && parsed.transport.may_hide_tcp()
+            );
         }
         (Reading::Fragment(_), Ok(parsed)) => assert_eq!(parsed.transport, Transport::Fragment),
-        (Reading::Addresses(_), Err(unparsed)) => assert!(unparsed.addresses.is_some()),
-        (Reading::Nothing, Err(unparsed)) => assert_eq!(unparsed.addresses, None),
+        (Reading::Addresses(_, fault), Err(unparsed)) => {
+            assert!(unparsed.addresses.is_some());
+            assert_eq!(fault_of(unparsed.why), fault);
+        }
+        (Reading::Nothing(fault), Err(unparsed)) => {
+            assert_eq!((unparsed.addresses, fault_of(unparsed.why)), (None, fault));
+        }
         (naive, read) => panic!("{read:?} is {naive:?} to a naive reader"),
+    }
+}
+
+fn fault_of(why: Malformed) -> Fault {
+    match why {
+        Malformed::NotIp => Fault::NotIp,
+        Malformed::Truncated => Fault::Truncated,
+        Malformed::Version | Malformed::Length => Fault::Malformed,
     }
 }
 
@@ -49,6 +68,7 @@ fn check_segment(frame: &[u8], parsed: &Parsed, segment: &Segment) {
     assert_eq!((ip.id, ip.flow_label), (segment.id, segment.flow_label));
     assert_eq!((ip.dont_fragment, ip.reserved_bit), (segment.dont_fragment, segment.reserved_bit));
     assert_eq!(ip.checksum_ok, segment.ip_checksum_ok);
+    assert_eq!(ip.has_odd_extensions, segment.odd_extensions);
     let is_right = verify_transport(parsed, frame, Summer::portable());
     assert_eq!(is_right, segment.checksum_ok, "the checksum of {segment:?}");
 }

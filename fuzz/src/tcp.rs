@@ -1,5 +1,5 @@
 //! Targets `tcp-segments` and `tcp-pair`: a connection in any state gets any segments, and does by its fast
-//! ways what it does step by step; two connections over a network that does anything lose nothing.
+//! ways what it does step by step, and ends whatever a peer answers; two connections over a network that does anything lose nothing.
 //!
 //! What they do is the endpoint's own test harness, so that its property tests do the same.
 
@@ -12,6 +12,7 @@ mod harness;
 /// When what is read or sent is not what it should be, or nothing ends.
 pub fn segments(data: &[u8]) {
     harness::hostile::run(data);
+    harness::endless::run(data);
     harness::twin::run(data);
 }
 

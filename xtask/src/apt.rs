@@ -65,6 +65,17 @@ pub(crate) const TSHARK: Package = Package {
 pub(crate) const CURL: Package =
     Package { name: "curl", probe: Probe::Program("curl"), why: "asks the file server for files" };
 
+/// Sets up networks as the README does.
+pub(crate) const IPROUTE: Package =
+    Package { name: "iproute2", probe: Probe::Program("ip"), why: "runs the README's commands" };
+
+/// Sees whether a packet is answered once.
+pub(crate) const PING: Package = Package {
+    name: "iputils-ping",
+    probe: Probe::Program("ping"),
+    why: "sees whether each packet is answered once",
+};
+
 impl Package {
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {

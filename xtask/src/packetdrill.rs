@@ -2,8 +2,11 @@
 //!
 //! The scripts of `rxo-packetdrill` run in its tests by the project's own runner, on every machine.
 //! Here they run by packetdrill itself, where it is installed: a second opinion on the runner, the
-//! scripts and the shared object. Scripts from elsewhere run the same way; their shell commands are
-//! packetdrill's to run, on this machine.
+//! scripts and the shared object. Scripts from elsewhere run the same way.
+//!
+//! Shell commands of a script are packetdrill's to run. They run in namespaces of their own, with a
+//! device `tun0` for those who configure one, and with a folder over `/proc/sys/net/ipv4` that is the
+//! shared object's: what a script sets there is set in our host, and the machine stays as it is.
 
 use std::path::{Path, PathBuf};
 
@@ -81,10 +84,7 @@ fn run_all(workspace: &Workspace, object: &Path, scripts: &[PathBuf]) -> Result<
     let mut failed = 0;
     for script in scripts {
         let script = here.join(script);
-        let arguments =
-            [format!("--so_filename={}", object.display()), script.display().to_string()];
-        let packetdrill = Program::new(&workspace.root, "packetdrill", arguments);
-        let (is_ok, said) = packetdrill.output_of_both()?;
+        let (is_ok, said) = run_one(object, &script)?;
         let shown = script.strip_prefix(&workspace.root).unwrap_or(&script).display();
         if is_ok {
             println!("ok    {shown}");
@@ -99,6 +99,44 @@ fn run_all(workspace: &Workspace, object: &Path, scripts: &[PathBuf]) -> Result<
         _ => bail!("packetdrill: {failed} of {} scripts failed", scripts.len()),
     }
 }
+
+/// Runs one script; whether it passed, and what packetdrill said. Scripts call commands beside them,
+/// so they run in their own folder.
+fn run_one(object: &Path, script: &Path) -> Result<(bool, String)> {
+    let folder = script.parent().unwrap_or(Path::new("."));
+    let arguments = [format!("--so_filename={}", object.display()), script.display().to_string()];
+    let sysctls = std::env::temp_dir().join(format!("rxo-packetdrill-{}", std::process::id()));
+    std::fs::create_dir_all(&sysctls)?;
+    // Without root it is root in a namespace of users, where the system allows that.
+    let user = (!sh::is_root()).then_some("--map-root-user");
+    let shell = [
+        "--net",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        IN_NAMESPACES,
+        "sh",
+        &sysctls.display().to_string(),
+        &object.display().to_string(),
+    ];
+    let shell = user.into_iter().chain(shell).map(str::to_owned).chain(arguments);
+    let ended = Program::new(folder, "unshare", shell).output_of_both();
+    std::fs::remove_dir_all(&sysctls)?;
+    ended
+}
+
+/// The folder and the shared object come first, then packetdrill's arguments.
+const IN_NAMESPACES: &str = r#"
+mount --bind "$1" /proc/sys/net/ipv4 || exit 1
+ip link set lo up
+ip tuntap add tun0 mode tun && ip address add 192.168.0.1/24 dev tun0 && ip link set tun0 up
+RXO_PACKETDRILL_SYSCTLS=$1 LD_PRELOAD=$2
+export RXO_PACKETDRILL_SYSCTLS LD_PRELOAD
+shift 2
+exec packetdrill "$@"
+"#;
 
 const NOT_INSTALLED: &str = "packetdrill is not on the PATH, so the scripts ran by the project's own \
      runner only (cargo test -p rxo-packetdrill --test scripts)";

@@ -11,6 +11,14 @@ pub(crate) const LIVE_MAX_SEGMENTS: u16 = 32;
 /// again exactly.
 pub(crate) const POLICY: &str = "linux-gro";
 
+/// When the host that a capture is studied for polls: what cards that moderate their interrupts are
+/// commonly set to.
+pub(crate) const STUDIED_POLL: &str = "time:50us";
+
+/// When polls end for a capture that is written anew: as late as a host's budget allows, so that it
+/// becomes small.
+pub(crate) const WRITTEN_POLL: &str = "packets:64";
+
 /// The policy as it is used live: the kernel's profile has no limit of its own and gets ours.
 pub(crate) fn live(policy: Policy) -> Policy {
     if policy.name == POLICY {

@@ -36,9 +36,26 @@ pub(crate) fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }
 
+/// Another process of ours has ended with this code, and said why.
+#[derive(Debug, Error)]
+#[error("another process of rxo ended with code {0}")]
+pub(crate) struct SaidError(u8);
+
+/// How this process ends after another of ours that has: with the same code, and silently. `None` is
+/// for one that a signal ended.
+pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
+    match code.and_then(|code| u8::try_from(code).ok()) {
+        Some(0) => Ok(()),
+        code => Err(SaidError(code.unwrap_or(FAILURE)).into()),
+    }
+}
+
 /// Ends the process after a command.
 pub(crate) fn of_result(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
+    if let Some(SaidError(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
     // The reader of our output has enough (`rxo policies | head`): nobody is left to tell.
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;

@@ -3,6 +3,7 @@
 mod taken;
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
@@ -12,6 +13,7 @@ use rxo_host::{HostConfig, HostError, IpCidr, Route};
 
 use crate::exit::usage;
 use crate::flags::HostFlags;
+use crate::numbers::parse_bytes;
 
 /// Where a host is to stand.
 #[derive(Clone, Debug)]
@@ -19,6 +21,44 @@ pub(crate) struct HostPlan {
     nic: DeviceName,
     addresses: Vec<IpCidr>,
     gateways: Vec<IpAddr>,
+    limits: Limits,
+}
+
+/// What the host keeps at most.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    neighbours: usize,
+    memory_bytes: u64,
+    orphans: usize,
+    time_waits: usize,
+}
+
+impl Limits {
+    fn from_flags(flags: &HostFlags) -> Result<Self> {
+        let HostFlags { neighbours, orphans, time_waits, .. } = *flags;
+        let rows = [
+            ("neighbours", neighbours, NEIGHBOURS),
+            ("orphans", orphans, 1..=1 << 20),
+            ("time-waits", time_waits, 1..=1 << 24),
+        ];
+        for (flag, value, range) in rows {
+            if !range.contains(&value) {
+                let (least, most) = (range.start(), range.end());
+                return Err(usage(format!("--{flag} {value}: choose {least} to {most}")));
+            }
+        }
+        let memory_bytes = parse_bytes(&flags.memory).filter(|bytes| MEMORY.contains(bytes));
+        let memory_bytes = memory_bytes
+            .ok_or_else(|| usage(format!("--memory {}: choose 1M to 1000G", flags.memory)))?;
+        // The least that the host takes is 1 MiB.
+        Ok(Self { neighbours, memory_bytes: memory_bytes.max(1 << 20), orphans, time_waits })
+    }
+
+    fn apply(self, config: &mut HostConfig) {
+        let Self { neighbours, memory_bytes, orphans, time_waits } = self;
+        (config.neighbours, config.memory_bytes) = (neighbours, memory_bytes);
+        (config.orphans, config.time_waits) = (orphans, time_waits);
+    }
 }
 
 impl HostPlan {
@@ -31,7 +71,7 @@ impl HostPlan {
         let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
         let gateways =
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
-        Ok(Self { nic, addresses, gateways })
+        Ok(Self { nic, addresses, gateways, limits: Limits::from_flags(flags)? })
     }
 
     /// The host's addresses.
@@ -55,6 +95,7 @@ impl HostPlan {
         self.addresses().try_for_each(taken::refuse)?;
         let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();
         let mut config = HostConfig { routes, ..host::config(self.addresses.clone()) };
+        self.limits.apply(&mut config);
         change(&mut config);
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
         let started = host::start(&self.nic, options, config);
@@ -83,6 +124,10 @@ fn gateway(text: &str, addresses: &[IpCidr]) -> Result<IpAddr> {
     }
     Err(usage(format!("--gateway {text}: it is in no network of --ip; choose one that is")))
 }
+
+/// The least leaves room beside one gateway of each version.
+const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
+const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 /// The device's own words, and usage where other flags would do.
 fn whose_fault(error: StartError) -> Error {

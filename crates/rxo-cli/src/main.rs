@@ -27,6 +27,7 @@ mod numbers;
 mod output;
 mod paths;
 mod policies;
+mod printer;
 mod repro;
 mod rules;
 mod run;

@@ -43,6 +43,17 @@ pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(value * unit_s).ok()
 }
 
+/// Reads `1000`, `64k`, `10M` or `1G`; powers of 1000.
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,18 +57,22 @@ pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
 fn text() -> String {
     let mut limits = Table::new(&LIMITS);
     let mut rules = Table::new(&RULES);
+    let mut own = Table::new(&OWN);
     let mut acks = Table::new(&ACKS);
     for policy in Policy::all() {
         limits.row(limits_of(&policy));
         if policy.coalesce {
             rules.row(named(&policy, RULES_OF));
+            own.row(named(&policy, OWN_OF));
             acks.row(named(&policy, ACKS_OF));
         }
     }
     format!(
-        "Limits\n\n{}\n\nWhat may differ between the segments of an aggregate\n\n{}\n\nPure ACKs\n\n{}\n\n{}",
+        "Limits\n\n{}\n\nWhat may differ between the segments of an aggregate\n\n{}\n\n\
+         What a segment is by itself\n\n{}\n\nPure ACKs\n\n{}\n\n{}",
         limits.render(),
         rules.render(),
+        own.render(),
         acks.render(),
         notes()
     )
@@ -79,6 +83,8 @@ const RULES: [&str; 8] =
     ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
 const RULES_OF: &[&str] =
     &["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
+const OWN: [&str; 5] = ["policy", "with ECE", "marked CE", "needs DF", "may echo zero"];
+const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo"];
 const ACKS: [&str; 5] = ["policy", "pure acks", "at most", "keep every", "newer SACK covers"];
 const ACKS_OF: &[&str] = &["pure_acks", "max_acks", "keep_every", "sack_superset"];
 
@@ -114,12 +120,14 @@ fn notes() -> String {
         "segments -  as many as the bytes allow. bytes: the whole IP packet. payload: of one\n\
          aggregate. {default} is the default; `rxo run` and `rxo demo` limit it to {limit} segments.\n\
          {} needs a receiver that reads each segment's record, which a kernel does not.\n\
+         marked CE: bypass shows a host that counts marks each one (RFC 9768); equal merges them.\n\
          pure acks: single shows the host the last of several, record gives all to who reads records;\n\
          keep every: of single ones at least every Nth is delivered. `rxo run --ack-aggregate` is\n\
          pure_acks=single with any policy.\n\
          Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
-         (payload), flows, ack, window, options, psh, fin, payload (sizes), pure_acks, max_acks,\n\
-         keep_every, sack_superset, extension_headers, hold (held until), max_hold.",
+         (payload), flows, ack, window, options, psh, fin, payload (sizes), ece, ce, needs_df,\n\
+         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers,\n\
+         hold (held until), max_hold.",
         records.join(", ")
     )
 }

@@ -41,12 +41,13 @@ pub(crate) fn hold(text: &str) -> Result<Hold> {
     Ok(policy.hold)
 }
 
-/// The policy, and when polls end.
+/// The policy, and when polls end: by `unless_given` where the user does not say.
 ///
 /// # Errors
 /// When one of them cannot be.
-pub(crate) fn point(flags: &ReplayFlags) -> Result<Point> {
-    Ok(Point { policy: policy(&flags.policy)?, poll: poll(&flags.poll)? })
+pub(crate) fn point(flags: &ReplayFlags, unless_given: &str) -> Result<Point> {
+    let poll = poll(flags.poll.as_deref().unwrap_or(unless_given))?;
+    Ok(Point { policy: policy(&flags.policy)?, poll })
 }
 
 /// When a poll ends, as typed after `--poll`.
@@ -96,6 +97,41 @@ mod tests {
         assert_eq!(limited.max_segments, defaults::LIVE_MAX_SEGMENTS);
         let free = policy(&flags("linux-gro", &["max_segments=65535"], None)).unwrap();
         assert_eq!(free, Policy::linux_gro());
+    }
+
+    /// What `--help` says of limits is what is accepted: the ends are taken, what is beyond is not.
+    #[test]
+    fn the_help_names_the_limits() {
+        use clap::CommandFactory;
+        let mut command = crate::flags::Cli::command();
+        let analyze = command.find_subcommand_mut("analyze").unwrap();
+        let help = analyze.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let parts = [
+            "flows=8 (1 to 4096)",
+            "polls:N (1 to 1000), packets:N (1 to 65536), or a time such as 100us (1us to 100ms)",
+            "time:T after its first packet (1ns to 1s)",
+            "busy for T (1ns to 1s)",
+            "packets:N (1 to 32768)",
+            "time:50us for analyze and packets:64 for coalesce",
+            "at most 64 combinations",
+        ];
+        for part in parts {
+            assert!(help.contains(part), "{part} is not in {help}");
+        }
+        let is_poll = |text: &str| poll(text).is_ok();
+        assert!(["time:1ns", "time:1s", "host:1ns", "host:1s"].map(is_poll).iter().all(|ok| *ok));
+        assert!(["packets:1", "packets:32768"].map(is_poll).iter().all(|ok| *ok));
+        let beyond = ["time:0ns", "time:2s", "host:0ns", "host:2s", "packets:0", "packets:32769"];
+        assert!(!beyond.map(is_poll).iter().any(|ok| *ok));
+        let is_hold = |text: &str| hold(text).is_ok();
+        let ends = ["polls:1", "polls:1000", "packets:1", "packets:65536", "1us", "100ms"];
+        assert!(ends.map(is_hold).iter().all(|ok| *ok));
+        let beyond = ["polls:0", "polls:1001", "packets:0", "packets:65537", "0us", "101ms"];
+        assert!(!beyond.map(is_hold).iter().any(|ok| *ok));
+        let is_flows = |text: &str| policy(&flags("linux-gro", &[text], None)).is_ok();
+        assert!(["flows=1", "flows=4096"].map(is_flows).iter().all(|ok| *ok));
+        assert!(!["flows=0", "flows=4097"].map(is_flows).iter().any(|ok| *ok));
     }
 
     #[test]

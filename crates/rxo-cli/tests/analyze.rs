@@ -75,9 +75,11 @@ fn the_report_says_what_would_be_saved_and_why_not_more() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     for part in [
+        "% fewer for the host's stack: 1,664 deliveries of 6,400 packets, with --poll time:50us",
+        "decision    Worth it: it saves ",
         "(pcapng): 6,400 packets",
-        "4,800 of 6,400 packets, 7500 of 10,000; 1,600 deliveries are left, 4.00 packets each",
-        "end_of_poll  1,600  100.0 %",
+        "4,736 of 6,400 packets, 7400 of 10,000; 1,664 deliveries are left, 3.85 packets each",
+        "end_of_poll  1,664  100.0 %",
         "Flows with most packets (10 of 16)",
         "ethtool -C IF rx-usecs",
     ] {
@@ -96,7 +98,9 @@ fn the_same_for_a_program() {
     assert_eq!(report["sources"].as_array().unwrap().len(), 2);
     assert_eq!(report["sweep"]["outcomes"].as_array().unwrap().len(), 6);
     assert_eq!(report["sweep"]["axes"][1]["values"][2], "packets:32");
-    assert_eq!(report["outcome"]["poll"], "packets:64");
+    assert_eq!(report["outcome"]["poll"], "time:50us");
+    assert_eq!(report["decision"]["poll"], "time:50us");
+    assert!(report["command"].as_str().unwrap().starts_with("rxo analyze "), "{report}");
     assert_eq!(report["partial"], Value::Null);
     assert_eq!(report["advice"]["is_exact"], true);
 }
@@ -111,7 +115,7 @@ fn what_was_read_of_a_damaged_capture_is_reported_and_the_exit_code_says_so() {
     let output = rxo(&[&path, &whole]);
     let (said, error) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(3), "{error}");
-    assert!(said.contains("a.pcapng (pcapng): 99 packets; NOT READ TO ITS END"), "{said}");
+    assert!(said.contains("a.pcapng (pcapng): 99 packets in 98.0 us from 1970-01-01 00:00:00 UTC; NOT READ TO ITS END"), "{said}");
     assert!(said.contains("149 packets, ") && said.contains("* PARTIAL: "), "{said}");
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.contains("a.pcapng ends too early at byte "), "{error}");

@@ -102,7 +102,7 @@ fn without_privilege_it_says_how_to_get_it() {
     let copy = std::env::temp_dir().join(format!("rxo-unprivileged-{}", std::process::id()));
     fs::copy(env!("CARGO_BIN_EXE_rxo"), &copy).unwrap();
     let mut command = Command::new(&copy);
-    command.args(["run", "--nic", "packet:lo", "--host", "tap:rxo-none0"]);
+    command.args(["run", "--nic", "tap:rxo-none1", "--host", "tap:rxo-none0"]);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -112,20 +112,20 @@ fn without_privilege_it_says_how_to_get_it() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("packet:lo") && said.contains("run as root"), "{said}");
+    assert!(said.contains("tap:rxo-none1") && said.contains("run as root"), "{said}");
 }
 
 const NOBODY: u32 = 65_534;
 
 #[test]
 fn a_dry_run_says_the_configuration_in_force() {
-    let line = "run --nic packet:lo --host tap:rxo-dry0 --dry-run --set max_segments=7 --hold 50us \
+    let line = "run --nic tap:rxo-dry1 --host tap:rxo-dry0 --dry-run --set max_segments=7 --hold 50us \
                 --ack-split 2";
     let output = rxo(line);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     for part in
-        ["packet:lo", "tap:rxo-dry0", "linux-gro", "max_segments", "50us", "verify", "one for 2"]
+        ["tap:rxo-dry1", "tap:rxo-dry0", "linux-gro", "max_segments", "50us", "verify", "one for 2"]
     {
         assert!(text.contains(part), "'{part}' is not in:\n{text}");
     }
@@ -135,7 +135,7 @@ fn a_dry_run_says_the_configuration_in_force() {
     assert_eq!(json["settings"]["hold"], "50us");
     assert_eq!(json["checksum"], "verify");
     assert_eq!(json["ack_split"], 2);
-    let off = stdout(&rxo("run --nic packet:lo --host tap:rxo-dry0 --dry-run --json"));
+    let off = stdout(&rxo("run --nic tap:rxo-dry1 --host tap:rxo-dry0 --dry-run --json"));
     assert_eq!(serde_json::from_str::<Value>(&off).unwrap()["ack_split"], Value::Null);
 }
 

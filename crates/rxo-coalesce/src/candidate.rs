@@ -4,10 +4,10 @@
 //! verdict so that each reason can be tested by itself.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
-use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::OptionLayout};
+use rxo_wire::{Ip, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::OptionLayout};
 
 use crate::merge::MAX_HEADER_BYTES;
-use crate::{BypassReason, FinRule, OptionRule, Policy};
+use crate::{BypassReason, CeRule, EceRule, FinRule, OptionRule, Policy};
 
 /// A segment that may be coalesced, if it fits what its flow holds.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +46,9 @@ const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 ///
 /// # Errors
 /// The first rule that it breaks, as a reason to deliver it untouched.
-#[inline]
+#[inline(always)]
 pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegment, BypassReason> {
-    let tcp = match &parsed.transport {
-        Transport::Tcp(tcp) => tcp,
-        Transport::Fragment => return Err(BypassReason::Fragment),
-        Transport::Udp(_) | Transport::Other(_) => return Err(BypassReason::NotTcp),
-    };
+    let tcp = transport(&parsed.transport)?;
     if !parsed.ip.checksum_ok {
         return Err(BypassReason::BadIpChecksum);
     }
@@ -68,6 +64,12 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     if parsed.payload == parsed.end {
         return Err(BypassReason::PureAck);
     }
+    if is_marked_ce(&parsed.ip) && policy.ce == CeRule::Bypass {
+        return Err(BypassReason::CeMark);
+    }
+    if policy.refuses_plain() {
+        rare_rules(&parsed.ip, tcp, policy)?;
+    }
     options(tcp, policy)?;
     if parsed.end - parsed.network > policy.max_bytes
         || parsed.payload_bytes() > policy.buffer_bytes
@@ -80,10 +82,44 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     Ok(tcp)
 }
 
+#[inline(always)]
+fn transport(transport: &Transport) -> Result<&TcpSegment, BypassReason> {
+    match transport {
+        Transport::Tcp(tcp) => Ok(tcp),
+        Transport::Fragment => Err(BypassReason::Fragment),
+        other if other.may_hide_tcp() => Err(BypassReason::UnknownHeader),
+        Transport::Udp(_) | Transport::Other(_) => Err(BypassReason::NotTcp),
+    }
+}
+
+/// Congestion Experienced (RFC 3168 section 5).
+const CE: u8 = 3;
+
+/// Whether the packet is marked CE.
+#[inline]
+pub(crate) const fn is_marked_ce(ip: &Ip) -> bool {
+    ip.traffic_class & CE == CE
+}
+
+/// What only some policies want: DF, and an echo in each timestamp.
+#[cold]
+fn rare_rules(ip: &Ip, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
+    if policy.needs_df && !ip.dont_fragment {
+        return Err(BypassReason::DfClear);
+    }
+    if !policy.zero_echo && tcp.options.has_timestamp() && tcp.timestamp.echo == 0 {
+        return Err(BypassReason::ZeroEcho);
+    }
+    Ok(())
+}
+
 #[cold]
 pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
     if parsed.ip.reserved_bit {
         return Err(BypassReason::ReservedBit);
+    }
+    if parsed.ip.has_odd_extensions {
+        return Err(BypassReason::ExtensionHeader);
     }
     let mergeable = parsed.ip.version == IpVersion::V6
         && policy.extension_headers
@@ -111,6 +147,9 @@ fn odd_flags(parsed: &Parsed, tcp: &TcpSegment, policy: &Policy) -> Result<(), B
     let empty = parsed.payload == parsed.end;
     if tcp.flags.contains(TcpFlags::FIN) && (empty || policy.fin == FinRule::Bypass) {
         return Err(BypassReason::Fin);
+    }
+    if policy.ece == EceRule::Bypass && tcp.flags.contains(TcpFlags::ECE) && !empty {
+        return Err(BypassReason::Ece);
     }
     Ok(())
 }

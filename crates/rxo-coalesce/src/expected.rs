@@ -14,6 +14,8 @@ use rxo_wire::{
 
 use crate::held::{Held, IdPattern};
 
+/// Of the mark CE the bit that ECT(0), which nearly all other marked packets have, has not.
+const ECT_1: u8 = 1;
 /// TCP's fixed header and the timestamp option with its padding.
 const TCP_BYTES: usize = 32;
 const ETHERNET_BYTES: usize = 14;
@@ -37,6 +39,12 @@ pub(crate) trait Shape {
 
     /// Whether the IP header's checksum is right, if it has one.
     fn is_checksum_right(packet: &[u8]) -> bool;
+
+    /// Whether the packet may be marked CE (RFC 3168 section 5): it has a bit of that mark that few have.
+    fn may_be_marked_ce(packet: &[u8]) -> bool;
+
+    /// Whether the packet must not be fragmented on its way.
+    fn has_dont_fragment(packet: &[u8]) -> bool;
 
     /// The headers that `packet` begins with.
     fn headers(packet: &[u8]) -> Option<&Self::Headers>;
@@ -114,6 +122,16 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
+    fn may_be_marked_ce(packet: &[u8]) -> bool {
+        packet.get(1).is_some_and(|tos| tos & ECT_1 != 0)
+    }
+
+    #[inline(always)]
+    fn has_dont_fragment(packet: &[u8]) -> bool {
+        packet.get(6).is_some_and(|bits| bits & 0x40 != 0)
+    }
+
+    #[inline(always)]
     fn headers(packet: &[u8]) -> Option<&[u8; V4_BYTES]> {
         packet.first_chunk()
     }
@@ -179,6 +197,16 @@ impl Shape for V6 {
 
     #[inline(always)]
     fn is_checksum_right(_packet: &[u8]) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn may_be_marked_ce(packet: &[u8]) -> bool {
+        packet.get(1).is_some_and(|byte| byte & ECT_1 << 4 != 0)
+    }
+
+    #[inline(always)]
+    fn has_dont_fragment(_packet: &[u8]) -> bool {
         true
     }
 

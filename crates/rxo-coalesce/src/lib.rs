@@ -9,6 +9,7 @@
 //! * `candidate`: may this frame be coalesced at all? Static rules, one answer with a reason.
 //! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
 //! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
+//! * `pairs`: which flows hold something between two hosts.
 //! * `store`: the frames held, and the aggregates made of them; nothing is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
@@ -58,6 +59,7 @@ mod held;
 mod histogram;
 mod links;
 mod merge;
+mod pairs;
 mod policy;
 mod reason;
 mod record;
@@ -76,8 +78,8 @@ pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
 pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
 pub use policy::{
-    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule, SettingError,
-    UnknownPolicy, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
+    SettingError, UnknownPolicy, WindowRule,
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;

@@ -75,6 +75,13 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
+    /// The places of flows whose last frame stands before the slot `to`, from `from` on.
+    pub(crate) fn used_between(&self, from: u32, to: u32) -> impl Iterator<Item = u16> + use<'_> {
+        let from = from.max(self.oldest_from) as usize;
+        let links = self.after.get(from..to as usize).unwrap_or_default();
+        links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
+    }
+
     /// The slot after `slot` in its chain; meaningless for a chain's last.
     #[inline(always)]
     pub(crate) fn next(&self, slot: u32) -> u32 {

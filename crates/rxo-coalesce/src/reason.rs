@@ -19,8 +19,13 @@ reasons! {
         Fragment => "fragment",
         /// IP, but not TCP.
         NotTcp => "not_tcp",
+        /// A next header that nobody here reads: a TCP segment may stand behind it.
+        UnknownHeader => "unknown_header",
         /// IPv4 options, or IPv6 extension headers where the policy wants none.
         IpOptions => "ip_options",
+        /// An IPv6 extension header that nothing is merged behind: routing, authentication, or destination
+        /// options with a Home Address.
+        ExtensionHeader => "extension_header",
         /// The IPv4 reserved bit is set.
         ReservedBit => "reserved_bit",
         /// The IPv4 header checksum is wrong.
@@ -39,6 +44,8 @@ reasons! {
         Cwr => "cwr",
         /// No ACK flag, or a reserved TCP bit.
         OddFlags => "odd_flags",
+        /// ECE, where the policy wants no flags but ACK and PSH.
+        Ece => "ece",
         /// An ACK without payload.
         PureAck => "pure_ack",
         /// A pure ACK that says what the one before it said: it means loss (RFC 5681 section 2).
@@ -49,8 +56,14 @@ reasons! {
         FirstAck => "first_ack",
         /// A pure ACK with SACK blocks.
         Sack => "sack",
+        /// Marked CE, where each mark is to be counted by itself (RFC 9768 section 3.2.2).
+        CeMark => "ce_mark",
+        /// DF is clear, where the policy wants it set (IPv4).
+        DfClear => "df_clear",
         /// Options other than the policy's.
         TcpOptions => "tcp_options",
+        /// A timestamp that echoes zero, where the policy refuses that.
+        ZeroEcho => "zero_echo",
         /// Already several segments in one when it came.
         AlreadyAggregated => "already_aggregated",
         /// PSH with nothing held, where the policy lets that go as it is.
@@ -65,6 +78,9 @@ reasons! {
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
+        /// The poll ended and this segment was all that its flow held: no policy that counts polls holds
+        /// one alone.
+        LoneSegment => "lone_segment",
         /// The policy's number of polls is over.
         PollLimit => "poll_limit",
         /// The policy's number of packets is over (an interrupt window).

@@ -13,6 +13,7 @@ use rxo_frame::Frame;
 use crate::held::{Held, HeldAcks};
 use crate::links::Links;
 use crate::merge::{Merge, MergedHeader};
+use crate::pairs::Pairs;
 use crate::{ChecksumForm, FlushReason};
 
 /// No frame.
@@ -56,6 +57,8 @@ pub(crate) struct Store<B> {
     places: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
+    /// The places by hosts.
+    pub(crate) pairs: Pairs,
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
@@ -73,6 +76,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             places: 0,
             headers: core::iter::repeat_n(MergedHeader::EMPTY, places).collect(),
             ready: Vec::with_capacity(frames),
+            pairs: Pairs::new(places, flows),
         }
     }
 
@@ -81,15 +85,19 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.links.capacity() - self.frames.len()
     }
 
-    /// Takes frames in, for which there is room, and says in which slot the first of them is.
-    pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>, count: usize) -> u32 {
+    /// Takes in a whole batch, for which there is room, by a single copy. Returns the slot of its
+    /// first frame.
+    pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>) -> u32 {
         let from = self.frames.len();
-        if count == batch.len() {
-            // The usual case, a single copy.
-            self.frames.append(batch);
-        } else {
-            self.frames.extend(batch.drain(..count));
-        }
+        self.frames.append(batch);
+        self.links.take_in(from, self.frames.len());
+        from as u32
+    }
+
+    /// Takes in as many of `frames` as there is room for. Returns the slot of the first of them.
+    pub(crate) fn take_some_in(&mut self, frames: &mut impl Iterator<Item = Frame<B>>) -> u32 {
+        let (from, room) = (self.frames.len(), self.room());
+        self.frames.extend(frames.by_ref().take(room));
         self.links.take_in(from, self.frames.len());
         from as u32
     }
@@ -203,6 +211,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
         self.links.clear();
+        self.pairs.forget_slots();
         self.free_places.clear();
         self.places = 0;
         self.ready.clear();
@@ -222,6 +231,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             }
         }
         self.ready.clear();
+        self.pairs.forget_slots();
         self.close_gaps();
     }
 

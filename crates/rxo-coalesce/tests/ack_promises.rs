@@ -3,10 +3,10 @@
 
 mod harness;
 
-use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+use proptest::prelude::{prop_assert_eq, proptest};
 use rxo_testkit::oracle::PureAcks;
 use rxo_testkit::promise::{check_promises, matches_the_oracle};
-use rxo_testkit::script::{Script, ack_scripts};
+use rxo_testkit::script::{Script, ack_scripts, property};
 use rxo_testkit::sender::senders_agree;
 
 const MOST_EVENTS: usize = 150;
@@ -19,7 +19,7 @@ fn check(script: &Script) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(property(200))]
 
     #[test]
     fn every_promise_holds_for_acks(script in ack_scripts(MOST_EVENTS)) {

@@ -1,6 +1,8 @@
 //! Each profile is its column of the design's table.
 
-use rxo_coalesce::{AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule};
+use rxo_coalesce::{
+    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule,
+};
 
 const KIB: u32 = 1024;
 const MTU: u32 = 1500;
@@ -52,6 +54,24 @@ fn the_profiles_are_those_of_the_design() {
         ),
     ] {
         assert_eq!(column(policy), expected, "{}", policy.name);
+    }
+}
+
+#[test]
+fn marks_df_and_echoes_are_those_of_the_design() {
+    let lro = (EceRule::Bypass, CeRule::Bypass, false, false);
+    let rsc = (EceRule::Bypass, CeRule::Bypass, true, true);
+    let gro = (EceRule::Equal, CeRule::Bypass, false, true);
+    for policy in Policy::all() {
+        let expected = match policy.name {
+            "inet-lro" | "gallatin-2007" | "xen-delayed" => lro,
+            "rsc-2006" | "rsc2" | "rsc3" | "rsc5" => rsc,
+            "remember" => (EceRule::Equal, CeRule::Equal, false, true),
+            _ => gro,
+        };
+        let Policy { ece, ce, needs_df, zero_echo, .. } = policy;
+        assert_eq!((ece, ce, needs_df, zero_echo), expected, "{}", policy.name);
+        assert_eq!(ce == CeRule::Equal, policy.needs_records, "{}: marks are told", policy.name);
     }
 }
 

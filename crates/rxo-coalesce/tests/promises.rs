@@ -2,9 +2,9 @@
 
 mod harness;
 
-use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+use proptest::prelude::{prop_assert_eq, proptest};
 use rxo_testkit::promise::{check_promises, matches_the_oracle};
-use rxo_testkit::script::{Script, Setup, scripts, scripts_for};
+use rxo_testkit::script::{Script, Setup, property, scripts, scripts_for};
 
 const MOST_EVENTS: usize = 150;
 
@@ -15,7 +15,7 @@ fn check(script: &Script) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(property(200))]
 
     #[test]
     fn every_promise_holds_for_any_policy(script in scripts(MOST_EVENTS)) {

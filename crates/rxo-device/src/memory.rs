@@ -66,6 +66,13 @@ struct State {
     now: Instant,
     is_gone: bool,
     refuses_aggregates: bool,
+    /// How many packets it takes until somebody makes room; `None`: there is always room.
+    room: Option<usize>,
+    /// What there was no room for.
+    kept: VecDeque<Sent>,
+    /// Every so many packets are refused; 0: none.
+    refuse_every: usize,
+    offered: usize,
     sent: SinkCounters,
     received: SourceCounters,
 }
@@ -123,6 +130,25 @@ impl MemoryLink {
         self.lock().refuses_aggregates = true;
     }
 
+    /// From now on, behaves as a device that takes `packets` more and then has no room; `None`: it has
+    /// room again. Its sink keeps what it does not take, as many packets as the link holds.
+    pub fn set_room(&self, packets: Option<usize>) {
+        self.lock().room = packets;
+    }
+
+    /// From now on, behaves as a device behind a filter that drops one packet of `every`; 0: none. An
+    /// aggregate that is refused goes as its frames, of which each may be.
+    pub fn refuse_every(&self, every: usize) {
+        self.lock().refuse_every = every;
+    }
+
+    /// Whether its source has nothing to say.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        let state = self.lock();
+        state.packets.is_empty() && !state.is_gone
+    }
+
     /// From now on, behaves as a device that was taken away. What is in it is still given.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
@@ -160,26 +186,67 @@ impl Sent {
 impl State {
     fn send<'a, G: Gather<'a>>(&mut self, packet: G, most: usize) {
         let is_aggregate = packet.frame_count() > 1;
-        if !self.refuses_aggregates || packet.offload().gso.is_none() && !is_aggregate {
-            self.store(packet, most);
+        let is_gso = packet.offload().gso.is_some() || is_aggregate;
+        let is_refused = self.is_refused() || self.refuses_aggregates && is_gso;
+        if !is_refused {
+            self.store(Sent::new(packet, self.now), most);
         } else if is_aggregate {
             self.sent.fallbacks += 1;
-            packet.for_each_frame(|frame| self.store(frame, most));
+            packet.for_each_frame(|frame| match self.is_refused() {
+                true => self.drop_packet(1),
+                false => self.store(Sent::new(frame, self.now), most),
+            });
         } else {
-            self.sent.dropped += 1;
+            self.drop_packet(packet.frame_count());
         }
     }
 
-    fn store<'a, G: Gather<'a>>(&mut self, packet: G, most: usize) {
-        if self.packets.len() == most {
-            self.sent.dropped += 1;
-            return;
+    fn is_refused(&mut self) -> bool {
+        self.offered += 1;
+        self.refuse_every != 0 && self.offered.is_multiple_of(self.refuse_every)
+    }
+
+    fn store(&mut self, sent: Sent, most: usize) {
+        let has_room = self.room != Some(0) && self.kept.is_empty();
+        let queue = if has_room { &self.packets } else { &self.kept };
+        if queue.len() == most {
+            self.drop_packet(sent.frames);
+        } else if has_room {
+            self.take_in(sent);
+        } else {
+            self.kept.push_back(sent);
         }
-        let sent = Sent::new(packet, self.now);
+    }
+
+    fn take_in(&mut self, sent: Sent) {
+        self.room = self.room.map(|room| room - 1);
         self.sent.packets += 1;
         self.sent.frames += sent.frames as u64;
         self.sent.bytes += sent.bytes.len() as u64;
         self.packets.push_back(sent);
+    }
+
+    fn resume(&mut self, most: usize) {
+        while self.room != Some(0) {
+            let Some(mut sent) = self.kept.pop_front() else { return };
+            sent.sent_at = self.now;
+            if self.packets.len() == most {
+                self.drop_packet(sent.frames);
+            } else {
+                self.take_in(sent);
+            }
+        }
+    }
+
+    fn drop_packet(&mut self, frames: usize) {
+        self.sent.dropped += 1;
+        self.sent.dropped_frames += frames as u64;
+    }
+
+    fn drop_kept(&mut self) {
+        while let Some(sent) = self.kept.pop_front() {
+            self.drop_packet(sent.frames);
+        }
     }
 }
 
@@ -201,9 +268,11 @@ impl FrameSink for MemorySink {
     ) -> Result<(), DeviceError> {
         let mut state = self.link.lock();
         if state.is_gone {
-            state.sent.dropped += batch.len() as u64;
+            state.drop_kept();
+            batch.for_each(|packet| state.drop_packet(packet.frame_count()));
             return Err(gone());
         }
+        state.resume(self.link.options.most_packets);
         state.sent.submissions += 1;
         batch.for_each(|packet| state.send(packet, self.link.options.most_packets));
         Ok(())
@@ -211,6 +280,24 @@ impl FrameSink for MemorySink {
 
     fn counters(&self) -> SinkCounters {
         self.link.lock().sent
+    }
+
+    fn is_blocked(&self) -> bool {
+        !self.link.lock().kept.is_empty()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        let mut state = self.link.lock();
+        if state.is_gone {
+            state.drop_kept();
+            return Err(gone());
+        }
+        state.resume(self.link.options.most_packets);
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.link.lock().drop_kept();
     }
 }
 

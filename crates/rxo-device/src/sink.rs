@@ -9,9 +9,10 @@ pub trait FrameSink {
     /// What the sink accepts. Fixed while it lives.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// Sends a batch in order. A packet that the system refuses as a whole is sent as the frames
-    /// it stands for; one that cannot be sent at all is counted, and the rest still goes.
-    /// When this returns, the pieces are no longer used.
+    /// Sends a batch in order, and never waits. A packet that the system refuses as a whole is sent
+    /// as the frames it stands for; one that cannot be sent at all is counted, and the rest still
+    /// goes. A device without room leaves the rest with the sink, which keeps a copy as far as it has
+    /// memory for it; see [`FrameSink::is_blocked`]. When this returns, the pieces are no longer used.
     ///
     /// # Errors
     /// When the device is gone; what was not sent is counted as dropped.
@@ -22,6 +23,23 @@ pub trait FrameSink {
 
     /// Totals since the sink was opened.
     fn counters(&self) -> SinkCounters;
+
+    /// Whether the sink keeps packets for which the device had no room. Its owner then takes nothing
+    /// more for it, waits until the device can be written to, and calls [`FrameSink::resume`].
+    fn is_blocked(&self) -> bool {
+        false
+    }
+
+    /// Sends what is kept, in order, as far as the device has room. Never waits.
+    ///
+    /// # Errors
+    /// When the device is gone; what was kept is counted as dropped.
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Drops what is kept, and counts it: nobody will call [`FrameSink::resume`] any more.
+    fn abandon(&mut self) {}
 }
 
 /// What a sink has sent and lost, since it was opened.
@@ -39,4 +57,7 @@ pub struct SinkCounters {
     pub fallbacks: u64,
     /// Packets that could not be sent at all.
     pub dropped: u64,
+    /// Frames as they had arrived that those stood for. What a sink was given is `frames`, these, and
+    /// what it keeps.
+    pub dropped_frames: u64,
 }

@@ -34,6 +34,16 @@ pub trait FrameSource {
         None
     }
 
+    /// Tells the source, once and before the first frame, that frames may be kept while the next are
+    /// waited for. A ring that is shared with the system shows its newest frame as unread for so long.
+    fn expect_holds(&mut self) {}
+
+    /// Whether a wait for the source would end at once although it has nothing to give, because it
+    /// lacks memory that somebody keeps. Whoever waits then asks again after a moment.
+    fn is_starved(&self) -> bool {
+        false
+    }
+
     /// When the source has something to give although nothing arrives; `None`: never. A device has
     /// no such time; a source that holds frames back has, and who waits must not wait longer.
     fn poll_at(&self) -> Option<Instant> {

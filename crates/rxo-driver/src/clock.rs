@@ -20,25 +20,35 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// The kernel stamps frames with the wall clock; this carries a stamp over to the monotonic one.
 ///
-/// The distance between the clocks is taken anew for every batch, so a stepped wall clock spoils
-/// at most one batch, and [`StampScale::arrival`] keeps even that within the past.
+/// The distance between the clocks is taken anew for every batch, so a wall clock that jumps spoils
+/// only the stamps of what waits in the ring just then. [`StampScale::arrival`] keeps even those
+/// between a time before which nothing arrived and the reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampScale {
     now: Instant,
     wall_ns: u64,
+    /// What has a stamp before this arrived then.
+    earliest: Instant,
 }
 
 impl StampScale {
-    /// Reads both clocks, a few nanoseconds apart.
-    pub(crate) fn take() -> Self {
+    /// Reads both clocks, a few nanoseconds apart. Nothing to be put onto the scale arrived before
+    /// `earliest`.
+    pub(crate) fn take(earliest: Instant) -> Self {
         let wall_ns = read_ns(libc::CLOCK_REALTIME);
-        Self { now: now(), wall_ns }
+        Self { now: now(), wall_ns, earliest }
+    }
+
+    /// When the clocks were read.
+    pub(crate) const fn taken_at(&self) -> Instant {
+        self.now
     }
 
     /// When a frame stamped `stamp_ns` on the wall clock arrived; never later than the reading.
-    pub(crate) const fn arrival(&self, stamp_ns: u64) -> Instant {
+    pub(crate) fn arrival(&self, stamp_ns: u64) -> Instant {
         let age_ns = self.wall_ns.saturating_sub(stamp_ns);
-        Instant::from_nanos(self.now.as_nanos().saturating_sub(age_ns))
+        let arrived_at = Instant::from_nanos(self.now.as_nanos().saturating_sub(age_ns));
+        arrived_at.max(self.earliest)
     }
 }
 
@@ -54,16 +64,28 @@ fn read_ns(clock: libc::clockid_t) -> u64 {
 mod tests {
     use super::*;
 
+    const NOW: Instant = Instant::from_nanos(5_000_000);
+    const EARLIEST: Instant = Instant::from_nanos(3_000_000);
+    const SCALE: StampScale = StampScale { now: NOW, wall_ns: 1_000_000_000, earliest: EARLIEST };
+
     #[test]
     fn a_stamp_from_the_past_keeps_its_age() {
-        let scale = StampScale { now: Instant::from_nanos(5_000), wall_ns: 1_000_000 };
-        assert_eq!(scale.arrival(999_000), Instant::from_nanos(4_000));
+        assert_eq!(SCALE.arrival(999_000_000), Instant::from_nanos(4_000_000));
     }
 
     #[test]
     fn a_stamp_from_the_future_arrived_now() {
-        let scale = StampScale { now: Instant::from_nanos(5_000), wall_ns: 1_000_000 };
-        assert_eq!(scale.arrival(2_000_000), Instant::from_nanos(5_000));
+        assert_eq!(SCALE.arrival(2_000_000_000), NOW);
+    }
+
+    /// After the wall clock was set forward, what was stamped before looks older than the queue is.
+    #[test]
+    fn no_stamp_is_older_than_what_it_stands_in() {
+        for stamp_ns in [0, 1, 900_000_000, 998_000_000] {
+            assert_eq!(SCALE.arrival(stamp_ns), EARLIEST, "{stamp_ns}");
+        }
+        let early = StampScale { earliest: Instant::ZERO, ..SCALE };
+        assert_eq!(early.arrival(0), Instant::ZERO);
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub(crate) fn is_down(device: &str, name: &str) -> DeviceError {
     )
 }
 
+/// Whether an error says that the device exists, but is down.
+pub(crate) fn means_down(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::EIO))
+}
+
 /// Whether an error says that the device no longer exists.
 pub(crate) fn means_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::EBADF))

@@ -17,6 +17,8 @@ use crate::{fault, sys};
 #[derive(Debug)]
 pub struct Interface {
     name: String,
+    /// What it is known by: its name may change, or come to another.
+    index: i32,
     control: OwnedFd,
 }
 
@@ -43,11 +45,26 @@ impl Interface {
     pub fn find(name: &str) -> Result<Self, DeviceError> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
             .map_err(|e| fault::system(format!("cannot ask about interface {name}"), e))?;
-        let interface = Self { name: name.to_owned(), control };
-        match interface.index() {
-            Ok(_) => Ok(interface),
-            Err(_) => Err(fault::no_such_interface("interface", name)),
-        }
+        let missing = || fault::no_such_interface("interface", name);
+        let mut request = sys::interface_request(name).ok_or_else(missing)?;
+        // SAFETY: the code takes an `ifreq`.
+        unsafe { sys::ioctl(control.as_fd(), libc::SIOCGIFINDEX, &mut request) }
+            .map_err(|_| missing())?;
+        // SAFETY: the kernel has filled in this member.
+        let index = unsafe { request.ifr_ifru.ifru_ifindex };
+        Ok(Self { name: name.to_owned(), index, control })
+    }
+
+    /// The name of the interface with this index; `None` when there is none.
+    #[must_use]
+    pub fn name_of(index: u32) -> Option<String> {
+        let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+        let mut request = <ifreq as sys::Plain>::zeroed();
+        request.ifr_ifru.ifru_ifindex = index.cast_signed();
+        // SAFETY: the code takes an `ifreq`.
+        unsafe { sys::ioctl(control.as_fd(), libc::SIOCGIFNAME, &mut request) }.ok()?;
+        let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
+        String::from_utf8(bytes.collect()).ok()
     }
 
     /// Its name.
@@ -61,9 +78,7 @@ impl Interface {
     /// # Errors
     /// When it no longer exists.
     pub fn index(&self) -> Result<i32, DeviceError> {
-        let request = self.get(libc::SIOCGIFINDEX, "read the index of")?;
-        // SAFETY: the kernel has filled in this member.
-        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+        self.request().map(|_| self.index)
     }
 
     /// The largest IP packet, in bytes.
@@ -159,9 +174,11 @@ impl Interface {
         Ok(request)
     }
 
+    /// A request about it, by the name that it has now.
     fn request(&self) -> Result<ifreq, DeviceError> {
-        sys::interface_request(&self.name)
-            .ok_or_else(|| fault::no_such_interface("interface", &self.name))
+        let name = u32::try_from(self.index).ok().and_then(Self::name_of);
+        name.and_then(|name| sys::interface_request(&name))
+            .ok_or_else(|| DeviceError::Gone(self.name.clone()))
     }
 
     fn call(&self, code: c_ulong, request: &mut ifreq, what: &str) -> Result<(), DeviceError> {

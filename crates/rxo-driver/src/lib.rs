@@ -15,8 +15,14 @@
 
 pub mod clock;
 mod fault;
+pub mod guard;
+mod handover;
 mod interface;
+mod isolation;
+mod link_watch;
+mod lock;
 mod names;
+mod netlink;
 pub mod packet;
 mod sys;
 pub mod tap;
@@ -25,7 +31,10 @@ mod uring;
 mod vnet;
 pub mod wait;
 
+pub use handover::{Holdings, Link, Settings};
 pub use interface::{Feature, Interface};
+pub use isolation::Isolation;
+pub use lock::InterfaceLock;
 pub use names::DeviceName;
 pub use packet::{PacketBuf, PacketOptions, PacketSink, PacketSource};
 pub use tap::{SubmitMode, Tap, TapBuf, TapKind, TapSink, TapSource};

@@ -51,12 +51,31 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The size of a page of memory, in bytes.
+pub(crate) fn page_bytes() -> u32 {
+    // SAFETY: takes an integer only.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u32::try_from(bytes).ok().filter(|bytes| *bytes >= SMALLEST_PAGE).unwrap_or(SMALLEST_PAGE)
+}
+
+const SMALLEST_PAGE: u32 = 4_096;
+
 /// Binds a packet socket.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
     let bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.
     check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), bytes) })?;
     Ok(())
+}
+
+/// The index of the interface that a packet socket is bound to; -1 when that was deleted.
+pub(crate) fn bound_interface(fd: BorrowedFd<'_>) -> io::Result<c_int> {
+    let mut address = libc::sockaddr_ll::zeroed();
+    let mut bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
+    let target = std::ptr::from_mut(&mut address).cast();
+    // SAFETY: the kernel writes at most `bytes` into a live structure of integers.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), target, &raw mut bytes) })?;
+    Ok(address.sll_ifindex)
 }
 
 /// Sets a socket option.
@@ -101,6 +120,13 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     let read =
         unsafe { libc::recv(fd.as_raw_fd(), target.as_mut_ptr().cast(), target.len(), flags) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends one message as a whole, to whom the socket speaks by itself.
+pub(crate) fn send(fd: BorrowedFd<'_>, message: &[u8]) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the message has.
+    let sent = unsafe { libc::send(fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// An ioctl whose argument the kernel reads or writes in place.

@@ -4,19 +4,21 @@
 //! processor between two writes.
 //!
 //! Contract: the writes of a batch are linked, so they are carried out in order, and none after
-//! one that failed. When `write` returns, the kernel is done with every piece. Should the queue
-//! itself fail, it is not used again, and writes go one by one.
+//! one that failed. When `write` returns, the kernel is done with every piece, also of a submission
+//! during which the queue itself failed. After that it is not used again, and writes go one by one.
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::{IoUring, opcode, types};
 
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
+use crate::wait;
 
 /// The most writes of one submission.
 const ENTRIES: u32 = 128;
@@ -57,24 +59,79 @@ impl<F: AsFd> Uring<F> {
         }
         count
     }
+}
 
-    /// Submits what is queued, and waits until all of it is done. Returns the system calls made.
-    fn complete(&mut self, count: usize) -> u64 {
-        self.results.clear();
-        self.results.resize(count, -libc::ECANCELED);
-        let (mut done, mut submissions) = (0, 0);
-        while done < count && !self.has_failed {
-            submissions += 1;
-            let result = self.ring.submit_and_wait(count - done);
-            self.has_failed = result.is_err_and(|error| !is_passing(&error));
-            for entry in self.ring.completion() {
-                self.results[entry.user_data() as usize] = entry.result();
-                done += 1;
-            }
+/// What completing a submission needs of a queue, so that one that fails can be had in a test.
+trait Queue {
+    /// Submits what is queued, and waits until `count` entries are done.
+    fn submit_and_wait(&mut self, count: usize) -> io::Result<()>;
+
+    /// Waits until `count` entries are done, and submits nothing.
+    fn wait(&mut self, count: usize) -> io::Result<()>;
+
+    /// How many entries the kernel has not taken.
+    fn left(&mut self) -> usize;
+
+    /// Shows the number and the result of each entry that is done.
+    fn completed(&mut self, done: impl FnMut(u64, i32));
+}
+
+/// Submits what is queued, and waits until all that the kernel has taken is done. Returns the system
+/// calls made, and whether the queue has failed.
+fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
+    let (mut done, mut taken) = (0, results.len());
+    let (mut submissions, mut has_failed) = (0, false);
+    while done < taken {
+        submissions += 1;
+        let waited = match has_failed {
+            false => queue.submit_and_wait(taken - done),
+            true => queue.wait(taken - done),
+        };
+        let is_refused = waited.is_err_and(|error| !is_passing(&error));
+        if is_refused && has_failed {
+            // The kernel completes what it has taken, whoever waits for it.
+            wait::pause(FAILED_PAUSE);
         }
-        submissions
+        if is_refused && !has_failed {
+            has_failed = true;
+            taken -= queue.left();
+        }
+        queue.completed(|number, result| {
+            results[number as usize] = result;
+            done += 1;
+        });
+    }
+    (submissions, has_failed)
+}
+
+/// Between two looks at a queue that cannot even be waited for.
+const FAILED_PAUSE: Duration = Duration::from_micros(50);
+
+impl Queue for IoUring {
+    fn submit_and_wait(&mut self, count: usize) -> io::Result<()> {
+        Self::submit_and_wait(self, count).map(|_| ())
+    }
+
+    fn wait(&mut self, count: usize) -> io::Result<()> {
+        // SAFETY: with nothing to submit no entry is read, and there is no argument.
+        let waited =
+            unsafe { self.submitter().enter::<libc::sigset_t>(0, count as u32, GET_EVENTS, None) };
+        waited.map(|_| ())
+    }
+
+    fn left(&mut self) -> usize {
+        let mut queue = self.submission();
+        queue.sync();
+        queue.len()
+    }
+
+    fn completed(&mut self, mut done: impl FnMut(u64, i32)) {
+        self.completion().for_each(|entry| done(entry.user_data(), entry.result()));
     }
 }
+
+/// `IORING_ENTER_GETEVENTS`.
+const GET_EVENTS: u32 = 1;
 
 impl<F: AsFd> Writer for Uring<F> {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
@@ -82,7 +139,10 @@ impl<F: AsFd> Writer for Uring<F> {
             return self.singly.write(batch, from);
         }
         let count = self.queue(batch, from);
-        let submissions = self.complete(count);
+        self.results.clear();
+        self.results.resize(count, -libc::ECANCELED);
+        let (submissions, has_failed) = complete(&mut self.ring, &mut self.results);
+        self.has_failed = has_failed;
         let sent = self.results.iter().take_while(|&&result| result >= 0).count();
         let refused = match self.results.get(sent) {
             None => None,
@@ -127,4 +187,89 @@ fn deferred() -> io::Result<IoUring> {
 /// Whether waiting can simply be begun again.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use rxo_frame::{Frame, Instant, LinkKind};
+
+    use super::*;
+    use crate::transmit::Transmitter;
+
+    /// A queue that fails after the kernel has taken some of its entries, which are done later.
+    struct Failing {
+        queued: usize,
+        /// Entries that the kernel takes before it fails.
+        takes: usize,
+        /// Looks at it before the first of these is done; each later look shows one more.
+        slow: usize,
+        completed: usize,
+        calls: usize,
+    }
+
+    impl Queue for Failing {
+        fn submit_and_wait(&mut self, _: usize) -> io::Result<()> {
+            assert_eq!(self.calls, 0, "nothing is submitted to a queue that has failed");
+            self.calls += 1;
+            self.queued -= self.takes;
+            Err(io::Error::from_raw_os_error(libc::EBADR))
+        }
+
+        fn wait(&mut self, _: usize) -> io::Result<()> {
+            self.calls += 1;
+            Err(io::Error::from_raw_os_error(libc::EINVAL))
+        }
+
+        fn left(&mut self) -> usize {
+            self.queued
+        }
+
+        fn completed(&mut self, mut done: impl FnMut(u64, i32)) {
+            if self.calls > self.slow && self.completed < self.takes {
+                done(self.completed as u64, 60);
+                self.completed += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_fails_is_waited_for_as_far_as_the_kernel_has_taken_it() {
+        for takes in 0..=8 {
+            for slow in [0, 1, 5] {
+                let mut queue = Failing { queued: 8, takes, slow, completed: 0, calls: 0 };
+                let mut results = [-libc::ECANCELED; 8];
+                let (_, has_failed) = complete(&mut queue, &mut results);
+                assert!(has_failed);
+                assert_eq!(queue.completed, takes, "all that is in flight has come back");
+                let sent = results.iter().take_while(|&&result| result >= 0).count();
+                assert_eq!(sent, takes);
+            }
+        }
+    }
+
+    /// A queue belongs to the thread that made it; on another one it fails. Nothing is lost by that.
+    #[test]
+    fn what_a_failed_queue_did_not_take_goes_one_by_one() {
+        let (file, mut peer) = UnixStream::pair().unwrap();
+        let queue = Uring::new(Arc::new(file)).expect("a system with io_uring");
+        let frames: Vec<_> = (0..10).map(|n| vec![n; 60]).collect();
+        let sent = frames.clone();
+        let counters = thread::spawn(move || {
+            let mut transmitter = Transmitter::new(queue, LinkKind::Ethernet);
+            let frames = sent.iter().map(|bytes| Frame::new(&bytes[..], Instant::ZERO));
+            transmitter.transmit(frames).unwrap();
+            transmitter.counters()
+        });
+        let counters = counters.join().unwrap();
+        assert_eq!((counters.packets, counters.dropped), (10, 0));
+        for frame in frames {
+            let mut seen = [0; 70];
+            peer.read_exact(&mut seen).unwrap();
+            assert_eq!(seen[10..], frame);
+        }
+    }
 }

@@ -16,6 +16,10 @@ pub(crate) const VNET_HEADER_BYTES: usize = 10;
 /// number of cache lines, so that the first lines of such buffers do not all meet in one set.
 pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 
+/// Room for the largest packet that Linux makes where somebody has raised `gso_max_size` or
+/// `gro_max_size` above 64 KiB (BIG TCP): eight times as much.
+pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
+
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
 

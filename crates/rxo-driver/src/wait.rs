@@ -43,21 +43,34 @@ impl Ready {
 /// # Panics
 /// Never; descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Ready> {
-    wait(fds, libc::POLLIN, timeout)
+    wait(fds.iter().map(|fd| (*fd, Interest::Readable)), timeout)
 }
 
-/// Waits until `fd` takes more, or `timeout` has passed.
+/// What is waited for on a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// That it can be read.
+    Readable,
+    /// That it can be written to.
+    Writable,
+}
+
+/// Waits until one of `wanted` is as wanted, or `timeout` has passed; `None` waits for ever. As
+/// [`wait_readable`] otherwise.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn wait_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
-    Ok(!wait(&[fd], libc::POLLOUT, Some(timeout))?.is_none())
+pub fn wait_for<'f>(
+    wanted: impl IntoIterator<Item = (BorrowedFd<'f>, Interest)>,
+    timeout: Option<Duration>,
+) -> io::Result<Ready> {
+    wait(wanted.into_iter(), timeout)
 }
 
 /// Gives the processor away for `time`. A signal ends it early.
 pub fn pause(time: Duration) {
     // With nothing to wait for, the only outcomes are the timeout and a signal.
-    let _ended = wait(&[], 0, Some(time));
+    let _ended = wait(std::iter::empty(), Some(time));
 }
 
 /// Lets this thread's short waits end on time: the kernel otherwise adds up to 50 µs, which is
@@ -67,12 +80,16 @@ pub fn use_precise_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 
-fn wait(fds: &[BorrowedFd<'_>], events: c_short, timeout: Option<Duration>) -> io::Result<Ready> {
-    let mut polled = [pollfd { fd: -1, events, revents: 0 }; MOST_DESCRIPTORS];
-    for (slot, fd) in polled.iter_mut().zip(fds) {
-        slot.fd = fd.as_raw_fd();
+fn wait<'f>(
+    wanted: impl Iterator<Item = (BorrowedFd<'f>, Interest)>,
+    timeout: Option<Duration>,
+) -> io::Result<Ready> {
+    let mut polled = [pollfd { fd: -1, events: 0, revents: 0 }; MOST_DESCRIPTORS];
+    let mut count = 0;
+    for (slot, (fd, interest)) in polled.iter_mut().zip(wanted) {
+        *slot = pollfd { fd: fd.as_raw_fd(), events: interest.events(), revents: 0 };
+        count += 1;
     }
-    let count = fds.len().min(MOST_DESCRIPTORS);
     let time = timeout.map(to_timespec);
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `polled` holds `count` structures, and `time` is null or a live `timespec`.
@@ -89,6 +106,15 @@ fn wait(fds: &[BorrowedFd<'_>], events: c_short, timeout: Option<Duration>) -> i
     Ok(Ready(polled[..count].iter().enumerate().map(bit).sum()))
 }
 
+impl Interest {
+    const fn events(self) -> c_short {
+        match self {
+            Self::Readable => libc::POLLIN,
+            Self::Writable => libc::POLLOUT,
+        }
+    }
+}
+
 fn to_timespec(time: Duration) -> timespec {
     timespec {
         tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -98,7 +124,7 @@ fn to_timespec(time: Duration) -> timespec {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
@@ -111,6 +137,22 @@ mod tests {
         busy_peer.write_all(b"x").unwrap();
         let ready = wait_readable(&[quiet.as_fd(), busy.as_fd()], None).unwrap();
         assert!(!ready.has(0) && ready.has(1));
+    }
+
+    #[test]
+    fn a_full_descriptor_can_be_written_to_when_it_is_read() {
+        let (mut writer, mut reader) = UnixStream::pair().unwrap();
+        writer.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        while let Ok(bytes) = writer.write(&[0; 4_096]) {
+            written += bytes;
+        }
+        let wanted = [(writer.as_fd(), Interest::Writable), (writer.as_fd(), Interest::Readable)];
+        let brief = Some(Duration::from_micros(50));
+        assert!(wait_for(wanted, brief).unwrap().is_none());
+        reader.read_exact(&mut vec![0; written]).unwrap();
+        let ready = wait_for(wanted, None).unwrap();
+        assert!(ready.has(0) && !ready.has(1));
     }
 
     #[test]

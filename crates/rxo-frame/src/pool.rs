@@ -56,7 +56,8 @@ impl Pool {
     /// A pool of `buffers` buffers of `bytes_each` bytes, zeroed. The only place that allocates.
     ///
     /// # Panics
-    /// When either is 2³² - 1 or more, or there is no memory for all of them.
+    /// When either is 2³² - 1 or more, all together are more than an allocation can be, or there is no
+    /// memory for them.
     #[must_use]
     pub fn new(buffers: usize, bytes_each: usize) -> Self {
         let count = u32::try_from(buffers).ok().filter(|count| *count < u32::MAX);
@@ -66,11 +67,13 @@ impl Pool {
                 "a pool of {buffers} buffers of {bytes_each} bytes: both must be below 2^32 - 1"
             );
         };
-        // Odd, so that the buffers' first lines, the headers, do not all fall into a few of the
-        // cache's sets.
-        let stride_lines = (bytes_each as usize).div_ceil(LINE_BYTES) | 1;
+        let Some((stride_lines, lines)) = lines(count, bytes_each, isize::MAX as u64) else {
+            panic!(
+                "a pool of {buffers} buffers of {bytes_each} bytes: no allocation can be so large"
+            );
+        };
         let zero = || UnsafeCell::new(Line { _bytes: [0; LINE_BYTES] });
-        let memory = repeat_with(zero).take(stride_lines * buffers).collect();
+        let memory = repeat_with(zero).take(lines).collect();
         let free = IndexStack::full(count);
         Self { shared: Arc::new(Shared { memory, free, stride_lines, bytes_each }) }
     }
@@ -96,6 +99,18 @@ impl Pool {
     pub fn bytes_each(&self) -> usize {
         self.shared.bytes_each as usize
     }
+}
+
+/// Lines from one buffer to the next, and lines of all buffers; `None` when these are more than
+/// `most_bytes`, the largest allocation, which is the platform's. In 64 bits, where no product of these
+/// wraps: on 32 bits a product that did would give buffers beyond the end of the memory.
+fn lines(buffers: u32, bytes_each: u32, most_bytes: u64) -> Option<(usize, usize)> {
+    // Odd, so that the buffers' first lines, the headers, do not all fall into a few of the cache's
+    // sets.
+    let stride = u64::from(bytes_each).div_ceil(LINE_BYTES as u64) | 1;
+    let lines = stride.checked_mul(u64::from(buffers))?;
+    lines.checked_mul(LINE_BYTES as u64).filter(|bytes| *bytes <= most_bytes)?;
+    Some((usize::try_from(stride).ok()?, usize::try_from(lines).ok()?))
 }
 
 impl fmt::Debug for Pool {

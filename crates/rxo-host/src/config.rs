@@ -4,7 +4,7 @@ use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_device::Pause;
 use thiserror::Error;
 
-use crate::link::{IpCidr, LinkError, Route};
+use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
 use crate::stages::StageTimer;
 
 /// How a host is to work. Everything it will ever need in memory follows from this.
@@ -17,9 +17,11 @@ pub struct HostConfig {
     /// The address that it has on an Ethernet; `None` makes one of the secret. Means nothing
     /// elsewhere.
     pub mac: Option<[u8; 6]>,
-    /// Neighbours on an Ethernet that are remembered. At least 4.
+    /// Neighbours on an Ethernet that are remembered, about 200 bytes each: at least 4 beside the gateways;
+    /// 4,096 by default. When there are more, the one used least recently gives way, a gateway never.
     pub neighbours: usize,
-    /// Settings of every connection. Segment size and large sends are made to fit the device.
+    /// Settings of every connection. Segment size and large sends are made to fit the device: by default
+    /// the largest segment that its MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000.
     pub tcp: rxo_tcp::Config,
     /// The receive engine's; its link kind and batch size are set by the host. The policy
     /// `remember` unless it is changed: every segment of an aggregate counts as itself.
@@ -31,8 +33,23 @@ pub struct HostConfig {
     /// When frames are let gather before the next turn, during which applications wait, too; not where
     /// the worker is busy.
     pub pause: Pause,
-    /// Most connections at a time, those in TIME-WAIT included.
+    /// Most connections at a time, 1 to 1,048,576; 16,384 by default. Those in TIME-WAIT do not count. A
+    /// SYN beyond is dropped, and a call that opens one fails.
     pub sockets: usize,
+    /// Most connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes each are
+    /// allocated with the host. One more makes the oldest give way, whose late segments are then
+    /// answered by a reset.
+    pub time_waits: usize,
+    /// Most connections that applications have dropped and that still have something to send, or wait for
+    /// their peer's FIN; 1 to 1,048,576, 1,024 by default. One more makes the oldest be reset. How long
+    /// each may last is one of the settings in [`HostConfig::tcp`].
+    pub orphans: usize,
+    /// Memory for what all connections together send, receive and keep track of, in bytes: 1 MiB to
+    /// 1 TiB, 2 GiB by default. A new connection gets a 1,024th of what is left, at most what
+    /// [`HostConfig::tcp`] says and at least 32 KiB each way, so that there are full buffers for the first
+    /// thousand and something for several thousand more. Where that is not left either, a SYN is dropped
+    /// and a call that opens a connection fails. What is reserved is taken from the system when it is used.
+    pub memory_bytes: u64,
     /// Whether a SYN for a listener with too many connections that are opening is answered by a cookie
     /// (RFC 4987). Without timestamps such a connection has no SACK, window scale and ECN; without
     /// cookies the SYN is dropped.
@@ -56,13 +73,16 @@ impl HostConfig {
             addresses,
             routes: Vec::new(),
             mac: None,
-            neighbours: 512,
-            tcp: rxo_tcp::Config::default(),
+            neighbours: DEFAULT_NEIGHBOURS,
+            tcp: rxo_tcp::Config { maximum_segment_size: u16::MAX, ..rxo_tcp::Config::default() },
             engine: EngineConfig::new(Policy::remember()),
             budget_frames: 256,
             busy: false,
             pause: Pause::default(),
             sockets: 16_384,
+            time_waits: 65_536,
+            orphans: 1_024,
+            memory_bytes: 2 << 30,
             syn_cookies: true,
             ack_templates: true,
             secret,
@@ -79,6 +99,9 @@ impl HostConfig {
         let rows = [
             ("budget_frames", self.budget_frames, 1, 32_768),
             ("sockets", self.sockets, 1, MOST_SOCKETS),
+            ("time_waits", self.time_waits, 1, MOST_TIME_WAITS),
+            ("orphans", self.orphans, 1, MOST_SOCKETS),
+            ("memory_bytes", self.memory_bytes as usize, LEAST_MEMORY_BYTES, MOST_MEMORY_BYTES),
         ];
         for (option, value, least, most) in rows {
             if !(least..=most).contains(&value) {
@@ -136,3 +159,6 @@ const fn local_mac(secret: [u64; 2]) -> [u8; 6] {
 }
 
 const MOST_SOCKETS: usize = 1 << 20;
+const MOST_TIME_WAITS: usize = 1 << 24;
+const LEAST_MEMORY_BYTES: usize = 1 << 20;
+const MOST_MEMORY_BYTES: usize = 1 << 40;

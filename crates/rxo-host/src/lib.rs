@@ -53,6 +53,8 @@ mod cell;
 mod config;
 mod demux;
 pub mod link;
+mod memory;
+mod ports;
 mod post;
 mod receive;
 mod settings;

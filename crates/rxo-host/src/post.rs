@@ -1,17 +1,20 @@
 //! What applications' threads and the worker share: a queue to the worker, its alarm, the ports.
 //!
-//! The worker never waits here: the queue is taken from without a lock, ports are one atomic each.
+//! The worker never waits here: the queue is taken from without a lock.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rxo_tcp::Secret;
 
 use crate::cell::Cell;
+use crate::memory::Memory;
+use crate::ports::{self, Ports};
 use crate::settings::Settings;
 use crate::socket::Listening;
 use crate::{HostConfig, HostError};
@@ -37,6 +40,7 @@ pub(crate) struct Post<B> {
     is_asleep: AtomicBool,
     alarm: OwnedFd,
     ports: Ports,
+    memory: Memory,
     /// The worker has ended: nothing asked of it will be done.
     is_closed: AtomicBool,
     /// Connections there are.
@@ -57,7 +61,8 @@ impl<B> Post<B> {
             commands,
             is_asleep: AtomicBool::new(false),
             alarm,
-            ports: Ports::new(config.secret[1]),
+            ports: Ports::new(Secret(config.secret)),
+            memory: Memory::new(config.memory_bytes),
             is_closed: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),
             settings,
@@ -104,7 +109,7 @@ impl<B> Post<B> {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Counts one connection more, if there may be one.
+    /// Counts one connection more, if there may be one; those in TIME-WAIT do not count.
     pub(crate) fn take_socket(&self) -> bool {
         let most = self.settings.sockets;
         let has_room = self.sockets.fetch_add(1, Ordering::Relaxed) < most;
@@ -119,45 +124,15 @@ impl<B> Post<B> {
         self.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// What connections hold is reserved here.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     pub(crate) fn ports(&self) -> &Ports {
         &self.ports
     }
 }
-
-/// Local ports that connections to others have.
-#[derive(Debug)]
-pub(crate) struct Ports {
-    is_taken: Box<[AtomicBool]>,
-    next: AtomicU16,
-}
-
-impl Ports {
-    fn new(seed: u64) -> Self {
-        let is_taken = (0..COUNT).map(|_| AtomicBool::new(false)).collect();
-        Self { is_taken, next: AtomicU16::new((seed % u64::from(COUNT)) as u16) }
-    }
-
-    /// A port that no other connection has (RFC 6056: the first is chosen at random); `None` when all
-    /// are taken.
-    pub(crate) fn take(&self) -> Option<u16> {
-        (0..COUNT).find_map(|_| {
-            let index = self.next.fetch_add(1, Ordering::Relaxed) % COUNT;
-            let is_free = !self.is_taken[usize::from(index)].swap(true, Ordering::AcqRel);
-            is_free.then_some(FIRST + index)
-        })
-    }
-
-    /// Gives a port back; one that was not taken here is left alone.
-    pub(crate) fn give_back(&self, port: u16) {
-        if let Some(is_taken) = self.is_taken.get(usize::from(port.wrapping_sub(FIRST))) {
-            is_taken.store(false, Ordering::Release);
-        }
-    }
-}
-
-/// RFC 6335, section 6: the dynamic ports.
-const FIRST: u16 = 49_152;
-const COUNT: u16 = 16_384;
 
 /// Addresses that somebody listens on; only applications' threads look here.
 #[derive(Debug, Default)]
@@ -166,24 +141,39 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Takes `address`.
+    /// Takes `address`; with port 0 any port on which nobody listens. Gives the address taken.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when somebody listens there.
-    pub(crate) fn take(&self, address: SocketAddr) -> io::Result<()> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.iter().any(|other| overlap(*other, address)) {
+    pub(crate) fn take(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let mut taken = self.lock();
+        let is_free = |address: &SocketAddr| !taken.iter().any(|other| overlap(*other, *address));
+        let found = match address.port() {
+            0 => (0..ports::COUNT)
+                .map(|step| SocketAddr::new(address.ip(), ports::any(step)))
+                .find(is_free),
+            _ => Some(address).filter(is_free),
+        };
+        let Some(found) = found else {
             let message = format!("somebody listens on {address} already; choose another port");
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
-        }
-        taken.push(address);
-        Ok(())
+        };
+        taken.push(found);
+        Ok(found)
+    }
+
+    /// Ports on which somebody listens.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.lock().iter().map(SocketAddr::port).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives `address` back.
     pub(crate) fn give_back(&self, address: SocketAddr) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.retain(|other| *other != address);
+        self.lock().retain(|other| *other != address);
     }
 }
 
@@ -196,21 +186,4 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 /// its version.
 pub(crate) fn covers(listening: IpAddr, local: IpAddr) -> bool {
     listening == local || listening.is_unspecified() && listening.is_ipv4() == local.is_ipv4()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_port_is_taken_once() {
-        let ports = Ports::new(12_345);
-        let mut taken: Vec<u16> = std::iter::from_fn(|| ports.take()).collect();
-        taken.sort_unstable();
-        assert!(taken.iter().copied().eq(FIRST..=u16::MAX));
-        ports.give_back(50_000);
-        assert_eq!(ports.take(), Some(50_000));
-        ports.give_back(80);
-        assert_eq!(ports.take(), None);
-    }
 }

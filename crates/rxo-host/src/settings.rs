@@ -3,12 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use rxo_device::{SinkCapabilities, SourceCapabilities};
-use rxo_frame::LinkKind;
+use rxo_frame::{Duration, LinkKind};
 use rxo_tcp::{Config, Connection, Secret, SynCookies};
 use rxo_wire::FlowKey;
 
 use crate::buffer::Buffer;
 use crate::link::{Link, LinkConfig, LinkError};
+use crate::memory::Share;
 use crate::{HostConfig, HostError};
 
 /// The same for all connections.
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     /// For IPv4 and IPv6, when cookies are sent.
     cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
+    /// How long TIME-WAIT lasts.
+    pub(crate) time_wait: Duration,
 }
 
 impl Settings {
@@ -42,6 +45,7 @@ impl Settings {
             v6,
             secret,
             sockets: config.sockets,
+            time_wait: config.tcp.time_wait,
         })
     }
 
@@ -51,13 +55,18 @@ impl Settings {
         Some(if pair.source().is_ipv4() { v4 } else { v6 })
     }
 
-    /// A connection in LISTEN.
+    /// What connections that send as `pair` are made with, if there is memory for them.
+    pub(crate) fn tcp(&self, pair: &FlowKey) -> &Config {
+        if pair.source().is_ipv4() { &self.v4 } else { &self.v6 }
+    }
+
+    /// A connection in LISTEN that keeps to `share`.
     pub(crate) fn connection<B: AsRef<[u8]>>(
         &self,
         pair: FlowKey,
+        share: Share,
     ) -> Result<Connection<Buffer<B>>, rxo_tcp::ConfigError> {
-        let config = if pair.source().is_ipv4() { &self.v4 } else { &self.v6 };
-        Connection::open_passive(config.clone(), pair, self.secret)
+        Connection::open_passive(share.apply(self.tcp(&pair)), pair, self.secret)
     }
 }
 

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::UdpSocket;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::error::{Context, Result};
 use crate::link::Interface;
@@ -134,6 +135,23 @@ impl Namespace {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
     }
 
+    /// Waits until the kernel has given `interface` the link-local address that IPv6 asks for, which it
+    /// does some time after both ends of a wire are up.
+    pub(crate) fn await_ipv6(&self, interface: &str) -> Result<()> {
+        let has_one = || {
+            let text = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+            text.lines().any(|line| is_usable(line, interface))
+        };
+        for _ in 0..IPV6_LOOKS {
+            if self.run(has_one)? {
+                return Ok(());
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+            .context(|| format!("{interface} gets no link-local address in \"{}\"", self.label))
+    }
+
     /// Binds what the namespace receives to one core (0 to 31), or to none: receive packet
     /// steering, for interfaces yet to be made. Without effect on kernels that cannot (before 6.3).
     pub(crate) fn receive_on(&self, core: Option<usize>) -> Result<()> {
@@ -161,6 +179,20 @@ impl Namespace {
         format!("cannot enter the network namespace \"{}\"", self.label)
     }
 }
+
+/// Whether a line of `/proc/net/if_inet6` is an address of `interface` that is not tentative: address,
+/// index, prefix length, scope, flags, name.
+fn is_usable(line: &str, interface: &str) -> bool {
+    const TENTATIVE: u32 = 0x40;
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    let [.., flags, name] = columns.as_slice() else { return false };
+    let flags = u32::from_str_radix(flags, 16);
+    *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
+}
+
+/// Ten seconds, with what follows.
+const IPV6_LOOKS: u32 = 1_000;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 fn cannot_open(label: &str) -> String {
     format!("cannot open the network namespace \"{label}\"")

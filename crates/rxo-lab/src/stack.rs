@@ -18,6 +18,10 @@ pub struct StackCounters {
     pub retransmitted_segments: u64,
     /// Segments that TCP refused for their checksum.
     pub bad_checksums: u64,
+    /// Acknowledgements that told TCP of a segment received twice (RFC 2883).
+    pub duplicates_told: u64,
+    /// Packets marked CE that reached IP: of those that the kernel coalesced itself, their segments.
+    pub ce_marks: u64,
 }
 
 impl Namespace {
@@ -28,14 +32,17 @@ impl Namespace {
     pub fn stack_counters(&self) -> Result<StackCounters> {
         // `/proc/net` would show the network of the process, not of the thread.
         let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
-        let (v4, v6) = self
-            .run(|| read("snmp").and_then(|v4| Ok((v4, or_empty(read("snmp6"))?))))?
+        let all = || Ok((read("snmp")?, or_empty(read("snmp6"))?, read("netstat")?));
+        let (v4, v6, more): (String, String, String) = self
+            .run(all)?
             .context(|| format!("cannot read the counters of namespace \"{}\"", self.label()))?;
         Ok(StackCounters {
             deliveries: in_table(&v4, "Ip:", "InReceives") + in_list(&v6, "Ip6InReceives"),
             sends: in_table(&v4, "Ip:", "OutRequests") + in_list(&v6, "Ip6OutRequests"),
             retransmitted_segments: in_table(&v4, "Tcp:", "RetransSegs"),
             bad_checksums: in_table(&v4, "Tcp:", "InCsumErrors"),
+            duplicates_told: in_table(&more, "TcpExt:", "TCPDSACKRecv"),
+            ce_marks: in_table(&more, "IpExt:", "InCEPkts") + in_list(&v6, "Ip6InCEPkts"),
         })
     }
 }

@@ -3,6 +3,8 @@
 //! ```text
 //!  direct:   peer [eth0 10.77.0.1] ===veth=== [eth0 10.77.0.2] host
 //!  through:  peer [eth0 10.77.0.1] ===veth=== [wire0] - rxo - [a TAP, 10.77.0.2] host
+//!  as a user has it before rxo:
+//!            peer [eth0 10.77.0.1] ===veth=== [eth1 10.77.0.2, or no address yet] host
 //! ```
 //!
 //! The peer's interface cuts what it sends to the MTU, as a network card's wire does. In the
@@ -89,6 +91,9 @@ impl Lab {
     pub const HOST_INTERFACE: &'static str = "eth0";
     /// Where rxo takes frames from, in [`Lab::host`] of a lab made by [`Lab::through`].
     pub const WIRE_INTERFACE: &'static str = "wire0";
+    /// The host's nic where it is as a user has it: [`Lab::with_addressed_nic`],
+    /// [`Lab::with_bare_nic`].
+    pub const NIC: &'static str = "eth1";
     /// The peer's addresses.
     pub const PEER_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
         (Ipv4Addr::new(10, 77, 0, 1), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1));
@@ -140,6 +145,49 @@ impl Lab {
         }
         wire.up()?;
         Ok(lab)
+    }
+
+    /// Peer and host as users have them before rxo: the host's `eth1` has its addresses, and default
+    /// routes by way of the peer. Everything else is as the kernel sets it up by itself: ARP is
+    /// answered, IPv6 has its link-local address, and packets for the host are taken on whichever
+    /// interface they arrive.
+    ///
+    /// # Errors
+    /// When the system refuses; see [`Namespace::new`].
+    pub fn with_addressed_nic(options: LabOptions) -> Result<Self> {
+        let lab = Self::with_bare_nic(options)?;
+        lab.attach_host(Self::NIC)?;
+        let nic = lab.host.interface(Self::NIC);
+        nic.add_route((Ipv4Addr::UNSPECIFIED.into(), 0), Some(Self::PEER_ADDRESSES.0.into()))?;
+        if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
+            nic.add_route((Ipv6Addr::UNSPECIFIED.into(), 0), Some(Self::PEER_ADDRESSES.1.into()))?;
+        }
+        Ok(lab)
+    }
+
+    /// The same where `eth1` has no address yet.
+    ///
+    /// # Errors
+    /// When the system refuses; see [`Namespace::new`].
+    pub fn with_bare_nic(options: LabOptions) -> Result<Self> {
+        let lab = Self::new(options, Self::NIC)?;
+        lab.host.interface(Self::NIC).up()?;
+        if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
+            lab.host.await_ipv6(Self::NIC)?;
+        }
+        Ok(lab)
+    }
+
+    /// Peer and host have a wire again after an end of it was deleted. The peer's end has its addresses;
+    /// the host's, `interface`, is new and down.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn connect_again(&self, interface: &str) -> Result<()> {
+        let near = self.peer.interface(Self::PEER_INTERFACE);
+        create_veth(&near, &self.host.interface(interface))?;
+        near.set_mtu(self.options.mtu)?;
+        address(&near, Self::PEER_ADDRESSES, self.options.mtu)
     }
 
     /// Gives `interface` of the host the host's addresses and the wire's MTU, and switches it on.

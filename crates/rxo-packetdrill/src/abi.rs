@@ -38,6 +38,10 @@ impl Errno {
     pub const EAGAIN: Self = Self(11);
     /// The address of a buffer is none.
     pub const EFAULT: Self = Self(14);
+    /// It is there already.
+    pub const EEXIST: Self = Self(17);
+    /// It is not there.
+    pub const ENOENT: Self = Self(2);
     /// An argument cannot be.
     pub const EINVAL: Self = Self(22);
     /// Something inside went wrong.
@@ -103,6 +107,7 @@ pub(crate) const SHUT_WR: i32 = 1;
 pub(crate) const SHUT_RDWR: i32 = 2;
 
 pub(crate) const MSG_PEEK: i32 = 0x2;
+pub(crate) const MSG_EOR: i32 = 0x80;
 pub(crate) const MSG_DONTWAIT: i32 = 0x40;
 pub(crate) const MSG_WAITALL: i32 = 0x100;
 pub(crate) const MSG_NOSIGNAL: i32 = 0x4000;
@@ -115,6 +120,12 @@ pub(crate) const POLLHUP: i16 = 0x10;
 pub(crate) const POLLNVAL: i16 = 0x20;
 pub(crate) const POLLRDHUP: i16 = 0x2000;
 
+pub(crate) const EPOLL_CTL_ADD: i32 = 1;
+pub(crate) const EPOLL_CTL_DEL: i32 = 2;
+pub(crate) const EPOLL_CTL_MOD: i32 = 3;
+pub(crate) const EPOLLET: u32 = 1 << 31;
+pub(crate) const EPOLLONESHOT: u32 = 1 << 30;
+
 pub(crate) const SOL_SOCKET: i32 = 1;
 pub(crate) const SO_REUSEADDR: i32 = 2;
 pub(crate) const SO_TYPE: i32 = 3;
@@ -124,6 +135,7 @@ pub(crate) const SO_RCVBUF: i32 = 8;
 pub(crate) const SO_KEEPALIVE: i32 = 9;
 pub(crate) const SO_LINGER: i32 = 13;
 pub(crate) const SO_REUSEPORT: i32 = 15;
+pub(crate) const SO_MEMINFO: i32 = 55;
 
 pub(crate) const TCP_NODELAY: i32 = 1;
 pub(crate) const TCP_MAXSEG: i32 = 2;
@@ -131,17 +143,23 @@ pub(crate) const TCP_CORK: i32 = 3;
 pub(crate) const TCP_KEEPIDLE: i32 = 4;
 pub(crate) const TCP_KEEPINTVL: i32 = 5;
 pub(crate) const TCP_KEEPCNT: i32 = 6;
+pub(crate) const TCP_INFO: i32 = 11;
 pub(crate) const TCP_QUICKACK: i32 = 12;
 pub(crate) const TCP_CONGESTION: i32 = 13;
 pub(crate) const TCP_USER_TIMEOUT: i32 = 18;
+pub(crate) const TCP_NOTSENT_LOWAT: i32 = 25;
+pub(crate) const TCP_CC_INFO: i32 = 26;
+pub(crate) const TCP_INQ: i32 = 36;
 
 /// Every name that a script may use.
 const SYMBOLS: &[(&str, i64)] = &[
+    ("ENOENT", 2),
     ("EIO", 5),
     ("EBADF", 9),
     ("EAGAIN", 11),
     ("EWOULDBLOCK", 11),
     ("EFAULT", 14),
+    ("EEXIST", 17),
     ("EINVAL", 22),
     ("EPIPE", 32),
     ("ENOSYS", 38),
@@ -186,6 +204,7 @@ const SYMBOLS: &[(&str, i64)] = &[
     ("SHUT_RDWR", 2),
     ("MSG_PEEK", 0x2),
     ("MSG_DONTWAIT", 0x40),
+    ("MSG_EOR", 0x80),
     ("MSG_WAITALL", 0x100),
     ("MSG_NOSIGNAL", 0x4000),
     ("MSG_MORE", 0x8000),
@@ -195,6 +214,16 @@ const SYMBOLS: &[(&str, i64)] = &[
     ("POLLHUP", 0x10),
     ("POLLNVAL", 0x20),
     ("POLLRDHUP", 0x2000),
+    ("EPOLLIN", 0x1),
+    ("EPOLLOUT", 0x4),
+    ("EPOLLERR", 0x8),
+    ("EPOLLHUP", 0x10),
+    ("EPOLLRDHUP", 0x2000),
+    ("EPOLLONESHOT", 1 << 30),
+    ("EPOLLET", 1 << 31),
+    ("EPOLL_CTL_ADD", 1),
+    ("EPOLL_CTL_DEL", 2),
+    ("EPOLL_CTL_MOD", 3),
     ("SOL_SOCKET", 1),
     ("SOL_TCP", 6),
     ("SO_REUSEADDR", 2),
@@ -214,6 +243,9 @@ const SYMBOLS: &[(&str, i64)] = &[
     ("TCP_QUICKACK", 12),
     ("TCP_CONGESTION", 13),
     ("TCP_USER_TIMEOUT", 18),
+    ("TCP_NOTSENT_LOWAT", 25),
+    ("TCP_INQ", 36),
+    ("TCP_CM_INQ", 36),
 ];
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ pub struct Config {
     pub send_buffer_bytes: u32,
     /// Bytes that may arrive and wait for the application: the largest window. 1 to 2³⁰ - 1.
     pub receive_buffer_bytes: u32,
-    /// Buffers that arrived text may hold; each segment holds one. At least 2; half of them are for
-    /// text out of order.
+    /// Pieces that arrived text is kept in: each segment's text stays in its buffer. At least 2. Two are
+    /// for what is copied because there are no more: everything inside an offered window is kept, however
+    /// the peer cuts it. Out of order at most half as many gaps.
     pub receive_pieces: usize,
     /// Ranges of sequence numbers whose fate is remembered: one for each send in flight, more when
     /// SACK cuts them. At least 32.
@@ -42,6 +43,9 @@ pub struct Config {
     pub ecn: bool,
     /// The congestion control.
     pub congestion: Algorithm,
+    /// Whether slow start begins again after a pause longer than the retransmission timeout (RFC 5681,
+    /// section 4.1).
+    pub restart_after_idle: bool,
     /// The least retransmission timeout. RFC 6298 says 1 s; 200 ms is what Linux does, and what
     /// peers that delay acknowledgements by at most 40 ms bear well.
     pub min_rto: Duration,
@@ -54,6 +58,9 @@ pub struct Config {
     pub time_wait: Duration,
     /// How long the peer's FIN is waited for after the application has dropped its socket.
     pub fin_wait_2: Duration,
+    /// How long a connection may last, whatever the peer answers, after the application has dropped its
+    /// socket: what is not delivered by then is not, and the peer is reset. TIME-WAIT comes after it.
+    pub orphan_timeout: Duration,
     /// When and how often an idle peer is asked whether it is there; `None` is never.
     pub keep_alive: Option<KeepAlive>,
 }
@@ -77,11 +84,13 @@ impl Default for Config {
             sack: true,
             ecn: true,
             congestion: Algorithm::Cubic,
+            restart_after_idle: true,
             min_rto: Duration::from_millis(200),
             user_timeout: Duration::from_secs(300),
             handshake_timeout: Duration::from_secs(180),
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
+            orphan_timeout: Duration::from_secs(120),
             keep_alive: None,
         }
     }
@@ -108,9 +117,9 @@ pub enum Algorithm {
 /// How an idle peer is asked whether it is there (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle time before the first question; two hours by default there.
+    /// Idle time before the first question; two hours by default there. At least 1 ms.
     pub idle: Duration,
-    /// Time between questions.
+    /// Time between questions. At least 1 ms.
     pub interval: Duration,
     /// How many may go unanswered before the connection is given up. One is not enough to tell
     /// that a peer is gone; at least 2.
@@ -153,7 +162,7 @@ impl Config {
     /// The first setting that cannot.
     pub fn check(&self) -> Result<(), ConfigError> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let probes = self.keep_alive.map_or(2, |keep_alive| keep_alive.probes);
+        let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
         let rows = [
             ("send_buffer_bytes", self.send_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
             ("receive_buffer_bytes", self.receive_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
@@ -163,6 +172,8 @@ impl Config {
             ("large_send_bytes", self.large_send_bytes.into(), 0, MAX_LARGE_SEND_BYTES),
             ("delayed_ack in ms", millis(self.delayed_ack), 0, 499),
             ("min_rto in ms", millis(self.min_rto), 1, 60_000),
+            ("keep_alive.idle in ms", millis(idle), 1, MAX_IDLE_MS),
+            ("keep_alive.interval in ms", millis(interval), 1, MAX_IDLE_MS),
             ("keep_alive.probes", probes.into(), 2, u8::MAX.into()),
         ];
         for (option, value, least, most) in rows {
@@ -177,6 +188,8 @@ impl Config {
 /// The largest window that can be said (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
+/// A year.
+const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;
 /// An IP packet less the longest IPv6 and TCP headers without extensions.
 const MAX_LARGE_SEND_BYTES: u64 = 65_535 - 40 - 60;
 
@@ -194,5 +207,14 @@ mod tests {
         // RFC 9293, section 3.8.6.3 (MUST-40): less than half a second.
         let wrong = Config { delayed_ack: Duration::from_millis(500), ..Config::default() };
         assert!(wrong.check().is_err());
+        // A question without a pause would be asked for ever.
+        for wrong in [
+            KeepAlive { idle: Duration::ZERO, ..KeepAlive::default() },
+            KeepAlive { interval: Duration::from_micros(999), ..KeepAlive::default() },
+        ] {
+            let wrong = Config { keep_alive: Some(wrong), ..Config::default() };
+            let said = wrong.check().unwrap_err().to_string();
+            assert!(said.starts_with("keep_alive.i") && said.contains("is 0; choose 1"), "{said}");
+        }
     }
 }

@@ -34,6 +34,12 @@ impl EcnState {
         }
     }
 
+    /// Whether the peer is told of a mark now.
+    #[inline]
+    pub(crate) fn echoes(&self) -> bool {
+        self.echoes
+    }
+
     /// The flags of a segment that leaves; `is_new_text` when it carries text for the first time.
     pub(crate) fn flags(&mut self, is_new_text: bool) -> TcpFlags {
         let echo = if self.echoes { TcpFlags::ECE } else { TcpFlags::default() };

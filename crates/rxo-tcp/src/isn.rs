@@ -18,6 +18,15 @@ impl core::fmt::Debug for Secret {
     }
 }
 
+impl Secret {
+    /// A number that nobody outside can guess and that differs from destination to destination: F and G
+    /// of RFC 6056, section 3.3.4, for a connection that sends as `pair`, whose source port is left out.
+    #[must_use]
+    pub fn port_hash(self, pair: &FlowKey) -> u64 {
+        keyed_at(self, pair, 0, b'p')
+    }
+}
+
 /// ISN = M + F(local, remote, secret): M counts every 4 microseconds, F is SipHash-2-4
 /// (RFC 6528, section 3).
 pub(crate) fn initial_sequence_number(secret: Secret, pair: &FlowKey, now: Instant) -> SeqNumber {
@@ -39,10 +48,15 @@ pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
 }
 
 fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {
+    keyed_at(secret, pair, pair.source_port(), purpose)
+}
+
+/// The same with another source port.
+fn keyed_at(secret: Secret, pair: &FlowKey, source_port: u16, purpose: u8) -> u64 {
     let mut input = [0; 37];
     put_address(&mut input[..16], pair.source());
     put_address(&mut input[16..32], pair.destination());
-    input[32..34].copy_from_slice(&pair.source_port().to_be_bytes());
+    input[32..34].copy_from_slice(&source_port.to_be_bytes());
     input[34..36].copy_from_slice(&pair.destination_port().to_be_bytes());
     input[36] = purpose;
     siphash(secret, &input)

@@ -11,7 +11,8 @@
 //! [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
 //! no clock, no randomness, no input or output; the same input gives the same output. All memory is
 //! allocated when a connection is opened, and each half gives its own back when it is done. Text that
-//! arrives stays in the buffer it came in until the application has read it. No segment makes it panic.
+//! arrives stays in the buffer it came in until the application has read it; only where there are more
+//! segments than [`Config::receive_pieces`] is it copied. No segment makes it panic.
 //!
 //! The path of a segment, and where to read on:
 //!
@@ -22,8 +23,7 @@
 //! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
-//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, multicast. When
-//! several duplicates wait to leave, they all carry the latest SACK blocks.
+//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, multicast.
 //!
 //! # Examples
 //! ```
@@ -65,6 +65,7 @@ mod segment;
 mod send;
 mod sequence;
 mod state;
+mod time_wait;
 mod timer;
 mod timestamps;
 mod transmit;
@@ -78,6 +79,8 @@ pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;
 pub use plain::{Layout, PlainSegment, PlainSegments};
 pub use receive::AckOwed;
+pub use recovery::{RecoveryPhase, RecoveryStatistics};
 pub use segment::{Ecn, Payload, Segment};
 pub use state::{Closed, Failure, State, SynReceived, SynSent};
+pub use time_wait::{InTimeWait, TimeWait};
 pub use transmit::{Reset, Transmit};

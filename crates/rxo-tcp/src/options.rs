@@ -146,6 +146,17 @@ impl OptionBytes {
         self.push(&timestamp_option(timestamp));
     }
 
+    /// Changes TSecr where a timestamp is all there is.
+    #[inline]
+    pub(crate) fn set_echo(&mut self, echo: u32) {
+        let at = TIMESTAMP_BYTES as usize - size_of::<u32>();
+        if u32::from(self.length) == TIMESTAMP_BYTES
+            && let Some(place) = self.bytes.get_mut(at..TIMESTAMP_BYTES as usize)
+        {
+            place.copy_from_slice(&echo.to_be_bytes());
+        }
+    }
+
     /// As many of `blocks` as fit into `room` bytes beside the text of a segment.
     pub(crate) fn push_sack_within(&mut self, mut blocks: SackBlocks, room: u32) {
         blocks.truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);

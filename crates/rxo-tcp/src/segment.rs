@@ -105,6 +105,11 @@ impl<B: AsRef<[u8]>> Payload<B> {
         let is_inside = range.end <= buffer.as_ref().len();
         is_inside.then(|| Self::known(buffer, range)).flatten()
     }
+
+    /// The bytes.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.buffer.as_ref().get(self.range()).unwrap_or_default()
+    }
 }
 
 impl<B> Payload<B> {
@@ -147,10 +152,9 @@ impl<B> Payload<B> {
     where
         B: AsRef<[u8]>,
     {
-        let (start, end) = (self.start as usize, self.end as usize);
-        let new = exchange(&self.buffer, self.buffer.as_ref().get(start..end).unwrap_or_default());
-        if let Some(buffer) = new.filter(|new| new.as_ref().len() == end - start) {
-            *self = Self { buffer, start: 0, end: self.end - self.start };
+        let new = exchange(&self.buffer, self.as_slice());
+        if let Some(buffer) = new.filter(|new| new.as_ref().len() == self.range().len()) {
+            *self = Self { buffer, start: 0, end: self.bytes() };
         }
     }
 

@@ -9,9 +9,12 @@
 //!                           SYN-SENT --SYN------> SYN-RECEIVED
 //!  ESTABLISHED --shutdown--> FIN-WAIT-1 --ACK of FIN--> FIN-WAIT-2 --FIN--> TIME-WAIT
 //!                            FIN-WAIT-1 --FIN--> CLOSING --ACK of FIN--> TIME-WAIT
-//!  ESTABLISHED --FIN--> CLOSE-WAIT --shutdown--> LAST-ACK --ACK of FIN--> CLOSED
+//!  ESTABLISHED --FIN--> CLOSE-WAIT --our FIN leaves--> LAST-ACK --ACK of FIN--> CLOSED
 //!  TIME-WAIT --2 MSL--> CLOSED        any --RST, abort, timeout--> CLOSED
 //! ```
+//!
+//! LAST-ACK and CLOSING say that our FIN has left, and all text before it: while text is queued (RFC 9293,
+//! section 3.10.4) the connection is in CLOSE-WAIT and FIN-WAIT-1 still.
 
 use core::fmt;
 
@@ -34,7 +37,7 @@ pub enum State {
     FinWait1,
     /// The peer has our FIN.
     FinWait2,
-    /// The peer is done sending.
+    /// The peer is done sending; our FIN has not left.
     CloseWait,
     /// Both are done, and the peer does not have our FIN.
     Closing,
@@ -150,11 +153,11 @@ impl State {
         }
     }
 
-    /// The state after the peer's FIN (eighth step).
-    pub(crate) const fn after_fin_received(self) -> Self {
+    /// The state after the peer's FIN (eighth step); `has_left` says whether ours has.
+    pub(crate) const fn after_fin_received(self, has_left: bool) -> Self {
         match self {
             Self::Established => Self::CloseWait,
-            Self::FinWait1 => Self::Closing,
+            Self::FinWait1 if has_left => Self::Closing,
             Self::FinWait2 => Self::TimeWait,
             other => other,
         }
@@ -164,7 +167,15 @@ impl State {
     pub(crate) const fn after_shutdown(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,
+            other => other,
+        }
+    }
+
+    /// The state after our FIN has left, the peer's having come before.
+    pub(crate) const fn after_both_fins(self) -> Self {
+        match self {
             Self::CloseWait => Self::LastAck,
+            Self::FinWait1 => Self::Closing,
             other => other,
         }
     }
@@ -180,19 +191,21 @@ mod tests {
         use State::{CloseWait, Closing, Established, FinWait1, FinWait2, LastAck, TimeWait};
         let closed = State::Closed(Closed { failure: None });
         let rows = [
-            // state, shut down, our FIN acknowledged, the peer's FIN
-            (Established, FinWait1, Established, CloseWait),
-            (FinWait1, FinWait1, FinWait2, Closing),
-            (FinWait2, FinWait2, FinWait2, TimeWait),
-            (CloseWait, LastAck, CloseWait, CloseWait),
-            (Closing, Closing, TimeWait, Closing),
-            (LastAck, LastAck, closed, LastAck),
-            (TimeWait, TimeWait, TimeWait, TimeWait),
+            // state, shut down, our FIN acknowledged, the peer's FIN, both
+            (Established, FinWait1, Established, CloseWait, Established),
+            (FinWait1, FinWait1, FinWait2, Closing, Closing),
+            (FinWait2, FinWait2, FinWait2, TimeWait, FinWait2),
+            (CloseWait, CloseWait, CloseWait, CloseWait, LastAck),
+            (Closing, Closing, TimeWait, Closing, Closing),
+            (LastAck, LastAck, closed, LastAck, LastAck),
+            (TimeWait, TimeWait, TimeWait, TimeWait, TimeWait),
         ];
-        for (state, shut, acknowledged, received) in rows {
+        for (state, shut, acknowledged, received, both) in rows {
             assert_eq!(state.after_shutdown(), shut, "{state:?}");
             assert_eq!(state.after_fin_acknowledged(), acknowledged, "{state:?}");
-            assert_eq!(state.after_fin_received(), received, "{state:?}");
+            assert_eq!(state.after_fin_received(true), received, "{state:?}");
+            assert_eq!(state.after_both_fins(), both, "{state:?}");
         }
+        assert_eq!(FinWait1.after_fin_received(false), FinWait1);
     }
 }

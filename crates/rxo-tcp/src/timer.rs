@@ -21,12 +21,14 @@ pub(crate) enum Timer {
     KeepAlive,
     /// When no progress for so long ends the connection (RFC 9293, section 3.8.3: R2).
     GiveUp,
+    /// When a connection whose application is gone has lasted long enough.
+    Orphan,
     /// When the pair of sockets may be used again (RFC 9293, section 3.3.2: 2 MSL).
     TimeWait,
 }
 
 impl Timer {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
     /// In the order in which those that are due together fire: a probe goes before the timeout.
     const ALL: [Self; Self::COUNT] = [
         Self::TailLoss,
@@ -36,6 +38,7 @@ impl Timer {
         Self::DelayedAck,
         Self::KeepAlive,
         Self::GiveUp,
+        Self::Orphan,
         Self::TimeWait,
     ];
 }

@@ -45,14 +45,9 @@ impl Timestamps {
         is_before < 0 && now.since(self.recent_at) < OUTDATED
     }
 
-    /// Whether `value` is after TS.Recent.
-    pub(crate) fn is_newer(&self, value: u32) -> bool {
-        value.wrapping_sub(self.recent) as i32 > 0
-    }
-
-    /// Whether `value` is TS.Recent.
-    pub(crate) fn is_recent(&self, value: u32) -> bool {
-        value == self.recent
+    /// TS.Recent.
+    pub(crate) const fn recent(&self) -> u32 {
+        self.recent
     }
 
     /// Whether a segment with this option is neither old nor without the option that was agreed on.

@@ -29,7 +29,7 @@ pub struct Transmit<'a> {
     /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// Acknowledgements that are to follow as segments of their own, equal to this one but for
-    /// number and window: this one is their template (Menon 2008, section 4). Only without text.
+    /// number, window and TSecr: this one is their template (Menon 2008, section 4). Only without text.
     pub later_acks: &'a [AckOwed],
 }
 
@@ -38,6 +38,22 @@ impl Transmit<'_> {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         self.payload.iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Each of [`Transmit::later_acks`] as a segment: for a caller who builds them one by one.
+    pub fn later(&self) -> impl Iterator<Item = Self> {
+        self.later_acks.iter().map(|owed| {
+            let mut one = Self { later_acks: &[], ..*self };
+            one.say(owed);
+            one
+        })
+    }
+
+    /// Makes it say what `owed`, one of its [`Transmit::later_acks`], does: the same without a copy for each.
+    #[inline]
+    pub fn say(&mut self, owed: &AckOwed) {
+        (self.ack, self.window) = (owed.ack, owed.window);
+        self.options.set_echo(owed.echo);
     }
 
     /// The header, for the connection `pair`; its checksum is still to be written.

@@ -29,3 +29,4 @@ pub mod rewrite;
 pub mod study;
 pub mod sweep;
 pub mod verify;
+mod words;

@@ -105,6 +105,15 @@ impl FlowKey {
         self
     }
 
+    /// The key that all flows between these two hosts, in this direction and on these VLANs, have in
+    /// common: ports 0.
+    #[inline]
+    #[must_use]
+    pub const fn without_ports(mut self) -> Self {
+        self.words[4] = Self::tail(0, (self.words[4] >> 32) as u32);
+        self
+    }
+
     /// The other direction of the same connection.
     #[inline]
     #[must_use]

@@ -37,6 +37,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
         dont_fragment: fragment & 0x4000 != 0,
         reserved_bit: fragment & 0x8000 != 0,
         has_options,
+        has_odd_extensions: false,
         checksum_ok: if has_options { options_ok(packet, header) } else { fixed_ok(fixed) },
     };
     Ok(Ipv4View {

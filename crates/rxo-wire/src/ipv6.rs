@@ -9,6 +9,9 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
+/// Options of a destination options header (RFC 8200 section 4.2, RFC 6275 section 6.3).
+const PAD1: u8 = 0;
+const HOME_ADDRESS: u8 = 201;
 /// More extension headers than any real packet has; bounds the walk.
 const MAX_EXTENSIONS: usize = 8;
 
@@ -44,6 +47,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
             dont_fragment: true,
             reserved_bit: false,
             has_options: false,
+            has_odd_extensions: false,
             checksum_ok: true,
         },
         addresses,
@@ -76,11 +80,38 @@ fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
             AUTHENTICATION => (usize::from(*length) + 2) * 4,
             _ => (usize::from(*length) + 1) * 8,
         };
+        let extension = packet.get(view.header..view.header + bytes).unwrap_or_default();
+        view.ip.has_odd_extensions |= is_odd(view.protocol, extension);
         view.protocol = *next;
         view.header += bytes;
     }
     view.total = Err(Malformed::Length);
     view
+}
+
+/// Whether an extension header is other than options that leave the addresses alone.
+fn is_odd(protocol: u8, extension: &[u8]) -> bool {
+    match protocol {
+        HOP_BY_HOP => false,
+        DESTINATION => has_home_address(extension.get(2..).unwrap_or_default()),
+        _ => true,
+    }
+}
+
+/// Whether a Home Address (RFC 6275 section 6.3) is among the options of a destination options header, or
+/// a length there cannot be true.
+fn has_home_address(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        options = match (*kind, rest) {
+            (PAD1, _) => rest,
+            (HOME_ADDRESS, _) | (_, []) => return true,
+            (_, [length, data @ ..]) => match data.get(usize::from(*length)..) {
+                Some(after) => after,
+                None => return true,
+            },
+        };
+    }
+    false
 }
 
 #[inline]

@@ -57,6 +57,11 @@ pub struct Ip {
     pub reserved_bit: bool,
     /// Whether there are options (v4) or extension headers (v6).
     pub has_options: bool,
+    /// Whether there is an extension header (v6) other than hop-by-hop and destination options without a
+    /// Home Address. Behind it the pseudo-header may have other addresses than the IP header: a routing
+    /// header names another destination (RFC 8200 section 8.1), a Home Address another source (RFC 6275
+    /// section 6.3). Authentication covers each packet by itself (RFC 4302).
+    pub has_odd_extensions: bool,
     /// Whether the header checksum is right; v6 has none and is always right.
     pub checksum_ok: bool,
 }
@@ -81,6 +86,23 @@ pub enum Transport {
     Fragment,
     /// Another protocol, by its number.
     Other(u8),
+}
+
+/// Protocols behind which there is no TCP segment of the same two hosts: ICMP, IGMP, IPv4, UDP, IPv6, GRE,
+/// ICMPv6, no next header, OSPF, PIM, VRRP, SCTP, UDP-Lite.
+const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 136];
+
+impl Transport {
+    /// Whether a TCP segment of these addresses may stand behind what was read: in a fragment, or behind a
+    /// header that nobody here reads, such as mobility (135), HIP (139), Shim6 (140) or ESP (50).
+    #[must_use]
+    pub fn may_hide_tcp(&self) -> bool {
+        match self {
+            Self::Fragment => true,
+            Self::Other(protocol) => !WITHOUT_TCP.contains(protocol),
+            Self::Tcp(_) | Self::Udp(_) => false,
+        }
+    }
 }
 
 /// A frame that has no [`Parsed`] view, and as much of its flow as could be read.

@@ -135,6 +135,7 @@ const LIMITS: Limits = Limits {
     head: Duration::from_secs(600),
     idle: Duration::from_secs(600),
     piece: Duration::from_secs(600),
+    least_rate: 0,
     linger: Duration::ZERO,
 };
 const TOLD: &[u8] = b"HTTP/1.1 408 ";

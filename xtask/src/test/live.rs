@@ -14,7 +14,8 @@ use crate::apt::{self, Package};
 use crate::sh::{self, Program};
 
 /// Live tests beside a program that is no part of Rust, by target.
-const PACKAGES: &[(&str, Package)] = &[("live_curl", apt::CURL)];
+const PACKAGES: &[(&str, &[Package])] =
+    &[("live", &[apt::IPROUTE, apt::PING]), ("live_curl", &[apt::CURL])];
 
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
@@ -53,8 +54,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 fn with_packages<'t>(targets: Vec<&'t str>, report: &mut Report) -> Result<Vec<&'t str>> {
     let mut present = Vec::new();
     for target in targets {
-        let package = PACKAGES.iter().find(|(name, _)| *name == target);
-        match package.map_or(Ok(()), |(_, package)| apt::ensure(&[*package])) {
+        let packages = PACKAGES.iter().find(|(name, _)| *name == target);
+        match packages.map_or(Ok(()), |(_, packages)| apt::ensure(packages)) {
             Ok(()) => present.push(target),
             Err(obstacle) if sh::is_ci() => return Err(obstacle),
             Err(obstacle) => report.note(format!("the tests `{target}` did not run: {obstacle}")),

@@ -123,11 +123,12 @@ impl Emitter {
 
     /// Each acknowledgement built by itself.
     fn emit_bare(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
-        let header = transmit.header(pair);
-        self.send(pair, &header, [&[], &[]], port);
-        for later in transmit.later_acks {
-            let header = TcpHeader { ack: later.ack, window: later.window, ..header };
-            self.send(pair, &header, [&[], &[]], port);
+        let mut one = *transmit;
+        let mut later = transmit.later_acks.iter();
+        loop {
+            self.send(pair, &one.header(pair), [&[], &[]], port);
+            let Some(owed) = later.next() else { return };
+            one.say(owed);
         }
     }
 
@@ -142,7 +143,7 @@ impl Emitter {
         self.numbers.extend(later.map(|ack| AckNumbers {
             ack: ack.ack,
             window: ack.window,
-            timestamp,
+            timestamp: Timestamp { echo: ack.echo, ..timestamp },
         }));
         let frame = Frame::new(&first[..bytes], Instant::ZERO);
         let template = AckTemplate::new(frame, LinkKind::RawIp, &self.numbers, IdRule::Increment)

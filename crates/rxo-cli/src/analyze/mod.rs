@@ -8,6 +8,7 @@
 mod files;
 mod plan;
 mod show;
+mod typed;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +33,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
         .map_err(|error| usage(format!("--set, --sweep: {error}")))?;
     let stop = stop::on_request()?;
     let mut report = read(study, &plan.inputs, &stop)?;
+    report.command = Some(typed::command());
     // Before anything is printed: a reader that has enough must not cost the files.
     let written = files::write(&plan, &mut report);
     if plan.json {

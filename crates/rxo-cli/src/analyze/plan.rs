@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::MAX_FLOWS;
 use rxo_trace::study::Point;
 use rxo_trace::study::{Filter, Settings};
@@ -13,7 +14,7 @@ use crate::captures::Input;
 use crate::costs::{self, Given};
 use crate::exit::usage;
 use crate::flags::AnalyzeFlags;
-use crate::{paths, rules};
+use crate::{defaults, paths, rules};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -37,8 +38,13 @@ impl Plan {
     /// # Errors
     /// When a value cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
-        let chosen = rules::point(&flags.replay)?;
+        let chosen = rules::point(&flags.replay, defaults::STUDIED_POLL)?;
+        let costs = flags.costs.as_deref().map(costs::read).transpose()?;
+        let assumed = || Given { costs: Costs::ASSUMED, from: ASSUMED_FROM.to_owned() };
+        let in_force = costs.clone().unwrap_or_else(assumed);
         let settings = Settings {
+            costs: in_force.costs,
+            costs_from: in_force.from,
             sweep: sweep(&chosen, &flags.sweep)?,
             advise: !flags.no_advice,
             checksums: rules::checksums(&flags.replay.checksum)?,
@@ -52,7 +58,7 @@ impl Plan {
             settings,
             json: flags.json,
             listed_flows: flags.top,
-            costs: flags.costs.as_deref().map(costs::read).transpose()?,
+            costs,
             html: to(flags.html.as_deref(), |path| paths::for_file("--html", path))?,
             parquet: to(flags.parquet.as_deref(), |path| paths::for_folder("--parquet", path))?,
         })
@@ -64,13 +70,13 @@ fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<O
     path.map(check).transpose()
 }
 
-fn inputs(files: &[String]) -> Result<Vec<Input>> {
+fn inputs(files: &[PathBuf]) -> Result<Vec<Input>> {
     if files.is_empty() {
         return Err(usage(
             "no capture: give files before the options (rxo analyze FILE… --set KEY=VALUE), or -",
         ));
     }
-    let inputs: Vec<Input> = files.iter().map(|name| Input::new(name)).collect();
+    let inputs: Vec<Input> = files.iter().map(Input::new).collect();
     if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
         return Err(usage("- twice: standard input can be read once"));
     }
@@ -112,7 +118,7 @@ mod tests {
         let plan = plan("rxo analyze a.pcap").unwrap();
         let settings = plan.settings;
         assert_eq!(settings.chosen.policy.name, "linux-gro");
-        assert_eq!(settings.chosen.poll, PollRule::Packets(64));
+        assert_eq!(settings.chosen.poll, PollRule::Time(std::time::Duration::from_micros(50)));
         assert!(settings.sweep.is_none() && settings.advise && settings.filter.is_none());
         assert_eq!((settings.checksums, settings.top), (ChecksumMode::Verify, 10));
     }

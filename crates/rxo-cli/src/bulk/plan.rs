@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::endpoint::EndpointPlan;
 use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
-use crate::numbers::parse_time;
+use crate::numbers::{parse_bytes, parse_time};
 
 /// What is to be done, and what is to be shown of it.
 #[derive(Clone, Debug)]
@@ -100,16 +100,8 @@ fn time(text: &str) -> Result<Duration> {
         .ok_or_else(|| usage(format!("--time {text}: give a time from 100ms to 3600s")))
 }
 
-/// Reads `1000`, `64k`, `10M` or `1G`; powers of 1000.
 fn bytes(text: &str) -> Result<u64> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
-        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
-        _ => (text, 1),
-    };
-    let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    whole.filter(|&bytes| bytes > 0).ok_or_else(|| {
+    parse_bytes(text).filter(|&bytes| bytes > 0).ok_or_else(|| {
         usage(format!("--bytes {text}: give a number such as 1000000, 64k, 10M or 1G"))
     })
 }

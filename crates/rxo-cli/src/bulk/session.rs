@@ -11,7 +11,7 @@ use rxo_host::TcpStream;
 
 use super::meter::Meter;
 use super::plan::{Amount, Plan, Work};
-use crate::endpoint::{Endpoint, is_wait, settle};
+use crate::endpoint::{Endpoint, incomplete, is_wait, settle};
 
 /// A connection that has ended.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Session<'_> {
                 Ok(0) => return Ok(None),
                 Ok(read) => return Ok(Some(read)),
                 Err(error) if is_wait(&error) => {}
-                Err(error) => return Err(error).context("cannot receive"),
+                Err(error) => return Err(incomplete("cannot receive", &error)),
             }
         }
         Ok(None)
@@ -165,7 +165,7 @@ impl Session<'_> {
         match (&mut &*self.stream).write(from) {
             Ok(written) => Ok(written),
             Err(error) if is_wait(&error) => Ok(0),
-            Err(error) => Err(error).context("cannot send"),
+            Err(error) => Err(incomplete("cannot send", &error)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The captures as named by the user, and standard input as one of them.
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,21 +15,30 @@ use rxo_device::capture::{Capture, CaptureError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A file.
-    File(String),
+    File {
+        /// Where it is; a name on Unix is any bytes.
+        path: PathBuf,
+        /// What the user calls it, as far as that is text.
+        name: String,
+    },
     /// Standard input.
     Standard,
 }
 
 impl Input {
     /// What the user typed.
-    pub(crate) fn new(text: &str) -> Self {
-        if text == "-" { Self::Standard } else { Self::File(text.to_owned()) }
+    pub(crate) fn new(typed: impl AsRef<OsStr>) -> Self {
+        let path = Path::new(typed.as_ref());
+        if path == Path::new("-") {
+            return Self::Standard;
+        }
+        Self::File { path: path.to_owned(), name: path.display().to_string() }
     }
 
     /// What the user calls it.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::File(name) => name,
+            Self::File { name, .. } => name,
             Self::Standard => "-",
         }
     }
@@ -39,15 +49,15 @@ impl Input {
     /// When it cannot be opened, or is no capture.
     pub(crate) fn open(&self, stop: &Arc<AtomicBool>) -> Result<Capture, CaptureError> {
         match self {
-            Self::File(name) => Capture::open(Path::new(name)),
+            Self::File { path, .. } => Capture::open(path),
             Self::Standard => Capture::from_reader("-", Box::new(Stoppable::new(Arc::clone(stop)))),
         }
     }
 
     /// How many bytes it has, when that can be known.
     pub(crate) fn bytes(&self) -> Option<u64> {
-        let Self::File(name) = self else { return None };
-        let metadata = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file)?;
+        let Self::File { path, .. } = self else { return None };
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some(metadata.len())
     }
 }

@@ -6,6 +6,6 @@ mod progress;
 mod reading;
 
 pub(crate) use input::Input;
-pub(crate) use output::OutputFile;
+pub(crate) use output::{OutputFile, Report};
 pub(crate) use progress::Progress;
 pub(crate) use reading::{Reading, Step};

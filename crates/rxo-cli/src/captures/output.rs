@@ -1,48 +1,87 @@
-//! A file that is there when it is complete, and not before.
+//! A file that is there when it is complete, and not before; or a pipe, which takes what comes.
 //!
-//! It is written under another name in the same folder and renamed at the end. Whatever ends the
-//! command early leaves nothing under the final name.
+//! A plain file is written under another name in the same folder and renamed at the end. Whatever ends
+//! the command early leaves nothing under the final name. Standard output, pipes and `/dev/null`
+//! are written as they are: what ends the command early shows in its exit code only.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 
 use super::Input;
 use crate::exit::usage;
+use crate::output;
 
 /// The file, as long as it is not complete.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     name: String,
+    /// What it is written as until it is complete; `None` where it is written as it is.
+    unfinished: Option<Unfinished>,
+    /// Whether it is what standard output is, so that nothing else may be printed there.
+    is_standard: bool,
+}
+
+/// A file under another name; without its own name it goes away.
+#[derive(Debug)]
+struct Unfinished {
+    temporary: PathBuf,
     /// Where it goes in the end.
     target: PathBuf,
-    temporary: PathBuf,
     is_complete: bool,
 }
 
 impl OutputFile {
-    /// Begins the file that the user calls `name`.
+    /// Begins the file at `path`, or takes standard output if that is `-`.
     ///
     /// # Errors
-    /// When it is one of the `inputs`, is no plain file, or cannot be written.
-    pub(crate) fn create(name: &str, inputs: &[&Input]) -> Result<(Self, File)> {
-        if name == "-" {
-            return Err(usage("- cannot be written to: name a file"));
-        }
-        if let Some(input) = inputs.iter().find(|input| is_same(name, input)) {
+    /// When it is one of the `inputs`, a terminal, a folder or a disk, or cannot be written.
+    pub(crate) fn create(path: &Path, inputs: &[&Input]) -> Result<(Self, File)> {
+        let name = path.display().to_string();
+        let is_dash = path == Path::new("-");
+        let place = if is_dash { Path::new(STANDARD_OUTPUT) } else { path };
+        if let Some(input) = inputs.iter().find(|input| is_same(place, input)) {
             let input = input.name();
             return Err(usage(format!(
                 "{name} is the same file as {input}: name another to write"
             )));
         }
-        // A link is followed, so that the file it names is the one replaced.
-        let target = fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
-        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-            return Err(usage(format!("{name} is no plain file: name one to write")));
+        if is_dash {
+            return Self::standard(name);
         }
+        match fs::metadata(path) {
+            Ok(found) if found.is_file() => Self::plain(name, path),
+            Ok(found) if takes_a_stream(&found) => Self::stream(name, path),
+            Ok(_) => Err(usage(format!("{name} is no plain file, pipe or -: name one to write"))),
+            Err(_) => Self::plain(name, path),
+        }
+    }
+
+    fn standard(name: String) -> Result<(Self, File)> {
+        let output = io::stdout();
+        if output.is_terminal() {
+            return Err(usage("- is a terminal: redirect standard output, or name a file"));
+        }
+        let file = output.as_fd().try_clone_to_owned().map(File::from);
+        let file = file.with_context(|| format!("{name} cannot be written"))?;
+        Ok((Self { name, unfinished: None, is_standard: true }, file))
+    }
+
+    fn stream(name: String, path: &Path) -> Result<(Self, File)> {
+        let opened = OpenOptions::new().write(true).open(path);
+        let file = opened.with_context(|| format!("{name} cannot be written"))?;
+        let is_standard = is_standard(&file);
+        Ok((Self { name, unfinished: None, is_standard }, file))
+    }
+
+    fn plain(name: String, path: &Path) -> Result<(Self, File)> {
+        // A link is followed, so that the file it names is the one replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let temporary = temporary(&target)
             .ok_or_else(|| usage(format!("{name} names no file: name one to write")))?;
         let file = OpenOptions::new()
@@ -50,24 +89,32 @@ impl OutputFile {
             .create_new(true)
             .open(&temporary)
             .with_context(|| format!("{name} cannot be written"))?;
-        let name = name.to_owned();
-        Ok((Self { name, target, temporary, is_complete: false }, file))
+        let unfinished = Some(Unfinished { temporary, target, is_complete: false });
+        Ok((Self { name, unfinished, is_standard: false }, file))
     }
 
-    /// Everything is written: gives `file` its name.
+    /// What the user calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Everything is written: gives `file` its name. Afterwards what was done can be said, beside
+    /// what was written.
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn complete(mut self, file: &File) -> Result<()> {
-        file.sync_all()
-            .and_then(|()| fs::rename(&self.temporary, &self.target))
-            .with_context(|| format!("{} cannot be written", self.name))?;
-        self.is_complete = true;
-        Ok(())
+    pub(crate) fn complete(self, file: &File) -> Result<Report> {
+        if let Some(mut unfinished) = self.unfinished {
+            file.sync_all()
+                .and_then(|()| fs::rename(&unfinished.temporary, &unfinished.target))
+                .with_context(|| format!("{} cannot be written", self.name))?;
+            unfinished.is_complete = true;
+        }
+        Ok(Report { is_aside: self.is_standard })
     }
 }
 
-impl Drop for OutputFile {
+impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_complete {
             // It was not wanted under this name anyway.
@@ -76,26 +123,70 @@ impl Drop for OutputFile {
     }
 }
 
-/// The name of the file in the making: hidden, beside the target, and nobody else's.
-fn temporary(target: &Path) -> Option<PathBuf> {
-    let name = target.file_name()?.to_string_lossy().into_owned();
-    Some(target.with_file_name(format!(".{name}.{}.partial", std::process::id())))
+/// Where it is said what was done: on standard output, unless the result itself went there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    is_aside: bool,
 }
 
-/// Whether `name` is the file that `input` is read from, by whatever name.
-fn is_same(name: &str, input: &Input) -> bool {
+impl Report {
+    /// Prints text.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub(crate) fn text(self, text: &str) -> Result<()> {
+        if self.is_aside {
+            output::aside(text);
+            return Ok(());
+        }
+        output::text(text)
+    }
+
+    /// Prints `value` as JSON.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
+        self.text(&serde_json::to_string_pretty(value)?)
+    }
+}
+
+/// Pipes, and devices that are no disks.
+fn takes_a_stream(found: &Metadata) -> bool {
+    found.file_type().is_fifo() || found.file_type().is_char_device()
+}
+
+/// The name of the file in the making: hidden, beside the target, and nobody else's.
+fn temporary(target: &Path) -> Option<PathBuf> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name()?);
+    name.push(format!(".{}.partial", std::process::id()));
+    Some(target.with_file_name(name))
+}
+
+/// Whether `path` is the plain file that `input` is read from, by whatever name.
+fn is_same(path: &Path, input: &Input) -> bool {
     let input = match input {
-        Input::File(input) => input,
-        Input::Standard => STANDARD_INPUT,
+        Input::File { path, .. } => path,
+        Input::Standard => Path::new(STANDARD_INPUT),
     };
-    let identity = |path: &str| -> io::Result<(u64, u64)> {
-        let found = fs::metadata(path)?;
-        Ok((found.dev(), found.ino()))
-    };
-    matches!((identity(name), identity(input)), (Ok(a), Ok(b)) if a == b)
+    let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));
+    matches!(found, [Some(a), Some(b)] if identity(&a) == identity(&b))
+}
+
+/// Whether `file` is the pipe that standard output is, opened by another name.
+fn is_standard(file: &File) -> bool {
+    let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let found = [Some(file), output.as_ref().ok()].map(|file| file?.metadata().ok());
+    matches!(found, [Some(a), Some(b)] if a.file_type().is_fifo() && identity(&a) == identity(&b))
+}
+
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 const STANDARD_INPUT: &str = "/dev/stdin";
+const STANDARD_OUTPUT: &str = "/dev/stdout";
 
 #[cfg(test)]
 mod tests {
@@ -112,8 +203,8 @@ mod tests {
             Self(path)
         }
 
-        fn file(&self, name: &str) -> String {
-            self.0.join(name).display().to_string()
+        fn file(&self, name: &str) -> PathBuf {
+            self.0.join(name)
         }
 
         fn names(&self) -> Vec<String> {
@@ -134,7 +225,7 @@ mod tests {
         let name = folder.file("out.pcapng");
         let (output, mut file) = OutputFile::create(&name, &[]).unwrap();
         file.write_all(b"half").unwrap();
-        assert!(!Path::new(&name).exists());
+        assert!(!name.exists());
         drop(output);
         assert!(folder.names().is_empty());
         let (output, mut file) = OutputFile::create(&name, &[]).unwrap();
@@ -161,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn devices_folders_and_nowhere_are_refused() {
+    fn folders_and_nowhere_are_refused() {
         let folder = Folder::new("output-odd");
-        for name in ["/dev/null", "/", "-", &folder.0.display().to_string()] {
-            assert!(OutputFile::create(name, &[]).is_err(), "{name}");
+        for path in [Path::new("/"), &folder.0] {
+            assert!(OutputFile::create(path, &[]).is_err(), "{}", path.display());
         }
         let error = OutputFile::create(&folder.file("no/where"), &[]).unwrap_err();
         assert!(error.to_string().contains("no/where cannot be written"), "{error}");

@@ -9,8 +9,11 @@ use rxo_device::capture::{Capture, Record};
 use super::Input;
 use crate::numbers::grouped;
 
-/// Records read at once.
+/// Records read at once, and how many bytes they may have: aggregates are long.
 const BATCH_RECORDS: usize = 1_024;
+const BATCH_BYTES: usize = 1 << 20;
+/// Records asked for before that is looked at.
+const STEP_RECORDS: usize = 16;
 
 /// A capture being read.
 pub(crate) struct Reading {
@@ -19,6 +22,8 @@ pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
+    /// How the capture ended, behind the batch read last.
+    ended: Option<Step>,
 }
 
 /// What reading on came to.
@@ -40,25 +45,38 @@ impl Reading {
     pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Self, Step)> {
         let capture = input.open(stop).map_err(Error::from)?;
         let (stop, records) = (Arc::clone(stop), Vec::with_capacity(BATCH_RECORDS));
-        let mut reading = Self { capture, records, stop, packets: 0 };
+        let mut reading = Self { capture, records, stop, packets: 0, ended: None };
         let step = reading.next();
         Ok((reading, step))
     }
 
     /// Reads the next batch.
     pub(crate) fn next(&mut self) -> Step {
-        let read = self.capture.read_batch(&mut self.records, BATCH_RECORDS);
+        if self.ended.is_none() {
+            self.fill();
+        }
         if self.stop.load(Ordering::Relaxed) {
             let packets = grouped(self.packets);
             return Step::Partial(format!("interrupted after {packets} packets"));
         }
-        match read {
-            Ok(0) => Step::Over,
-            Ok(records) => {
-                self.packets += records as u64;
-                Step::More
+        match self.ended.take_if(|_| self.records.is_empty()) {
+            None => Step::More,
+            Some(ended) => ended,
+        }
+    }
+
+    /// Reads until the batch is full, or there is no more.
+    fn fill(&mut self) {
+        let mut bytes = 0;
+        while self.records.len() < BATCH_RECORDS && bytes < BATCH_BYTES && self.ended.is_none() {
+            let before = self.records.len();
+            match self.capture.read_batch(&mut self.records, STEP_RECORDS) {
+                Ok(0) => self.ended = Some(Step::Over),
+                Ok(read) => self.packets += read as u64,
+                Err(error) => self.ended = Some(Step::Partial(error.to_string())),
             }
-            Err(error) => Step::Partial(error.to_string()),
+            let new = self.records.get(before..).unwrap_or_default();
+            bytes += new.iter().map(|record| record.bytes.as_ref().len()).sum::<usize>();
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The end of standard input closes that half of the connection (as `nc -N` does) and the other half
 //! goes on; it ends when the peer is done as well. A thread reads standard input, since nothing can
-//! interrupt it there; it ends with the process.
+//! interrupt it there; it ends with the process. When the peer did not get all, or did not come to its
+//! end, that is an error of its own kind: exit code 3.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -10,10 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use rxo_host::TcpStream;
 
-use crate::endpoint::{Endpoint, EndpointPlan, is_wait, settle};
+use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
 use crate::exit::partial;
 use crate::flags::CatFlags;
 
@@ -39,7 +40,7 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     loop {
         match sending.recv_timeout(LOOK) {
             Ok(outcome) => {
-                outcome.context("cannot send to the peer")?;
+                outcome?;
                 return settle(endpoint, stream);
             }
             Err(RecvTimeoutError::Timeout) if !endpoint.is_over() => {}
@@ -49,28 +50,32 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
 }
 
 /// Sends standard input from a thread of its own; says how that ended.
-fn send_input(mut stream: TcpStream) -> Result<Receiver<io::Result<()>>> {
+fn send_input(mut stream: TcpStream) -> Result<Receiver<Result<()>>> {
     let (tell, hear) = channel();
     thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
         let sent = copy(&mut io::stdin().lock(), &mut stream);
-        let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write));
+        let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write).map_err(not_taken));
         // Nobody listens when the process ends.
         _ = tell.send(ended);
     })?;
     Ok(hear)
 }
 
-fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let read = match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error).context("cannot read standard input"),
         };
-        send_all(to, &buffer[..read])?;
+        send_all(to, &buffer[..read]).map_err(not_taken)?;
     }
+}
+
+fn not_taken(error: io::Error) -> Error {
+    incomplete("the peer does not take all", &error)
 }
 
 /// Writes all, however long the peer takes.
@@ -100,7 +105,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
             Err(error) if is_wait(&error) => {
                 return Err(partial("interrupted before the peer was done"));
             }
-            Err(error) => return Err(error).context("cannot receive from the peer"),
+            Err(error) => return Err(incomplete("the peer did not come to its end", &error)),
         }
     }
 }
@@ -108,3 +113,38 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
 /// How often it is looked whether the end is wanted.
 const LOOK: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::PartialError;
+
+    /// Fails at the first call.
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::IsADirectory.into())
+        }
+    }
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn each_end_is_blamed_for_its_own() {
+        let from = copy(&mut Broken, &mut Vec::new()).unwrap_err();
+        assert_eq!(from.to_string(), "cannot read standard input");
+        assert!(from.downcast_ref::<PartialError>().is_none());
+        let to = copy(&mut &b"text"[..], &mut Broken).unwrap_err();
+        assert!(to.to_string().starts_with("the peer does not take all: "), "{to}");
+        assert!(to.downcast_ref::<PartialError>().is_some());
+    }
+}

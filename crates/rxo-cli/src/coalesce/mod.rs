@@ -9,10 +9,10 @@ use rxo_trace::rewrite::{Coalesced, Coalescer, RewriteError};
 use serde::Serialize;
 
 use self::plan::Plan;
-use crate::captures::{OutputFile, Progress, Reading, Step};
+use crate::captures::{OutputFile, Progress, Reading, Report, Step};
 use crate::exit::{partial, usage};
 use crate::flags::CoalesceFlags;
-use crate::{output, stop};
+use crate::stop;
 
 /// What was done, for a program.
 #[derive(Debug, Serialize)]
@@ -37,33 +37,40 @@ pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
     let stop = stop::on_request()?;
     let (mut reading, mut step) = Reading::open(&plan.input, &stop)?;
     let (target, file) = OutputFile::create(&plan.output, &[&plan.input])?;
-    let told = |error| told(error, &plan);
+    let output = target.name().to_owned();
+    let told = |error| told(error, &plan, &output);
     let progress = Progress::over(std::slice::from_ref(&plan.input));
     progress.begin(&plan.input);
     let mut coalescer = Coalescer::new(&reading.capture, file, plan.settings).map_err(told)?;
     while step == Step::More {
-        coalescer.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+        coalescer.take(&reading.capture, &mut reading.records).map_err(told)?;
         progress.at(reading.capture.position());
         step = reading.next();
     }
-    coalescer.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+    coalescer.take(&reading.capture, &mut reading.records).map_err(told)?;
     let finished = coalescer.finish(&reading.capture, step != Step::Over);
     let (file, figures) = finished.map_err(told)?;
-    target.complete(&file)?;
+    let report = target.complete(&file)?;
     progress.finish();
     let missing = if let Step::Partial(why) = step { Some(why) } else { None };
-    print(&plan, figures, missing.clone())?;
+    print(report, &plan, &output, figures, missing.clone())?;
     missing.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-fn print(plan: &Plan, figures: Coalesced, partial: Option<String>) -> Result<()> {
+fn print(
+    report: Report,
+    plan: &Plan,
+    output: &str,
+    figures: Coalesced,
+    partial: Option<String>,
+) -> Result<()> {
     if !plan.json {
-        return output::text(&show::text(plan, &figures));
+        return report.text(&show::text(plan, output, &figures));
     }
     let point = &plan.settings.point;
-    output::json_document(&Done {
+    report.json(&Done {
         input: plan.input.name(),
-        output: &plan.output,
+        output,
         policy: point.policy.name,
         poll: point.poll.to_string(),
         figures,
@@ -72,14 +79,14 @@ fn print(plan: &Plan, figures: Coalesced, partial: Option<String>) -> Result<()>
 }
 
 /// The error, with the name of what it is about.
-fn told(error: RewriteError, plan: &Plan) -> Error {
+fn told(error: RewriteError, plan: &Plan, output: &str) -> Error {
     match error {
         RewriteError::Config(error) => usage(format!("--set, --hold: {error}")),
         RewriteError::Write(WriteError::Io(error)) => {
-            Error::from(error).context(format!("{} cannot be written", plan.output))
+            Error::from(error).context(format!("{output} cannot be written"))
         }
         RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
-            Error::from(error).context(plan.output.clone())
+            Error::from(error).context(output.to_owned())
         }
         _ => Error::from(error).context(plan.input.name().to_owned()),
     }

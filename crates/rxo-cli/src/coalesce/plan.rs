@@ -1,19 +1,20 @@
 //! What the flags of `rxo coalesce` mean.
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use rxo_trace::rewrite::Settings;
 
 use crate::captures::Input;
 use crate::flags::CoalesceFlags;
-use crate::rules;
+use crate::{defaults, rules};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) input: Input,
-    pub(super) output: String,
+    pub(super) output: PathBuf,
     pub(super) settings: Settings,
     pub(super) json: bool,
 }
@@ -24,7 +25,7 @@ impl Plan {
     /// # Errors
     /// When a value cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &CoalesceFlags) -> Result<Self> {
-        let point = rules::point(&flags.replay)?;
+        let point = rules::point(&flags.replay, defaults::WRITTEN_POLL)?;
         let checksums = rules::checksums(&flags.replay.checksum)?;
         let seed = RandomState::new().hash_one(0);
         Ok(Self {

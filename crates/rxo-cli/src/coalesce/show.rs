@@ -6,14 +6,13 @@ use super::plan::Plan;
 use crate::numbers::{grouped, ratio};
 
 /// What became of the capture.
-pub(super) fn text(plan: &Plan, figures: &Coalesced) -> String {
+pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
     let point = &plan.settings.point;
     let per_aggregate = ratio(figures.aggregated_packets as f64, figures.aggregates as f64);
     let share = ratio(figures.remembered_bytes as f64, figures.captured_bytes as f64) * 100.0;
     let mut text = format!(
-        "{}: {} packets became {} with {} and a poll of {}: {} aggregates of {per_aggregate:.1} \
+        "{output}: {} packets became {} with {} and a poll of {}: {} aggregates of {per_aggregate:.1} \
          packets on average. What they cannot say takes {} bytes ({share:.2} % of the capture).",
-        plan.output,
         grouped(figures.packets),
         grouped(figures.deliveries),
         point.policy.name,

@@ -7,5 +7,5 @@
 mod open;
 mod plan;
 
-pub(crate) use self::open::{Endpoint, is_wait, settle};
+pub(crate) use self::open::{Endpoint, incomplete, is_wait, settle};
 pub(crate) use self::plan::EndpointPlan;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use rxo::live::host::{Outcome, RunningHost};
 use rxo_driver::wait::wait_readable;
 use rxo_host::{TcpListener, TcpStream};
 
 use super::EndpointPlan;
 use super::plan::Other;
+use crate::exit::partial;
 use crate::stop;
 
 /// A host that runs.
@@ -138,33 +139,79 @@ impl Listening {
     }
 }
 
-/// Waits until all that was sent has been acknowledged, the FIN included: only then may the host go. A
-/// peer that does not answer for long is not waited for.
+/// Waits until all that was sent has been acknowledged, the FIN included: only then may the host go. What
+/// the peer still sends is dropped. A peer that acknowledges nothing for [`SETTLE_TIMEOUT`] is not waited
+/// for any longer.
 ///
 /// # Errors
-/// When the connection fails.
-pub(crate) fn settle(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
-    let begun = Instant::now();
-    let mut rest = [0; 4_096];
+/// When the peer does not get all: the connection fails, the time is over, or the end is wanted before.
+pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
+    let (mut left, mut since) = (unacknowledged(stream), Instant::now());
     let mut is_peer_done = false;
-    while !endpoint.is_over() && begun.elapsed() < SETTLE_TIMEOUT {
-        let seen = stream.statistics();
-        if seen.snd_una == seen.snd_nxt && seen.unsent == 0 {
-            return Ok(());
+    loop {
+        // What failed has nothing left to send: to be asked before and after how much there is.
+        refuse_failed(stream)?;
+        let (is_over, now_left) = (is_closed(stream), unacknowledged(stream));
+        // A reset after all text leaves the FIN without an answer.
+        if now_left == 0 || is_over && now_left == 1 {
+            return refuse_failed(stream);
         }
+        if is_over {
+            let text =
+                format!("the connection has ended before the peer had the last {now_left} bytes");
+            return Err(partial(text));
+        }
+        if now_left != left {
+            (left, since) = (now_left, Instant::now());
+        }
+        if endpoint.is_over() {
+            return Err(partial(format!("interrupted before the peer had the last {left} bytes")));
+        }
+        if since.elapsed() >= SETTLE_TIMEOUT {
+            let seconds = SETTLE_TIMEOUT.as_secs();
+            let text =
+                format!("the peer has not acknowledged the last {left} bytes for {seconds} s");
+            return Err(partial(text));
+        }
+        is_peer_done = is_peer_done || drop_some(stream);
         if is_peer_done {
             // Reading would not wait any more.
             wait_readable(&[], Some(TINY))?;
-            continue;
-        }
-        match stream.read(&mut rest) {
-            Ok(0) => is_peer_done = true,
-            Ok(_) => {}
-            Err(error) if is_wait(&error) => {}
-            Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+}
+
+/// What was given to the connection and not acknowledged, in bytes; the FIN counts as one.
+fn unacknowledged(stream: &TcpStream) -> u32 {
+    let seen = stream.statistics();
+    (seen.snd_nxt - seen.snd_una).unsigned_abs() + seen.unsent
+}
+
+/// Whether there is no connection any more.
+fn is_closed(stream: &TcpStream) -> bool {
+    stream.is_connected().is_err()
+}
+
+/// A connection that has failed took what it still had to send with it.
+fn refuse_failed(stream: &TcpStream) -> Result<()> {
+    match stream.take_error()? {
+        Some(error) => Err(incomplete("the peer did not get all that was sent", &error)),
+        None => Ok(()),
+    }
+}
+
+/// Drops what the peer sends, for a moment; says whether it is done, or the connection is.
+fn drop_some(mut stream: &TcpStream) -> bool {
+    match stream.read(&mut [0; 4_096]) {
+        Ok(read) => read == 0,
+        Err(error) => !is_wait(&error),
+    }
+}
+
+/// What failed in the midst of a connection, so that a part is missing at the other end or at this one. The
+/// cause is told as text: that a peer has closed is no closed reader of our own output.
+pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
+    partial(format!("{what}: {error}"))
 }
 
 /// Whether a call only says that it would have waited longer.
@@ -186,7 +233,7 @@ fn wait_for(stream: &TcpStream) -> Result<()> {
 
 const BACKLOG: usize = 1_024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// As long as Linux's peers take at most to acknowledge again what was lost a few times.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A peer may pause; one that takes nothing for so long, not even what was lost a few times, is given up.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 const TINY: Duration = Duration::from_millis(1);

@@ -7,11 +7,11 @@ use rxo_device::capture::WriteError;
 use rxo_trace::rewrite::{Expanded, Expander, FileFormat, RewriteError};
 use serde::Serialize;
 
-use crate::captures::{Input, OutputFile, Progress, Reading, Step};
+use crate::captures::{Input, OutputFile, Progress, Reading, Report, Step};
 use crate::exit::partial;
 use crate::flags::ExpandFlags;
 use crate::numbers::grouped;
-use crate::{output, stop};
+use crate::stop;
 
 /// What was done, for a program.
 #[derive(Debug, Serialize)]
@@ -37,37 +37,38 @@ pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
         bail!("{why}");
     }
     let (target, file) = OutputFile::create(&flags.output, &[&input])?;
-    let told = |error| told(error, flags);
+    let output = target.name().to_owned();
+    let told = |error| told(error, input.name(), &output);
     let progress = Progress::over(std::slice::from_ref(&input));
     progress.begin(&input);
     let format = format(&flags.output);
     let mut expander = Expander::new(&reading.capture, file, format).map_err(told)?;
     while step == Step::More {
-        expander.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+        expander.take(&mut reading.records).map_err(told)?;
         progress.at(reading.capture.position());
         step = reading.next();
     }
-    expander.take(reading.capture.interfaces(), &mut reading.records).map_err(told)?;
+    expander.take(&mut reading.records).map_err(told)?;
     let finished = match step {
         Step::Partial(_) => expander.finish_partial(),
-        Step::More | Step::Over => expander.finish(reading.capture.interfaces()),
+        Step::More | Step::Over => expander.finish(),
     };
     let (file, figures) = finished.map_err(told)?;
-    target.complete(&file)?;
+    let report = target.complete(&file)?;
     progress.finish();
     let missing = if let Step::Partial(why) = step { Some(why) } else { None };
-    print(flags, figures, missing.clone())?;
+    let done = Done { input: input.name(), output: &output, figures, partial: missing.clone() };
+    print(report, flags.json, &done)?;
     missing.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-fn print(flags: &ExpandFlags, figures: Expanded, partial: Option<String>) -> Result<()> {
-    if flags.json {
-        let (input, output) = (flags.input.as_str(), flags.output.as_str());
-        return output::json_document(&Done { input, output, figures, partial });
+fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
+    if json {
+        return report.json(done);
     }
+    let Done { output, figures, .. } = done;
     let mut text = format!(
-        "{}: {} packets, given back from {} with {} aggregates.",
-        flags.output,
+        "{output}: {} packets, given back from {} with {} aggregates.",
         grouped(figures.originals),
         grouped(figures.packets),
         grouped(figures.aggregates)
@@ -75,12 +76,12 @@ fn print(flags: &ExpandFlags, figures: Expanded, partial: Option<String>) -> Res
     if figures.original_was_partial {
         text += "\nThe capture that was coalesced had itself not been read to its end.";
     }
-    output::text(&text)
+    report.text(&text)
 }
 
 /// The format that the name asks for; `None` when it does not say.
-fn format(name: &str) -> Option<FileFormat> {
-    let extension = Path::new(name).extension()?.to_str()?.to_ascii_lowercase();
+fn format(name: &Path) -> Option<FileFormat> {
+    let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
         "pcap" | "cap" => Some(FileFormat::Pcap),
         "pcapng" => Some(FileFormat::PcapNg),
@@ -89,14 +90,14 @@ fn format(name: &str) -> Option<FileFormat> {
 }
 
 /// The error, with the name of what it is about.
-fn told(error: RewriteError, flags: &ExpandFlags) -> Error {
+fn told(error: RewriteError, input: &str, output: &str) -> Error {
     match error {
         RewriteError::Write(WriteError::Io(error)) => {
-            Error::from(error).context(format!("{} cannot be written", flags.output))
+            Error::from(error).context(format!("{output} cannot be written"))
         }
         RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
-            Error::from(error).context(flags.output.clone())
+            Error::from(error).context(output.to_owned())
         }
-        _ => Error::from(error).context(flags.input.clone()),
+        _ => Error::from(error).context(input.to_owned()),
     }
 }

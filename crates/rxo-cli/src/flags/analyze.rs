@@ -10,13 +10,13 @@ use super::ReplayFlags;
 pub(crate) struct AnalyzeFlags {
     /// The captures, one after the other: pcap or pcapng, plain, gzip or zstd; - is standard input.
     #[arg(value_name = "FILE")]
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) replay: ReplayFlags,
 
     /// Try other values of a setting, of hold or of poll in the same pass: KEY=V,V or KEY=A..B, with
-    /// A..B*2 for factors and A..B+5 for steps; two make a grid.
+    /// A..B*2 for factors and A..B+5 for steps; two make a grid, of at most 64 combinations.
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
 
@@ -33,8 +33,9 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long)]
     pub(crate) no_advice: bool,
 
-    /// Say what coalescing would save at 1 to 400 Gbit/s, from what receiving costs: a file of rxo
-    /// calibrate --save, or packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns.
+    /// What receiving costs: a file of rxo calibrate --save, or
+    /// packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns. Decides whether coalescing is worth it, with
+    /// these costs when none are given; given, they also say what it would save at 1 to 400 Gbit/s.
     #[arg(long, value_name = "COSTS")]
     pub(crate) costs: Option<String>,
 

@@ -1,5 +1,7 @@
 //! `rxo coalesce`: what can be typed.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::ReplayFlags;
@@ -8,11 +10,12 @@ use super::ReplayFlags;
 pub(crate) struct CoalesceFlags {
     /// The capture: pcap or pcapng, plain, gzip or zstd; - is standard input.
     #[arg(value_name = "IN")]
-    pub(crate) input: String,
+    pub(crate) input: PathBuf,
 
-    /// The pcapng file to write.
+    /// The pcapng file to write, a pipe or /dev/null; - is standard output, and then what was done is
+    /// said on standard error.
     #[arg(value_name = "OUT")]
-    pub(crate) output: String,
+    pub(crate) output: PathBuf,
 
     #[command(flatten)]
     pub(crate) replay: ReplayFlags,

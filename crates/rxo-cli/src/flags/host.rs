@@ -18,4 +18,24 @@ pub(crate) struct HostFlags {
     /// Who forwards packets to other networks; one of IPv4 and one of IPv6 at most.
     #[arg(long, value_name = "ADDR")]
     pub(crate) gateway: Vec<String>,
+
+    /// Most neighbours on an Ethernet whose hardware addresses are remembered, 16 to 1048576; beyond, the
+    /// one used least recently is forgotten, a gateway never.
+    #[arg(long, value_name = "N", default_value_t = 4_096)]
+    pub(crate) neighbours: usize,
+
+    /// Memory for what all connections together send and receive, such as 512M or 4G: 1M to 1000G. When it
+    /// runs short, new connections get smaller buffers, and none when there is nothing left.
+    #[arg(long, value_name = "BYTES", default_value = "2G")]
+    pub(crate) memory: String,
+
+    /// Most connections that are closed here and still have something to send, 1 to 1048576; beyond, the
+    /// oldest is reset.
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    pub(crate) orphans: usize,
+
+    /// Most connections in TIME-WAIT, 1 to 16777216, less than 100 bytes each; beyond, the oldest is
+    /// forgotten.
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    pub(crate) time_waits: usize,
 }

@@ -11,11 +11,13 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
     pub(crate) policy: String,
 
-    /// Change fields of the policy, such as max_segments=16; may be given several times.
+    /// Change fields of the policy, such as max_segments=16 or flows=8 (1 to 4096); may be given several
+    /// times.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
     pub(crate) set: Vec<String>,
 
-    /// How long segments are held: end-of-poll, polls:N, packets:N or a time such as 100us.
+    /// How long segments are held: end-of-poll, polls:N (1 to 1000), packets:N (1 to 65536), or a time
+    /// such as 100us (1us to 100ms).
     #[arg(long, value_name = "HOLD")]
     pub(crate) hold: Option<String>,
 }
@@ -26,10 +28,12 @@ pub(crate) struct ReplayFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// When a poll ends: packets:N, time:T after its first packet, or host:T for a host that is
-    /// busy for T with each packet and then takes what came meanwhile.
-    #[arg(long, value_name = "RULE", default_value = "packets:64")]
-    pub(crate) poll: String,
+    /// When a poll ends: time:T after its first packet (1ns to 1s), as with rx-usecs; host:T for a host
+    /// that is busy for T (1ns to 1s) with each packet and then takes what came meanwhile; or
+    /// packets:N (1 to 32768), the most that polls can do. Unless given, time:50us for analyze and
+    /// packets:64 for coalesce.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) poll: Option<String>,
 
     /// What to make of TCP checksums: verify, partial (verify, but take those as what they are that
     /// the sender's card was to fill in) or trust (look at none).

@@ -14,8 +14,28 @@ pub(crate) struct RunFlags {
 
     /// Where the host is: tap:NAME, tun:NAME or packet:IFNAME. A TAP that does not exist is made
     /// with the MTU of the nic and goes away at the end.
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) host: String,
+    #[arg(long, value_name = "DEVICE", required_unless_present = "restore")]
+    pub(crate) host: Option<String>,
+
+    /// Move what the nic has (hardware address, IP addresses, routes, set neighbours) to the TAP for the
+    /// run, and give it back at the end, however that comes. Connections through the nic survive both.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+
+    /// When the nic is deleted, wait for an interface of its name and go on with that; the host keeps its
+    /// TAP. Without this the run ends.
+    #[arg(long)]
+    pub(crate) wait_for_nic: bool,
+
+    /// Only give the nic back what a run took whose processes were all killed, and end. A run on the same
+    /// nic does so by itself before it begins.
+    #[arg(long, conflicts_with_all = ["host", "take_over", "wait_for_nic", "tap", "dry_run"])]
+    pub(crate) restore: bool,
+
+    /// Do without nftables: the kernel's own stack then takes frames at the nic as well as at the
+    /// host's device, and the host gets many twice.
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
 
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::custody::{Custody, Held};
 use super::impair;
 use super::plan::Plan;
 use super::survey::{Survey, carries};
@@ -28,15 +29,52 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
+    /// What keeps the kernel's own stack off packet interfaces.
+    isolation: &'static str,
+    /// What moves from the nic to the TAP for the run; left out where nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    take_over: Option<TakeOver>,
     policy: &'static str,
     paper: &'static str,
     settings: Map<String, Value>,
 }
 
+/// What moves with `--take-over`.
+#[derive(Debug, Serialize)]
+struct TakeOver {
+    mac: String,
+    addresses: Vec<String>,
+    routes: Vec<String>,
+    neighbours: usize,
+}
+
+impl TakeOver {
+    fn of(nic: &Held) -> Self {
+        let holdings = nic.holdings();
+        let bytes = holdings.link().mac.iter().map(|byte| format!("{byte:02x}"));
+        Self {
+            mac: bytes.collect::<Vec<_>>().join(":"),
+            addresses: holdings.addresses().collect(),
+            routes: holdings.routes().collect(),
+            neighbours: holdings.neighbours(),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![pair("takes over", &format!("hardware address {}", self.mac))];
+        lines.extend(self.addresses.iter().map(|address| pair("", address)));
+        lines.extend(self.routes.iter().map(|route| pair("", &format!("route {route}"))));
+        if self.neighbours > 0 {
+            lines.push(pair("", &format!("{} set neighbours", self.neighbours)));
+        }
+        lines
+    }
+}
+
 impl Configuration {
     /// What the plan comes to on this system. The plan's policy must be one that the sink can
     /// carry.
-    pub(super) fn new(plan: &Plan, survey: Survey) -> Self {
+    pub(super) fn new(plan: &Plan, survey: Survey, custody: &Custody) -> Self {
         Self {
             kind: "configuration",
             nic: plan.nic.to_string(),
@@ -49,6 +87,8 @@ impl Configuration {
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
             impair: plan.impair[0].as_ref().map(impair::text),
             impair_back: plan.impair[1].as_ref().map(impair::text),
+            isolation: if plan.isolates { "nftables" } else { "none" },
+            take_over: custody.taken_over().map(TakeOver::of),
             policy: plan.policy.name,
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),
@@ -72,6 +112,8 @@ impl Configuration {
             [("tap", &self.tap), ("impair", &self.impair), ("impair-back", &self.impair_back)];
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
+        lines.push(pair("isolation", self.isolation));
+        lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
         lines.push(pair("policy", &format!("{policy} ({paper})")));
         for (name, value) in &self.settings {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -117,10 +159,14 @@ mod tests {
             stats: None,
             tap: None,
             impair: [None, None],
+            take_over: false,
+            wait_for_nic: false,
+            isolates: true,
             json: false,
         };
         let (link, mtu) = (LinkKind::Ethernet, 1500);
-        Configuration::new(&plan, Survey { link, mtu, makes_nic: false, makes_host: true })
+        let survey = Survey { link, mtu, makes_nic: false, makes_host: true };
+        Configuration::new(&plan, survey, &Custody::none())
     }
 
     #[test]

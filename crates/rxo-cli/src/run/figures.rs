@@ -23,10 +23,15 @@ pub(crate) struct Figures {
     pub(crate) interval_s: f64,
     /// From the device to rxo.
     pub(crate) nic_in: Incoming,
+    /// Frames from the device that were dropped because more came than could be taken.
+    pub(crate) overload: u64,
     /// From rxo to the host.
     pub(crate) host_out: Outgoing,
     /// Segments that could be coalesced, for each delivery they made.
     pub(crate) packets_per_aggregate: f64,
+    /// The two numbers of which that is the ratio.
+    #[serde(skip)]
+    pub(super) segments_and_deliveries: [u64; 2],
     /// Pure ACKs among what came from the device.
     pub(crate) acks: PureAcks,
     /// What --ack-split did; left out without it.
@@ -87,6 +92,8 @@ pub(crate) struct Outgoing {
     pub(crate) fallbacks: u64,
     /// Packets that could not be handed over.
     pub(crate) dropped: u64,
+    /// The frames that those stood for.
+    pub(crate) dropped_frames: u64,
 }
 
 impl Figures {
@@ -99,13 +106,16 @@ impl Figures {
     pub(crate) fn between(then: &Reading, now: &Reading) -> Self {
         let time = now.elapsed.saturating_sub(then.elapsed);
         let cpu = now.cpu.saturating_sub(then.cpu);
+        let [segments, deliveries] = segments_and_deliveries(&then.engine, &now.engine);
         Self {
             kind: "interval",
             elapsed_s: rounded(now.elapsed.as_secs_f64(), 3),
             interval_s: rounded(time.as_secs_f64(), 3),
             nic_in: incoming(&then.nic_in, &now.nic_in, time),
+            overload: now.overload - then.overload,
             host_out: outgoing(&then.host_out, &now.host_out),
-            packets_per_aggregate: rounded(per_aggregate(&then.engine, &now.engine), 2),
+            packets_per_aggregate: rounded(ratio(segments as f64, deliveries as f64), 2),
+            segments_and_deliveries: [segments, deliveries],
             acks: acks(&then.engine, &now.engine),
             ack_split: now.split.as_ref().map(|now| Split::between(then.split.as_ref(), now)),
             host_in: incoming(&then.host_in, &now.host_in, time),
@@ -122,11 +132,12 @@ impl Figures {
         }
     }
 
-    /// Packets that were lost on the way, wherever.
+    /// Frames that were lost on the way, wherever: with what went out and is held, these are what came.
     pub(crate) const fn lost(&self) -> u64 {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
         let cut = self.nic_in.truncated + self.host_in.truncated;
-        incoming + cut + self.host_out.dropped + self.nic_out.dropped
+        let refused = self.host_out.dropped_frames + self.nic_out.dropped_frames;
+        incoming + cut + self.overload + refused
     }
 }
 
@@ -159,14 +170,15 @@ fn outgoing(then: &SinkCounters, now: &SinkCounters) -> Outgoing {
         submissions: now.submissions - then.submissions,
         fallbacks: now.fallbacks - then.fallbacks,
         dropped: now.dropped - then.dropped,
+        dropped_frames: now.dropped_frames - then.dropped_frames,
     }
 }
 
-fn per_aggregate(then: &Counters, now: &Counters) -> f64 {
+fn segments_and_deliveries(then: &Counters, now: &Counters) -> [u64; 2] {
     let singles = now.singles - then.singles;
     let segments = now.aggregated_segments - then.aggregated_segments + singles;
     let deliveries = now.aggregates - then.aggregates + singles;
-    ratio(segments as f64, deliveries as f64)
+    [segments, deliveries]
 }
 
 fn acks(then: &Counters, now: &Counters) -> PureAcks {
@@ -235,10 +247,11 @@ mod tests {
     #[test]
     fn every_place_where_a_packet_is_lost_counts() {
         let source = SourceCounters { ring_drops: 1, truncated: 10, ..SourceCounters::default() };
-        let sink = SinkCounters { dropped: 100, ..SinkCounters::default() };
-        let reading = Reading { nic_in: source, host_out: sink, ..Reading::default() };
+        let sink = SinkCounters { dropped: 1, dropped_frames: 100, ..SinkCounters::default() };
+        let reading =
+            Reading { nic_in: source, host_out: sink, overload: 1_000, ..Reading::default() };
         let both = Reading { host_in: source, nic_out: sink, ..reading.clone() };
-        assert_eq!(Figures::totals(&reading).lost(), 111);
-        assert_eq!(Figures::totals(&both).lost(), 222);
+        assert_eq!(Figures::totals(&reading).lost(), 1_111);
+        assert_eq!(Figures::totals(&both).lost(), 1_222);
     }
 }

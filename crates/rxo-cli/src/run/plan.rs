@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
 use rxo_device::middleware::ImpairmentSettings;
-use rxo_driver::DeviceName;
+use rxo_driver::{DeviceName, TapKind};
 
 use super::{acks, impair};
 use crate::exit::usage;
@@ -30,6 +30,12 @@ pub(super) struct Plan {
     pub(super) tap: Option<PathBuf>,
     /// The worse network towards the host, and the one back.
     pub(super) impair: [Option<ImpairmentSettings>; 2],
+    /// Whether what the nic has moves to the host's TAP for the run.
+    pub(super) take_over: bool,
+    /// Whether a nic that is deleted is waited for.
+    pub(super) wait_for_nic: bool,
+    /// Whether the kernel's own stack is kept off packet interfaces.
+    pub(super) isolates: bool,
     pub(super) json: bool,
 }
 
@@ -40,12 +46,21 @@ impl Plan {
     /// When a name, a number or a time cannot be; the message says what would be accepted.
     pub(super) fn from_flags(flags: &RunFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
-        let host = device("--host", &flags.host)?;
+        let host = device("--host", flags.host.as_deref().unwrap_or_default())?;
         if nic.interface() == host.interface() {
             let name = nic.interface();
             return Err(usage(format!(
                 "--nic {nic} and --host {host} are one interface, `{name}`; give two"
             )));
+        }
+        if flags.wait_for_nic && !matches!(nic, DeviceName::Packet(_)) {
+            return Err(usage(format!(
+                "--wait-for-nic waits for a nic, which --nic {nic} makes by itself; give --nic \
+                 packet:IFNAME"
+            )));
+        }
+        if flags.take_over {
+            can_take_over(&nic, &host)?;
         }
         let policy = rules::policy(&flags.policy)?;
         Ok(Self {
@@ -60,6 +75,9 @@ impl Plan {
                 impairment("--impair", flags.impair.as_deref())?,
                 impairment("--impair-back", flags.impair_back.as_deref())?,
             ],
+            take_over: flags.take_over,
+            wait_for_nic: flags.wait_for_nic,
+            isolates: !flags.no_isolation,
             json: flags.json,
         })
     }
@@ -67,6 +85,17 @@ impl Plan {
 
 fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
     text.parse().context(flag)
+}
+
+/// Only a nic has what a TAP can take over.
+fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
+    match (nic, host) {
+        (DeviceName::Packet(_), DeviceName::Tap(TapKind::Tap, _)) => Ok(()),
+        _ => Err(usage(format!(
+            "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
+             {host}; give --nic packet:IFNAME --host tap:NAME"
+        ))),
+    }
 }
 
 fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
@@ -144,6 +173,15 @@ mod tests {
         assert_eq!(plan.stats, None);
     }
 
+    /// A dry run touches nothing, and giving back is a change.
+    #[test]
+    fn giving_back_goes_with_no_other_request() {
+        for flag in ["--dry-run", "--take-over", "--wait-for-nic", "--host tap:b"] {
+            let line = format!("rxo run --nic packet:a --restore {flag}");
+            assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{flag}");
+        }
+    }
+
     #[test]
     fn what_cannot_be_is_named_with_what_can() {
         let rows = [
@@ -158,6 +196,10 @@ mod tests {
             ),
             ("--nic packet:a --host tap:b --ack-split 0", "--ack-split 0: give 2, or another"),
             ("--nic packet:a --host tap:b --ack-split on", "--ack-split on: give 2, or another"),
+            ("--nic tap:a --host tap:b --take-over", "--take-over moves what a nic has to a TAP"),
+            ("--nic packet:a --host packet:b --take-over", "--take-over moves what a nic has"),
+            ("--nic packet:a --host tun:b --take-over", "--take-over moves what a nic has"),
+            ("--nic tap:a --host tap:b --wait-for-nic", "--wait-for-nic waits for a nic, which"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

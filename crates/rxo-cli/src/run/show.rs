@@ -51,11 +51,11 @@ pub(crate) fn totals(figures: &Figures) -> String {
          flush        {}",
         figures.elapsed_s,
         figures.cpu_percent,
-        came(&figures.nic_in),
+        came(&figures.nic_in, figures.overload),
         went(&figures.host_out),
         per_aggregate(figures, "packets per aggregate"),
         acks(figures.acks),
-        came(&figures.host_in),
+        came(&figures.host_in, 0),
         went(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
@@ -90,26 +90,30 @@ fn acks(acks: PureAcks) -> String {
     format!("{} in {} deliveries ({per_delivery:.1} each)", grouped(packets), grouped(deliveries))
 }
 
-fn came(from: &Incoming) -> String {
+fn came(from: &Incoming, overload: u64) -> String {
     let Incoming { packets, gbit_per_s, ring_drops, truncated, .. } = *from;
     let (packets, drops) = (grouped(packets), grouped(ring_drops));
-    let cut =
-        if truncated > 0 { format!(", {} cut short", grouped(truncated)) } else { String::new() };
-    format!("{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut})")
+    let (cut, overload) = (extra(truncated, "cut short"), extra(overload, "dropped in overload"));
+    format!(
+        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut}{overload})"
+    )
 }
 
 fn went(to: &Outgoing) -> String {
-    let Outgoing { deliveries, submissions, fallbacks, dropped, .. } = *to;
-    let extra = |count: u64, what| {
-        if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
-    };
+    let Outgoing { deliveries, submissions, fallbacks, dropped, dropped_frames, .. } = *to;
     format!(
-        "{} out in {} calls ({} could not be sent{})",
+        "{} out in {} calls ({} could not be sent{}{})",
         grouped(deliveries),
         grouped(submissions),
         grouped(dropped),
+        extra(dropped_frames, "frames with them"),
         extra(fallbacks, "refused as a whole and sent singly"),
     )
+}
+
+/// What is only said when there is any.
+fn extra(count: u64, what: &str) -> String {
+    if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
 }
 
 /// The `most` most frequent reasons with their counts, the most frequent first.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use super::listing::Listing;
 use super::refusal::{Refusal, phrase};
 
 /// What a client is to get.
@@ -19,6 +20,8 @@ pub(super) enum Content {
     /// Nothing, and no length either: the client has it (304).
     Known,
     Text(String),
+    /// The names of a directory, more than one piece of a page: its length is not known before.
+    Listing(Listing),
     /// So many bytes of a file from an offset on.
     Part {
         file: File,
@@ -48,10 +51,15 @@ impl Answer {
         self
     }
 
-    /// How many bytes follow a GET's fields; `None` where nothing can follow.
+    /// Whether its content is made while it is sent.
+    pub(super) const fn is_streamed(&self) -> bool {
+        matches!(self.content, Content::Listing(_))
+    }
+
+    /// How many bytes follow a GET's fields; `None` where nothing can follow, or nobody knows.
     pub(super) fn length(&self) -> Option<u64> {
         match &self.content {
-            Content::Known => None,
+            Content::Known | Content::Listing(_) => None,
             Content::Text(text) => Some(text.len() as u64),
             Content::Part { bytes, .. } => Some(*bytes),
         }

@@ -1,7 +1,7 @@
 //! One client from its first request to its last: requests in order, an answer to each, the
 //! connection kept while both sides want it.
 //!
-//! Generic over the connection. Memory: a head and one piece of a file; time: [`Limits`].
+//! Generic over the connection. Memory: a head and one piece of a file, or of a page of names; time: [`Limits`].
 
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -81,13 +81,16 @@ fn answer(
     buffer: &mut Vec<u8>,
 ) -> Next {
     let begin = Instant::now();
-    let answer = match &request {
+    let mut answer = match &request {
         Ok(request) => host.site.answer(request, SystemTime::now()),
         Err(refusal) => Answer::refusal(*refusal),
     };
-    let is_kept = request.as_ref().is_ok_and(|request| request.is_persistent) && (host.may_keep)();
+    // An answer without a length ends with the connection, for who knows no chunks.
+    let has_end = |request: &Request| !(request.is_old && answer.is_streamed());
+    let may_stay = |request: &Request| request.is_persistent && has_end(request);
+    let is_kept = request.as_ref().is_ok_and(may_stay) && (host.may_keep)();
     let manner = manner(request.as_ref().ok(), is_kept);
-    let sent = send(client, &answer, manner, host.limits, buffer);
+    let sent = send(client, &mut answer, manner, host.limits, buffer);
     (host.log)(what(request.ok(), &answer, &sent), begin.elapsed());
     match (sent.broken, is_kept) {
         (Some(_), _) => Next::Nothing,
@@ -105,6 +108,7 @@ fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
             (true, true) => Some("keep-alive"),
             (true, false) => None,
         },
+        knows_chunks: !is_old,
     }
 }
 
@@ -116,6 +120,16 @@ fn what(request: Option<Request>, answer: &Answer, sent: &Sent) -> What {
     };
     let complete = sent.broken.is_none();
     What { method, target, status: answer.status, bytes: sent.bytes, complete }
+}
+
+/// Answers a client that has not been heard, without waiting for it.
+pub(super) fn refuse(client: &mut impl Client, refusal: Refusal) -> What {
+    let limits = Limits { piece: Duration::from_millis(1), least_rate: 0, ..Limits::default() };
+    let mut answer = Answer::refusal(refusal);
+    let sent = send(client, &mut answer, manner(None, false), &limits, &mut Vec::new());
+    // It was told as much as it took.
+    _ = client.finish();
+    what(None, &answer, &sent)
 }
 
 /// Says that nothing more comes, and takes for a while what the client still sends: closing at once

@@ -1,19 +1,94 @@
-//! A directory as a page. Pure.
+//! A directory as a page, piece by piece: its names in order, without ever holding all of them.
+//!
+//! A directory of many names makes a page of megabytes, and there may be hundreds of clients. So each
+//! piece reads the directory again and keeps the names that come next: time instead of memory. Names that
+//! come or go meanwhile are shown or not; none is shown twice.
 
+use std::io;
+
+use super::root::Folder;
 use super::target::{Target, encoded};
 
-/// The page for the names of a directory, those of directories with a `/` behind. `has_more` when
-/// there are more than these.
-pub(super) fn page(target: &Target, names: &[Vec<u8>], has_more: bool) -> String {
-    let title = escaped(&target.title());
-    let up = if target.has_parent() { "<li><a href=\"../\">../</a>\n" } else { "" };
-    let items: String = names.iter().map(|name| item(name)).collect();
-    let more = if has_more { "<p>There are more than these.\n" } else { "" };
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <h1>{title}</h1>\n<ul>\n{up}{items}</ul>\n{more}"
-    )
+/// What is still to be shown of a directory.
+#[derive(Debug)]
+pub(super) struct Listing {
+    folder: Folder,
+    has_parent: bool,
+    title: String,
+    /// The last name shown.
+    after: Vec<u8>,
+    shown: usize,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Begin,
+    Names,
+    Done,
+}
+
+impl Listing {
+    /// All of `folder`, which `target` led to.
+    pub(super) fn new(folder: Folder, target: &Target) -> Self {
+        let (title, has_parent) = (escaped(&target.title()), target.has_parent());
+        let progress = Progress::Begin;
+        Self { folder, has_parent, title, after: Vec::new(), shown: 0, progress }
+    }
+
+    /// The same from its beginning.
+    pub(super) fn again(self) -> Self {
+        Self { after: Vec::new(), shown: 0, progress: Progress::Begin, ..self }
+    }
+
+    /// Whether the page has been given to its end.
+    pub(super) fn is_done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+
+    /// Appends the next piece of the page, one that has [`LISTING_BYTES`](super::limits::LISTING_BYTES) at most, but for the
+    /// title.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub(super) fn next(&mut self, page: &mut Vec<u8>) -> io::Result<()> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let found = self.folder.names_after(&self.after, |name| item(name).len())?;
+        if self.progress == Progress::Begin {
+            page.extend_from_slice(self.begin().as_bytes());
+            self.progress = Progress::Names;
+        }
+        let left = MOST_NAMES - self.shown;
+        for name in found.names.iter().take(left) {
+            page.extend_from_slice(item(name).as_bytes());
+        }
+        let is_too_much = found.names.len() > left || found.names.len() == left && found.has_more;
+        self.shown += found.names.len().min(left);
+        if is_too_much || !found.has_more {
+            let has_more = is_too_much || found.was_cut;
+            page.extend_from_slice(end(has_more).as_bytes());
+            self.progress = Progress::Done;
+        } else if let Some(last) = found.names.into_iter().next_back() {
+            self.after = last;
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> String {
+        let title = &self.title;
+        let up = if self.has_parent { "<li><a href=\"../\">../</a>\n" } else { "" };
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+             <h1>{title}</h1>\n<ul>\n{up}"
+        )
+    }
+}
+
+fn end(has_more: bool) -> &'static str {
+    if has_more { "</ul>\n<p>There are more than these.\n" } else { "</ul>\n" }
 }
 
 fn item(name: &[u8]) -> String {
@@ -40,24 +115,9 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
+/// A page of more is for no reader.
+const MOST_NAMES: usize = 10_000;
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_shown_as_text_and_linked_as_addresses() {
-        let target = Target::parse("/a%3Cb/").unwrap();
-        let names = [b"<script>.txt".to_vec(), b"sub dir/".to_vec(), vec![0xff]];
-        let page = page(&target, &names, true);
-        assert!(page.contains("<a href=\"./%3Cscript%3E.txt\">&lt;script&gt;.txt</a>"), "{page}");
-        assert!(page.contains("<a href=\"./sub%20dir/\">sub dir/</a>"), "{page}");
-        assert!(page.contains("<a href=\"./%FF\">\u{fffd}</a>"), "{page}");
-        assert!(page.contains("<title>/a&lt;b/</title>") && page.contains("href=\"../\""));
-        assert!(page.contains("more than these"));
-    }
-
-    #[test]
-    fn above_the_directory_itself_there_is_nothing() {
-        assert!(!page(&Target::parse("/").unwrap(), &[], false).contains("../"));
-    }
-}
+#[path = "listing/tests.rs"]
+mod tests;

@@ -105,7 +105,7 @@ fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
     Shared {
         site: Site::new(root),
         limits: plan.limits,
-        places: Places::new(plan.clients),
+        places: Places::new(plan.clients, plan.per_peer),
         stop,
         log: Box::new(log),
     }

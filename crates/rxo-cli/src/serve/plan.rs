@@ -11,7 +11,7 @@ use super::limits::Limits;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::HostPlan;
-use crate::numbers::parse_time;
+use crate::numbers::{parse_bytes, parse_time};
 
 /// What is to be served, and where.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) host: HostPlan,
     pub(super) port: u16,
     pub(super) clients: usize,
+    /// Of one address.
+    pub(super) per_peer: usize,
     pub(super) limits: Limits,
     pub(super) json: bool,
 }
@@ -37,6 +39,16 @@ impl Plan {
         if !CLIENTS.contains(clients) {
             return Err(usage(format!("--clients {clients}: choose 1 to 10000")));
         }
+        let per_peer = flags.per_peer.unwrap_or(clients.div_ceil(SHARES));
+        if !(1..=*clients).contains(&per_peer) {
+            return Err(usage(format!("--per-peer {per_peer}: choose 1 to {clients}")));
+        }
+        let least_rate = parse_bytes(&flags.least_rate).ok_or_else(|| {
+            usage(format!(
+                "--least-rate {}: give bytes a second, such as 4k or 0",
+                flags.least_rate
+            ))
+        })?;
         let idle = parse_time(&flags.idle)
             .filter(|time| IDLE.contains(time))
             .ok_or_else(|| usage(format!("--idle {}: choose 1s to 1000s", flags.idle)))?;
@@ -45,7 +57,8 @@ impl Plan {
             host: HostPlan::from_flags(&flags.host)?,
             port: *port,
             clients: *clients,
-            limits: Limits { idle, ..Limits::default() },
+            per_peer,
+            limits: Limits { idle, least_rate, ..Limits::default() },
             json: *json,
         })
     }
@@ -56,6 +69,8 @@ impl Plan {
     }
 }
 
+/// An address gets a quarter of the places.
+const SHARES: usize = 4;
 const CLIENTS: RangeInclusive<usize> = 1..=10_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);
 
@@ -80,6 +95,16 @@ mod tests {
         let addresses: Vec<String> = plan.addresses().map(|address| address.to_string()).collect();
         assert_eq!(addresses, ["10.0.0.2:8080", "[fd00::2]:8080"]);
         assert_eq!((plan.clients, plan.limits.idle), (512, Duration::from_secs(15)));
+        assert_eq!((plan.per_peer, plan.limits.least_rate), (128, 4_000));
+    }
+
+    #[test]
+    fn an_address_gets_a_quarter_unless_it_is_said() {
+        let per_peer = |rest: &str| plan(&format!("--ip 10.0.0.2/24 {rest}")).unwrap().per_peer;
+        assert_eq!(per_peer("--clients 1"), 1);
+        assert_eq!(per_peer("--clients 40"), 10);
+        assert_eq!(per_peer("--clients 40 --per-peer 40"), 40);
+        assert_eq!(plan("--ip 10.0.0.2/24 --least-rate 0").unwrap().limits.least_rate, 0);
     }
 
     #[test]
@@ -87,6 +112,13 @@ mod tests {
         let rows = [
             ("--ip 10.0.0.2/24 --port 0", "--port 0: choose 1 to 65535"),
             ("--ip 10.0.0.2/24 --clients 0", "--clients 0: choose 1 to 10000"),
+            ("--ip 10.0.0.2/24 --per-peer 0", "--per-peer 0: choose 1 to 512"),
+            ("--ip 10.0.0.2/24 --clients 4 --per-peer 5", "--per-peer 5: choose 1 to 4"),
+            ("--ip 10.0.0.2/24 --least-rate x", "--least-rate x: give bytes a second"),
+            ("--ip 10.0.0.2/24 --neighbours 3", "--neighbours 3: choose 16 to 1048576"),
+            ("--ip 10.0.0.2/24 --orphans 0", "--orphans 0: choose 1 to 1048576"),
+            ("--ip 10.0.0.2/24 --time-waits 0", "--time-waits 0: choose 1 to 16777216"),
+            ("--ip 10.0.0.2/24 --memory 5", "--memory 5: choose 1M to 1000G"),
             ("--ip 10.0.0.2/24 --idle 1ms", "--idle 1ms: choose 1s to 1000s"),
             ("--ip 10.0.0.2", "--ip 10.0.0.2: "),
             ("--ip 10.0.0.2/24 --gateway x", "--gateway x: "),

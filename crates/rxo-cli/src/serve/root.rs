@@ -4,14 +4,17 @@
 //! whoever changes links meanwhile, what is opened lies below the directory. A symbolic link is
 //! followed when it is relative and stays below; one that leads out, or is absolute, is refused.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
+
+use super::limits::LISTING_BYTES;
 
 /// The directory.
 #[derive(Debug)]
@@ -93,31 +96,63 @@ impl Root {
     }
 }
 
+/// Names of a directory that follow one another.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// In order, those of directories with a `/` behind.
+    pub(super) names: BTreeSet<Vec<u8>>,
+    /// Whether more follow these.
+    pub(super) has_more: bool,
+    /// Whether the directory has more entries than are looked at.
+    pub(super) was_cut: bool,
+}
+
 impl Folder {
-    /// Its names in order, directories with a `/` behind; at most `most`, and whether there are more.
+    /// The first names after `after`: as many as take [`LISTING_BYTES`], `cost` bytes each and what keeping
+    /// them takes; at least one, if there is one.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn names(&self, most: usize) -> io::Result<(Vec<Vec<u8>>, bool)> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") {
+    pub(super) fn names_after(
+        &self,
+        after: &[u8],
+        cost: impl Fn(&[u8]) -> usize,
+    ) -> io::Result<Names> {
+        let cost = |name: &[u8]| cost(name).max(name.len() + NAME_BYTES);
+        let mut found = Names { names: BTreeSet::new(), has_more: false, was_cut: false };
+        let mut bytes = 0;
+        for (index, entry) in Dir::read_from(&self.0)?.enumerate() {
+            if index == MOST_ENTRIES {
+                found.was_cut = true;
+                break;
+            }
+            let Some(name) = name_of(&entry?) else { continue };
+            let is_behind = found.has_more && found.names.last().is_some_and(|last| *last < name);
+            if name.as_slice() <= after || is_behind {
                 continue;
             }
-            if names.len() == most {
-                names.sort_unstable();
-                return Ok((names, true));
+            bytes += cost(&name);
+            found.names.insert(name);
+            while bytes > LISTING_BYTES && found.names.len() > 1 {
+                let last = found.names.pop_last();
+                bytes -= last.map_or(0, |last| cost(&last));
+                found.has_more = true;
             }
-            let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
-            names.push([name, mark].concat());
         }
-        names.sort_unstable();
-        Ok((names, false))
+        Ok(found)
     }
 }
 
+fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
+    let name = entry.file_name().to_bytes();
+    let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
+    (!matches!(name, b"." | b"..")).then(|| [name, mark].concat())
+}
+
+/// What keeping a name takes beside its bytes.
+const NAME_BYTES: usize = 64;
+/// So many entries of a directory are looked at for each piece of its page.
+const MOST_ENTRIES: usize = 100_000;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
 /// Not blocking: opening a pipe would wait for who writes to it.
 const FILE: OFlags =

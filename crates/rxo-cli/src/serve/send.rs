@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::{Answer, Content};
 use super::client::{Client, write_until};
 use super::limits::{Limits, PIECE_BYTES};
+use super::listing::Listing;
 use super::refusal::phrase;
 
 /// How an answer is sent.
@@ -16,6 +17,9 @@ pub(super) struct Manner {
     pub(super) is_head: bool,
     /// What the field `Connection` says; `None` leaves it out.
     pub(super) connection: Option<&'static str>,
+    /// The client knows chunks (RFC 9112, section 7.1); for one that does not, the end of the connection
+    /// is the end of an answer without a length.
+    pub(super) knows_chunks: bool,
 }
 
 /// What became of it.
@@ -30,15 +34,20 @@ pub(super) struct Sent {
 /// Sends `answer`; `buffer` is memory to use.
 pub(super) fn send(
     client: &mut impl Client,
-    answer: &Answer,
+    answer: &mut Answer,
     manner: Manner,
     limits: &Limits,
     buffer: &mut Vec<u8>,
 ) -> Sent {
     buffer.clear();
     head(buffer, answer, manner);
-    let mut sender = Sender { client, limits, buffer, bytes: 0 };
-    let result = if manner.is_head { sender.flush() } else { sender.content(&answer.content) };
+    let begun = Instant::now();
+    let mut sender = Sender { client, limits, buffer, begun, sent: 0, bytes: 0 };
+    let result = match &mut answer.content {
+        _ if manner.is_head => sender.flush(),
+        Content::Listing(listing) => sender.listing(listing, manner.knows_chunks),
+        content => sender.content(content),
+    };
     Sent { bytes: sender.bytes, broken: result.err() }
 }
 
@@ -62,6 +71,9 @@ fn head(into: &mut Vec<u8>, answer: &Answer, manner: Manner) {
     if let Some(length) = answer.length() {
         field("Content-Length: ", &length.to_string());
     }
+    if answer.is_streamed() && manner.knows_chunks {
+        field("Transfer-Encoding: ", "chunked");
+    }
     if let Some(connection) = manner.connection {
         field("Connection: ", connection);
     }
@@ -74,6 +86,9 @@ struct Sender<'s, C> {
     limits: &'s Limits,
     /// Written and not sent; the head shares its segments with the first bytes of the content.
     buffer: &'s mut Vec<u8>,
+    begun: Instant,
+    /// Sent, the head included.
+    sent: u64,
     /// Of the content, sent.
     bytes: u64,
 }
@@ -81,7 +96,7 @@ struct Sender<'s, C> {
 impl<C: Client> Sender<'_, C> {
     fn content(&mut self, content: &Content) -> io::Result<()> {
         match content {
-            Content::Known => self.flush(),
+            Content::Known | Content::Listing(_) => self.flush(),
             Content::Text(text) => {
                 self.buffer.write_all(text.as_bytes())?;
                 self.flush()?;
@@ -110,10 +125,43 @@ impl<C: Client> Sender<'_, C> {
         Ok(())
     }
 
+    fn listing(&mut self, listing: &mut Listing, in_chunks: bool) -> io::Result<()> {
+        while !listing.is_done() {
+            let size_at = self.buffer.len();
+            if in_chunks {
+                self.buffer.extend_from_slice(b"00000000\r\n");
+            }
+            let start = self.buffer.len();
+            listing.next(self.buffer)?;
+            let bytes = self.buffer.len() - start;
+            if in_chunks {
+                // Zeros before a number change nothing; a piece is never empty.
+                let size = format!("{bytes:08x}");
+                self.buffer[size_at..size_at + size.len()].copy_from_slice(size.as_bytes());
+                let end: &[u8] = if listing.is_done() { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+                self.buffer.extend_from_slice(end);
+            }
+            self.flush()?;
+            self.bytes += bytes as u64;
+        }
+        Ok(())
+    }
+
     fn flush(&mut self) -> io::Result<()> {
-        let deadline = Instant::now() + self.limits.piece;
-        write_until(self.client, self.buffer, deadline)?;
+        write_until(self.client, self.buffer, self.deadline())?;
+        self.sent += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
+    }
+
+    /// When what stands in the buffer must have been taken.
+    fn deadline(&self) -> Instant {
+        let Limits { piece, least_rate, .. } = *self.limits;
+        let of_piece = Instant::now() + piece;
+        if least_rate == 0 {
+            return of_piece;
+        }
+        let taken_in = Duration::from_secs_f64(self.sent as f64 / least_rate as f64);
+        of_piece.min(self.begun + piece + taken_in)
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Threads, not readiness: reading a file blocks whatever the socket can do, so an event loop would
 //! need threads beside it, and a conversation that blocks is read from top to bottom. What a client
-//! costs is bounded: a small stack, a head, and one piece of a file while it is being sent, about
-//! 100 KiB; their number is bounded by [`Places`].
+//! costs is bounded: a small stack, a head, and one piece of a file or of a page of names while it is being
+//! sent, about 100 KiB beside what the stack keeps for the connection; their number, and that of the
+//! clients of one address, is bounded by [`Places`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,9 +15,10 @@ use std::time::Duration;
 
 use super::access::Access;
 use super::client::Client;
-use super::conversation::{Host, converse};
+use super::conversation::{Host, converse, refuse};
 use super::limits::Limits;
 use super::places::{Place, Places};
+use super::refusal::Refusal;
 use super::site::Site;
 use crate::output;
 
@@ -50,11 +52,14 @@ pub(super) fn serve(door: &impl Door, shared: &Arc<Shared>) -> io::Result<()> {
     while !shared.stop.load(Ordering::Relaxed) {
         let Some(place) = free.take().or_else(|| shared.places.take(PAUSE)) else { continue };
         match door.accept_within(PAUSE)? {
-            Some((client, peer)) => {
-                if let Err(error) = begin(client, peer, shared, place) {
-                    output::note(&format!("no thread for {peer} ({error}): lower --clients"));
+            Some((client, peer)) => match place.of(peer.ip()) {
+                Some(place) => {
+                    if let Err(error) = begin(client, peer, shared, place) {
+                        output::note(&format!("no thread for {peer} ({error}): lower --clients"));
+                    }
                 }
-            }
+                None => shared.turn_away(client, peer),
+            },
             None => free = Some(place),
         }
     }
@@ -81,6 +86,13 @@ fn begin(
 }
 
 impl Shared {
+    /// Tells a client whose address has enough places that it cannot stay. It gets no thread, so nobody
+    /// waits for it: what does not fit into its connection's buffer is not said.
+    fn turn_away(&self, mut client: impl Client, peer: SocketAddr) {
+        let what = refuse(&mut client, Refusal::new(503, "too many connections of one address"));
+        (self.log)(&Access::new(peer, what, Duration::ZERO));
+    }
+
     fn converse(&self, client: &mut impl Client, peer: SocketAddr) {
         let may_keep = || !self.places.are_all_taken() && !self.stop.load(Ordering::Relaxed);
         let log = |what, took| (self.log)(&Access::new(peer, what, took));

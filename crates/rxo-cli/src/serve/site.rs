@@ -1,15 +1,17 @@
 //! What a request gets: the directory's files as answers. Reads the file system, sends nothing.
 
+use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
 use super::answer::{Answer, Content};
 use super::conditions::{Outcome, Version, outcome};
+use super::listing::Listing;
 use super::refusal::{FORBIDDEN, NOT_FOUND, Refusal};
 use super::request::Request;
 use super::root::{Document, Folder, Found, Root};
 use super::target::Target;
-use super::{listing, types};
+use super::types;
 
 /// A directory as a site.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ impl Site {
                 Ok(document(file, types::of(target.name().unwrap_or(b"")), request, now))
             }
             Found::Folder(_) if !target.is_folder => Ok(elsewhere(&target)),
-            Found::Folder(folder) => self.folder(&folder, &target, request, now),
+            Found::Folder(folder) => self.folder(folder, &target, request, now),
             Found::Other => Err(FORBIDDEN),
         }
     }
@@ -46,7 +48,7 @@ impl Site {
     /// Its index page, if it has one, else its names.
     fn folder(
         &self,
-        folder: &Folder,
+        folder: Folder,
         target: &Target,
         request: &Request,
         now: SystemTime,
@@ -54,14 +56,22 @@ impl Site {
         match self.find(&target.relative().join(INDEX), false) {
             Ok(Found::File(file)) => Ok(document(file, types::of(INDEX.as_bytes()), request, now)),
             Err(refusal) if refusal != NOT_FOUND => Err(refusal),
-            _ => {
-                let (names, has_more) =
-                    folder.names(MOST_NAMES).map_err(|error| Refusal::from(&error))?;
-                let page = listing::page(target, &names, has_more);
-                Ok(Answer::text(200, "text/html; charset=utf-8", page))
-            }
+            _ => listing(folder, target).map_err(|error| Refusal::from(&error)),
         }
     }
+}
+
+/// A page that is one piece has a length; a longer one is made while it is sent.
+fn listing(folder: Folder, target: &Target) -> io::Result<Answer> {
+    let (mut first, mut listing) = (Vec::new(), Listing::new(folder, target));
+    listing.next(&mut first)?;
+    let content = if listing.is_done() {
+        Content::Text(String::from_utf8_lossy(&first).into_owned())
+    } else {
+        Content::Listing(listing.again())
+    };
+    let answer = Answer { status: 200, fields: Vec::new(), content };
+    Ok(answer.with("Content-Type", "text/html; charset=utf-8"))
 }
 
 /// The address of a directory ends in `/`, or links in it would lead elsewhere.
@@ -101,5 +111,3 @@ fn document(file: Document, kind: &str, request: &Request, now: SystemTime) -> A
 }
 
 const INDEX: &str = "index.html";
-/// A page of more is for no reader, and would be large.
-const MOST_NAMES: usize = 10_000;

@@ -38,14 +38,15 @@ pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     let progress = Progress::over(&inputs);
     let (verdict, missing) = compare(limits, [a, b], &progress);
     progress.finish();
+    let [a, b] = [inputs[0].name(), inputs[1].name()];
     if flags.json {
-        let (a, b, partial) = (flags.a.as_str(), flags.b.as_str(), missing.as_deref());
+        let partial = missing.as_deref();
         output::json_document(&Found { a, b, verdict: &verdict, partial })?;
     } else {
-        output::text(&show::text(flags, &verdict, missing.is_some()))?;
+        output::text(&show::text([a, b], &verdict, missing.is_some()))?;
     }
     if !verdict.equal {
-        bail!("{} and {} differ in {} of the flows", flags.a, flags.b, verdict.differences.len());
+        bail!("{a} and {b} differ in {} of the flows", verdict.differences.len());
     }
     missing.map_or(Ok(()), |why| Err(partial(why)))
 }

@@ -2,22 +2,26 @@
 
 use rxo_trace::verify::{Difference, Verdict};
 
-use crate::flags::VerifyFlags;
 use crate::numbers::grouped;
 
 /// The whole verdict.
-pub(super) fn text(flags: &VerifyFlags, verdict: &Verdict, is_partial: bool) -> String {
+pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> String {
     let mut lines: Vec<String> = verdict.differences.iter().map(difference).collect();
     let says = if verdict.equal { "say the same" } else { "differ" };
     lines.push(format!(
-        "{} ({} packets) and {} ({} packets) {says}: {} flows, {} bytes of payload found equal.",
-        flags.a,
+        "{a} ({} packets) and {b} ({} packets) {says}: {} flows, {} bytes of payload found equal.",
         grouped(verdict.packets_a),
-        flags.b,
         grouped(verdict.packets_b),
         grouped(verdict.flows),
         grouped(verdict.equal_payload_bytes),
     ));
+    if verdict.forgotten_segments > 0 {
+        lines.push(format!(
+            "{} segments end inside a packet of the other capture, which does not say their ACK, \
+             window, options and flags (no note beside it): those were not compared.",
+            grouped(verdict.forgotten_segments)
+        ));
+    }
     if is_partial {
         lines.push("Not all of both could be read: this holds as far as they were.".to_owned());
     }

@@ -1,6 +1,6 @@
 //! What the system does not let us do: one line, the right exit code, nothing left behind.
 
-use rxo_lab::{Lab, Namespace, create_veth};
+use rxo_lab::{Lab, LabOptions, Namespace, create_veth};
 
 use crate::Test;
 use crate::process::{Rxo, run};
@@ -10,6 +10,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_tap_name_that_is_taken", a_tap_name_that_is_taken),
     ("mtus_that_differ", mtus_that_differ),
     ("an_mtu_that_a_tap_cannot_have", an_mtu_that_a_tap_cannot_have),
+    ("a_nic_that_has_an_address", a_nic_that_has_an_address),
+    ("a_nic_that_belongs_to_something_else", a_nic_that_belongs_to_something_else),
+    ("loopback_is_no_nic", loopback_is_no_nic),
 ];
 
 /// `rxo run` with `flags` must end with `code` and one line that has all `parts`, and must not
@@ -48,9 +51,11 @@ fn a_tap_name_that_is_taken() {
     assert!(other.exists());
 
     let (rxo, _) = Rxo::start(lab.host(), "--nic packet:wire0 --host tap:rxo0");
+    create_veth(&lab.host().interface("more0"), &lab.host().interface("more1")).unwrap();
+    ["more0", "more1"].iter().for_each(|name| lab.host().interface(name).up().unwrap());
     fails(
         lab.host(),
-        "--nic packet:wire0 --host tap:rxo0",
+        "--nic packet:more0 --host tap:rxo0",
         1,
         &["tap:rxo0", "another program", "another name"],
     );
@@ -74,8 +79,49 @@ fn mtus_that_differ() {
 }
 
 fn an_mtu_that_a_tap_cannot_have() {
-    let namespace = Namespace::new("loopback").unwrap();
-    // Loopback has an MTU of 65,536.
-    fails(&namespace, "--nic packet:lo --host tap:rxo0", 2, &["tap:rxo0", "65536", "65521"]);
+    let namespace = Namespace::new("large").unwrap();
+    let (near, far) = (namespace.interface("near0"), namespace.interface("far0"));
+    create_veth(&near, &far).unwrap();
+    near.set_mtu(65_535).unwrap();
+    near.up().unwrap();
+    fails(&namespace, "--nic packet:near0 --host tap:rxo0", 2, &["tap:rxo0", "65535", "65521"]);
     assert!(!namespace.interface("rxo0").exists());
+}
+
+fn a_nic_that_has_an_address() {
+    let lab = Lab::with_addressed_nic(LabOptions::default()).unwrap();
+    for dry in ["", "--dry-run"] {
+        let parts = ["`eth1` has the address 10.77.0.2/24", "--take-over"];
+        fails(lab.host(), &format!("--nic packet:eth1 --host tap:rxo0 {dry}"), 2, &parts);
+    }
+    // The one that the kernel gives every interface with IPv6 is none of these.
+    let lab = Lab::with_bare_nic(LabOptions::default()).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), "--nic packet:eth1 --host tap:rxo0");
+    rxo.signal("TERM");
+    assert_eq!(rxo.end().0, Some(0));
+}
+
+fn a_nic_that_belongs_to_something_else() {
+    let lab = Lab::with_bare_nic(LabOptions::default()).unwrap();
+    let nic = lab.host().interface("eth1");
+    for flags in ["", "--take-over"] {
+        let flags = format!("--nic packet:eth1 --host tap:rxo0 {flags}");
+        let upper = lab.host().interface("upper0");
+        upper.create_macvlan(&nic).unwrap();
+        fails(lab.host(), &flags, 2, &["`upper0` is made of `eth1`", "ip link delete upper0"]);
+        upper.delete().unwrap();
+        let bridge = lab.host().interface("br0");
+        bridge.create_bridge().unwrap();
+        nic.join_bridge(&bridge).unwrap();
+        fails(lab.host(), &flags, 2, &["`eth1` is part of `br0`", "ip link set eth1 nomaster"]);
+        bridge.delete().unwrap();
+    }
+}
+
+fn loopback_is_no_nic() {
+    let namespace = Namespace::new("loopback").unwrap();
+    for flags in ["", "--take-over"] {
+        let flags = format!("--nic packet:lo --host tap:rxo0 {flags}");
+        fails(&namespace, &flags, 2, &["`lo` is loopback", "give a nic"]);
+    }
 }

@@ -1,5 +1,8 @@
 //! What is said while it runs, how it ends, and what is left afterwards.
 
+use std::thread;
+use std::time::Duration;
+
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{Lab, Offload};
 use serde_json::Value;
@@ -12,7 +15,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_signal_ends_it_and_puts_the_interfaces_back", a_signal_ends_it),
     ("killed_half_way_it_leaves_no_interface", killed_half_way),
     ("a_device_that_vanishes_ends_it_with_one_line", a_device_that_vanishes),
-    ("a_device_that_is_taken_down_ends_it_too", a_device_that_is_taken_down),
+    ("a_link_that_goes_down_is_waited_for", a_link_that_goes_down),
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 100ms";
@@ -98,15 +101,26 @@ fn a_device_that_vanishes() {
     }
 }
 
-/// Not gone, but of no use any more.
-fn a_device_that_is_taken_down() {
-    let lab = Lab::through().unwrap();
-    let (rxo, transfer) = busy(&lab);
-    lab.host().interface(Lab::WIRE_INTERFACE).down().unwrap();
-    let (code, lines, said) = rxo.end();
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("wire0 was taken down") && said.lines().count() == 1, "{said}");
-    assert_eq!(lines.last().unwrap()["kind"], "totals");
-    assert!(!lab.host().interface("rxo0").exists());
-    drop(transfer);
+/// Down is not gone: rxo says so once, waits, and carries the same connections on when it is back.
+fn a_link_that_goes_down() {
+    for name in [Lab::WIRE_INTERFACE, "rxo0"] {
+        let lab = Lab::through().unwrap();
+        let (rxo, transfer) = busy(&lab);
+        let link = lab.host().interface(name);
+        link.down().unwrap();
+        // Its notices are looked for ten times a second with these flags.
+        thread::sleep(Duration::from_millis(500));
+        link.up().unwrap();
+        let carried = transfer.received_bytes();
+        wait_until("bytes arrive again", || transfer.received_bytes() > carried + 1_000_000);
+        assert!(transfer.stop().unwrap().is_intact());
+        rxo.signal("TERM");
+        let (code, lines, said) = rxo.end();
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let said: Vec<_> = said.lines().collect();
+        assert_eq!(said.len(), 2, "{name}: {said:?}");
+        assert!(said[0].contains(&format!("{name} is down; waiting")), "{said:?}");
+        assert!(said[1].contains(&format!("{name} is up again")), "{said:?}");
+        assert_eq!(lines.last().unwrap()["kind"], "totals");
+    }
 }

@@ -17,6 +17,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("cat_waits_for_a_peer", cat_listens),
     ("cat_stands_on_a_tap_and_a_tun_over_ipv4_and_ipv6", cat_on_each_device),
     ("cat_says_why_it_cannot_connect", cat_is_refused),
+    ("cat_says_when_the_peer_did_not_get_all", cat_is_cut_off),
+    ("cat_waits_for_a_peer_that_pauses", cat_waits_for_a_pause),
+    ("interrupted_before_the_peer_had_all_cat_says_so", cat_is_interrupted),
+    ("a_source_says_when_the_peer_did_not_get_all", source_is_cut_off),
     ("a_sink_receives_what_linux_sends", sink_receives),
     ("a_source_sends_what_linux_receives", source_sends),
     ("a_source_sends_for_a_time", source_for_a_time),
@@ -102,6 +106,83 @@ fn cat_connects() {
     assert!(output.stdout == pattern(1_500_000), "{} bytes came", output.stdout.len());
     let sent = server.join().unwrap().remove(0);
     assert!(sent == pattern(3_000_000), "{} bytes arrived", sent.len());
+}
+
+/// Ends with code 3 and one line, which is given.
+fn ends_incomplete(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
+    said
+}
+
+/// The peer is done, takes a little of what it is sent, and goes: in the state in which nothing but the
+/// end of what was sent is still to be heard of.
+fn cat_is_cut_off() {
+    for ends_first in [true, false] {
+        let lab = Lab::through().unwrap();
+        let server = serve(&lab, 1, move |mut stream| {
+            if ends_first {
+                stream.shutdown(Shutdown::Write).unwrap();
+            }
+            stream.read_exact(&mut [0; 13_033]).unwrap();
+            // All of standard input is in the connection's buffer by now.
+            thread::sleep(Duration::from_millis(300));
+        });
+        let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+        // When the connection is gone, nobody reads it to the end.
+        _ = cat.stdin.take().unwrap().write_all(&pattern(3_000_000));
+        let said = ends_incomplete(&cat.wait_with_output().unwrap());
+        server.join().unwrap();
+        assert!(said.contains("the peer d"), "{said}");
+    }
+}
+
+fn cat_waits_for_a_pause() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 1, |stream| {
+        stream.shutdown(Shutdown::Write).unwrap();
+        thread::sleep(Duration::from_secs(12));
+        read_all(&stream)
+    });
+    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+    cat.stdin.take().unwrap().write_all(&pattern(3_000_000)).unwrap();
+    let output = cat.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let all = server.join().unwrap().remove(0);
+    assert!(all == pattern(3_000_000), "{} bytes arrived", all.len());
+}
+
+fn cat_is_interrupted() {
+    let lab = Lab::through().unwrap();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let listener =
+        lab.peer().run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 7000)).unwrap()).unwrap();
+    let server = thread::spawn(move || {
+        let stream = listener.accept().unwrap().0;
+        stream.shutdown(Shutdown::Write).unwrap();
+        // It neither reads nor goes.
+        _ = stopped.recv();
+    });
+    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+    let mut input = cat.stdin.take().unwrap();
+    let writer = thread::spawn(move || input.write_all(&pattern(3_000_000)));
+    thread::sleep(Duration::from_secs(1));
+    signal(&cat, "INT");
+    let said = ends_incomplete(&cat.wait_with_output().unwrap());
+    assert!(said.contains("interrupted before"), "{said}");
+    drop(stop);
+    server.join().unwrap();
+    // Its reader has gone.
+    _ = writer.join().unwrap();
+}
+
+fn source_is_cut_off() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 1, |mut stream| stream.read_exact(&mut [0; 13_033]).unwrap());
+    let output = run(lab.host(), &format!("source {HOST} {AT_PEER} --bytes 100M --interval 0s"));
+    let said = ends_incomplete(&output);
+    server.join().unwrap();
+    assert!(said.contains(AT_PEER) && said.contains("reset"), "{said}");
 }
 
 fn cat_listens() {

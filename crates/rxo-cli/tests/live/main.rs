@@ -8,10 +8,18 @@ mod conformance;
 mod demo;
 mod ending;
 mod endpoint;
+mod isolation;
+mod marks;
 mod menon;
+mod owed;
+mod pausing;
+mod prediction;
 mod process;
+mod readme;
 mod repro;
 mod sending;
+mod setup;
+mod takeover;
 mod traffic;
 
 use std::process::ExitCode;
@@ -36,9 +44,16 @@ fn main() -> ExitCode {
         demo::TESTS,
         ending::TESTS,
         endpoint::TESTS,
+        isolation::TESTS,
+        marks::TESTS,
         menon::TESTS,
+        owed::TESTS,
+        pausing::TESTS,
+        readme::TESTS,
+        prediction::TESTS,
         repro::TESTS,
         sending::TESTS,
+        takeover::TESTS,
         traffic::TESTS,
     ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {

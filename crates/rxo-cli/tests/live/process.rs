@@ -1,6 +1,7 @@
 //! `rxo` as a process inside a private network.
 
 use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -22,13 +23,33 @@ impl Rxo {
     /// Starts `rxo run --json` with `flags` in `namespace`, and waits until it is at work: that
     /// is when it says its configuration, the first line.
     pub(crate) fn start(namespace: &Namespace, flags: &str) -> (Self, Value) {
-        let mut child = spawn(namespace, &format!("run --json {flags}"));
+        Self::start_with(namespace, flags, &[])
+    }
+
+    /// The same with `variables` in its environment.
+    pub(crate) fn start_with(
+        namespace: &Namespace,
+        flags: &str,
+        variables: &[(&str, &Path)],
+    ) -> (Self, Value) {
+        let mut command = command(&format!("run --json {flags}"));
+        command.envs(variables.iter().copied());
+        let child = namespace.run(|| command.spawn()).unwrap().unwrap();
+        Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
+    }
+
+    /// A process that was started as `rxo run --json`, once it is at work; `None` when it has ended
+    /// instead.
+    pub(crate) fn from_child(child: Child) -> Option<(Self, Value)> {
+        Self::begun(child).ok()
+    }
+
+    /// The first line of `child`, or what it said before it ended.
+    fn begun(mut child: Child) -> Result<(Self, Value), String> {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let Some(first) = lines.next() else {
-            panic!("rxo did not start: {}", finish(child).1);
-        };
+        let Some(first) = lines.next() else { return Err(finish(child).1) };
         let configuration = serde_json::from_str(&first.unwrap()).unwrap();
-        (Self { child, lines }, configuration)
+        Ok((Self { child, lines }, configuration))
     }
 
     /// The next line, as the JSON it must be.
@@ -38,8 +59,24 @@ impl Rxo {
 
     /// Sends the signal of this name.
     pub(crate) fn signal(&self, name: &str) {
-        let command = format!("kill -{name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        signal(name, self.id());
+    }
+
+    /// Its number. It waits beside the process that works, and puts back what that one changed.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The number of the process that works.
+    pub(crate) fn worker(&self) -> u32 {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.find(|&number| parent(number) == Some(self.id())).unwrap()
+    }
+
+    /// Sends the process that works the signal of this name.
+    pub(crate) fn signal_worker(&self, name: &str) {
+        signal(name, self.worker());
     }
 
     /// Waits for its end: exit code, the lines not read yet, and what it said on standard error.
@@ -58,6 +95,17 @@ impl Drop for Rxo {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+fn signal(name: &str, process: u32) {
+    let command = format!("kill -{name} {process}");
+    assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+}
+
+/// The parent of a process: the second field behind the name, which stands in brackets.
+fn parent(process: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Runs `rxo` with `line` in `namespace` to its end, and fails when that takes too long.
@@ -91,10 +139,14 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Starts `rxo` with `line` in `namespace`; its input is a pipe.
 pub(crate) fn spawn(namespace: &Namespace, line: &str) -> Child {
+    namespace.run(|| command(line).spawn()).unwrap().unwrap()
+}
+
+pub(crate) fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
     command.args(line.split_whitespace()).stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    namespace.run(|| command.spawn()).unwrap().unwrap()
+    command
 }
 
 fn finish(child: Child) -> (Option<i32>, String) {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::Test;
 use crate::process::Rxo;
 use crate::repro::Scratch;
+use crate::setup::{self, SetUp};
 
 pub(crate) const TESTS: &[Test] = &[
     ("tcp_crosses_both_ways_whole", tcp_crosses_both_ways_whole),
@@ -40,9 +41,11 @@ pub(crate) fn totals(rxo: Rxo) -> Value {
 }
 
 fn tcp_crosses_both_ways_whole() {
-    let lab = Lab::through().unwrap();
-    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
-    lab.attach_host("rxo0").unwrap();
+    SetUp::ALL.into_iter().for_each(tcp_crosses_both_ways);
+}
+
+fn tcp_crosses_both_ways(set_up: SetUp) {
+    let (lab, rxo) = setup::start(set_up, LabOptions::default(), "");
     transfer(lab.peer(), lab.host(), lab.host_address(), 4, 20_000_000);
     transfer(lab.host(), lab.peer(), lab.peer_address(), 4, 20_000_000);
     let totals = totals(rxo);
@@ -50,6 +53,7 @@ fn tcp_crosses_both_ways_whole() {
     assert!(totals["nic_in"]["packets"].as_u64().unwrap() > 80_000_000 / 1448, "{totals}");
     assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
     assert!(totals["nic_out"]["bytes"].as_u64().unwrap() > 80_000_000, "{totals}");
+    setup::assert_nothing_came_twice(&lab, &totals);
     for side in ["host_out", "nic_out"] {
         assert_eq!(totals[side]["dropped"], 0, "{totals}");
     }
@@ -57,9 +61,7 @@ fn tcp_crosses_both_ways_whole() {
 
 fn full_checksums_cross_whole() {
     let options = LabOptions { partial_checksums: false, ..LabOptions::default() };
-    let lab = Lab::through_with(options).unwrap();
-    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
-    lab.attach_host("rxo0").unwrap();
+    let (lab, rxo) = setup::start(SetUp::TakeOver, options, "");
     transfer(lab.peer(), lab.host(), lab.host_address(), 2, 20_000_000);
     let totals = totals(rxo);
     assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
@@ -67,21 +69,19 @@ fn full_checksums_cross_whole() {
 }
 
 fn ipv6_crosses_whole() {
-    let lab = Lab::through().unwrap();
-    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
-    lab.attach_host("rxo0").unwrap();
-    transfer(lab.peer(), lab.host(), Lab::HOST_ADDRESSES.1.into(), 2, 20_000_000);
-    let totals = totals(rxo);
-    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+    for set_up in SetUp::ALL {
+        let (lab, rxo) = setup::start(set_up, LabOptions::default(), "");
+        transfer(lab.peer(), lab.host(), Lab::HOST_ADDRESSES.1.into(), 2, 20_000_000);
+        let totals = totals(rxo);
+        assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+        setup::assert_nothing_came_twice(&lab, &totals);
+    }
 }
 
 fn every_policy_is_transparent() {
     for policy in rxo_coalesce::Policy::all().iter().filter(|policy| !policy.needs_records) {
-        let lab = Lab::through().unwrap();
-        let flags = format!("{FLAGS} --policy {}", policy.name);
-        let (rxo, configuration) = Rxo::start(lab.host(), &flags);
-        assert_eq!(configuration["policy"], policy.name);
-        lab.attach_host("rxo0").unwrap();
+        let flags = format!("--policy {}", policy.name);
+        let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), &flags);
         transfer(lab.peer(), lab.host(), lab.host_address(), 8, 2_000_000);
         totals(rxo);
     }

@@ -1,5 +1,6 @@
 //! Many clients at once: Linux sockets, a thread each.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Barrier;
@@ -9,14 +10,19 @@ use std::time::Duration;
 use crate::Test;
 use crate::server::{Server, bytes};
 
-pub(crate) const TESTS: &[Test] = &[("four_hundred_clients_at_once", crowd)];
+pub(crate) const TESTS: &[Test] = &[
+    ("four_hundred_clients_at_once", crowd),
+    ("an_address_gets_its_share_of_the_places", share),
+    ("those_who_do_not_read_a_large_page_take_little", silent_readers),
+    ("visits_that_the_server_ends_leave_its_sockets_free", visits),
+];
 
 const CLIENTS: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn crowd() {
     let content = bytes(100_001);
-    let mut server = Server::start("crowd", &[("file", &content)]);
+    let mut server = Server::start_with("--per-peer 512", "crowd", &[("file", &content)]);
     // Everybody is connected before anybody asks.
     let all_there = Barrier::new(CLIENTS);
     server
@@ -60,5 +66,73 @@ fn ask(all_there: &Barrier, content: &[u8]) {
         let mut got = vec![0; content.len()];
         reader.read_exact(&mut got).unwrap();
         assert!(got == content);
+    }
+}
+
+/// A client in the peer's namespace, which has sent `request`.
+fn client(server: &Server, request: &str) -> TcpStream {
+    let address = "10.77.0.2:80".parse().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    let mut client = server.lab.peer().run(connect).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(request.as_bytes()).unwrap();
+    client
+}
+
+/// Of four places one address gets one, unless more are given to it.
+fn share() {
+    let server = Server::start_with("--clients 4", "share", &[("file", b"hello")]);
+    let held = client(&server, "GET /file HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut line = String::new();
+    BufReader::new(&held).read_line(&mut line).unwrap();
+    assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    let mut told = String::new();
+    client(&server, "").read_to_string(&mut told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+    drop(held);
+}
+
+/// The page of ten thousand names is some megabytes; a client that does not take it costs the server a
+/// piece of it and what fits into its connection.
+fn silent_readers() {
+    const READERS: u64 = 40;
+    const MOST_BYTES_EACH: u64 = 1 << 20;
+    let server = Server::start("silent", &[]);
+    for index in 0..10_000 {
+        let name = format!("{index:05}-{}", "%".repeat(200));
+        fs::File::create(server.www().join(name)).unwrap();
+    }
+    let before = server.resident_bytes();
+    let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let clients: Vec<_> = (0..READERS).map(|_| client(&server, request)).collect();
+    // All have heard the beginning, so all are being answered; then nobody reads on.
+    for client in &clients {
+        let mut line = String::new();
+        BufReader::with_capacity(64, client).read_line(&mut line).unwrap();
+        assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    }
+    let mut most = 0;
+    for _ in 0..20 {
+        thread::sleep(Duration::from_millis(100));
+        most = most.max(server.resident_bytes().saturating_sub(before) / READERS);
+    }
+    assert!(most < MOST_BYTES_EACH, "{most} bytes for each");
+    // One that does read gets all of it.
+    let (code, page) = server.curl("http://10.77.0.2/");
+    assert_eq!(code, 0);
+    assert_eq!(page.windows(4).filter(|four| four == b"<li>").count(), 10_000);
+    drop(clients);
+}
+
+/// The server closes first, so each visit leaves a connection in TIME-WAIT: none is in the way of the next.
+fn visits() {
+    const VISITS: usize = 2_000;
+    let mut server = Server::start_with("--idle 1s", "visits", &[("file", b"hello")]);
+    for _ in 0..VISITS {
+        let request = "GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut told = String::new();
+        client(&server, request).read_to_string(&mut told).unwrap();
+        assert!(told.ends_with("hello"), "{told}");
+        assert_eq!(server.next_access()["status"], 200);
     }
 }

@@ -26,6 +26,11 @@ impl Server {
         Self::start_on(WIRE, name, files)
     }
 
+    /// The same with these flags more.
+    pub(crate) fn start_with(flags: &str, name: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::start_on(&format!("{WIRE} {flags}"), name, files)
+    }
+
     /// The same on a TAP or TUN, and the system of the server's namespace at its other end.
     pub(crate) fn start_local(kind: &str, files: &[(&str, &[u8])]) -> Self {
         let flags = format!("--nic {kind}:rxo0 --ip 10.77.0.2/24");
@@ -80,6 +85,18 @@ impl Server {
         let (code, output) = self.curl(words);
         assert_eq!(code, 0, "curl {words}");
         String::from_utf8(output).unwrap()
+    }
+
+    /// What it has of the machine's memory, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        1_024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    }
+
+    /// The directory that is served.
+    pub(crate) fn www(&self) -> PathBuf {
+        self.folder.join("www")
     }
 
     /// Ends it as a user would; gives the exit code.

@@ -13,11 +13,15 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
+use rxo_testkit::seg;
 
 use self::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
 
-const TESTS: [(&str, fn()); 2] =
-    [("made_captures_are_read", made_captures), ("real_captures_are_read", real_captures)];
+const TESTS: [(&str, fn()); 3] = [
+    ("made_captures_are_read", made_captures),
+    ("real_captures_are_read", real_captures),
+    ("segments_are_counted_alike", segments_are_counted_alike),
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -71,6 +75,39 @@ fn check(folder: &Folder, capture: &Path, how: &str) {
     } else {
         assert_eq!(after.bad_checksums, before.bad_checksums, "{line}: merged, or made");
     }
+}
+
+/// `rxo analyze` counts TCP packets, data segments and pure ACKs as tshark does, every kind of
+/// flag on an empty segment among them.
+fn segments_are_counted_alike() {
+    let folder = Folder::new("tshark-counts");
+    let mut packets = mixed(7, 60);
+    packets.extend((0..0x40).map(|low| seg().flags(low).len(0)));
+    packets.extend([seg().pure_ack().ece(), seg().len(1).psh()]);
+    folder.write("flags.pcap", &pcap(&packets));
+    let captures = std::iter::once(folder.0.join("flags.pcap")).chain(shared_captures());
+    for capture in captures {
+        let line = format!("analyze {} --json --no-advice", capture.display());
+        let output = folder.command(&line).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let count = |name: &str| report["traffic"][name].as_u64().unwrap();
+        let ours = [count("tcp_packets"), count("data_segments"), count("pure_acks")];
+        assert_eq!(ours, counted(&capture), "{}", capture.display());
+    }
+}
+
+/// TCP packets, data segments and pure ACKs, fragments and what ICMP quotes left out.
+fn counted(capture: &Path) -> [u64; 3] {
+    let whole = "tcp && !icmp && !icmpv6 && !(ip.flags.mf == 1) && !(ip.frag_offset > 0)";
+    let pure_ack = "tcp.len == 0 && tcp.flags.ack == 1 && tcp.flags.syn == 0 && \
+                    tcp.flags.fin == 0 && tcp.flags.reset == 0";
+    ["tcp", "tcp.len > 0", pure_ack].map(|kind| {
+        let filter = format!("({whole}) && ({kind})");
+        let mut command = Command::new("tshark");
+        command.args(["-o", "ip.defragment:FALSE", "-T", "fields", "-e", "frame.number"]);
+        let output = command.args(["-Y", &filter, "-r"]).arg(capture).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().count() as u64
+    })
 }
 
 /// What tshark finds wrong with a capture.

@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use rxo_wire::{FlowHash, SeqNumber};
 
 use super::AckPoint;
+use super::doubts::Doubts;
 use crate::held::HeldAcks;
 
 /// Flows whose hashes agree in the bits that choose a set; with four a set fills a cache line.
@@ -28,13 +29,13 @@ struct Entry {
     /// What it said, as the two fields of [`AckPoint`]: as one they would be padded.
     ack: SeqNumber,
     window: u16,
-    /// Entries of other epochs than the present one say only what was acknowledged at least.
+    /// When it said so: epochs begin with doubts.
     epoch: u16,
 }
 
 /// Nothing is known.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
-/// Never the present epoch.
+/// Before every epoch: an entry that says only what was acknowledged at least.
 const DOUBTED: u16 = 1;
 const FIRST_EPOCH: u16 = 2;
 
@@ -58,19 +59,25 @@ pub(crate) enum Known {
 pub(crate) struct Memory {
     /// A power of two of them, or none.
     sets: Box<[Set]>,
+    /// None where nothing is remembered.
+    doubts: Option<Doubts>,
     epoch: u16,
 }
 
 impl Memory {
     /// A memory that knows nothing and takes no room.
     pub(crate) fn off() -> Self {
-        Self { sets: Box::default(), epoch: FIRST_EPOCH }
+        Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH }
     }
 
     /// A memory with room for at least four times `flows` flows.
     pub(crate) fn new(flows: u16) -> Self {
         let sets = usize::from(flows).next_power_of_two().max(MIN_SETS);
-        Self { sets: core::iter::repeat_n(Set([BLANK; WAYS]), sets).collect(), epoch: FIRST_EPOCH }
+        Self {
+            sets: core::iter::repeat_n(Set([BLANK; WAYS]), sets).collect(),
+            doubts: Some(Doubts::new()),
+            epoch: FIRST_EPOCH,
+        }
     }
 
     /// Whether nothing is to be remembered.
@@ -79,18 +86,30 @@ impl Memory {
         self.sets.is_empty()
     }
 
-    /// What is known of the flow.
+    /// What is known of the flow between the hosts that `pair` names, which is asked only if there was a
+    /// doubt about any since.
     #[inline(always)]
-    pub(crate) fn recall(&self, flow: FlowHash) -> Known {
-        let set = self.sets.get(self.set_of(flow));
-        match set.and_then(|set| set.0.iter().find(|entry| entry.flow == flow)) {
+    pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> Known {
+        match self.entry(flow) {
             None => Known::Nothing,
-            Some(entry) if entry.epoch == self.epoch => {
+            Some(entry) if entry.epoch == self.epoch || !self.is_doubted(entry, pair) => {
                 Known::Said(AckPoint { ack: entry.ack, window: entry.window })
             }
-            Some(entry) if entry.epoch == BLANK.epoch => Known::Nothing,
             Some(entry) => Known::AtLeast(entry.ack),
         }
+    }
+
+    #[cold]
+    fn is_doubted(&self, entry: &Entry, pair: impl FnOnce() -> FlowHash) -> bool {
+        let is_any = |doubts: &Doubts| doubts.is_any(pair(), entry.epoch, self.epoch);
+        entry.epoch == DOUBTED || self.doubts.as_ref().is_some_and(is_any)
+    }
+
+    /// What is kept of the flow, if anything is.
+    #[inline(always)]
+    fn entry(&self, flow: FlowHash) -> Option<&Entry> {
+        let entries = &self.sets.get(self.set_of(flow))?.0;
+        entries.iter().find(|entry| entry.flow == flow && entry.epoch != BLANK.epoch)
     }
 
     /// The flow says this now.
@@ -112,14 +131,8 @@ impl Memory {
     /// A segment that is no pure ACK acknowledges `ack`: a pure ACK that says so too may repeat it.
     #[inline(always)]
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
-        let ack = match self.recall(flow) {
-            Known::Said(AckPoint { ack: known, .. }) | Known::AtLeast(known)
-                if ack.is_before(known) =>
-            {
-                known
-            }
-            _ => ack,
-        };
+        let known = self.entry(flow).map(|entry| entry.ack);
+        let ack = known.filter(|known| ack.is_before(*known)).unwrap_or(ack);
         self.put(Entry { flow, ack, window: 0, epoch: DOUBTED });
     }
 
@@ -130,16 +143,20 @@ impl Memory {
         }
     }
 
-    /// Of no flow it is known any more what it said last; what it acknowledged, it did.
-    pub(crate) fn doubt_all(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
-        if self.epoch == BLANK.epoch {
+    /// Of no flow between these hosts it is known any more what it said last; what it acknowledged, it did.
+    pub(crate) fn doubt(&mut self, pair: FlowHash) {
+        let Some(doubts) = &mut self.doubts else { return };
+        if self.epoch == u16::MAX {
+            // Epochs begin anew, and of no flow it is known which were before: once in 65,534 doubts.
             let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
             entries
                 .filter(|entry| entry.epoch != BLANK.epoch)
                 .for_each(|entry| entry.epoch = DOUBTED);
+            doubts.clear();
             self.epoch = FIRST_EPOCH;
         }
+        self.epoch += 1;
+        doubts.note(pair, self.epoch);
     }
 
     /// Puts an entry in the place of its flow's, or of one that says less than others, or of the oldest.
@@ -149,9 +166,9 @@ impl Memory {
             *known = entry;
             return;
         }
-        let (epoch, set) = (self.epoch, self.set_of(entry.flow));
+        let set = self.set_of(entry.flow);
         let Some(Set(entries)) = self.sets.get_mut(set) else { return };
-        let stale = entries.iter().rposition(|entry| entry.epoch != epoch);
+        let stale = entries.iter().rposition(|entry| entry.epoch < FIRST_EPOCH);
         entries.copy_within(..stale.unwrap_or(WAYS - 1), 1);
         entries[0] = entry;
     }
@@ -182,6 +199,13 @@ mod tests {
         assert_eq!(size_of::<Set>(), 64);
     }
 
+    /// The hosts of all flows here.
+    const HOSTS: FlowHash = FlowHash(1_000);
+
+    fn recall(memory: &Memory, flow: u64) -> Known {
+        memory.recall(FlowHash(flow), || HOSTS)
+    }
+
     fn said(ack: u32) -> Known {
         Known::Said(point(ack))
     }
@@ -189,14 +213,14 @@ mod tests {
     #[test]
     fn what_was_said_last_is_known() {
         let mut memory = Memory::new(8);
-        assert_eq!(memory.recall(FlowHash(7)), Known::Nothing);
+        assert_eq!(recall(&memory, 7), Known::Nothing);
         memory.remember(FlowHash(7), point(1));
         memory.remember(FlowHash(7), point(2));
         memory.remember(FlowHash(8), point(9));
-        assert_eq!(memory.recall(FlowHash(7)), said(2));
+        assert_eq!(recall(&memory, 7), said(2));
         memory.forget(FlowHash(7));
-        assert_eq!(memory.recall(FlowHash(7)), Known::Nothing);
-        assert_eq!(memory.recall(FlowHash(8)), said(9));
+        assert_eq!(recall(&memory, 7), Known::Nothing);
+        assert_eq!(recall(&memory, 8), said(9));
     }
 
     #[test]
@@ -204,11 +228,11 @@ mod tests {
         let mut memory = Memory::new(8);
         for (ack, bound) in [(5, 5), (9, 9), (7, 9)] {
             memory.raise(FlowHash(7), SeqNumber(ack));
-            assert_eq!(memory.recall(FlowHash(7)), Known::AtLeast(SeqNumber(bound)));
+            assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(bound)));
         }
         memory.remember(FlowHash(7), point(20));
         memory.raise(FlowHash(7), SeqNumber(8));
-        assert_eq!(memory.recall(FlowHash(7)), Known::AtLeast(SeqNumber(20)));
+        assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(20)));
     }
 
     #[test]
@@ -217,9 +241,9 @@ mod tests {
         for flow in 1..=5 {
             memory.remember(FlowHash(flow), point(flow as u32));
         }
-        assert_eq!(memory.recall(FlowHash(1)), Known::Nothing);
+        assert_eq!(recall(&memory, 1), Known::Nothing);
         for flow in 2..=5 {
-            assert_eq!(memory.recall(FlowHash(flow)), said(flow as u32));
+            assert_eq!(recall(&memory, flow), said(flow as u32));
         }
     }
 
@@ -232,19 +256,32 @@ mod tests {
         memory.raise(FlowHash(3), SeqNumber(0));
         memory.remember(FlowHash(5), point(0));
         for flow in [1, 2, 4, 5] {
-            assert_eq!(memory.recall(FlowHash(flow)), said(0), "flow {flow}");
+            assert_eq!(recall(&memory, flow), said(0), "flow {flow}");
         }
     }
 
     #[test]
-    fn all_are_doubted_however_often() {
+    fn a_doubt_is_about_what_was_said_before_it_however_often() {
         let mut memory = Memory::new(8);
         for round in 0..70_000 {
             memory.remember(FlowHash(7), point(round));
-            memory.doubt_all();
-            assert_eq!(memory.recall(FlowHash(7)), Known::AtLeast(SeqNumber(round)));
+            assert_eq!(recall(&memory, 7), said(round));
+            memory.doubt(HOSTS);
+            assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(round)));
         }
-        assert_eq!(memory.recall(FlowHash(8)), Known::Nothing);
+        assert_eq!(recall(&memory, 8), Known::Nothing);
+    }
+
+    #[test]
+    fn a_doubt_about_strangers_changes_nothing() {
+        let mut memory = Memory::new(8);
+        memory.remember(FlowHash(7), point(1));
+        for stranger in 0..u64::from(super::super::doubts::KEPT) {
+            memory.doubt(FlowHash(HOSTS.0 + 1 + stranger));
+            assert_eq!(recall(&memory, 7), said(1));
+        }
+        memory.doubt(FlowHash(0));
+        assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(1)), "too many to know all");
     }
 
     #[test]
@@ -252,7 +289,7 @@ mod tests {
         let mut memory = Memory::off();
         memory.remember(FlowHash(7), point(1));
         memory.forget(FlowHash(7));
-        assert_eq!(memory.recall(FlowHash(7)), Known::Nothing);
+        assert_eq!(recall(&memory, 7), Known::Nothing);
         assert!(memory.is_off());
     }
 }

@@ -8,9 +8,9 @@ use rxo_wire::{Parsed, TcpFlags, TcpSegment, Transport};
 
 use super::sack::Sack;
 use super::{AckPoint, News};
-use crate::candidate::odd_ip;
+use crate::candidate::{is_marked_ce, odd_ip};
 use crate::verdict::{Last, ip_fields, link_bytes};
-use crate::{BypassReason, Candidate, FlushReason, Policy, PureAckRule};
+use crate::{BypassReason, Candidate, CeRule, FlushReason, Policy, PureAckRule};
 
 /// Marks of ECN (RFC 3168, RFC 9768): they may be there, if they stay as they are.
 const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
@@ -42,8 +42,16 @@ pub(crate) fn ack_candidate<'a>(
     if tcp.urgent != 0 {
         return Err(BypassReason::Urg);
     }
+    if loses_ce_marks(policy) && is_marked_ce(&parsed.ip) {
+        return Err(BypassReason::CeMark);
+    }
     options(parsed, tcp, bytes, policy)?;
     Ok(tcp)
+}
+
+/// Whether a sink that counts marks is shown fewer ACKs than were marked; a record keeps each one's mark.
+const fn loses_ce_marks(policy: &Policy) -> bool {
+    matches!(policy.ce, CeRule::Bypass) && matches!(policy.pure_acks, PureAckRule::Single)
 }
 
 /// ACK, marks of ECN and nothing else.

@@ -5,7 +5,7 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{FlowHash, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment, checksum};
+use rxo_wire::{FlowHash, FlowKey, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment, checksum};
 
 use super::Engine;
 use super::apply::{first_of, first_plain, flow_key};
@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
-        if !S::is_checksum_right(packet) {
+        if !S::is_checksum_right(packet) || S::may_be_marked_ce(packet) {
             return None;
         }
         if !self.is_trusted(frame) {
@@ -80,7 +80,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             self.flush_held(place, FlushReason::Order, self.now);
         }
         let said = AckPoint::read::<S>(packet)?;
-        if self.may_hold(hash, (said, false), slot) {
+        if self.may_hold((hash, &key), (said, false), slot) {
             let first = first_plain::<S, B>((&plain, network), key, frame, slot);
             let place = self.hold_ack(first, hash, (said, false), self.now);
             self.recent.note::<S>(packet, place);
@@ -143,7 +143,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 if let Some(place) = found {
                     self.flush_held(place, FlushReason::Order, self.now);
                 }
-                if self.may_hold(hash, (said, has_blocks), slot) {
+                if self.may_hold((hash, &key), (said, has_blocks), slot) {
                     self.hold_ack(first, hash, (said, has_blocks), self.now);
                 }
             }
@@ -173,14 +173,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     fn may_hold(
         &mut self,
-        flow: FlowHash,
+        (flow, key): (FlowHash, &FlowKey),
         (said, has_blocks): (AckPoint, bool),
         slot: u32,
     ) -> bool {
         if self.memory.is_off() {
             return true;
         }
-        let known = match self.memory.recall(flow) {
+        let known = match self.memory.recall(flow, || self.pair(key)) {
             Known::Said(last) => Some(last.news(said)),
             Known::AtLeast(ack) => said.ack.is_before(ack).then_some(News::Less),
             Known::Nothing => None,
@@ -210,7 +210,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if self.memory.is_off() || said.advances(held.said) {
             return true;
         }
-        matches!(self.memory.recall(held.flow), Known::Said(before) if before != said)
+        let pair = || self.pair(&self.store.held[usize::from(place)].key);
+        matches!(self.memory.recall(held.flow, pair), Known::Said(before) if before != said)
     }
 
     /// Takes note of a segment that is delivered untouched, and none that may be held: so of the next

@@ -10,6 +10,8 @@ use super::Engine;
 use super::batch::Batch;
 use crate::expected::{Shape, V4, V6};
 use crate::held::First;
+use crate::pairs::Met;
+use crate::store::Store;
 use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
 
@@ -197,11 +199,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
             match (reason, parsed.transport) {
                 // What changed the bytes may have changed the ports.
                 (BypassReason::BadIpChecksum | BypassReason::BadTcpChecksum, _) => {
-                    self.flush_addresses(&key, now);
+                    self.flush_addresses(&key, slot);
                 }
-                (_, Transport::Fragment) => {
-                    self.flush_addresses(&key, now);
-                    self.memory.doubt_all();
+                // A segment of any flow between these hosts, or of two others.
+                (
+                    BypassReason::Fragment
+                    | BypassReason::UnknownHeader
+                    | BypassReason::ExtensionHeader,
+                    transport,
+                ) => {
+                    self.flush_addresses(&key, slot);
+                    self.memory.doubt(self.pair(&key));
+                    // What it acknowledges can be read, and whoever says less later was overtaken.
+                    if let (Transport::Tcp(tcp), false) = (transport, self.memory.is_off()) {
+                        self.doubt(batch.frame(slot), parsed, &tcp);
+                    }
                 }
                 (_, Transport::Tcp(tcp)) => {
                     self.flush_flow(&key, now);
@@ -209,7 +221,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                         self.doubt(batch.frame(slot), parsed, &tcp);
                     }
                 }
-                (_, Transport::Udp(_) | Transport::Other(_)) => {}
+                (_, Transport::Udp(_) | Transport::Other(_) | Transport::Fragment) => {}
             }
         }
         self.deliver_untouched(slot, reason);
@@ -224,7 +236,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u16> {
         if let Some(addresses) = unparsed.addresses {
             let key = flow_key(addresses, batch.frame(slot));
-            self.flush_addresses(&key, self.now);
+            self.flush_addresses(&key, slot);
         }
         let reason = match unparsed.why {
             Malformed::NotIp => BypassReason::NotIp,
@@ -256,10 +268,37 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// Flushes every flow between these addresses, for a frame that may belong to any of them.
-    /// Walks the frames in hand.
-    fn flush_addresses(&mut self, key: &FlowKey, now: Instant) {
-        self.flush_where(FlushReason::Order, now, |held| held.key.has_addresses_of(key));
+    /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of
+    /// them. Looks at no other flow but those that are new since the last time.
+    fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
+        if self.table.is_empty() {
+            return;
+        }
+        let (pair, hasher) = (self.pair(key), self.hasher);
+        let Store { pairs, links, held, .. } = &mut self.store;
+        let from = pairs.look_up_to(slot);
+        for place in links.used_between(from, slot) {
+            pairs.note(place, hasher.hash(&held[usize::from(place)].key.without_ports()));
+        }
+        pairs.search(pair, |place| {
+            let held = &held[usize::from(place)];
+            let tail = held.chain.tail;
+            if tail >= slot || !links.is_last_of(tail, place) {
+                Met::Gone
+            } else if held.key.has_addresses_of(key) {
+                Met::Meant(tail)
+            } else {
+                Met::Other
+            }
+        });
+        while let Some(place) = self.store.pairs.next_found() {
+            self.flush_held(place, FlushReason::Order, self.now);
+        }
+    }
+
+    /// The hash that names the two hosts of a flow, on its VLANs.
+    pub(super) fn pair(&self, key: &FlowKey) -> FlowHash {
+        self.hasher.hash(&key.without_ports())
     }
 }
 

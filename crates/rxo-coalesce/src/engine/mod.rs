@@ -37,8 +37,8 @@ pub struct Engine<B> {
     recent: Recent,
     /// Most pure ACKs held together; below 2 none are.
     ack_limit: u32,
-    /// Payloads up to this can take the short way: no policy limit can be in their way. 0 when
-    /// none can.
+    /// Payloads up to this can take the short way: no rule of the policy can be in their way. 0 when
+    /// one may be.
     short_payload_bytes: u32,
     /// Polls ended since the last flush of all.
     polls: u32,
@@ -169,6 +169,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                     self.polls = 0;
                     self.flush_all(self.store.end(), FlushReason::PollLimit, now);
                 } else {
+                    self.flush_where(FlushReason::LoneSegment, now, |held| held.segments == 1);
                     self.flush_overdue(now);
                 }
             }
@@ -228,8 +229,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.oldest_arrival = oldest;
     }
 
-    /// Delivers what the flows hold of which `is_meant` says so, the least recently used first. Walks
-    /// the frames in hand.
+    /// Flushes every flow for which `is_meant` is true, the least recently used first. Walks the frames in
+    /// hand.
     fn flush_where(
         &mut self,
         reason: FlushReason,
@@ -287,7 +288,13 @@ fn memory(policy: &Policy) -> Memory {
     }
 }
 
+/// Payloads up to this can take the short way without a look at the policy.
 fn short_payload_bytes(policy: &Policy) -> u32 {
+    if policy.refuses_plain() { 0 } else { most_payload(policy) }
+}
+
+/// Payloads up to this meet no limit of the policy; 0 where it coalesces no data.
+fn most_payload(policy: &Policy) -> u32 {
     if !policy.coalesce || policy.max_segments < 2 {
         return 0;
     }

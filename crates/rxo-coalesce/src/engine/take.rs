@@ -19,7 +19,7 @@ use rxo_wire::{
 
 use super::apply::{first_plain, flow_key};
 use super::batch::Batch;
-use super::{Engine, packet_window};
+use super::{Engine, most_payload, packet_window};
 use crate::expected::{Shape, V4, V6};
 use crate::{BypassReason, Deliveries, FlushReason};
 
@@ -44,23 +44,46 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) {
         self.now = now;
         self.counters.frames += batch.len() as u64;
-        while !batch.is_empty() {
-            let room = self.store.room().min(batch.len());
-            if room == 0 {
-                self.make_room(now, sink);
-                continue;
-            }
-            let from = self.store.take_in(batch, room);
-            let frames = self.store.lend_frames();
-            let batch = Batch::new(&frames);
-            match (self.ack_limit >= 2, self.short_payload_bytes != 0) {
-                (false, true) => self.take_all::<false, true>(batch, from),
-                (true, true) => self.take_all::<true, true>(batch, from),
-                (false, false) => self.take_all::<false, false>(batch, from),
-                (true, false) => self.take_all::<true, false>(batch, from),
-            }
-            self.store.take_back(frames);
+        if batch.len() <= self.store.room() {
+            let from = self.store.take_in(batch);
+            self.take_from(from);
+        } else {
+            self.take_in_rounds(batch, now, sink);
         }
+    }
+
+    /// Takes a batch for which there is no room at once. Each frame is moved once, however many rounds
+    /// there are.
+    #[cold]
+    fn take_in_rounds(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        now: Instant,
+        sink: &mut impl FnMut(Deliveries<'_, B>),
+    ) {
+        let mut frames = batch.drain(..);
+        while frames.len() != 0 {
+            if self.store.room() == 0 {
+                self.make_room(now, sink);
+            } else {
+                let from = self.store.take_some_in(&mut frames);
+                self.take_from(from);
+            }
+        }
+    }
+
+    /// Takes the frames of the store from the slot `from` on.
+    #[inline(always)]
+    fn take_from(&mut self, from: u32) {
+        let frames = self.store.lend_frames();
+        let batch = Batch::new(&frames);
+        match (self.ack_limit >= 2, most_payload(&self.config.policy) != 0) {
+            (false, true) => self.take_all::<false, true>(batch, from),
+            (true, true) => self.take_all::<true, true>(batch, from),
+            (false, false) => self.take_all::<false, false>(batch, from),
+            (true, false) => self.take_all::<true, false>(batch, from),
+        }
+        self.store.take_back(frames);
     }
 
     /// Every slot is in use: what is ready goes to the sink; if nothing is, the least recently
@@ -210,8 +233,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         let plain = self.plain_data::<S>(frame, network)?;
         if let Some(place) = found {
-            // Out of sequence: the first rule of all, so no other need be asked.
-            self.flush_held(place, FlushReason::OutOfSequence, self.now);
+            // No data joins pure ACKs, and of the rules between data this is the first.
+            let reason = match ACKS && self.store.held[usize::from(place)].is_acks() {
+                true => FlushReason::Order,
+                false => FlushReason::OutOfSequence,
+            };
+            self.flush_held(place, reason, self.now);
         }
         Some(self.hold_plain::<S, ACKS>(batch, slot, (&plain, network), hash))
     }
@@ -255,8 +282,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn plain_data<S: Shape>(&self, frame: &Frame<B>, network: usize) -> Option<Plain> {
         let packet = frame.bytes().get(network..)?;
         let plain = S::plain(packet)?;
-        let is_data = plain.payload_bytes != 0 && plain.payload_bytes <= self.short_payload_bytes;
-        if !is_data || frame.gso.is_some() || !S::is_checksum_right(packet) {
+        if plain.payload_bytes == 0 || frame.gso.is_some() || S::may_be_marked_ce(packet) {
+            return None;
+        }
+        if !S::is_checksum_right(packet) {
+            return None;
+        }
+        let Plain { header_bytes, payload_bytes, .. } = plain;
+        let is_short = payload_bytes <= self.short_payload_bytes;
+        if !is_short && !self.may_start::<S>(packet, header_bytes, payload_bytes) {
             return None;
         }
         if !self.is_trusted(frame) {
@@ -267,6 +301,17 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
         }
         Some(plain)
+    }
+
+    /// Whether a plain segment breaks none of the rules that only some policies have, and no limit: those
+    /// policies ask for every segment, since for them no payload is short.
+    #[inline(never)]
+    fn may_start<S: Shape>(&self, packet: &[u8], header_bytes: u32, payload_bytes: u32) -> bool {
+        let policy = &self.config.policy;
+        let echo = packet.get(S::IP_BYTES + 28..header_bytes as usize);
+        let breaks_df = policy.needs_df && !S::has_dont_fragment(packet);
+        let breaks_echo = !policy.zero_echo && echo == Some(&[0; 4]);
+        !breaks_df && !breaks_echo && payload_bytes <= most_payload(policy)
     }
 
     /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow

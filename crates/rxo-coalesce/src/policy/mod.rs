@@ -40,6 +40,14 @@ pub struct Policy {
     pub psh: PshRule,
     /// What FIN does.
     pub fin: FinRule,
+    /// What segments with ECE do.
+    pub ece: EceRule,
+    /// What segments marked CE do.
+    pub ce: CeRule,
+    /// Whether DF must be set in a data segment over IPv4.
+    pub needs_df: bool,
+    /// Whether the timestamp of a data segment may echo zero.
+    pub zero_echo: bool,
     /// Which payload sizes may follow each other.
     pub payload: PayloadRule,
     /// What becomes of pure ACKs.
@@ -115,6 +123,26 @@ pub enum FinRule {
     AppendThenClose,
 }
 
+/// What data segments with ECE do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EceRule {
+    /// They are not coalesced.
+    Bypass,
+    /// They are coalesced with their equals.
+    Equal,
+}
+
+/// What segments marked CE do (Congestion Experienced, RFC 3168 section 5). With segments not so marked
+/// they are never merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CeRule {
+    /// They are not coalesced: a host that counts marks by packets (accurate ECN, RFC 9768 section 3.2.2)
+    /// must see as many packets as were marked. The same holds for pure ACKs where the last is shown.
+    Bypass,
+    /// They are coalesced with each other: the receiver counts segments, not packets.
+    Equal,
+}
+
 /// Which payload sizes may follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadRule {
@@ -171,6 +199,13 @@ impl Policy {
             PureAckRule::Single => self.max_acks.min(self.keep_every).into(),
             PureAckRule::Record => self.max_acks.into(),
         }
+    }
+
+    /// Whether a segment that is plain may still break a rule of the policy by itself.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn refuses_plain(&self) -> bool {
+        self.needs_df || !self.zero_echo
     }
 
     /// Whether one more segment like its last fits what is held.

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::{
-    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
+    WindowRule,
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
@@ -24,6 +25,10 @@ const INET_LRO: Policy = Policy {
     options: OptionRule::TimestampNotDecreasing,
     psh: PshRule::Keep,
     fin: FinRule::Bypass,
+    ece: EceRule::Bypass,
+    ce: CeRule::Bypass,
+    needs_df: false,
+    zero_echo: false,
     payload: PayloadRule::Any,
     pure_acks: PureAckRule::Bypass,
     max_acks: 64,
@@ -79,6 +84,8 @@ impl Policy {
             options: OptionRule::Identical,
             psh: PshRule::AppendThenClose,
             fin: FinRule::AppendThenClose,
+            ece: EceRule::Equal,
+            zero_echo: true,
             payload: PayloadRule::SameThenShorter,
             extension_headers: true,
             ..INET_LRO
@@ -96,6 +103,9 @@ impl Policy {
             flows: 1_024,
             ack: AckRule::NotDecreasing,
             psh: PshRule::AppendThenClose,
+            ece: EceRule::Equal,
+            ce: CeRule::Equal,
+            zero_echo: true,
             pure_acks: PureAckRule::Record,
             needs_records: true,
             ..INET_LRO
@@ -113,6 +123,8 @@ impl Policy {
             flows: 64,
             ack: AckRule::NotDecreasing,
             options: OptionRule::TimestampOnly,
+            ece: EceRule::Equal,
+            zero_echo: true,
             ..INET_LRO
         }
     }
@@ -148,6 +160,8 @@ impl Policy {
             flows: 4,
             options: OptionRule::TimestampOnly,
             psh: PshRule::AppendThenCloseAloneAsIs,
+            needs_df: true,
+            zero_echo: true,
             hold: Hold::EveryNPackets(20),
             max_hold: Duration::from_micros(200),
             ..INET_LRO

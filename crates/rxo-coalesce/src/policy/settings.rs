@@ -8,7 +8,8 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::{
-    AckRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
+    WindowRule,
 };
 
 /// No profile has this name.
@@ -117,6 +118,8 @@ const PSH: &[(&str, PshRule)] = &[
     ("close-alone-as-is", PshRule::AppendThenCloseAloneAsIs),
 ];
 const FIN: &[(&str, FinRule)] = &[("bypass", FinRule::Bypass), ("close", FinRule::AppendThenClose)];
+const ECE: &[(&str, EceRule)] = &[("bypass", EceRule::Bypass), ("equal", EceRule::Equal)];
+const CE: &[(&str, CeRule)] = &[("bypass", CeRule::Bypass), ("equal", CeRule::Equal)];
 const PAYLOAD: &[(&str, PayloadRule)] =
     &[("any", PayloadRule::Any), ("same-then-shorter", PayloadRule::SameThenShorter)];
 
@@ -127,7 +130,7 @@ const PURE_ACKS: &[(&str, PureAckRule)] = &[
 ];
 
 const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_bytes, flows, ack, \
-                    window, options, psh, fin, payload, pure_acks, max_acks, keep_every, \
+                    window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
                     sack_superset, extension_headers, hold, max_hold";
 
 const SETTINGS: &[Setting] = &[
@@ -190,6 +193,30 @@ const SETTINGS: &[Setting] = &[
         accepted: "bypass or close",
         set: |policy, text| word(text, FIN).map(|value| policy.fin = value),
         show: |policy| name_of(&policy.fin, FIN),
+    },
+    Setting {
+        name: "ece",
+        accepted: "bypass or equal",
+        set: |policy, text| word(text, ECE).map(|value| policy.ece = value),
+        show: |policy| name_of(&policy.ece, ECE),
+    },
+    Setting {
+        name: "ce",
+        accepted: "bypass or equal",
+        set: |policy, text| word(text, CE).map(|value| policy.ce = value),
+        show: |policy| name_of(&policy.ce, CE),
+    },
+    Setting {
+        name: "needs_df",
+        accepted: "yes or no",
+        set: |policy, text| word(text, SWITCH).map(|value| policy.needs_df = value),
+        show: |policy| name_of(&policy.needs_df, SWITCH),
+    },
+    Setting {
+        name: "zero_echo",
+        accepted: "yes or no",
+        set: |policy, text| word(text, SWITCH).map(|value| policy.zero_echo = value),
+        show: |policy| name_of(&policy.zero_echo, SWITCH),
     },
     Setting {
         name: "payload",

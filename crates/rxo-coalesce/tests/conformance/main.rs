@@ -9,9 +9,12 @@ mod coalescing;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod headers;
+mod hidden;
 mod limits;
+mod marks;
 mod mistakes;
 mod offload;
+mod papers;
 mod told;
 
 use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};

@@ -1,5 +1,6 @@
 //! Mistakes that others made, each of which is a test here.
 
+use rxo_testkit::oracle::HoldRule;
 use rxo_testkit::promise::{Record, ShownAcks};
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, seg};
@@ -14,7 +15,7 @@ fn under_every_policy(packets: &[Packet], check: impl Fn(&str, Vec<Vec<usize>>))
     }
 }
 
-fn never_merged(packets: &[Packet]) {
+pub(crate) fn never_merged(packets: &[Packet]) {
     let expected = alone(packets.len());
     under_every_policy(packets, |policy, groups| assert_eq!(groups, expected, "{policy}"));
 }
@@ -238,8 +239,29 @@ fn delayed_aggregation_joins_two_polls_and_holds_no_longer() {
     let segment = |number: u32| seg().seq(100 + number * 100);
     let script = polls(
         "xen-delayed",
-        &[vec![segment(0)], vec![segment(1)], vec![segment(2)], vec![], vec![segment(3)]],
+        &[vec![segment(0), segment(1)], vec![segment(2)], vec![segment(3), segment(4)], vec![]],
     );
     let observed = run_all_forms(script.clone());
-    assert_eq!(payload_lengths(&script, &observed), [200, 100, 100]);
+    assert_eq!(payload_lengths(&script, &observed), [300, 200]);
+}
+
+#[test]
+fn a_policy_that_counts_polls_holds_no_segment_alone() {
+    let request = |number: u32| seg().seq(100 + number * 100);
+    for every in [2, 3, 8] {
+        let mut script =
+            polls("xen-delayed", &[vec![request(0)], vec![request(1)], vec![request(2)]]);
+        script.setup.hold = Some(HoldRule::Polls(every));
+        let observed = run_all_forms(script);
+        let by_step: Vec<usize> = observed.steps.iter().map(Vec::len).collect();
+        // Each request leaves in the step that ends its own poll.
+        assert_eq!(by_step, [0, 1, 0, 1, 0, 1, 0], "every {every} polls");
+    }
+}
+
+#[test]
+fn a_segment_alone_leaves_and_those_together_stay() {
+    let other = seg().flow(9);
+    let script = polls("xen-delayed", &[vec![seg(), other, seg().seq(200)], vec![seg().seq(300)]]);
+    assert_eq!(groups(&run_all_forms(script)), [vec![1], vec![0, 2, 3]]);
 }

@@ -4,11 +4,15 @@
 
 mod settings;
 
+use std::collections::BTreeMap;
+
 use rxo_coalesce::{
-    Acks, Aggregate, ChecksumForm, Deliveries, Delivery, Engine, IdPattern, MAX_HEADER_BYTES,
+    Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
+    FlushReason, IdPattern, MAX_HEADER_BYTES,
 };
 use rxo_frame::{Frame, Gather, Instant};
 use rxo_testkit::naive::{Reading, read};
+use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
 use rxo_testkit::script::{Script, Step};
 use rxo_wire::tcp::AckRecord;
@@ -35,8 +39,12 @@ pub(crate) fn run(script: &Script) -> Observed {
         batch: Vec::new(),
         now: Instant::ZERO,
     };
-    let mut steps: Vec<_> = script.steps.iter().map(|step| run.step(step)).collect();
-    steps.push(run.step(&Step::Flush));
+    let (mut steps, mut reasons) = (Vec::new(), Vec::new());
+    for step in script.steps.iter().chain(&[Step::Flush]) {
+        let before = totals(run.engine.counters());
+        steps.push(run.step(step));
+        reasons.push(between(&before, &totals(run.engine.counters())));
+    }
     assert!(run.engine.is_idle(), "after a flush something is held");
     let counters = run.engine.counters();
     let data = counters.singles + counters.aggregated_segments;
@@ -44,9 +52,22 @@ pub(crate) fn run(script: &Script) -> Observed {
     let delivered = counters.bypassed_total() + data + acks;
     assert_eq!(delivered, script.frame_count() as u64, "every frame is counted once");
     assert_eq!(counters.frames, delivered);
-    let observed = Observed { steps };
+    let observed = Observed { steps, reasons };
     assert_eq!(counters.deliveries, observed.deliveries().count() as u64);
     observed
+}
+
+/// How often each reason was counted so far.
+fn totals(counters: &Counters) -> Vec<(Why, u64)> {
+    let bypassed = |reason: &BypassReason| (Why::Bypass(reason.name()), counters.bypassed(*reason));
+    let flushed = |reason: &FlushReason| (Why::Flush(reason.name()), counters.flushed(*reason));
+    BypassReason::ALL.iter().map(bypassed).chain(FlushReason::ALL.iter().map(flushed)).collect()
+}
+
+/// How often each was counted between two times, those never counted left out.
+fn between(before: &[(Why, u64)], now: &[(Why, u64)]) -> BTreeMap<Why, u64> {
+    let counts = now.iter().zip(before).map(|((why, now), (_, before))| (*why, now - before));
+    counts.filter(|(_, count)| *count != 0).collect()
 }
 
 struct Run<'a> {
@@ -145,12 +166,14 @@ fn take_one_by_one(
 fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {
     let frames: Vec<usize> = delivery.frames().map(|frame| frame.bytes.number).collect();
     assert_eq!(delivery.frame_count(), frames.len());
-    let (merged, acks) = match delivery {
-        Delivery::Frame(_) => (None, None),
-        Delivery::Aggregate(aggregate) => (Some(merged(delivery, &aggregate)), None),
-        Delivery::Acks(acks) => (None, Some(several(delivery, &acks))),
+    let (merged, acks, reason) = match delivery {
+        Delivery::Frame(_) => (None, None, None),
+        Delivery::Aggregate(aggregate) => {
+            (Some(merged(delivery, &aggregate)), None, Some(aggregate.flush_reason()))
+        }
+        Delivery::Acks(acks) => (None, Some(several(delivery, &acks)), Some(acks.flush_reason())),
     };
-    Shown { frames, merged, acks, at }
+    Shown { frames, merged, acks, reason: reason.map(FlushReason::name), at }
 }
 
 fn several(delivery: Delivery<'_, Numbered>, acks: &Acks<'_, Numbered>) -> ShownAcks {

@@ -1,6 +1,6 @@
 //! A script's set-up in the engine's types.
 
-use rxo_coalesce::{ChecksumForm, Config, Hold, Policy, PureAckRule};
+use rxo_coalesce::{CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule};
 use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
 
@@ -16,6 +16,16 @@ pub(crate) fn config(setup: &Setup) -> Config {
     policy.max_acks = setup.max_acks.unwrap_or(policy.max_acks);
     policy.keep_every = setup.keep_every.unwrap_or(policy.keep_every);
     policy.sack_superset = setup.sack_superset.unwrap_or(policy.sack_superset);
+    policy.needs_df = setup.needs_df.unwrap_or(policy.needs_df);
+    policy.zero_echo = setup.zero_echo.unwrap_or(policy.zero_echo);
+    policy.ce = setup.merges_ce.map_or(policy.ce, |merges| match merges {
+        true => CeRule::Equal,
+        false => CeRule::Bypass,
+    });
+    policy.ece = setup.merges_ece.map_or(policy.ece, |merges| match merges {
+        true => EceRule::Equal,
+        false => EceRule::Bypass,
+    });
     let mut config = Config::new(policy);
     config.link = setup.link;
     config.trust_checksums = setup.trusts_checksums;

@@ -23,6 +23,13 @@ impl SharedBytes {
         Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
     }
 
+    /// How many bytes the chunk has that these are part of, and whether nobody else holds it: so
+    /// whoever keeps many can count what they keep.
+    #[must_use]
+    pub fn chunk(&self) -> (usize, bool) {
+        self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
+    }
+
     /// The same bytes in a chunk of their own, so that they no longer keep the chunk they share.
     /// Allocates.
     #[must_use]
@@ -47,8 +54,19 @@ impl AsRef<[u8]> for SharedBytes {
     }
 }
 
+impl PartialEq for SharedBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl Eq for SharedBytes {}
+
 impl From<Vec<u8>> for SharedBytes {
     fn from(bytes: Vec<u8>) -> Self {
+        if bytes.is_empty() {
+            return Self::default();
+        }
         let len = bytes.len();
         Self::new(&Rc::new(bytes), 0..len)
     }

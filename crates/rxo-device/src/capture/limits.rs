@@ -23,3 +23,9 @@ pub const NAME_BYTES: usize = 256;
 /// The largest zstd window, in bytes, and so the most that decompression needs. `zstd` itself asks
 /// for no more unless told to (`--ultra`, `--long`).
 pub const WINDOW_BYTES: u64 = 128 * 1024 * 1024;
+
+/// How many sections and interfaces are kept to be described again.
+pub const DESCRIBED: usize = 2 * INTERFACES;
+
+/// How many bytes the options of those may have together.
+pub const DESCRIBED_BYTES: usize = 4 * 1024 * 1024;

@@ -5,8 +5,11 @@ use super::{Direction, SharedBytes};
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
-/// Options that are one number: flags, drops before it, the packet's identifier, its queue.
+/// Options of a packet that are one number: flags, drops before it, the packet's identifier, its
+/// queue.
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
+/// Options of an interface that are one number: speed, zone, offset of its clock, speeds of both ways.
+pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
 /// Custom options: with text and with bytes, those that may be copied into a new file and those
 /// that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
@@ -36,21 +39,10 @@ impl Options {
         OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
     }
 
-    /// Shows every option with its value as it would stand in a little-endian file, to be written
-    /// into one: numbers of the known options are turned, everything else is bytes to us.
-    pub fn each_little_endian(&self, mut show: impl FnMut(u16, Vec<u8>)) {
-        for (code, value) in self.iter() {
-            let mut value = value.to_vec();
-            if self.is_big_endian {
-                let number = if CUSTOM.contains(&code) { value.get_mut(..4) } else { None };
-                match number {
-                    Some(enterprise) => enterprise.reverse(),
-                    None if NUMBERS.contains(&code) => value.reverse(),
-                    None => {}
-                }
-            }
-            show(code, value);
-        }
+    /// Shows every option of a packet with its value as it would stand in a little-endian file, to be
+    /// written into one: numbers of the known options are turned, everything else is bytes to us.
+    pub fn each_little_endian(&self, show: impl FnMut(u16, Vec<u8>)) {
+        self.iter().each_little_endian(&NUMBERS, show);
     }
 
     /// Every comment, in the order of the file; UTF-8 if the writer kept to the format.
@@ -95,6 +87,35 @@ impl<'a> OptionIter<'a> {
         Self { rest: bytes, is_big_endian }
     }
 
+    pub(super) const fn is_big_endian(&self) -> bool {
+        self.is_big_endian
+    }
+
+    /// Shows every option with its value as it would stand in a little-endian file; those of
+    /// `numbers` are numbers.
+    fn each_little_endian(self, numbers: &[u16], mut show: impl FnMut(u16, Vec<u8>)) {
+        let is_big_endian = self.is_big_endian;
+        for (code, value) in self {
+            let mut value = value.to_vec();
+            if is_big_endian {
+                let number = if CUSTOM.contains(&code) { value.get_mut(..4) } else { None };
+                match number {
+                    Some(enterprise) => enterprise.reverse(),
+                    None if numbers.contains(&code) => value.reverse(),
+                    None => {}
+                }
+            }
+            show(code, value);
+        }
+    }
+
+    /// All of them as bytes of a little-endian file, without the one that ends them.
+    pub(super) fn little_endian(self, numbers: &[u16]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.each_little_endian(numbers, |code, value| put_option(&mut bytes, code, &value));
+        bytes
+    }
+
     /// Goes through the options and says whether the list is sound: every option lies inside it.
     pub(super) fn is_sound(&self) -> bool {
         let mut left = self.clone();
@@ -110,6 +131,16 @@ impl<'a> OptionIter<'a> {
     fn number(&self, bytes: [u8; 2]) -> u16 {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
+}
+
+/// Appends an option as it stands in a little-endian file: code, length, value, padding. What its
+/// length cannot say is left out.
+pub fn put_option(to: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
+    to.extend(code.to_le_bytes());
+    to.extend((value.len() as u16).to_le_bytes());
+    to.extend_from_slice(value);
+    to.resize(to.len().next_multiple_of(4), 0);
 }
 
 impl<'a> Iterator for OptionIter<'a> {

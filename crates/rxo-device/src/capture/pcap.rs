@@ -5,11 +5,10 @@
 //! that of the patched libpcap ("modified"), whose records have 8 bytes more. Files of libpcap
 //! before 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
 
-use rxo_frame::Instant;
-
 use super::limits::{PACKET_BYTES, RECORD_BYTES};
+use super::outline::{Outline, Part};
 use super::stream::Stream;
-use super::{Fault, Interface, LinkType, Options, Record, ticks};
+use super::{Clock, Fault, Interface, LinkType, Options, Record, SharedBytes};
 
 pub(super) const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
@@ -22,7 +21,9 @@ pub(super) struct Pcap {
     /// Minor version below which lengths are swapped.
     minor: u16,
     longest: u32,
+    clock: Clock,
     pub(super) interface: Interface,
+    pub(super) outline: Outline,
     /// The file's header as it stands.
     pub(super) header: [u8; FILE_HEADER_BYTES],
 }
@@ -86,11 +87,14 @@ impl Pcap {
         let link = LinkType(shape.number(header, 20) as u16);
         let whole = header.first_chunk().copied().unwrap_or_default();
         stream.consume(FILE_HEADER_BYTES);
+        let clock = Clock::pcap(shape.nanos_each);
         let kept = if (1..PACKET_BYTES).contains(&snap_bytes) { Some(snap_bytes) } else { None };
         Ok(Self {
             shape,
             minor,
             longest: snap_bytes.clamp(PACKET_BYTES, RECORD_BYTES as u32),
+            clock,
+            outline: Outline::of_one(Part::Interface { link, snap_bytes, options: Vec::new() }),
             interface: Interface { link, snap_bytes: kept, name: None },
             header: whole,
         })
@@ -115,7 +119,13 @@ impl Pcap {
             bytes: stream.share(header_bytes..whole),
             original_bytes: header.original_bytes,
             interface: 0,
-            at: header.at,
+            at: self.clock.instant(header.ticks),
+            ticks: Some(header.ticks),
+            head: if self.is_odd() {
+                stream.share(0..header_bytes)
+            } else {
+                SharedBytes::default()
+            },
             options: Options::default(),
         };
         stream.consume(whole);
@@ -125,9 +135,16 @@ impl Pcap {
     #[inline]
     fn header(&self, bytes: &[u8]) -> RecordHeader {
         let number = |at| self.shape.number(bytes, at);
-        let at = ticks::seconds_and(number(4), number(0), self.shape.nanos_each);
+        let ticks = u64::from(number(0)) << 32 | u64::from(number(4));
         let (kept_bytes, original_bytes) = self.in_order(number(8), number(12));
-        RecordHeader { at, kept_bytes, original_bytes }
+        RecordHeader { ticks, kept_bytes, original_bytes }
+    }
+
+    /// Whether a record's header says more than its time and its two lengths: their order, or
+    /// what the patched libpcap added.
+    #[inline]
+    fn is_odd(&self) -> bool {
+        self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES
     }
 
     /// Old files have the lengths the other way round; version 2.3 was written by both kinds.
@@ -145,7 +162,7 @@ impl Pcap {
 }
 
 struct RecordHeader {
-    at: Instant,
+    ticks: u64,
     kept_bytes: u32,
     original_bytes: u32,
 }

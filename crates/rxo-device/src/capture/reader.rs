@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::input::Input;
+use super::outline::Outline;
 use super::pcap::{Pcap, Shape};
 use super::pcapng::{self, PcapNg};
 use super::stream::Stream;
-use super::{CaptureError, Compression, Fault, Interface, Options, Record, foreign};
+use super::{CaptureError, Compression, Described, Fault, Interface, Options, Record, foreign};
 
 /// A capture file being read.
 ///
@@ -139,6 +140,26 @@ impl Capture {
         match &self.file {
             File::Pcap(pcap) => std::slice::from_ref(&pcap.interface),
             File::PcapNg(pcapng) => &pcapng.interfaces,
+        }
+    }
+
+    /// Sections and interfaces as the file has described them so far, to be described again. At
+    /// most [`limits::DESCRIBED`](super::limits::DESCRIBED) of them are kept.
+    #[must_use]
+    pub fn described(&self) -> &[Described] {
+        &self.outline().parts
+    }
+
+    /// Whether the file described more than is kept.
+    #[must_use]
+    pub fn describes_too_much(&self) -> bool {
+        self.outline().is_cut
+    }
+
+    fn outline(&self) -> &Outline {
+        match &self.file {
+            File::Pcap(pcap) => &pcap.outline,
+            File::PcapNg(pcapng) => &pcapng.outline,
         }
     }
 

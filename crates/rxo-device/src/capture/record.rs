@@ -16,9 +16,16 @@ pub struct Record {
     pub original_bytes: u32,
     /// Which of the capture's interfaces saw it: an index into what the reader lists.
     pub interface: u32,
-    /// When, in nanoseconds since 1970 UTC. A simple packet block of pcapng has no time: it is given
-    /// that of the record before it.
+    /// When, in nanoseconds since 1970 UTC: the nearest instant to what the file says. A simple
+    /// packet block of pcapng has no time: it is given that of the record before it.
     pub at: Instant,
+    /// When, as the file counts: ticks of its interface's [`Clock`](super::Clock), in pcap the
+    /// seconds in the upper 32 bits and the fraction in the lower. `None` of a simple packet block,
+    /// which has no time.
+    pub ticks: Option<u64>,
+    /// The record's header as it stands in the file, of the pcap files whose headers say more than
+    /// the other fields here: version 2.3 and those of the patched libpcap. Empty of all others.
+    pub head: SharedBytes,
     /// What else the file says of it.
     pub options: Options,
 }

@@ -1,12 +1,20 @@
-//! From what a file counts time in to nanoseconds.
+//! From what a file counts time in to nanoseconds, and back.
 
 use rxo_frame::Instant;
 
+use super::options::OptionIter;
+
+/// Options of an interface that say what its times are counted in.
+const RESOLUTION: u16 = 9;
+const OFFSET: u16 = 14;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The clock of an interface: how long a tick is, and where zero is.
+///
+/// Ticks are what a file counts in ([`Record::ticks`](super::Record::ticks)); instants are
+/// nanoseconds in 64 bits, which cannot say every time that a file can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticks {
+pub struct Clock {
     length: Length,
     /// Seconds from 1970 UTC to the clock's zero.
     offset_s: i64,
@@ -20,11 +28,36 @@ enum Length {
     PerNano(u64),
     /// So many halvings of a second.
     Halvings(u8),
+    /// Seconds in the upper 32 bits; in the lower, a fraction of so many nanoseconds a unit. Of pcap.
+    SecondsAnd(u64),
 }
 
-impl Ticks {
+impl Clock {
     /// Microseconds since 1970: what pcapng means when it says nothing.
     pub(super) const MICROS: Self = Self { length: Length::Nanos(1_000), offset_s: 0 };
+
+    /// The clock of a pcap file: seconds, and a fraction in units of so many nanoseconds.
+    #[must_use]
+    pub const fn pcap(nanos_each: u64) -> Self {
+        Self { length: Length::SecondsAnd(nanos_each), offset_s: 0 }
+    }
+
+    /// The clock of an interface of pcapng with these options, as [`Described`](super::Described)
+    /// has them.
+    #[must_use]
+    pub fn of_interface(options: &[u8]) -> Self {
+        Self::described(&OptionIter::new(options, false))
+    }
+
+    pub(super) fn described(options: &OptionIter<'_>) -> Self {
+        let find = |code| options.clone().find(|(found, _)| *found == code).map(|(_, value)| value);
+        let resolution = find(RESOLUTION).and_then(|value| value.first().copied()).unwrap_or(6);
+        let offset_s = find(OFFSET).and_then(|value| value.first_chunk()).map_or(0, |bytes| {
+            let offset_s = i64::from_le_bytes(*bytes);
+            if options.is_big_endian() { offset_s.swap_bytes() } else { offset_s }
+        });
+        Self::new(resolution, offset_s)
+    }
 
     /// The clock that pcapng's options `if_tsresol` and `if_tsoffset` describe: with the high bit
     /// set, the resolution is a power of two, else of ten (draft-ietf-opsawg-pcapng 4.2).
@@ -41,9 +74,10 @@ impl Ticks {
     }
 
     /// When `ticks` was. What 64 bits of nanoseconds since 1970 cannot say becomes the nearest
-    /// that they can.
+    /// that they can. A fraction of a second or more, which no writer should make, is added.
     #[inline]
-    pub(super) fn instant(self, ticks: u64) -> Instant {
+    #[must_use]
+    pub fn instant(self, ticks: u64) -> Instant {
         let nanos = match self.length {
             Length::Nanos(nanos) => ticks.saturating_mul(nanos),
             Length::PerNano(ticks_per_nano) => ticks / ticks_per_nano,
@@ -51,8 +85,44 @@ impl Ticks {
                 let nanos = (u128::from(ticks) * u128::from(NANOS_PER_SECOND)) >> halvings;
                 u64::try_from(nanos).unwrap_or(u64::MAX)
             }
+            Length::SecondsAnd(nanos_each) => {
+                (ticks >> 32) * NANOS_PER_SECOND + (ticks & u64::from(u32::MAX)) * nanos_each
+            }
         };
         Instant::from_nanos(self.shifted(nanos))
+    }
+
+    /// The ticks that a writer of this clock gives for `at`; `None` when no tick is then. These are
+    /// the ticks that were read for nearly every time, but not for one with an impossible
+    /// fraction, one finer than a nanosecond, or one beyond what an instant can say.
+    #[inline]
+    #[must_use]
+    pub fn ticks(self, at: Instant) -> Option<u64> {
+        let nanos = self.unshifted(at.as_nanos())?;
+        let ticks = match self.length {
+            Length::Nanos(0) => None,
+            Length::Nanos(each) => nanos.is_multiple_of(each).then(|| nanos / each),
+            Length::PerNano(ticks_per_nano) => nanos.checked_mul(ticks_per_nano),
+            Length::Halvings(halvings) => halved(nanos, halvings),
+            Length::SecondsAnd(each) => {
+                let (seconds, rest) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
+                let is_whole = rest.is_multiple_of(each) && seconds <= u32::MAX.into();
+                is_whole.then(|| (seconds << 32) | (rest / each))
+            }
+        }?;
+        (self.instant(ticks) == at).then_some(ticks)
+    }
+
+    /// Whether these ticks come back from their instant, as those of nearly every file do: what
+    /// [`ticks`](Self::ticks) says, mostly without dividing.
+    #[inline]
+    #[must_use]
+    pub fn comes_back(self, ticks: u64) -> bool {
+        match self.length {
+            Length::SecondsAnd(each) => (ticks & u64::from(u32::MAX)) * each < NANOS_PER_SECOND,
+            Length::Nanos(each @ 1..) if self.offset_s == 0 => ticks.checked_mul(each).is_some(),
+            _ => self.ticks(self.instant(ticks)) == Some(ticks),
+        }
     }
 
     #[inline]
@@ -60,14 +130,19 @@ impl Ticks {
         let shift = self.offset_s.unsigned_abs().saturating_mul(NANOS_PER_SECOND);
         if self.offset_s < 0 { nanos.saturating_sub(shift) } else { nanos.saturating_add(shift) }
     }
+
+    /// From the clock's zero, in nanoseconds.
+    #[inline]
+    fn unshifted(self, nanos: u64) -> Option<u64> {
+        let shift = self.offset_s.unsigned_abs().saturating_mul(NANOS_PER_SECOND);
+        if self.offset_s < 0 { nanos.checked_add(shift) } else { nanos.checked_sub(shift) }
+    }
 }
 
-/// The instant that pcap's seconds and fraction mean, with so many nanoseconds per unit of the
-/// fraction.
-#[inline]
-pub(super) fn seconds_and(fraction: u32, seconds: u32, nanos_each: u64) -> Instant {
-    let nanos = u64::from(seconds) * NANOS_PER_SECOND + u64::from(fraction) * nanos_each;
-    Instant::from_nanos(nanos)
+/// The first tick of so many halvings of a second that is not before `nanos`.
+fn halved(nanos: u64, halvings: u8) -> Option<u64> {
+    let scaled = u128::from(nanos).checked_mul(1_u128.checked_shl(halvings.into())?)?;
+    u64::try_from(scaled.div_ceil(NANOS_PER_SECOND.into())).ok()
 }
 
 #[cfg(test)]
@@ -79,7 +154,7 @@ mod tests {
         let powers_of_ten = (0..=19).map(|power| (power as u8, 10u64.pow(power)));
         let powers_of_two = (0..64).map(|power| (0x80 | power as u8, 1u64 << power));
         for (resolution, ticks_a_second) in powers_of_ten.chain(powers_of_two) {
-            let clock = Ticks::new(resolution, 5);
+            let clock = Clock::new(resolution, 5);
             assert_eq!(clock.instant(0).as_nanos(), 5 * NANOS_PER_SECOND);
             assert_eq!(clock.instant(ticks_a_second).as_nanos(), 6 * NANOS_PER_SECOND);
         }
@@ -87,16 +162,67 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_becomes_the_nearest() {
-        assert_eq!(Ticks::new(0, 0).instant(u64::MAX), Instant::from_nanos(u64::MAX));
-        assert_eq!(Ticks::new(0x80, i64::MAX).instant(u64::MAX), Instant::from_nanos(u64::MAX));
-        assert_eq!(Ticks::new(9, i64::MIN).instant(7), Instant::ZERO);
-        assert_eq!(Ticks::new(9, -1).instant(1_000_000_007), Instant::from_nanos(7));
-        assert_eq!(Ticks::new(0x7f, 0).instant(u64::MAX), Instant::ZERO);
-        assert_eq!(Ticks::new(0xff, 0).instant(u64::MAX), Instant::ZERO);
+        assert_eq!(Clock::new(0, 0).instant(u64::MAX), Instant::from_nanos(u64::MAX));
+        assert_eq!(Clock::new(0x80, i64::MAX).instant(u64::MAX), Instant::from_nanos(u64::MAX));
+        assert_eq!(Clock::new(9, i64::MIN).instant(7), Instant::ZERO);
+        assert_eq!(Clock::new(9, -1).instant(1_000_000_007), Instant::from_nanos(7));
+        assert_eq!(Clock::new(0x7f, 0).instant(u64::MAX), Instant::ZERO);
+        assert_eq!(Clock::new(0xff, 0).instant(u64::MAX), Instant::ZERO);
     }
 
     #[test]
     fn without_options_a_tick_is_a_microsecond() {
-        assert_eq!(Ticks::MICROS, Ticks::new(6, 0));
+        assert_eq!(Clock::MICROS, Clock::new(6, 0));
+    }
+
+    #[test]
+    fn ticks_come_back_from_the_instants_that_they_mean() {
+        let fine = (0..=9).chain(0x80..=0x9d);
+        for resolution in fine {
+            let clock = Clock::new(resolution, -3);
+            for ticks in [4 << 32, 1 << 33, (1 << 34) + 12_345_677] {
+                let at = clock.instant(ticks);
+                if at.as_nanos() < u64::MAX {
+                    assert_eq!(clock.ticks(at), Some(ticks), "resolution {resolution:#x}");
+                }
+            }
+        }
+        for each in [1, 1_000] {
+            let (clock, last) = (Clock::pcap(each), 999_999_999 / each);
+            for ticks in [0, last, (7 << 32) | 5, (0xffff_ffff << 32) | last] {
+                assert_eq!(clock.ticks(clock.instant(ticks)), Some(ticks));
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_back_is_told_without_trying() {
+        let clocks = (0..=u8::MAX).flat_map(|resolution| [0, 5].map(|s| Clock::new(resolution, s)));
+        for clock in clocks.chain([1, 1_000].map(Clock::pcap)) {
+            let edges = [0, 999_999, 1_000_000, 999_999_999, 1_000_000_000, u64::from(u32::MAX)];
+            for ticks in
+                edges.into_iter().chain([1 << 32, (9 << 32) | 7, u64::MAX / 1_000, u64::MAX])
+            {
+                let comes_back = clock.ticks(clock.instant(ticks)) == Some(ticks);
+                assert_eq!(clock.comes_back(ticks), comes_back, "{clock:?} {ticks}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_instant_cannot_say_does_not_come_back_as_something_else() {
+        let impossible = (7 << 32) | 1_000_000;
+        assert_eq!(Clock::pcap(1_000).ticks(Clock::pcap(1_000).instant(impossible)), Some(8 << 32));
+        let picos = Clock::new(12, 0);
+        assert_eq!(picos.ticks(picos.instant(1_234_567)), Some(1_234_000));
+        let seconds = Clock::new(0, 0);
+        assert_eq!(seconds.ticks(seconds.instant(u64::MAX)), None);
+        assert_eq!(Clock::new(6, 0).ticks(Instant::from_nanos(1_234)), None);
+        for resolution in 0..=u8::MAX {
+            for at in [0, 1, 1_000_000_007, u64::MAX] {
+                let (clock, at) = (Clock::new(resolution, 1), Instant::from_nanos(at));
+                assert!(clock.ticks(at).is_none_or(|ticks| clock.instant(ticks) == at));
+            }
+        }
     }
 }

@@ -110,3 +110,35 @@ fn a_link_that_vanished_gives_what_it_has_and_then_says_so() {
     assert!(matches!(sent, Err(DeviceError::Gone(_))));
     assert_eq!(link.sink().counters().dropped, 1);
 }
+
+#[test]
+fn what_there_is_no_room_for_is_kept_in_order_and_goes_when_there_is() {
+    let link = link();
+    link.set_room(Some(1));
+    send(&link, 3);
+    let mut sink = link.sink();
+    assert_eq!((sink.is_blocked(), sink.counters().frames), (true, 2));
+    sink.resume().unwrap();
+    assert!(sink.is_blocked(), "there is still no room");
+    link.set_room(None);
+    sink.resume().unwrap();
+    assert_eq!((sink.is_blocked(), sink.counters().frames), (false, 6));
+    assert_eq!(sink.counters().dropped, 0);
+}
+
+#[test]
+fn every_frame_is_sent_dropped_or_kept() {
+    for every in 0..5 {
+        for room in [None, Some(0), Some(1), Some(2)] {
+            let link = link();
+            link.set_room(room);
+            link.refuse_every(every);
+            send(&link, 8);
+            let mut sink = link.sink();
+            sink.abandon();
+            let counters = sink.counters();
+            assert_eq!(counters.frames + counters.dropped_frames, 16, "{every} {room:?}");
+            assert!(!sink.is_blocked());
+        }
+    }
+}

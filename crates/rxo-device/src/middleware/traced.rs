@@ -59,6 +59,14 @@ impl<S: FrameSource, W: Write> FrameSource for TracedSource<S, W> {
     fn poll_at(&self) -> Option<Instant> {
         self.source.poll_at()
     }
+
+    fn expect_holds(&mut self) {
+        self.source.expect_holds();
+    }
+
+    fn is_starved(&self) -> bool {
+        self.source.is_starved()
+    }
 }
 
 #[cfg(unix)]
@@ -110,5 +118,24 @@ impl<K: FrameSink, W: Write, C: FnMut() -> Instant> FrameSink for TracedSink<K, 
 
     fn counters(&self) -> SinkCounters {
         self.sink.counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.sink.is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        self.sink.resume()
+    }
+
+    fn abandon(&mut self) {
+        self.sink.abandon();
+    }
+}
+
+#[cfg(unix)]
+impl<K: std::os::fd::AsFd, W: Write, C> std::os::fd::AsFd for TracedSink<K, W, C> {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.sink.as_fd()
     }
 }

@@ -25,6 +25,17 @@ type Packer = (&'static str, fn(&[u8]) -> Vec<u8>);
 
 const PACKERS: [Packer; 2] = [("gzip", gzip), ("zstd", zstd)];
 
+#[test]
+fn a_file_cut_within_its_magic_number_is_cut_and_not_foreign() {
+    for (head, name) in [(&[0x1f, 0x8b][..], "gzip"), (&[0x1f, 0x8b, 8], "gzip")]
+        .into_iter()
+        .chain([(&[0x28, 0xb5][..], "zstd"), (&[0x28, 0xb5, 0x2f], "zstd")])
+    {
+        let line = read(head).message();
+        assert!(line.contains(&format!("the {name} stream is cut off")), "{line}");
+    }
+}
+
 /// Packets that no packer makes small.
 fn file(packets: u32) -> Vec<u8> {
     let mut state = 1_u64;

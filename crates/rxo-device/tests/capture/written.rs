@@ -4,6 +4,7 @@ use std::io::Cursor;
 
 use rxo_device::capture::{
     Capture, CaptureWriter, Custom, Direction, Interface, LinkType, Packet, WriteError, limits,
+    put_option,
 };
 use rxo_frame::Instant;
 
@@ -68,7 +69,9 @@ fn a_file_says_of_itself_what_it_was_told() {
     let mut writer =
         CaptureWriter::with_section(Vec::new(), "a test", &["a comment"], &custom).unwrap();
     writer.add_interface(&INTERFACE).unwrap();
-    let options = [(4, 9_u64.to_le_bytes().to_vec()), (1, b"copied".to_vec())];
+    let mut options = Vec::new();
+    put_option(&mut options, 4, &9_u64.to_le_bytes());
+    put_option(&mut options, 1, b"copied");
     writer.write_with(&Packet { comments: &["own"], ..PACKET }, &options).unwrap();
     let bytes = Box::new(Cursor::new(writer.finish().unwrap()));
     let mut capture = Capture::from_reader("test", bytes).unwrap();
@@ -97,7 +100,7 @@ fn what_does_not_fit_is_refused_and_leaves_nothing() {
     let huge = vec![0; limits::RECORD_BYTES];
     assert_eq!(
         line(Packet { pieces: &[&huge], ..PACKET }),
-        "a packet block of 16777248 bytes is longer than the 16777216 that are read back"
+        "a block of 16777248 bytes is longer than the 16777216 that are read back"
     );
     let name = Some(long.clone());
     let refused = writer.add_interface(&Interface { name, ..INTERFACE });

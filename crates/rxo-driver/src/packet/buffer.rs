@@ -25,6 +25,19 @@ impl PacketBuf {
         Self(Memory::Slot(slot))
     }
 
+    /// Copies the frame into `buffer` and gives its slot back. Leaves it where it is if it is in a
+    /// buffer already, or does not fit.
+    pub(super) fn detach_into(&mut self, mut buffer: PoolBuf) {
+        let Memory::Slot(slot) = &self.0 else { return };
+        let bytes = slot.bytes();
+        if buffer.capacity() < VNET_HEADER_BYTES + bytes.len() {
+            return;
+        }
+        buffer.set_len(VNET_HEADER_BYTES + bytes.len());
+        buffer[VNET_HEADER_BYTES..].copy_from_slice(bytes);
+        self.0 = Memory::Copied(buffer);
+    }
+
     /// A buffer in which the frame follows a `virtio_net_hdr`.
     pub(super) const fn copied(buffer: PoolBuf) -> Self {
         Self(Memory::Copied(buffer))

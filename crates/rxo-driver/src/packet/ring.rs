@@ -24,9 +24,6 @@ use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
 /// that something new is in it.
 const LENT: u32 = libc::TP_STATUS_COPY;
 
-/// Slots in one block of the kernel's. With slots of whole cache lines, a block is whole pages.
-const SLOTS_PER_BLOCK: u32 = 64;
-
 /// How many slots ahead is fetched. Far less than the fewest slots a ring can have.
 const PREFETCH_DISTANCE: u32 = 6;
 
@@ -45,16 +42,9 @@ impl RingMap {
     /// Gives `socket` a ring of at least `slots` slots, each large enough for a packet of `mtu`
     /// bytes, and maps it.
     pub(crate) fn new(socket: BorrowedFd<'_>, slots: u32, mtu: u32) -> io::Result<Self> {
-        let slot_bytes = slot_bytes(mtu);
-        let blocks = slots.div_ceil(SLOTS_PER_BLOCK).max(1);
-        let request = tpacket_req {
-            tp_block_size: slot_bytes * SLOTS_PER_BLOCK,
-            tp_block_nr: blocks,
-            tp_frame_size: slot_bytes,
-            tp_frame_nr: blocks * SLOTS_PER_BLOCK,
-        };
+        let request = request(slots, slot_bytes(mtu), sys::page_bytes());
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let slots = blocks * SLOTS_PER_BLOCK;
+        let (slots, slot_bytes) = (request.tp_frame_nr, request.tp_frame_size);
         let bytes = slots as usize * slot_bytes as usize;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
@@ -72,6 +62,19 @@ impl RingMap {
     /// How many slots there are.
     pub(crate) const fn slots(&self) -> u32 {
         self.slots
+    }
+
+    /// The size of each, in bytes.
+    pub(crate) const fn slot_bytes(&self) -> u32 {
+        self.slot_bytes
+    }
+
+    /// Whether the slot before `next`, the one filled last when nothing is in `next`, is lent out. The
+    /// kernel then shows the ring as unread.
+    #[inline]
+    pub(crate) fn is_newest_lent(&self, next: u32) -> bool {
+        let newest = next.checked_sub(1).unwrap_or(self.slots - 1);
+        self.status(newest).load(Ordering::Acquire) == LENT
     }
 
     /// The frame in `slot`, when the kernel has put one there that nobody has taken yet.
@@ -260,20 +263,108 @@ fn prefetch_two_lines(start: *const u8) {
     let _no_stable_intrinsic = start;
 }
 
+/// What is asked of the kernel: `slots` slots or a few more, in blocks that are whole pages and have no
+/// bytes left over, so that the slots lie one after the other. A slot is an odd number of cache lines,
+/// so as many slots as a page has lines are the smallest such block.
+const fn request(slots: u32, slot_bytes: u32, page_bytes: u32) -> tpacket_req {
+    let slots_per_block = page_bytes / LINE_BYTES;
+    let blocks = slots.div_ceil(slots_per_block);
+    tpacket_req {
+        tp_block_size: slot_bytes * slots_per_block,
+        tp_block_nr: blocks,
+        tp_frame_size: slot_bytes,
+        tp_frame_nr: blocks * slots_per_block,
+    }
+}
+
+const LINE_BYTES: u32 = 64;
+
 /// The size of a slot: whole cache lines, an odd number of them. With an even number (2048 bytes,
 /// say) the headers of all slots would meet in a few sets of the first-level cache.
 const fn slot_bytes(mtu: u32) -> u32 {
     let mtu = if mtu > LARGEST_MTU { LARGEST_MTU } else { mtu };
-    ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(64) * 64) | 64
+    ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(LINE_BYTES) * LINE_BYTES) | LINE_BYTES
 }
 
 /// Slots are made for frames up to this; loopback's 65,536 would make a ring of hundreds of
 /// megabytes. Larger frames are copied whole, as super-packets are.
 const LARGEST_MTU: u32 = 9216;
 
+/// A ring of memory that no kernel writes to.
+#[cfg(test)]
+impl RingMap {
+    pub(super) fn anonymous(slots: u32, slot_bytes: u32) -> Arc<Self> {
+        let bytes = slots as usize * slot_bytes as usize;
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        let memory = NonNull::new(memory.cast()).expect("a mapping");
+        Arc::new(Self { memory, slots, slot_bytes })
+    }
+
+    /// Puts a frame into `slot` as the kernel does, with the header that comes before it.
+    pub(super) fn fill(&self, slot: u32, status: u32, vnet: VnetHeader, frame: &[u8]) {
+        const MAC: usize = 96;
+        let header = tpacket2_hdr {
+            tp_status: 0,
+            tp_len: frame.len() as u32,
+            tp_snaplen: frame.len() as u32,
+            tp_mac: MAC as u16,
+            tp_net: MAC as u16 + 14,
+            tp_sec: 1,
+            tp_nsec: 0,
+            tp_vlan_tci: 0,
+            tp_vlan_tpid: 0,
+            tp_padding: [0; 4],
+        };
+        let bytes = [&vnet.to_bytes()[..], frame].concat();
+        assert!(MAC + frame.len() <= self.slot_bytes as usize);
+        let start = self.start(slot);
+        // SAFETY: both lie within the slot, which nobody else knows before its status is set.
+        unsafe {
+            start.cast::<tpacket2_hdr>().write(header);
+            let to = start.add(MAC - VNET_HEADER_BYTES).as_ptr();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+        self.status(slot).store(libc::TP_STATUS_USER | status, Ordering::Release);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_is_lent_until_its_buffer_is_dropped() {
+        let map = RingMap::anonymous(64, 1_600);
+        for slot in [0, 63, 5] {
+            let next = (slot + 1) % 64;
+            map.fill(slot, 0, VnetHeader::default(), &[7; 60]);
+            assert!(!map.is_newest_lent(next), "it is nobody's yet");
+            let lent = map.filled(slot).unwrap().lend();
+            assert_eq!((lent.bytes(), map.is_newest_lent(next)), (&[7; 60][..], true));
+            drop(lent);
+            assert!(!map.is_newest_lent(next));
+        }
+    }
+
+    #[test]
+    fn blocks_are_whole_pages_whatever_a_page_is() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            for (slots, mtu) in [(1, 68), (64, 1_500), (100, 9_000), (8_192, 1_500), (1 << 20, 68)]
+            {
+                let request = request(slots, slot_bytes(mtu), page);
+                let what = format!("{slots} slots for {mtu} bytes, pages of {page}");
+                assert_eq!(request.tp_block_size % page, 0, "{what}");
+                let in_block = request.tp_block_size / request.tp_frame_size;
+                assert_eq!(request.tp_block_size % request.tp_frame_size, 0, "{what}: no gaps");
+                assert_eq!(request.tp_frame_nr, in_block * request.tp_block_nr, "{what}");
+                assert!((slots..slots + in_block).contains(&request.tp_frame_nr), "{what}");
+            }
+        }
+    }
 
     #[test]
     fn a_slot_holds_its_frame_and_is_an_odd_number_of_lines() {

@@ -1,5 +1,6 @@
 //! Packets to an interface, with a `virtio_net_hdr` each.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rxo_device::{DeviceError, FrameSink, SinkCapabilities, SinkCounters};
@@ -7,12 +8,13 @@ use rxo_frame::{Gather, LinkKind};
 
 use super::socket::{Opened, lost};
 use crate::interface::Interface;
+use crate::link_watch::LinkWatch;
 use crate::transmit::{SendMmsg, Transmitter, Writer};
 
 /// The largest IP packet the kernel segments for us, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// Sends through an interface. The kernel completes partial checksums and cuts aggregates into
+/// Sends through an interface; while that is down, what is sent is dropped and counted. The kernel completes partial checksums and cuts aggregates into
 /// segments, or has the interface do it.
 ///
 /// `PACKET_QDISC_BYPASS` is left off on purpose: on that way the kernel drops what has to be
@@ -22,6 +24,7 @@ pub struct PacketSink {
     device: String,
     interface: Interface,
     transmitter: Transmitter<SendMmsg>,
+    watch: LinkWatch,
     mtu: u32,
 }
 
@@ -38,7 +41,7 @@ impl PacketSink {
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
         let transmitter = Transmitter::new(SendMmsg::new(socket), LinkKind::Ethernet);
-        Ok(Self { device, interface, transmitter, mtu })
+        Ok(Self { device, interface, transmitter, watch: LinkWatch::default(), mtu })
     }
 
     /// The interface.
@@ -47,9 +50,16 @@ impl PacketSink {
         &self.interface
     }
 
-    /// One line the user should see, once; `None` when there is nothing new to say.
+    /// One line the user should see, once; `None` when there is nothing new to say. Asks the system
+    /// whether the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
-        self.transmitter.take_notice().map(|notice| format!("{}: {notice}", self.device))
+        let own = self.transmitter.take_notice().map(|notice| format!("{}: {notice}", self.device));
+        own.or_else(|| self.watch.notice(&self.device, &self.interface))
+    }
+
+    fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
+        let lost = sent.err().and_then(|error| lost(&self.device, self.as_fd(), error));
+        lost.map_or(Ok(()), Err)
     }
 }
 
@@ -68,11 +78,25 @@ impl FrameSink for PacketSink {
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
-        self.transmitter.transmit(batch).map_err(|error| lost(&self.device, &self.interface, error))
+        let sent = self.transmitter.transmit(batch);
+        self.or_lost(sent)
     }
 
     fn counters(&self) -> SinkCounters {
         self.transmitter.counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.transmitter.is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        let sent = self.transmitter.resume();
+        self.or_lost(sent)
+    }
+
+    fn abandon(&mut self) {
+        self.transmitter.abandon();
     }
 }
 

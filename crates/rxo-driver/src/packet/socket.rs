@@ -83,14 +83,20 @@ impl Opened {
     }
 }
 
-/// What an error on a working socket means: gone, down, or something else.
-pub(super) fn lost(device: &str, interface: &Interface, error: io::Error) -> DeviceError {
-    let down = error.raw_os_error() == Some(libc::ENETDOWN);
-    if fault::means_gone(&error) || (down && interface.index().is_err()) {
-        DeviceError::Gone(device.to_owned())
-    } else if down {
-        DeviceError::Gone(format!("{device} was taken down and so"))
+/// What an error on a working socket means, if it means that there is no going on. A link that is down
+/// comes back, on the same socket.
+pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {
+    if fault::means_gone(&error) || is_deleted(socket) {
+        Some(DeviceError::Gone(device.to_owned()))
+    } else if fault::means_down(&error) {
+        None
     } else {
-        fault::system(format!("{device} failed while in use"), error)
+        Some(fault::system(format!("{device} failed while in use"), error))
     }
+}
+
+/// Whether the interface that the socket is bound to exists no longer; one that takes its name does
+/// not count.
+pub(super) fn is_deleted(socket: BorrowedFd<'_>) -> bool {
+    sys::bound_interface(socket).is_ok_and(|index| index <= 0)
 }

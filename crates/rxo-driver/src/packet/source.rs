@@ -5,26 +5,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
-use rxo_frame::{Frame, LinkKind, Pool};
+use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
 use super::buffer::PacketBuf;
 use super::ring::RingMap;
-use super::socket::{Opened, lost};
-use super::take::{Taken, take};
+use super::socket::{Opened, is_deleted, lost};
+use super::take::{Pools, Taken, discard, take};
 use crate::clock::StampScale;
 use crate::interface::Interface;
-use crate::vnet::LARGE_BUFFER_BYTES;
 use crate::{fault, sys};
 
 /// How a packet source is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
-    /// Slots in the ring, rounded up to a multiple of 64. At a million frames a second, 8,192
+    /// Slots in the ring, 1 to 1,048,576, rounded up to a multiple of 64 (of more where pages are
+    /// larger than 4 KiB). At a million frames a second, 8,192
     /// bridge 8 ms in which nobody reads. More is not better: a ring is written from end to end,
     /// so one that does not fit the caches costs the kernel more for every frame (measured with
     /// 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns, 16,384 200 ns).
     pub ring_slots: u32,
-    /// Buffers for frames too large for a slot; while all are held, such frames wait in the ring.
+    /// Buffers for frames too large for a slot, at least 1; while all are held, such frames wait in
+    /// the ring.
     pub large_buffers: usize,
     /// Whether to take frames for other hosts too.
     pub promiscuous: bool,
@@ -47,11 +48,18 @@ pub struct PacketSource {
     interface: Interface,
     socket: OwnedFd,
     ring: Arc<RingMap>,
-    large: Pool,
+    large: Pools,
+    /// For the newest frame of a batch, where frames are held while the next are waited for.
+    spare: Option<Pool>,
     next_slot: u32,
+    /// The ring was empty at this time or soon after; so all that is in it arrived later.
+    empty_at: Instant,
     mtu: u32,
     counters: SourceCounters,
-    gone: bool,
+    is_gone: bool,
+    is_down: bool,
+    /// Whether a large frame waits in the ring because every buffer for it is held.
+    lacks_buffer: bool,
 }
 
 impl PacketSource {
@@ -61,6 +69,7 @@ impl PacketSource {
     /// When there is no such interface, it is down, privilege is missing, or there is no memory
     /// for the ring.
     pub fn open(name: &str, options: PacketOptions) -> Result<Self, DeviceError> {
+        check(name, options)?;
         let opened = Opened::new(name)?;
         opened.set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as _)?;
         // Any value but zero: a frame that does not fit into its slot is queued whole as well.
@@ -75,10 +84,23 @@ impl PacketSource {
         }
         opened.bind(libc::ETH_P_ALL as u16)?;
         let Opened { device, interface, socket } = opened;
-        let (ring, large) = (Arc::new(ring), Pool::new(options.large_buffers, LARGE_BUFFER_BYTES));
+        let (ring, large) = (Arc::new(ring), Pools::new(options.large_buffers));
         let counters = SourceCounters::default();
-        let gone = false;
-        Ok(Self { device, interface, socket, ring, large, next_slot: 0, mtu, counters, gone })
+        Ok(Self {
+            device,
+            interface,
+            socket,
+            ring,
+            large,
+            spare: None,
+            next_slot: 0,
+            empty_at: Instant::ZERO,
+            mtu,
+            counters,
+            is_gone: false,
+            is_down: false,
+            lacks_buffer: false,
+        })
     }
 
     /// The interface.
@@ -87,17 +109,46 @@ impl PacketSource {
         &self.interface
     }
 
-    /// What is wrong when nothing is there to read, if something is.
-    fn fault_when_idle(&mut self) -> Option<DeviceError> {
-        if self.gone {
-            return Some(DeviceError::Gone(self.device.clone()));
+    /// Gives back unread what arrived before `instant`: somebody else had it. Call it before the
+    /// first [`receive`](FrameSource::receive).
+    pub fn discard_before(&mut self, instant: Instant) {
+        let scale = StampScale::take(self.empty_at);
+        while let Some(slot) = self.ring.filled(self.next_slot)
+            && scale.arrival(slot.stamp_ns()) < instant
+        {
+            discard(slot, self.socket.as_fd());
+            self.advance();
         }
-        sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error))
     }
 
-    fn lost(&mut self, error: io::Error) -> DeviceError {
-        self.gone = true;
-        lost(&self.device, &self.interface, error)
+    /// What is wrong when nothing is there to read, if something is.
+    fn fault_when_idle(&mut self) -> Option<DeviceError> {
+        if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {
+            return lost;
+        }
+        // Being deleted while it is down is said by nobody.
+        self.is_gone |= self.is_down && is_deleted(self.socket.as_fd());
+        self.is_gone.then(|| DeviceError::Gone(self.device.clone()))
+    }
+
+    /// What an error means; `None`: the link is down, and frames come again when it is up.
+    fn lost(&mut self, error: io::Error) -> Option<DeviceError> {
+        let lost = lost(&self.device, self.socket.as_fd(), error);
+        self.is_gone |= lost.is_some();
+        self.is_down |= lost.is_none();
+        lost
+    }
+
+    /// Copies the last frame given out of its slot when it is the newest of the ring: the system shows
+    /// the ring as unread while that one is held, and a wait for the next would not wait.
+    fn free_newest(&self, batch: &mut [Frame<PacketBuf>]) {
+        let Some(spare) = &self.spare else { return };
+        let is_newest = self.ring.filled(self.next_slot).is_none();
+        if let Some(frame) = batch.last_mut().filter(|_| is_newest)
+            && let Some(buffer) = spare.take()
+        {
+            frame.bytes.detach_into(buffer);
+        }
     }
 
     fn advance(&mut self) {
@@ -107,6 +158,30 @@ impl PacketSource {
         }
     }
 }
+
+/// Refuses what cannot work.
+fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
+    let PacketOptions { ring_slots, large_buffers, .. } = options;
+    if !(1..=MOST_SLOTS).contains(&ring_slots) {
+        return Err(DeviceError::Usage(format!(
+            "packet:{name}: ring_slots is {ring_slots}; it must be from 1 to {MOST_SLOTS}"
+        )));
+    }
+    if large_buffers == 0 {
+        return Err(DeviceError::Usage(format!(
+            "packet:{name}: large_buffers is 0; it must be at least 1, or the first packet that is \
+             larger than a slot would stop the ring"
+        )));
+    }
+    Ok(())
+}
+
+/// More would be gigabytes.
+const MOST_SLOTS: u32 = 1 << 20;
+
+/// Each batch that empties the ring takes one for as long as its last frame is held: enough for
+/// 10,000 such batches a second, each held for 100 ms.
+const SPARE_BUFFERS: usize = 1_024;
 
 impl FrameSource for PacketSource {
     type Buffer = PacketBuf;
@@ -125,12 +200,13 @@ impl FrameSource for PacketSource {
         batch: &mut Vec<Frame<PacketBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        let mut given = 0;
+        let (before, mut given) = (batch.len(), 0);
+        self.lacks_buffer = false;
         let mut scale = None;
         while given < budget {
             let Some(slot) = self.ring.filled(self.next_slot) else { break };
             self.ring.prefetch_ahead_of(self.next_slot);
-            let scale = *scale.get_or_insert_with(StampScale::take);
+            let scale = *scale.get_or_insert_with(|| StampScale::take(self.empty_at));
             match take(slot, self.socket.as_fd(), &self.large, scale) {
                 Taken::Frame(frame) => {
                     self.counters.frames += 1;
@@ -140,14 +216,25 @@ impl FrameSource for PacketSource {
                 }
                 Taken::Own => {}
                 Taken::CutShort => self.counters.truncated += 1,
-                Taken::NoBuffer => break,
-                Taken::Lost(error) => return Err(self.lost(error)),
+                Taken::NoBuffer => {
+                    self.lacks_buffer = true;
+                    break;
+                }
+                Taken::Failed(error) => match self.lost(error) {
+                    Some(lost) => return Err(lost),
+                    // That is said once: next time the frame itself is read.
+                    None => continue,
+                },
             }
             self.advance();
         }
-        if given == 0
-            && let Some(error) = self.fault_when_idle()
-        {
+        if let Some(scale) = scale.filter(|_| given < budget && !self.lacks_buffer) {
+            self.empty_at = scale.taken_at();
+        }
+        if given > 0 {
+            self.is_down = false;
+            self.free_newest(&mut batch[before..]);
+        } else if let Some(error) = self.fault_when_idle() {
             return Err(error);
         }
         Ok(given)
@@ -155,6 +242,14 @@ impl FrameSource for PacketSource {
 
     fn lends(&self) -> Option<usize> {
         Some(self.ring.slots() as usize)
+    }
+
+    fn expect_holds(&mut self) {
+        self.spare.get_or_insert_with(|| Pool::new(SPARE_BUFFERS, self.ring.slot_bytes() as usize));
+    }
+
+    fn is_starved(&self) -> bool {
+        self.lacks_buffer || self.ring.is_newest_lent(self.next_slot)
     }
 
     fn counters(&mut self) -> SourceCounters {

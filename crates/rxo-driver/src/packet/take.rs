@@ -2,19 +2,20 @@
 //! the bytes are.
 //!
 //! Contract: whatever comes of a slot, it is afterwards either lent with the frame or given back,
-//! except when there was no buffer: then it stays as it is and is asked for again.
+//! except when there was no buffer or the socket had an error to tell: then it stays as it is and is
+//! asked for again.
 
 use core::num::NonZeroU16;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rxo_frame::{ChecksumStatus, Frame, Pool, VlanTag};
+use rxo_frame::{Frame, Pool, VlanTag};
 
 use super::buffer::PacketBuf;
 use super::ring::Slot;
 use crate::clock::StampScale;
 use crate::sys;
-use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
+use crate::vnet::{GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES, VNET_HEADER_BYTES};
 
 /// The tag protocol of a tag whose protocol the kernel did not say.
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
@@ -29,24 +30,48 @@ pub(super) enum Taken {
     CutShort,
     /// A large frame, and no buffer to read it into.
     NoBuffer,
-    /// The socket failed.
-    Lost(io::Error),
+    /// The socket failed; the slot is as it was.
+    Failed(io::Error),
 }
 
+/// Buffers for frames too large for a slot.
+#[derive(Debug)]
+pub(super) struct Pools {
+    large: Pool,
+    giant: Pool,
+}
+
+impl Pools {
+    /// `large` buffers of 64 KiB, and a few for packets beyond that, which are rare.
+    pub(super) fn new(large: usize) -> Self {
+        Self {
+            large: Pool::new(large, LARGE_BUFFER_BYTES),
+            giant: Pool::new(GIANT_BUFFERS, GIANT_BUFFER_BYTES),
+        }
+    }
+
+    fn for_bytes(&self, bytes: usize) -> &Pool {
+        if bytes <= LARGE_BUFFER_BYTES { &self.large } else { &self.giant }
+    }
+}
+
+const GIANT_BUFFERS: usize = 4;
+
 /// Takes the frame out of a slot; one too large for it, out of the socket's queue into a buffer
-/// of `pool`.
+/// of `pools`.
 #[inline]
 pub(super) fn take(
     slot: Slot<'_>,
     socket: BorrowedFd<'_>,
-    pool: &Pool,
+    pools: &Pools,
     scale: StampScale,
 ) -> Taken {
     if slot.packet_type() == libc::PACKET_OUTGOING {
-        return discard(slot, socket, Taken::Own);
+        discard(slot, socket);
+        return Taken::Own;
     }
     if !slot.is_whole() {
-        return take_large(slot, socket, pool, scale);
+        return take_large(slot, socket, pools, scale);
     }
     let said = Said::of(&slot, scale);
     Taken::Frame(said.frame(PacketBuf::slot(slot.lend())))
@@ -62,7 +87,9 @@ impl Said {
         Self(Frame {
             bytes: (),
             arrived_at: scale.arrival(slot.stamp_ns()),
-            checksum: checksum(slot, vnet),
+            // `TP_STATUS_CSUM_VALID` is not asked: before b85f628aa158 the kernel set it also on
+            // frames that nobody had verified.
+            checksum: vnet.checksum(),
             gso: vnet.gso(),
             vlan: vlan(slot),
         })
@@ -72,17 +99,6 @@ impl Said {
     fn frame(self, bytes: PacketBuf) -> Frame<PacketBuf> {
         let Frame { arrived_at, checksum, gso, vlan, .. } = self.0;
         Frame { bytes, arrived_at, checksum, gso, vlan }
-    }
-}
-
-/// The header says most; a device's verdict on a frame off the wire stands only in the status.
-#[inline]
-fn checksum(slot: &Slot<'_>, vnet: VnetHeader) -> ChecksumStatus {
-    match vnet.checksum() {
-        ChecksumStatus::Unknown if slot.says(libc::TP_STATUS_CSUM_VALID) => {
-            ChecksumStatus::Verified
-        }
-        said => said,
     }
 }
 
@@ -98,33 +114,80 @@ fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
 /// Reads a frame that is larger than a slot from the socket's queue, where the kernel has put it
 /// under the same lock as the slot, so that both are in the same order.
 #[cold]
-fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pool: &Pool, scale: StampScale) -> Taken {
+fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: StampScale) -> Taken {
     if !slot.says(libc::TP_STATUS_COPY) {
-        return discard(slot, socket, Taken::CutShort);
+        discard(slot, socket);
+        return Taken::CutShort;
     }
-    let Some(mut buffer) = pool.take() else { return Taken::NoBuffer };
     let expected = slot.frame_bytes() as usize + VNET_HEADER_BYTES;
+    let Some(mut buffer) = pools.for_bytes(expected).take() else { return Taken::NoBuffer };
     let said = Said::of(&slot, scale);
-    let read = sys::receive(socket, &mut buffer);
+    let read = match sys::receive(socket, &mut buffer) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(error) => return Taken::Failed(error),
+    };
     slot.give_back();
-    match read {
-        Ok(read) if read == expected && read <= buffer.len() => {
-            buffer.truncate(read);
-            Taken::Frame(said.frame(PacketBuf::copied(buffer)))
-        }
-        Ok(_) => Taken::CutShort,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Taken::CutShort,
-        Err(error) => Taken::Lost(error),
+    if read != expected || read > buffer.len() {
+        return Taken::CutShort;
     }
+    buffer.truncate(read);
+    Taken::Frame(said.frame(PacketBuf::copied(buffer)))
 }
 
 /// Gives a slot back unused, and with it the frame queued for it, if one was.
 #[cold]
-fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>, why: Taken) -> Taken {
+pub(super) fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>) {
     if slot.says(libc::TP_STATUS_COPY) {
         // The rest of it is cut off and forgotten.
         let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
     slot.give_back();
-    why
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use rxo_frame::{ChecksumStatus, Instant, Offload};
+
+    use super::super::ring::RingMap;
+    use super::*;
+    use crate::vnet::VnetHeader;
+
+    /// The checksum status of a frame whose ring slot has `status` and `checksum`.
+    fn taken(status: u32, checksum: ChecksumStatus) -> Frame<PacketBuf> {
+        let map = RingMap::anonymous(64, 1_600);
+        let offload = Offload { checksum, ..Offload::default() };
+        map.fill(0, status, VnetHeader::for_packet(offload, 0), &[0x5a; 100]);
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        let pools = Pools::new(1);
+        let slot = map.filled(0).unwrap();
+        match take(slot, socket.as_fd(), &pools, StampScale::take(Instant::ZERO)) {
+            Taken::Frame(frame) => frame,
+            _ => panic!("a whole frame is in the slot"),
+        }
+    }
+
+    #[test]
+    fn only_the_header_vouches_for_a_checksum() {
+        let partial = ChecksumStatus::Partial { start: 34, offset: 16 };
+        for said in [ChecksumStatus::Unknown, ChecksumStatus::Verified, partial] {
+            for status in [0, libc::TP_STATUS_CSUM_VALID, libc::TP_STATUS_CSUMNOTREADY] {
+                assert_eq!(taken(status, said).checksum, said, "status {status:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_detached_gives_its_slot_back_and_keeps_its_bytes() {
+        let mut frame = taken(0, ChecksumStatus::Verified);
+        for (capacity, detached) in [(109, false), (110, true)] {
+            let pool = Pool::new(1, capacity);
+            frame.bytes.detach_into(pool.take().unwrap());
+            assert_eq!(frame.bytes(), [0x5a; 100]);
+            assert_eq!(pool.available() == 0, detached, "{capacity} bytes");
+        }
+    }
 }

@@ -118,8 +118,6 @@ impl TapDevice {
     pub(super) fn lost(&self, error: io::Error) -> DeviceError {
         if fault::means_gone(&error) {
             DeviceError::Gone(self.label.clone())
-        } else if error.raw_os_error() == Some(libc::EIO) {
-            fault::is_down(&self.label, self.interface.name())
         } else {
             fault::system(format!("{} failed while in use", self.label), error)
         }

@@ -1,5 +1,6 @@
 //! Writing what the host's stack is to receive.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use rxo_frame::Gather;
 
 use super::device::TapDevice;
 use crate::fault;
+use crate::link_watch::LinkWatch;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Transmitter, Writer, Writev, Written};
 use crate::uring::Uring;
@@ -27,11 +29,13 @@ pub enum SubmitMode {
     Uring,
 }
 
-/// Sends into a TAP or TUN: to the host's stack, as if it had arrived there.
+/// Sends into a TAP or TUN: to the host's stack, as if it had arrived there. While the interface is
+/// down, what is sent is dropped and counted.
 #[derive(Debug)]
 pub struct TapSink {
     device: Arc<TapDevice>,
     transmitter: Transmitter<TapWriter>,
+    watch: LinkWatch,
     mtu: u32,
 }
 
@@ -40,7 +44,7 @@ impl TapSink {
         let mtu = device.interface.mtu()?;
         let writer = TapWriter::new(&device, mode)?;
         let transmitter = Transmitter::new(writer, device.kind.link());
-        Ok(Self { device, transmitter, mtu })
+        Ok(Self { device, transmitter, watch: LinkWatch::default(), mtu })
     }
 
     /// Whether many writes are submitted at once.
@@ -49,9 +53,18 @@ impl TapSink {
         matches!(self.transmitter.writer(), TapWriter::Uring(_))
     }
 
-    /// One line the user should see, once; `None` when there is nothing new to say.
+    /// One line the user should see, once; `None` when there is nothing new to say. Asks the system
+    /// whether the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
-        self.transmitter.take_notice().map(|notice| format!("{}: {notice}", self.device.label))
+        let TapDevice { label, interface, .. } = &*self.device;
+        let own = self.transmitter.take_notice().map(|notice| format!("{label}: {notice}"));
+        own.or_else(|| self.watch.notice(label, interface))
+    }
+
+    /// A TAP or TUN that is down takes nothing, and does again when it is up.
+    fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
+        let lost = sent.err().filter(|error| !fault::means_down(error));
+        lost.map_or(Ok(()), |error| Err(self.device.lost(error)))
     }
 }
 
@@ -70,11 +83,25 @@ impl FrameSink for TapSink {
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
-        self.transmitter.transmit(batch).map_err(|error| self.device.lost(error))
+        let sent = self.transmitter.transmit(batch);
+        self.or_lost(sent)
     }
 
     fn counters(&self) -> SinkCounters {
         self.transmitter.counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.transmitter.is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        let sent = self.transmitter.resume();
+        self.or_lost(sent)
+    }
+
+    fn abandon(&mut self) {
+        self.transmitter.abandon();
     }
 }
 

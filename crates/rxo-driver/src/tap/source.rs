@@ -1,6 +1,6 @@
 //! Reading what the host's stack sends.
 
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ impl TapSource {
         Ok(Self { device, pool, mtu, counters: SourceCounters::default() })
     }
 
-    /// Reads one packet; `None` when there is none, or no buffer for it.
-    fn read(&mut self) -> Result<Option<(VnetHeader, TapBuf)>, DeviceError> {
-        let Some(mut buffer) = self.pool.take() else { return Ok(None) };
+    /// Reads one packet.
+    fn read(&mut self) -> Result<Read, DeviceError> {
+        let Some(mut buffer) = self.pool.take() else { return Ok(Read::Nothing) };
         let read = loop {
             match self.device.file().read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -43,14 +43,26 @@ impl TapSource {
             }
         };
         match read {
+            // What fills the buffer was cut to it.
+            Ok(bytes) if bytes == buffer.capacity() => Ok(Read::CutShort),
             Ok(bytes) => {
                 buffer.truncate(bytes);
-                Ok(VnetHeader::read(&buffer).map(|header| (header, TapBuf(buffer))))
+                let header = VnetHeader::read(&buffer);
+                Ok(header.map_or(Read::CutShort, |header| Read::Packet(header, TapBuf(buffer))))
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
             Err(error) => Err(self.device.lost(error)),
         }
     }
+}
+
+/// What came of a read.
+enum Read {
+    Packet(VnetHeader, TapBuf),
+    /// A packet over 64 KiB, which the stack makes only where `gso_max_size` was raised.
+    CutShort,
+    /// There is none, or no buffer for it.
+    Nothing,
 }
 
 impl FrameSource for TapSource {
@@ -71,15 +83,24 @@ impl FrameSource for TapSource {
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let mut arrived_at = None;
-        for given in 0..budget {
-            let Some((header, bytes)) = self.read()? else { return Ok(given) };
+        let mut given = 0;
+        while given < budget {
+            let (header, bytes) = match self.read()? {
+                Read::Packet(header, bytes) => (header, bytes),
+                Read::CutShort => {
+                    self.counters.truncated += 1;
+                    continue;
+                }
+                Read::Nothing => break,
+            };
+            given += 1;
             let arrived_at = *arrived_at.get_or_insert_with(clock::now);
             self.counters.frames += 1;
             self.counters.bytes += bytes.as_ref().len() as u64;
             let (checksum, gso) = (header.checksum(), header.gso());
             batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
         }
-        Ok(budget)
+        Ok(given)
     }
 
     fn lends(&self) -> Option<usize> {

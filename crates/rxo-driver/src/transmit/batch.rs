@@ -28,8 +28,8 @@ type Head = [u8; VNET_HEADER_BYTES + TAG_BYTES];
 pub(crate) struct Message {
     /// Which of the caller's packets it is, or is part of.
     pub(crate) item: usize,
-    /// Whether it is that packet as given, and not one of the frames it stands for.
-    pub(crate) whole: bool,
+    /// Which of that packet's frames it is; `None`: the packet as given.
+    pub(crate) part: Option<usize>,
     /// Its length without the header, in bytes.
     pub(crate) bytes: usize,
     /// How many frames as they had arrived it stands for.
@@ -82,7 +82,12 @@ pub(crate) struct Batch<'s, 'a> {
 impl<'s, 'a> Batch<'s, 'a> {
     /// Adds a packet. `false`, and nothing added, when it cannot be said to the kernel: too many
     /// pieces, or a VLAN tag where there is no Ethernet header to put it into.
-    pub(crate) fn push<G: Gather<'a>>(&mut self, packet: G, item: usize, whole: bool) -> bool {
+    pub(crate) fn push<G: Gather<'a>>(
+        &mut self,
+        packet: G,
+        item: usize,
+        part: Option<usize>,
+    ) -> bool {
         let vlan = packet.vlan();
         if vlan.is_some() && self.link == LinkKind::RawIp {
             return false;
@@ -103,7 +108,7 @@ impl<'s, 'a> Batch<'s, 'a> {
         self.messages.heads.push(head(VnetHeader::for_packet(offload, tag_bytes(vlan)), vlan));
         self.messages.list.push(Message {
             item,
-            whole,
+            part,
             bytes: packet.byte_len() + usize::from(tag_bytes(vlan)),
             frames: packet.frame_count(),
             gso: offload.gso.map(|gso| gso.kind),

@@ -4,8 +4,10 @@
 //! [`Transmitter`] decides what happens when the kernel refuses one.
 //!
 //! Contract: packets go out in the order given. One that is refused as a whole goes out as the
-//! frames it stands for, before whatever comes after it. Waiting for room is bounded.
+//! frames it stands for, before whatever comes after it. Nothing here waits: what the device has no
+//! room for is kept in a bounded [`backlog`], and the caller says when to go on.
 
+mod backlog;
 pub(crate) mod batch;
 mod refusal;
 mod sendmmsg;

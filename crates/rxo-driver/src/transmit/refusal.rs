@@ -7,13 +7,14 @@ use rxo_frame::GsoKind;
 /// What to do about a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No room now: wait, then try again.
+    /// No room now, and the descriptor says when there is.
     Full,
     /// The signal came first: try again.
     Interrupted,
-    /// The device is gone or down: nothing will go out any more.
+    /// The device is gone or down: nothing will go out now.
     Lost,
-    /// This packet, as it is.
+    /// This packet, as it is. A full queue behind the device, a filter on its way out and a lack of
+    /// memory are such refusals too: that packet is lost, and nobody says when the next has better luck.
     Packet,
 }
 
@@ -21,7 +22,7 @@ impl Refusal {
     /// Sorts an error of a write.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::Full,
+            Some(libc::EAGAIN) => Self::Full,
             Some(libc::EINTR) => Self::Interrupted,
             Some(
                 libc::ENODEV
@@ -83,7 +84,8 @@ mod tests {
     fn every_error_has_its_remedy() {
         let rows = [
             (libc::EAGAIN, Refusal::Full),
-            (libc::ENOBUFS, Refusal::Full),
+            (libc::ENOBUFS, Refusal::Packet),
+            (libc::ENOMEM, Refusal::Packet),
             (libc::EINTR, Refusal::Interrupted),
             (libc::EIO, Refusal::Lost),
             (libc::EBADFD, Refusal::Lost),

@@ -1,29 +1,21 @@
-//! Sends packets through a [`Writer`], and sees to it that none is lost to a refusal.
+//! Sends packets through a [`Writer`], and accounts for every frame: sent, dropped, or kept because
+//! the device has no room.
 
 use std::io;
-use std::time::Duration;
 
 use rxo_device::SinkCounters;
-use rxo_frame::{Gather, GsoKind, LinkKind};
+use rxo_frame::{Frame, Gather, GsoKind, LinkKind};
 
-use super::batch::{Batch, Messages, Sealed};
+use super::backlog::Backlog;
+use super::batch::{Batch, Message, Messages, Sealed};
 use super::refusal::{Refusal, Refused};
 use super::{Writer, Written};
-use crate::clock;
-use crate::wait::{pause, wait_writable};
 
 /// Packets submitted together.
 const CHUNK: usize = 64;
 
 /// Pieces per packet that there is room for from the start.
 const USUAL_PIECES: usize = 48;
-
-/// How long one call waits for room in all. It is a frame's place in a queue of the kernel's that
-/// is waited for; past this the frame is dropped, as a full queue does, and TCP slows down.
-const PATIENCE: Duration = Duration::from_millis(10);
-
-/// How long to wait at a time where the kernel cannot say when there is room.
-const ROOM_PAUSE: Duration = Duration::from_micros(100);
 
 /// A writer, and what was sent through it.
 #[derive(Debug)]
@@ -32,6 +24,7 @@ pub(crate) struct Transmitter<W> {
     link: LinkKind,
     messages: Messages,
     singles: Messages,
+    backlog: Backlog,
     tally: Tally,
 }
 
@@ -45,10 +38,12 @@ struct Tally {
 
 /// Why submitting a batch stopped.
 enum Stop {
-    /// Everything is sent or counted as dropped.
+    /// Everything is sent.
     Done,
     /// The `n`-th packet was refused as it is.
     Refused(usize, io::Error),
+    /// There is no room for the `n`-th packet.
+    Full(usize),
 }
 
 impl<W: Writer> Transmitter<W> {
@@ -58,6 +53,7 @@ impl<W: Writer> Transmitter<W> {
             link,
             messages: Messages::with_room(CHUNK, USUAL_PIECES),
             singles: Messages::with_room(CHUNK, 2),
+            backlog: Backlog::new(),
             tally: Tally::default(),
         }
     }
@@ -75,7 +71,12 @@ impl<W: Writer> Transmitter<W> {
         &self.writer
     }
 
-    /// Sends a batch in order.
+    /// Whether packets are kept for which there was no room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Sends a batch in order, behind what is kept. Never waits.
     ///
     /// # Errors
     /// When the device is lost. What was not sent is counted as dropped.
@@ -83,29 +84,84 @@ impl<W: Writer> Transmitter<W> {
         &mut self,
         mut packets: impl ExactSizeIterator<Item = G>,
     ) -> io::Result<()> {
-        let mut patience = Patience::default();
+        let mut result = self.resume();
         while packets.len() > 0 {
-            let mut items = [None; CHUNK];
+            if result.is_err() {
+                packets.by_ref().for_each(|packet| self.tally.drop_packet(packet.frame_count()));
+            } else if self.is_blocked() {
+                packets.by_ref().for_each(|packet| self.keep(packet));
+            } else {
+                result = self.send_chunk(packets.by_ref().take(CHUNK));
+            }
+        }
+        result
+    }
+
+    /// Sends what is kept, as far as there is room.
+    ///
+    /// # Errors
+    /// When the device is lost. What was kept is counted as dropped.
+    pub(crate) fn resume(&mut self) -> io::Result<()> {
+        while self.is_blocked() {
             let mut batch = self.messages.begin(self.link);
-            for (n, packet) in packets.by_ref().take(CHUNK).enumerate() {
-                items[n] = Some(packet);
-                self.tally.encode(&mut batch, packet, n);
+            for (n, frame) in self.backlog.iter().take(CHUNK).enumerate() {
+                // It was kept because it can be said to the kernel.
+                batch.push(frame, n, None);
             }
-            if batch.is_empty() {
-                continue;
-            }
-            let mut sending = Sending {
-                writer: &mut self.writer,
-                tally: &mut self.tally,
-                patience: &mut patience,
-            };
-            let sent = sending.send(&batch.seal(), &items, &mut self.singles, self.link);
-            if let Err(error) = sent {
-                self.tally.counters.dropped += packets.len() as u64;
-                return Err(error);
+            let batch = batch.seal();
+            let count = batch.list().len();
+            let stop =
+                Sending { writer: &mut self.writer, tally: &mut self.tally }.submit(&batch, 0);
+            drop(batch);
+            match stop {
+                Ok(Stop::Done) => self.backlog.forget(count),
+                Ok(Stop::Full(sent)) => {
+                    self.backlog.forget(sent);
+                    return Ok(());
+                }
+                Ok(Stop::Refused(sent, _)) => {
+                    self.tally.drop_packet(1);
+                    self.backlog.forget(sent + 1);
+                }
+                Err(error) => {
+                    // Those of this batch are counted already.
+                    self.backlog.forget(count);
+                    self.abandon();
+                    return Err(error);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Drops what is kept.
+    pub(crate) fn abandon(&mut self) {
+        let kept = self.backlog.len();
+        (0..kept).for_each(|_| self.tally.drop_packet(1));
+        self.backlog.forget(kept);
+    }
+
+    /// Sends up to [`CHUNK`] packets; keeps those for which there is no room.
+    fn send_chunk<'a, G: Gather<'a>>(
+        &mut self,
+        packets: impl Iterator<Item = G>,
+    ) -> io::Result<()> {
+        let mut items = [None; CHUNK];
+        let mut batch = self.messages.begin(self.link);
+        for (n, packet) in packets.enumerate() {
+            items[n] = Some(packet);
+            self.tally.encode(&mut batch, packet, n);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut sending = Sending { writer: &mut self.writer, tally: &mut self.tally };
+        let mut keeping = Keeping { backlog: &mut self.backlog, link: self.link };
+        sending.send(&batch.seal(), &items, &mut self.singles, &mut keeping)
+    }
+
+    fn keep<'a, G: Gather<'a>>(&mut self, packet: G) {
+        Keeping { backlog: &mut self.backlog, link: self.link }.keep(packet, None, &mut self.tally);
     }
 }
 
@@ -115,11 +171,11 @@ impl Tally {
         let is_aggregate = packet.frame_count() > 1;
         let kind = packet.offload().gso.map(|gso| gso.kind);
         let skip = is_aggregate && kind.is_some_and(|kind| self.refused.skip(kind));
-        if !skip && batch.push(packet, item, true) {
+        if !skip && batch.push(packet, item, None) {
             return;
         }
         if !is_aggregate {
-            self.counters.dropped += 1;
+            self.drop_packet(packet.frame_count());
             return;
         }
         self.counters.fallbacks += 1;
@@ -132,10 +188,12 @@ impl Tally {
         packet: G,
         item: usize,
     ) {
+        let mut part = 0;
         packet.for_each_frame(|frame| {
-            if !batch.push(frame, item, false) {
-                self.counters.dropped += 1;
+            if !batch.push(frame, item, Some(part)) {
+                self.drop_packet(1);
             }
+            part += 1;
         });
     }
 
@@ -146,6 +204,12 @@ impl Tally {
             self.counters.bytes += message.bytes as u64;
             self.counters.frames += message.frames as u64;
         }
+    }
+
+    /// A packet that stands for so many frames could not be sent.
+    fn drop_packet(&mut self, frames: usize) {
+        self.counters.dropped += 1;
+        self.counters.dropped_frames += frames as u64;
     }
 
     /// An aggregate was refused and goes out singly; if it is for its kind, that is remembered.
@@ -162,51 +226,130 @@ impl Tally {
     }
 }
 
+/// Where packets are kept.
+struct Keeping<'t> {
+    backlog: &'t mut Backlog,
+    link: LinkKind,
+}
+
+impl Keeping<'_> {
+    /// Keeps a packet, or the `part`-th of its frames. An aggregate is kept as its frames, which can be
+    /// sent whatever the kernel thinks of aggregates later. What there is no memory for is dropped.
+    fn keep<'a, G: Gather<'a>>(&mut self, packet: G, part: Option<usize>, tally: &mut Tally) {
+        tally.counters.fallbacks += u64::from(part.is_none() && packet.frame_count() > 1);
+        let mut at = 0;
+        packet.for_each_frame(|frame| {
+            if part.is_none_or(|part| part == at) && !self.keep_frame(frame) {
+                tally.drop_packet(1);
+            }
+            at += 1;
+        });
+    }
+
+    fn keep_frame(&mut self, frame: Frame<&[u8]>) -> bool {
+        // There is no place for a tag where there is no Ethernet header.
+        let can_be_said = frame.vlan.is_none() || self.link == LinkKind::Ethernet;
+        can_be_said && self.backlog.push(frame)
+    }
+}
+
 /// One call's way of sending.
 struct Sending<'t, W> {
     writer: &'t mut W,
     tally: &'t mut Tally,
-    patience: &'t mut Patience,
 }
 
 impl<W: Writer> Sending<'_, W> {
-    /// Sends a batch; an aggregate that is refused is sent as its frames, in its place.
+    /// Sends a batch; an aggregate that is refused is sent as its frames, in its place. From the first
+    /// for which there is no room, packets are kept.
     fn send<'a, G: Gather<'a>>(
         &mut self,
         batch: &Sealed<'_, 'a>,
         items: &[Option<G>],
         singles: &mut Messages,
-        link: LinkKind,
+        keeping: &mut Keeping<'_>,
     ) -> io::Result<()> {
         let mut from = 0;
-        while let Stop::Refused(n, error) = self.submit(batch, from)? {
-            let message = batch.list()[n];
-            match items[message.item] {
-                Some(packet) if message.whole && message.frames > 1 => {
-                    self.tally.count_fallback(message.gso, &error);
-                    let mut frames = singles.begin(link);
-                    self.tally.encode_singly(&mut frames, packet, 0);
-                    let sent = self.send_singles(&frames.seal());
-                    self.or_drop_rest(sent, batch, n + 1)?;
+        while keeping.backlog.is_empty() {
+            from = match self.submit(batch, from)? {
+                Stop::Done => return Ok(()),
+                Stop::Full(n) => {
+                    self.keep_message(&batch.list()[n], items, keeping);
+                    n + 1
                 }
-                _ => self.tally.counters.dropped += 1,
-            }
-            from = n + 1;
+                Stop::Refused(n, error) => {
+                    let message = &batch.list()[n];
+                    let sent = self.send_refused(message, items, &error, singles, keeping);
+                    self.or_drop_rest(sent, batch, n + 1)?;
+                    n + 1
+                }
+            };
         }
+        let rest = batch.list()[from..].iter();
+        rest.for_each(|message| self.keep_message(message, items, keeping));
         Ok(())
     }
 
-    /// Sends frames; one that is refused is dropped, for there is nothing smaller to try.
-    fn send_singles(&mut self, batch: &Sealed<'_, '_>) -> io::Result<()> {
+    /// Sends what was refused as its frames, if it is an aggregate.
+    fn send_refused<'a, G: Gather<'a>>(
+        &mut self,
+        message: &Message,
+        items: &[Option<G>],
+        error: &io::Error,
+        singles: &mut Messages,
+        keeping: &mut Keeping<'_>,
+    ) -> io::Result<()> {
+        let aggregate =
+            items[message.item].filter(|_| message.part.is_none() && message.frames > 1);
+        if let Some(aggregate) = aggregate {
+            self.tally.count_fallback(message.gso, error);
+            return self.send_frames(aggregate, singles, keeping);
+        }
+        self.tally.drop_packet(message.frames);
+        Ok(())
+    }
+
+    /// Sends the frames of an aggregate. One that is refused is dropped, for there is nothing smaller
+    /// to try.
+    fn send_frames<'a, G: Gather<'a>>(
+        &mut self,
+        packet: G,
+        singles: &mut Messages,
+        keeping: &mut Keeping<'_>,
+    ) -> io::Result<()> {
+        let mut frames = singles.begin(keeping.link);
+        self.tally.encode_singly(&mut frames, packet, 0);
+        let frames = frames.seal();
         let mut from = 0;
-        while let Stop::Refused(n, _) = self.submit(batch, from)? {
-            self.tally.counters.dropped += 1;
-            from = n + 1;
+        loop {
+            match self.submit(&frames, from)? {
+                Stop::Done => return Ok(()),
+                Stop::Refused(n, _) => {
+                    self.tally.drop_packet(1);
+                    from = n + 1;
+                }
+                Stop::Full(n) => {
+                    let rest = frames.list()[n..].iter();
+                    rest.for_each(|message| self.keep_message(message, &[Some(packet)], keeping));
+                    return Ok(());
+                }
+            }
         }
-        Ok(())
     }
 
-    /// Submits from the `from`-th packet on, waiting for room as long as patience lasts.
+    fn keep_message<'a, G: Gather<'a>>(
+        &mut self,
+        message: &Message,
+        items: &[Option<G>],
+        keeping: &mut Keeping<'_>,
+    ) {
+        match items[message.item] {
+            Some(packet) => keeping.keep(packet, message.part, self.tally),
+            None => self.tally.drop_packet(message.frames),
+        }
+    }
+
+    /// Submits from the `from`-th packet on, up to the first that does not go out.
     fn submit(&mut self, batch: &Sealed<'_, '_>, mut from: usize) -> io::Result<Stop> {
         while from < batch.list().len() {
             let written = self.writer.write(batch, from);
@@ -215,11 +358,7 @@ impl<W: Writer> Sending<'_, W> {
             let Some(error) = written.refused else { continue };
             match Refusal::of(&error) {
                 Refusal::Interrupted => {}
-                Refusal::Full if self.patience.wait(self.writer) => {}
-                Refusal::Full => {
-                    self.tally.counters.dropped += 1;
-                    from += 1;
-                }
+                Refusal::Full => return Ok(Stop::Full(from)),
                 Refusal::Packet => return Ok(Stop::Refused(from, error)),
                 Refusal::Lost => return self.or_drop_rest(Err(error), batch, from),
             }
@@ -235,34 +374,9 @@ impl<W: Writer> Sending<'_, W> {
         from: usize,
     ) -> io::Result<T> {
         if result.is_err() {
-            self.tally.counters.dropped += (batch.list().len() - from) as u64;
+            batch.list()[from..].iter().for_each(|message| self.tally.drop_packet(message.frames));
         }
         result
-    }
-}
-
-/// How long one call may still wait.
-#[derive(Debug, Default)]
-struct Patience {
-    ends_at: Option<rxo_frame::Instant>,
-}
-
-impl Patience {
-    /// Waits a moment for room; `false` when it has been long enough.
-    fn wait<W: Writer>(&mut self, writer: &W) -> bool {
-        let now = clock::now();
-        let ends_at = *self.ends_at.get_or_insert(now + PATIENCE);
-        if now >= ends_at {
-            return false;
-        }
-        // A queue in the kernel can be full while the descriptor counts as writable: then the
-        // wait would not wait.
-        let began_at = now;
-        let waited = wait_writable(writer.descriptor(), ends_at.since(now));
-        if waited.is_err() || clock::now().since(began_at) < ROOM_PAUSE {
-            pause(ROOM_PAUSE);
-        }
-        true
     }
 }
 

@@ -13,7 +13,7 @@ use rxo_lab::{Namespace, create_veth};
 const LONG: Duration = Duration::from_secs(5);
 
 /// How long nothing must come for a test to believe that nothing does.
-const QUIET: Duration = Duration::from_millis(50);
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) const NEAR: &str = "near0";
 pub(crate) const FAR: &str = "far0";

@@ -19,7 +19,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("aggregates_are_cut_where_the_interface_cannot", cuts_aggregates),
     ("a_vlan_tag_is_put_back_into_the_frame", vlan_tag),
     ("a_frame_beyond_the_mtu_is_dropped_and_the_rest_goes", too_long),
-    ("a_sink_whose_interface_is_down_says_so", down),
+    ("a_sink_whose_interface_is_down_drops_until_it_is_up", down),
+    ("a_sink_whose_interface_is_deleted_says_so", deleted),
 ];
 
 /// Sends from the near end; returns the bytes of what arrives at the far end.
@@ -128,10 +129,28 @@ fn down() {
     let run = || {
         let mut sink = PacketSink::open(NEAR).unwrap();
         pair.near.interface(NEAR).down().unwrap();
-        let error = sink.transmit(plain(&frames)).unwrap_err();
+        sink.transmit(plain(&frames)).unwrap();
+        let counters = sink.counters();
+        assert_eq!((counters.packets, counters.dropped, counters.dropped_frames), (0, 100, 100));
+        assert!(sink.take_notice().unwrap().contains("packet:near0 is down; waiting"));
+        assert_eq!(sink.take_notice(), None);
+        pair.near.interface(NEAR).up().unwrap();
+        sink.transmit(plain(&frames)).unwrap();
+        assert_eq!((sink.counters().packets, sink.counters().dropped), (100, 100));
+        assert_eq!(sink.take_notice().unwrap(), "packet:near0 is up again");
+    };
+    pair.near.run(run).unwrap();
+}
+
+fn deleted() {
+    let pair = Pair::silent();
+    let run = || {
+        let mut sink = PacketSink::open(NEAR).unwrap();
+        pair.near.interface(NEAR).delete().unwrap();
+        let error = sink.transmit(plain(&[numbered(0, 100)])).unwrap_err();
         assert!(matches!(error, DeviceError::Gone(_)), "{error}");
         assert!(error.to_string().contains("packet:near0"), "{error}");
-        assert_eq!((sink.counters().packets, sink.counters().dropped), (0, 100));
+        assert_eq!(sink.counters().dropped, 1);
     };
     pair.near.run(run).unwrap();
 }

@@ -3,21 +3,24 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroU16;
+use std::os::fd::AsFd;
 use std::thread;
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_driver::{PacketBuf, PacketOptions, PacketSink, PacketSource, clock};
+use rxo_driver::{PacketBuf, PacketOptions, PacketSink, PacketSource, clock, wait};
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, Offload, VlanTag};
 use rxo_lab::Offload as Feature;
 
 use crate::Test;
-use crate::network::{FAR, FAR_ADDRESS, NEAR, Pair, assert_quiet, receive, receive_until};
+use crate::network::{FAR, FAR_ADDRESS, NEAR, Pair, QUIET, assert_quiet, receive, receive_until};
 use crate::packets::{Pieces, TCP_PARTIAL, number_of, numbered, plain, tcp_gso, tcp_header};
+use rxo_lab::create_veth;
 
 pub(crate) const TESTS: &[Test] = &[
     ("partial_checksums_arrive_as_partial", partial_checksums),
     ("complete_checksums_arrive_as_not_partial", complete_checksums),
     ("super_packets_arrive_whole_and_with_gso", super_packets),
+    ("packets_over_64_kib_arrive_whole", giant_packets),
     ("the_outer_vlan_tag_arrives_beside_the_frame", vlan_tag),
     ("frames_too_large_for_a_slot_keep_their_place", large_frames_keep_their_place),
     ("large_frames_wait_while_there_is_no_buffer", large_frames_wait),
@@ -27,7 +30,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("buffers_outlive_the_source", buffers_outlive_the_source),
     ("own_frames_are_not_received", own_frames),
     ("arrival_is_between_sending_and_receiving", arrival),
-    ("an_interface_taken_down_is_said", taken_down),
+    ("an_interface_taken_down_is_waited_for", taken_down),
+    ("an_interface_deleted_while_it_is_down_is_said", deleted_while_down),
+    ("a_ring_without_room_for_large_frames_is_refused", refused_options),
     ("an_interface_that_vanishes_is_said", vanished),
     ("what_cannot_be_opened_is_said", cannot_open),
 ];
@@ -48,6 +53,14 @@ fn numbers(frames: &[Frame<PacketBuf>]) -> Vec<u32> {
 /// The frames of a TCP transfer of `bytes` bytes from near to far, up to the last data.
 fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<PacketBuf>> {
     let mut source = open_far();
+    carry(pair, bytes);
+    receive_until(&mut source, |frames| {
+        frames.iter().map(|frame| tcp_payload(frame.bytes()).len()).sum::<usize>() >= bytes
+    })
+}
+
+/// A TCP transfer of `bytes` bytes from near to far.
+fn carry(pair: &Pair, bytes: usize) {
     let listener = TcpListener::bind((FAR_ADDRESS, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     thread::scope(|scope| {
@@ -60,9 +73,6 @@ fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<PacketBuf>> {
         stream.read_to_end(&mut received).unwrap();
         assert!(received == pattern(bytes));
     });
-    receive_until(&mut source, |frames| {
-        frames.iter().map(|frame| tcp_payload(frame.bytes()).len()).sum::<usize>() >= bytes
-    })
 }
 
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -74,7 +84,11 @@ fn tcp_payload(frame: &[u8]) -> &[u8] {
     if frame[12..14] != [8, 0] || frame[23] != 6 {
         return &[];
     }
-    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    let total = match usize::from(u16::from_be_bytes([frame[16], frame[17]])) {
+        // More than the field can say.
+        0 => frame.len() - 14,
+        total => total,
+    };
     let header = 34 + usize::from(frame[46] >> 4) * 4;
     &frame[header..14 + total]
 }
@@ -131,6 +145,28 @@ fn super_packets() {
             assert!(stream(&frames, bytes) == pattern(bytes), "every byte in its place");
         })
         .unwrap();
+}
+
+/// BIG TCP: where somebody has raised the limit, one packet is more than its own length field can say.
+fn giant_packets() {
+    let pair = Pair::addressed();
+    pair.near.interface(NEAR).set_large_send_bytes(200_000).unwrap();
+    let bytes = 8_000_000;
+    let run = || {
+        let mut source = open_far();
+        carry(&pair, bytes);
+        // There are few buffers of that size: each batch is given back before the next.
+        let (mut seen, mut largest) = (0, 0);
+        while seen < bytes {
+            let frames = receive_until(&mut source, |frames| !frames.is_empty());
+            seen += frames.iter().map(|frame| tcp_payload(frame.bytes()).len()).sum::<usize>();
+            largest =
+                frames.iter().map(|frame| frame.bytes().len()).max().max(Some(largest)).unwrap();
+        }
+        assert!(largest > 66_000, "the largest has {largest} bytes");
+        assert_eq!(source.counters().truncated, 0);
+    };
+    pair.far.run(run).unwrap();
 }
 
 fn vlan_tag() {
@@ -344,9 +380,55 @@ fn fault_after(harm: impl FnOnce(&Pair) + Send) -> (String, String) {
 }
 
 fn taken_down() {
-    let (first, second) = fault_after(|pair| pair.far.interface(FAR).down().unwrap());
-    assert!(first.contains("packet:far0 was taken down"), "{first}");
-    assert!(second.contains("packet:far0"), "{second}");
+    let pair = Pair::silent();
+    let run = || {
+        let mut source = open_far();
+        send(&pair, &[numbered(0, 100)]);
+        let far = pair.far.interface(FAR);
+        far.down().unwrap();
+        assert_eq!(numbers(&receive(&mut source, 1)), [0], "what came before is still given");
+        // The fault is told once; after that a wait waits.
+        for _ in 0..3 {
+            assert_eq!(source.receive(&mut Vec::new(), 64).unwrap(), 0);
+        }
+        assert!(wait::wait_readable(&[source.as_fd()], Some(QUIET)).unwrap().is_none());
+        far.up().unwrap();
+        send(&pair, &[numbered(1, 100)]);
+        assert_eq!(numbers(&receive(&mut source, 1)), [1]);
+    };
+    pair.far.run(run).unwrap();
+}
+
+fn deleted_while_down() {
+    let pair = Pair::silent();
+    let run = || {
+        let mut source = open_far();
+        pair.far.interface(FAR).down().unwrap();
+        assert_eq!(source.receive(&mut Vec::new(), 64).unwrap(), 0);
+        pair.near.interface(NEAR).delete().unwrap();
+        let error = source.receive(&mut Vec::new(), 64).unwrap_err();
+        assert!(matches!(error, DeviceError::Gone(_)), "{error}");
+        // One that takes its name is another.
+        create_veth(&pair.far.interface(FAR), &pair.near.interface(NEAR)).unwrap();
+        assert!(source.receive(&mut Vec::new(), 64).is_err());
+    };
+    pair.far.run(run).unwrap();
+}
+
+fn refused_options() {
+    let pair = Pair::silent();
+    let usual = PacketOptions::default();
+    let rows = [
+        (PacketOptions { large_buffers: 0, ..usual }, "packet:far0: large_buffers is 0; it must"),
+        (PacketOptions { ring_slots: 0, ..usual }, "packet:far0: ring_slots is 0; it must"),
+        (PacketOptions { ring_slots: u32::MAX, ..usual }, "packet:far0: ring_slots is 4294967295"),
+    ];
+    for (options, begins) in rows {
+        let error = pair.far.run(|| PacketSource::open(FAR, options).map(|_| ()).unwrap_err());
+        let error = error.unwrap();
+        assert!(matches!(error, DeviceError::Usage(_)));
+        assert!(error.to_string().starts_with(begins), "{error}");
+    }
 }
 
 fn vanished() {

@@ -155,9 +155,15 @@ fn down() {
         for mode in [SubmitMode::Writev, SubmitMode::Auto] {
             let mut sink = tap.sink(mode).unwrap();
             let frames = [numbered(0, 100), numbered(1, 100)];
-            let error = sink.transmit(plain(&frames)).unwrap_err();
-            assert!(error.to_string().contains("ip link set rxo0 up"), "{error}");
+            sink.transmit(plain(&frames)).unwrap();
             assert_eq!((sink.counters().packets, sink.counters().dropped), (0, 2));
+            assert!(sink.take_notice().unwrap().contains("ip link set rxo0 up"));
+            tap.interface().set_up(true).unwrap();
+            sink.transmit(plain(&frames)).unwrap();
+            assert_eq!((sink.counters().packets, sink.counters().dropped), (2, 2));
+            assert_eq!(sink.take_notice().unwrap(), "tap:rxo0 is up again");
+            tap.interface().set_up(false).unwrap();
+            assert_eq!(tap.source().unwrap().receive(&mut Vec::new(), 1).unwrap(), 0);
         }
     })
     .unwrap();

@@ -114,3 +114,22 @@ fn threads_never_own_the_same_buffer() {
     assert_eq!(pool.available(), 5, "all came back");
     assert_eq!(core::iter::from_fn(|| pool.take()).collect::<Vec<_>>().len(), 5);
 }
+
+/// The largest allocation of a platform with pointers of 32 bits.
+const MOST_BYTES_32: u64 = i32::MAX as u64;
+
+#[test]
+fn lines_beyond_the_largest_allocation_are_refused_on_32_bits() {
+    assert_eq!(lines(4, 100, MOST_BYTES_32), Some((3, 12)));
+    // 2^26 lines for each of 65 buffers: their number is 2^26 once more when it wraps at 32 bits.
+    let wrapping = lines(65, u32::MAX - 64, MOST_BYTES_32);
+    assert_eq!(wrapping, None);
+    assert_eq!(lines(1 << 25, 63, MOST_BYTES_32), None, "2 GiB");
+    assert_eq!(lines((1 << 25) - 1, 63, MOST_BYTES_32), Some((1, (1 << 25) - 1)));
+}
+
+#[test]
+#[should_panic(expected = "no allocation can be so large")]
+fn a_pool_that_no_address_space_holds_is_refused() {
+    let _ = Pool::new((u32::MAX - 1) as usize, (u32::MAX - 1) as usize);
+}

@@ -28,6 +28,7 @@ use self::backlog::{Arrival, Arrivals, Backlog};
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::signal::{Descriptor, Signal};
 use crate::buffer::Buffer;
+use crate::memory::Share;
 use crate::post::{Command, Post};
 use crate::receive::cut;
 use crate::transmit::Marks;
@@ -48,7 +49,15 @@ pub(crate) struct Cell<B> {
     /// No application has it any more.
     is_orphan: AtomicBool,
     pub(crate) signal: Signal,
+    /// What its connection may hold of the host's memory; given back with the cell.
+    share: Share,
     post: Arc<Post<B>>,
+}
+
+impl<B> Drop for Cell<B> {
+    fn drop(&mut self) {
+        self.post.memory().give_back(self.share);
+    }
 }
 
 /// What the lock protects.
@@ -80,7 +89,12 @@ pub(crate) enum Given {
 }
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    pub(crate) fn new(connection: Connection<Buffer<B>>, post: Arc<Post<B>>) -> Arc<Self> {
+    /// A cell for `connection`, for which `share` was reserved.
+    pub(crate) fn new(
+        connection: Connection<Buffer<B>>,
+        share: Share,
+        post: Arc<Post<B>>,
+    ) -> Arc<Self> {
         let (backlog, arrivals) = Backlog::new();
         let inner = Inner {
             connection,
@@ -100,6 +114,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             is_marked: AtomicBool::new(false),
             is_orphan: AtomicBool::new(false),
             signal: Signal::default(),
+            share,
             post,
         })
     }
@@ -205,12 +220,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
-    /// Tells the connection, once, when no application has it any more.
-    pub(crate) fn abandon_orphan(&self, inner: &mut Inner<B>, now: Instant) {
-        if self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned {
+    /// Tells the connection, once, when no application has it any more; says whether that is now.
+    pub(crate) fn abandon_orphan(&self, inner: &mut Inner<B>, now: Instant) -> bool {
+        let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
+        if is_new {
             inner.is_abandoned = true;
             inner.connection.abandon(now);
         }
+        is_new
     }
 
     /// Tells those who wait what has happened.

@@ -65,7 +65,7 @@ impl Hash for Hashed {
 
 /// What is hashed already.
 #[derive(Debug, Default)]
-struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {

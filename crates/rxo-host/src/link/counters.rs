@@ -1,5 +1,7 @@
 //! What a link counts.
 
+use super::GateCounters;
+
 /// Frames by what became of them. Each frame that is not TCP's counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
@@ -11,7 +13,7 @@ pub struct LinkCounters {
     pub questions: u64,
     /// Answers to those who asked for this host.
     pub answers: u64,
-    /// Neighbours that were not asked for, because all places were in use.
+    /// Neighbours that were not asked for, because only gateways were left.
     pub neighbours_refused: u64,
     /// Echo requests that were answered.
     pub echoes: u64,
@@ -19,8 +21,9 @@ pub struct LinkCounters {
     pub held_back: u64,
     /// ICMP errors about segments of this host.
     pub path_errors: u64,
-    /// Frames for this host that say nothing to it: other protocols, fragments, wrong checksums.
+    /// Frames for this host that say nothing to it: other protocols, fragments.
     pub ignored: u64,
-    /// Frames for somebody else.
-    pub not_for_us: u64,
+    /// What the gate refused, segments of TCP included: an aggregate, or records of pure ACKs that came
+    /// together, count once.
+    pub refused: GateCounters,
 }

@@ -7,6 +7,7 @@ use etherparse::icmpv6::{NeighborAdvertisementHeader, TYPE_NEIGHBOR_ADVERTISEMEN
 use etherparse::{Icmpv6Slice, Icmpv6Type};
 
 use super::frames::Envelope;
+use super::gate::Meant;
 use super::neighbours::Mac;
 
 /// What a message of neighbour discovery says.
@@ -134,6 +135,14 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
     message[24..26].copy_from_slice(&[option.0, 1]);
     message[26..].copy_from_slice(&option.1);
     message
+}
+
+/// Whom an ICMPv6 message of this type is meant for.
+pub(super) const fn meant_by(kind: u8) -> Meant {
+    match kind {
+        TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Meant::Neighbours,
+        _ => Meant::OneHost,
+    }
 }
 
 /// All nodes on the link.

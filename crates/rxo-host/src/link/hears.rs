@@ -4,45 +4,40 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::{Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::{ETHERNET_HEADER_BYTES, Parsed, Transport, ethertype, parse, parse_ip};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header};
+use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, Parsed, Transport, ethertype, parse, parse_ip};
 
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
-use super::frames::{BROADCAST, ETHERTYPE_ARP, Envelope, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use super::frames::{ETHERTYPE_ARP, Envelope, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use super::gate::{self, Meant, Refusal, Station};
 use super::neighbours::{self, Mac};
 use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
     /// Takes a frame that is not TCP's (of one that is it takes nothing). What it answers stands in
-    /// the queue of [`Link::poll_transmit`]. A frame for another station, or on a VLAN, is none of
-    /// this link's.
+    /// the queue of [`Link::poll_transmit`]. A frame that the gate refuses is counted and says nothing.
     pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
+        let checked = self.gate.check_link(frame);
+        let Some(station) = self.gate.count(checked) else { return Heard::Nothing };
         let bytes = frame.bytes();
-        if frame.vlan.is_some() || !self.is_for_us(bytes) {
-            self.counters.not_for_us += 1;
-            return Heard::Nothing;
-        }
         let heard = match self.kind {
             LinkKind::Ethernet if ethertype(bytes) == Some(ETHERTYPE_ARP) => {
                 Arp::read(bytes.get(ETHERNET_HEADER_BYTES..).unwrap_or_default())
                     .map(|arp| self.hear_arp(&arp, now))
             }
-            LinkKind::Ethernet => parse(bytes).ok().and_then(|ip| self.hear_ip(&ip, bytes, now)),
-            LinkKind::RawIp => parse_ip(bytes).ok().and_then(|ip| self.hear_ip(&ip, bytes, now)),
+            LinkKind::Ethernet => {
+                parse(bytes).ok().and_then(|ip| self.hear_ip(&ip, frame, station, now))
+            }
+            LinkKind::RawIp => {
+                parse_ip(bytes).ok().and_then(|ip| self.hear_ip(&ip, frame, station, now))
+            }
         };
         if heard.is_none() {
             self.counters.ignored += 1;
         }
         heard.unwrap_or(Heard::Nothing)
-    }
-
-    /// A promiscuous device also shows what is for others.
-    fn is_for_us(&self, bytes: &[u8]) -> bool {
-        let is_group = |mac: Mac| mac == BROADCAST || mac[..2] == [0x33, 0x33];
-        let to = bytes.first_chunk::<6>();
-        self.kind == LinkKind::RawIp || to.is_some_and(|mac| *mac == self.mac || is_group(*mac))
     }
 
     /// RFC 826, "Packet Reception".
@@ -64,7 +59,8 @@ impl Link {
             now,
         );
         // Also to one who only asks whether it is free (RFC 5227, section 2.1.1).
-        if is_for_us && arp.is_request {
+        let may_ask = arp.sender.is_unspecified() || self.routes.may_be_another(arp.sender.into());
+        if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));
         }
         if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
@@ -85,18 +81,36 @@ impl Link {
         self.routes.may_be_neighbour(heard.ip) && self.neighbours.hear(heard, now)
     }
 
-    fn hear_ip(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
+    fn hear_ip<B: AsRef<[u8]>>(
+        &mut self,
+        ip: &Parsed,
+        frame: &Frame<B>,
+        station: Station,
+        now: Instant,
+    ) -> Option<Heard> {
+        let bytes = frame.bytes();
         let message = bytes.get(ip.transport_at as usize..ip.end as usize)?;
-        let is_whole = ip.ip.checksum_ok && ip.vlans.depth() == 0;
         let from = self.sender_mac(bytes)?;
-        let source = ip.key.source();
-        match (ip.transport, ip.key.destination()) {
-            (Transport::Other(PROTOCOL_ICMP), IpAddr::V4(to)) if is_whole => {
-                let IpAddr::V4(source) = source else { return None };
+        let (pseudo, meant) = match (ip.transport, ip.ip.version, message.first()) {
+            (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => (Sum::ZERO, Meant::OneHost),
+            (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, Some(kind)) => {
+                let bytes = u32::try_from(message.len()).ok()?;
+                (pseudo_header(&ip.key, PROTOCOL_ICMPV6, bytes), discovery::meant_by(*kind))
+            }
+            _ => return None,
+        };
+        let is_right =
+            || ip.ip.checksum_ok && (pseudo + Summer::portable().sum(message)).is_valid();
+        let checked = gate::check_addresses(&self.routes, station, &ip.key, meant)
+            .and_then(|()| if is_right() { Ok(()) } else { Err(Refusal::BadChecksum) });
+        if self.gate.count(checked).is_none() {
+            return Some(Heard::Nothing);
+        }
+        match (ip.key.source(), ip.key.destination()) {
+            (IpAddr::V4(source), IpAddr::V4(to)) => {
                 self.hear_icmpv4(&Letter { ip, message, from, source, to }, now)
             }
-            (Transport::Other(PROTOCOL_ICMPV6), IpAddr::V6(to)) if is_whole => {
-                let IpAddr::V6(source) = source else { return None };
+            (IpAddr::V6(source), IpAddr::V6(to)) => {
                 self.hear_icmpv6(&Letter { ip, message, from, source, to }, now)
             }
             _ => None,
@@ -113,10 +127,6 @@ impl Link {
 
     fn hear_icmpv4(&mut self, letter: &Letter<'_, Ipv4Addr>, now: Instant) -> Option<Heard> {
         let icmp = Icmpv4Slice::from_slice(letter.message).ok()?;
-        let is_right = Summer::portable().sum(letter.message).is_valid();
-        if !is_right || !self.is_ours(letter.to.into()) {
-            return None;
-        }
         if let Icmpv4Type::EchoRequest(_) = icmp.icmp_type() {
             return self.echo(letter, ECHO_REPLY_V4, now);
         }
@@ -126,25 +136,15 @@ impl Link {
 
     fn hear_icmpv6(&mut self, letter: &Letter<'_, Ipv6Addr>, now: Instant) -> Option<Heard> {
         let icmp = Icmpv6Slice::from_slice(letter.message).ok()?;
-        let bytes = u32::try_from(letter.message.len()).ok()?;
-        let pseudo = pseudo_header(&letter.ip.key, PROTOCOL_ICMPV6, bytes);
-        let is_right = (pseudo + Summer::portable().sum(letter.message)).is_valid();
-        let is_ours = self.is_ours(letter.to.into());
-        if !is_right || !(is_ours || self.hears_group(letter.to)) {
-            return None;
-        }
         let hop_limit = letter.ip.ip.hop_limit;
         if let Some(discovery) = Discovery::read(&icmp, hop_limit, letter.to) {
             return self.hear_discovery(&discovery, letter, now);
         }
-        match icmp.icmp_type() {
-            Icmpv6Type::EchoRequest(_) if is_ours => self.echo(letter, ECHO_REPLY_V6, now),
-            _ if is_ours => {
-                let error = path::read_v6(&icmp)?;
-                self.path_error(error)
-            }
-            _ => None,
+        if let Icmpv6Type::EchoRequest(_) = icmp.icmp_type() {
+            return self.echo(letter, ECHO_REPLY_V6, now);
         }
+        let error = path::read_v6(&icmp)?;
+        self.path_error(error)
     }
 
     /// RFC 4861, sections 7.2.3 and 7.2.5.
@@ -209,11 +209,6 @@ impl Link {
         kind: u8,
         now: Instant,
     ) -> Option<Heard> {
-        let source = letter.source.into();
-        let is_somebody = !source.is_unspecified() && !source.is_multicast();
-        if !is_somebody || self.is_ours(source) {
-            return None;
-        }
         if !self.may_echo.take(now) {
             self.counters.held_back += 1;
             return Some(Heard::Nothing);
@@ -223,7 +218,7 @@ impl Link {
         let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, letter.from));
         let traffic_class = letter.ip.ip.traffic_class;
         let envelope = Envelope { macs, hop_limit: HOP_LIMIT, traffic_class };
-        self.push(envelope.icmp(letter.to.into(), source, &message));
+        self.push(envelope.icmp(letter.to.into(), letter.source.into(), &message));
         self.counters.echoes += 1;
         Some(Heard::Nothing)
     }

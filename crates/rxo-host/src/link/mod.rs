@@ -8,6 +8,7 @@
 //! * `cidr.rs`, `routes.rs`: which addresses are ours, which neighbour gets a packet.
 //! * `neighbours.rs`: who has which Ethernet address, and for how long that is believed.
 //! * `arp.rs`, `discovery.rs`: how it is asked, for IPv4 (RFC 826) and IPv6 (RFC 4861).
+//! * `gate.rs`: whether what arrives is for this host at all, TCP included.
 //! * `path.rs`: errors about segments, for TCP to judge. `hears.rs`: a frame, sorted by kind.
 //!
 //! What is not here: duplicate address detection, router advertisements, redirects (routes are what
@@ -19,20 +20,24 @@ mod cidr;
 mod counters;
 mod discovery;
 mod frames;
+mod gate;
 mod hears;
 mod neighbours;
 mod path;
 mod routes;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use rxo_frame::{Instant, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_wire::FlowKey;
 
 pub(crate) use self::allowance::Allowance;
 pub use self::cidr::{CidrError, IpCidr};
 pub use self::counters::LinkCounters;
+use self::gate::Gate;
+pub use self::gate::GateCounters;
 use self::neighbours::{Ask, Known, Neighbours};
 pub use self::path::{PacketTooBig, Unreachable};
 pub use self::routes::Route;
@@ -49,16 +54,17 @@ pub struct LinkConfig {
     pub addresses: Vec<IpCidr>,
     /// Routes beside those to the networks of its addresses.
     pub routes: Vec<Route>,
-    /// Neighbours that are remembered. At least 4.
+    /// Neighbours that are remembered: at least 4 beside the gateways of the routes. When there are more,
+    /// the one used least recently gives way, a gateway never.
     pub neighbours: usize,
 }
 
 impl LinkConfig {
-    /// An Ethernet link with room for 512 neighbours.
+    /// An Ethernet link with room for 4,096 neighbours.
     #[must_use]
     pub const fn ethernet(mac: [u8; 6], addresses: Vec<IpCidr>) -> Self {
         let kind = LinkKind::Ethernet;
-        Self { kind, mac, addresses, routes: Vec::new(), neighbours: 512 }
+        Self { kind, mac, addresses, routes: Vec::new(), neighbours: DEFAULT_NEIGHBOURS }
     }
 }
 
@@ -86,6 +92,8 @@ pub enum LinkError {
     Neighbours {
         /// How many.
         given: usize,
+        /// The least that works.
+        least: usize,
     },
 }
 
@@ -104,8 +112,8 @@ impl fmt::Display for LinkError {
                 f,
                 "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x} is no device's address; choose one like 02:00:00:00:00:01"
             ),
-            Self::Neighbours { given } => {
-                write!(f, "room for {given} neighbours is too little; choose at least 4")
+            Self::Neighbours { given, least } => {
+                write!(f, "room for {given} neighbours is too little; choose at least {least}")
             }
         }
     }
@@ -145,6 +153,7 @@ pub enum Heard {
 pub struct Link {
     kind: LinkKind,
     mac: [u8; 6],
+    gate: Gate,
     routes: Routes,
     neighbours: Neighbours,
     /// Frames that wait to be sent.
@@ -167,8 +176,10 @@ impl Link {
         if is_ethernet && (mac[0] & 1 == 1 || mac == [0; 6]) {
             return Err(LinkError::Mac { mac });
         }
-        if neighbours < LEAST_NEIGHBOURS {
-            return Err(LinkError::Neighbours { given: neighbours });
+        let gateways: BTreeSet<IpAddr> = routes.iter().map(|route| route.gateway).collect();
+        let least = LEAST_NEIGHBOURS + gateways.len();
+        if neighbours < least {
+            return Err(LinkError::Neighbours { given: neighbours, least });
         }
         if is_ethernet {
             add_link_local(&mut addresses, mac);
@@ -176,8 +187,9 @@ impl Link {
         Ok(Self {
             kind,
             mac,
+            gate: Gate::new(kind, mac),
             routes: Routes::new(addresses, &routes)?,
-            neighbours: Neighbours::with_limit(neighbours),
+            neighbours: Neighbours::new(neighbours, gateways.into_iter().collect()),
             frames: VecDeque::new(),
             may_ask: Allowance::new(ASK_AT_ONCE, ASK_EACH_SECOND),
             may_answer: Allowance::new(ANSWER_AT_ONCE, ANSWER_EACH_SECOND),
@@ -244,11 +256,16 @@ impl Link {
         self.routes.is_ours(ip)
     }
 
-    /// Whether a segment from `source` to `destination` may be heard: the one can be another host's, the
-    /// other is ours (RFC 9293, section 3.9.2.3; RFC 1122, section 3.2.1.3).
-    #[must_use]
-    pub fn may_hear(&self, source: IpAddr, destination: IpAddr) -> bool {
-        self.is_ours(destination) && self.routes.may_be_another(source)
+    /// Whether a segment of the flow `key`, or the several of it that `frame` is the first of, may reach
+    /// TCP; one that may not is counted. `is_right` verifies checksums, and is asked last.
+    #[inline]
+    pub(crate) fn admits_segment<B: AsRef<[u8]>>(
+        &mut self,
+        frame: &Frame<B>,
+        key: &FlowKey,
+        is_right: impl FnOnce() -> bool,
+    ) -> bool {
+        self.gate.admits_segment(&self.routes, frame, key, is_right)
     }
 
     /// All of this host's addresses, the link-local one that it gave itself included.
@@ -302,7 +319,7 @@ impl Link {
     /// What was counted so far.
     #[must_use]
     pub const fn counters(&self) -> LinkCounters {
-        self.counters
+        LinkCounters { refused: self.gate.counters, ..self.counters }
     }
 
     fn ask(&mut self, ask: Ask, now: Instant) {
@@ -340,14 +357,13 @@ impl Link {
             self.counters.held_back += 1;
         }
     }
+}
 
-    fn hears_group(&self, group: Ipv6Addr) -> bool {
-        let ours = self.routes.addresses().iter();
-        group == discovery::ALL_NODES
-            || ours
-                .map(|cidr| cidr.address())
-                .any(|ip| matches!(ip, IpAddr::V6(ip) if discovery::solicited_node(ip) == group))
-    }
+/// Whether this host is of `group`: all nodes, or those whose addresses end alike.
+fn hears_group(routes: &Routes, group: Ipv6Addr) -> bool {
+    let mut ours = routes.addresses().iter().map(IpCidr::address);
+    group == discovery::ALL_NODES
+        || ours.any(|ip| matches!(ip, IpAddr::V6(ip) if discovery::solicited_node(ip) == group))
 }
 
 /// Every host that speaks IPv6 has one (RFC 4291, section 2.8).
@@ -361,6 +377,8 @@ fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
 }
 
 const LEAST_NEIGHBOURS: usize = 4;
+/// A network of /20 in full.
+pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
 /// Frames that wait for the device at most.
 const MOST_FRAMES: usize = 256;

@@ -1,15 +1,16 @@
 //! Who has which link-layer address: the states of RFC 4861, section 7.3.2, for ARP as well.
 //!
 //! Separate because it knows addresses and time, but no packets: it says whom to ask, and is told what
-//! was heard. The number of entries is bounded, and who floods the link with names fills only what
-//! nobody uses:
+//! was heard. The number of entries is bounded, and who floods the link with names fills only half of it:
 //!
 //! * an entry that this host never asked for gives way first, the oldest before the others;
-//! * then one that nobody has answered for; those may never be more than half;
-//! * then one that has not been used for a minute. One in use stays, and the newcomer is refused.
+//! * then, when half of all wait for an answer, the one of them that was asked for first;
+//! * then the one that was used least recently. A gateway's never gives way.
+//!
+//! Which that is, an index knows: a new name costs a few look-ups, however many entries there are.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 
 use rxo_frame::{Duration, Instant};
 
@@ -20,6 +21,11 @@ pub(super) type Mac = [u8; 6];
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     entries: BTreeMap<IpAddr, Neighbour>,
+    /// All of them, in the order in which they give way.
+    order: BTreeSet<(Rank, Instant, IpAddr)>,
+    /// How many have no address yet.
+    waiting: usize,
+    gateways: Vec<IpAddr>,
     limit: usize,
     /// Nothing is due before.
     next_at: Option<Instant>,
@@ -63,7 +69,7 @@ pub(super) enum Known {
     Ask,
     /// Nobody has answered.
     Failed,
-    /// All entries are in use.
+    /// Only gateways are left.
     Full,
 }
 
@@ -90,8 +96,10 @@ pub(super) struct Heard {
 }
 
 impl Neighbours {
-    pub(super) fn with_limit(limit: usize) -> Self {
-        Self { entries: BTreeMap::new(), limit, next_at: None }
+    /// Room for `limit`, which is more than there are `gateways`.
+    pub(super) fn new(limit: usize, gateways: Vec<IpAddr>) -> Self {
+        let (entries, order) = (BTreeMap::new(), BTreeSet::new());
+        Self { entries, order, waiting: 0, gateways, limit, next_at: None }
     }
 
     /// How many there are.
@@ -106,23 +114,23 @@ impl Neighbours {
 
     /// Something is to be sent to `ip`.
     pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> Known {
-        let Some(entry) = self.entries.get_mut(&ip) else { return self.begin(ip, now) };
-        entry.used_at = Some(now);
-        match entry.state {
-            State::Incomplete { .. } => return Known::Pending,
-            State::Failed => return Known::Failed,
-            State::Stale => {
+        let used = self.change(ip, |entry| {
+            entry.used_at = Some(now);
+            if entry.state == State::Stale {
                 (entry.state, entry.until) = (State::Delay, now + DELAY_FIRST_PROBE);
             }
-            State::Reachable | State::Delay | State::Probe { .. } => {}
+            *entry
+        });
+        let Some(entry) = used else { return self.begin(ip, now) };
+        match entry.state {
+            State::Incomplete { .. } => Known::Pending,
+            State::Failed => Known::Failed,
+            _ => Known::Mac(entry.mac),
         }
-        let (mac, until) = (entry.mac, entry.until);
-        self.wake(until);
-        Known::Mac(mac)
     }
 
     fn begin(&mut self, ip: IpAddr, now: Instant) -> Known {
-        if !self.make_room(true, now) {
+        if !self.make_room(true) {
             return Known::Full;
         }
         let state = State::Incomplete { asked: 1 };
@@ -134,30 +142,32 @@ impl Neighbours {
 
     /// What was sent to `ip` has arrived, as the transport knows (RFC 4861, section 7.3.1).
     pub(super) fn confirm(&mut self, ip: IpAddr, now: Instant) {
-        if let Some(entry) = self.entries.get_mut(&ip).filter(|entry| entry.has_mac()) {
-            (entry.state, entry.until) = (State::Reachable, now + REACHABLE);
-            entry.heard_at = now;
-        }
+        self.change(ip, |entry| {
+            if entry.has_mac() {
+                (entry.state, entry.until) = (State::Reachable, now + REACHABLE);
+                entry.heard_at = now;
+            }
+        });
     }
 
     /// Takes what was heard; says whether packets may leave now that had to wait (RFC 4861, section
     /// 7.2.5; RFC 826).
     pub(super) fn hear(&mut self, heard: &Heard, now: Instant) -> bool {
-        let Some(entry) = self.entries.get_mut(&heard.ip) else {
+        let news = self.change(heard.ip, |entry| {
+            let had_mac = entry.has_mac();
+            entry.hear(heard, now);
+            entry.has_mac() && !had_mac
+        });
+        if news.is_none() {
             self.learn(heard, now);
-            return false;
-        };
-        let had_mac = entry.has_mac();
-        entry.hear(heard, now);
-        let (is_news, until) = (entry.has_mac() && !had_mac, entry.until);
-        self.wake(until);
-        is_news
+        }
+        news.unwrap_or(false)
     }
 
     /// A neighbour that this host did not ask for.
     fn learn(&mut self, heard: &Heard, now: Instant) {
         let Some(mac) = heard.mac.filter(|_| heard.is_for_us && !heard.is_answer) else { return };
-        if self.make_room(false, now) {
+        if self.make_room(false) {
             let until = now + UNUSED;
             let state = State::Stale;
             self.insert(heard.ip, Neighbour { mac, state, until, used_at: None, heard_at: now });
@@ -169,44 +179,82 @@ impl Neighbours {
         if self.next_at.is_none_or(|at| at > now) {
             return;
         }
-        self.entries.retain(|ip, entry| {
-            if entry.until > now {
-                return true;
+        let due = self.entries.iter().filter(|(_, entry)| entry.until <= now);
+        for ip in due.map(|(ip, _)| *ip).collect::<Vec<_>>() {
+            let expired = self.change(ip, |entry| (entry.expire(now), entry.asks()));
+            match expired {
+                Some((true, asks)) => asks.into_iter().for_each(|mac| ask(Ask { ip, mac })),
+                Some((false, _)) => self.remove(ip),
+                None => {}
             }
-            let is_kept = entry.expire(now);
-            if let Some(mac) = entry.asks().filter(|_| is_kept) {
-                ask(Ask { ip: *ip, mac });
-            }
-            is_kept
-        });
+        }
         self.next_at = self.entries.values().map(|entry| entry.until).min();
     }
 
     fn insert(&mut self, ip: IpAddr, entry: Neighbour) {
         self.entries.insert(ip, entry);
-        self.wake(entry.until);
+        self.enter(ip, entry);
     }
 
-    fn wake(&mut self, until: Instant) {
-        self.next_at = Some(self.next_at.map_or(until, |at| at.min(until)));
+    fn remove(&mut self, ip: IpAddr) {
+        if let Some(entry) = self.entries.remove(&ip) {
+            self.leave(ip, entry);
+        }
     }
 
-    /// Whether there is a place for another, after the one that matters least has gone.
-    fn make_room(&mut self, is_wanted: bool, now: Instant) -> bool {
-        let waiting = self.entries.values().filter(|entry| !entry.has_mac()).count();
-        let has_too_many = is_wanted && waiting >= self.limit.div_ceil(2);
+    /// Lets `change` change the entry of `ip`, if there is one.
+    fn change<R>(&mut self, ip: IpAddr, change: impl FnOnce(&mut Neighbour) -> R) -> Option<R> {
+        let entry = self.entries.get_mut(&ip)?;
+        let before = *entry;
+        let result = change(entry);
+        let after = *entry;
+        self.leave(ip, before);
+        self.enter(ip, after);
+        Some(result)
+    }
+
+    /// Counts an entry in, and puts it where it is in the order.
+    fn enter(&mut self, ip: IpAddr, entry: Neighbour) {
+        self.waiting += usize::from(!entry.has_mac());
+        self.order.insert(self.turn_of(ip, entry));
+        self.next_at = Some(self.next_at.map_or(entry.until, |at| at.min(entry.until)));
+    }
+
+    fn leave(&mut self, ip: IpAddr, entry: Neighbour) {
+        self.waiting -= usize::from(!entry.has_mac());
+        self.order.remove(&self.turn_of(ip, entry));
+    }
+
+    /// When an entry gives way: the least first.
+    fn turn_of(&self, ip: IpAddr, entry: Neighbour) -> (Rank, Instant, IpAddr) {
+        match entry.used_at {
+            _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.heard_at, ip),
+            _ if !entry.has_mac() => (Rank::Unanswered, entry.heard_at, ip),
+            None => (Rank::Unwanted, entry.heard_at, ip),
+            Some(used_at) => (Rank::Used, used_at, ip),
+        }
+    }
+
+    /// Whether there is a place for another, after the one that matters least has gone. One that this
+    /// host wants may take the place of any but a gateway.
+    fn make_room(&mut self, is_wanted: bool) -> bool {
+        let has_too_many = is_wanted && self.waiting >= self.limit.div_ceil(2);
         if self.entries.len() < self.limit && !has_too_many {
             return true;
         }
-        let ranked = self.entries.iter().map(|(ip, entry)| (entry.rank(now), entry.heard_at, *ip));
-        let least = if has_too_many {
-            ranked.filter(|(rank, ..)| *rank == Rank::Unanswered).min()
-        } else {
-            ranked.min()
+        let first = |rank| {
+            let from = (rank, Instant::ZERO, LEAST_IP);
+            self.order.range(from..).next().filter(|(found, ..)| *found == rank)
         };
-        let most = if is_wanted { Rank::Idle } else { Rank::Unwanted };
-        let Some((_, _, ip)) = least.filter(|(rank, ..)| *rank <= most) else { return false };
-        self.entries.remove(&ip);
+        let given_up = match (is_wanted, has_too_many) {
+            (true, true) => first(Rank::Unanswered),
+            (true, false) => {
+                first(Rank::Unwanted).or(first(Rank::Used)).or(first(Rank::Unanswered))
+            }
+            (false, _) => first(Rank::Unwanted),
+        };
+        let Some(ip) = given_up.map(|(.., ip)| *ip) else { return false };
+        self.remove(ip);
         true
     }
 }
@@ -214,24 +262,17 @@ impl Neighbours {
 /// What an entry is worth; the first goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
+    /// This host never asked for it.
     Unwanted,
+    /// Nobody has answered for it.
     Unanswered,
-    Idle,
-    InUse,
+    Used,
+    Gateway,
 }
 
 impl Neighbour {
     fn has_mac(&self) -> bool {
         !matches!(self.state, State::Incomplete { .. } | State::Failed)
-    }
-
-    fn rank(&self, now: Instant) -> Rank {
-        match self.used_at {
-            _ if !self.has_mac() => Rank::Unanswered,
-            None => Rank::Unwanted,
-            Some(used_at) if now.since(used_at) >= IN_USE => Rank::Idle,
-            Some(_) => Rank::InUse,
-        }
     }
 
     fn hear(&mut self, heard: &Heard, now: Instant) {
@@ -292,8 +333,7 @@ const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
 const UNUSED: Duration = Duration::from_secs(600);
 /// How long nobody is asked again for a neighbour that did not answer.
 const FORGET_FAILURE: Duration = Duration::from_secs(1);
-/// An entry that was used so lately gives way to nobody.
-const IN_USE: Duration = Duration::from_secs(60);
+const LEAST_IP: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 #[cfg(test)]
 mod tests;

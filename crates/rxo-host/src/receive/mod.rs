@@ -13,21 +13,23 @@ use rxo_wire::{Parsed, Transport, parse, parse_ip};
 pub(crate) use self::large::cut;
 pub(crate) use self::segments::{Layout, segment_of};
 
-/// Reads the headers of a frame that stands alone, and verifies its checksum unless it `is_intact`;
-/// `None` when it is no TCP segment that can be trusted.
-pub(crate) fn read_tcp<B: AsRef<[u8]>>(
-    frame: &Frame<B>,
-    is_intact: bool,
-    link: LinkKind,
-    summer: Summer,
-) -> Option<Parsed> {
-    let bytes = frame.bytes();
+/// Reads the headers of a frame that stands alone; `None` when it is no TCP segment.
+pub(crate) fn read_tcp<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Option<Parsed> {
     let parsed = match link {
-        LinkKind::Ethernet => parse(bytes),
-        LinkKind::RawIp => parse_ip(bytes),
+        LinkKind::Ethernet => parse(frame.bytes()),
+        LinkKind::RawIp => parse_ip(frame.bytes()),
     };
-    let parsed = parsed.ok().filter(|parsed| matches!(parsed.transport, Transport::Tcp(_)))?;
+    parsed.ok().filter(|parsed| matches!(parsed.transport, Transport::Tcp(_)))
+}
+
+/// Whether the checksums of a frame that stands alone are right: the TCP checksum is computed unless it
+/// `is_intact`, or the device vouches for it.
+pub(crate) fn is_right<B: AsRef<[u8]>>(
+    frame: &Frame<B>,
+    parsed: &Parsed,
+    is_intact: bool,
+    summer: Summer,
+) -> bool {
     let is_trusted = is_intact || frame.checksum.is_trusted();
-    let is_right = is_trusted || verify_transport(&parsed, bytes, summer);
-    (parsed.ip.checksum_ok && is_right).then_some(parsed)
+    parsed.ip.checksum_ok && (is_trusted || verify_transport(parsed, frame.bytes(), summer))
 }

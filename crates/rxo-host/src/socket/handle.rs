@@ -6,11 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rxo_wire::FlowKey;
+
 use super::listening::{BoundListener, worker_ended};
 use super::{Accept, Listening, TcpListener, TcpStream};
 use crate::cell::{Bound, Cell, Socket};
 use crate::post::{Command, Post};
-use crate::settings;
 
 /// A host, for applications' threads: opens connections and listeners. Knows nothing of devices.
 #[derive(Clone)]
@@ -34,7 +35,9 @@ impl Handle {
     /// # Errors
     /// [`io::ErrorKind::ConnectionRefused`] when nobody listens there,
     /// [`io::ErrorKind::TimedOut`] when nobody answers, [`io::ErrorKind::NetworkUnreachable`]
-    /// without a route, [`io::ErrorKind::AddrNotAvailable`] when all ports are taken.
+    /// without a route, [`io::ErrorKind::AddrNotAvailable`] when all 16,384 ports are taken by connections
+    /// to there, [`io::ErrorKind::QuotaExceeded`] when all sockets, or all
+    /// memory for them, are in use.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let stream = self.connect_nonblocking(remote)?;
         stream.wait_connected(None)?;
@@ -102,31 +105,40 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Post<B> {
             let message = format!("{} is not an address of this host", local.ip());
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
         }
-        let port = match local.port() {
-            0 => self.ports().take().ok_or_else(no_port)?,
-            port => port,
-        };
-        let local = SocketAddr::new(local.ip(), port);
-        self.listeners.take(local)?;
+        let local = self.listeners.take(local)?;
         let listening = Listening::new(local, backlog);
         self.send(Command::Listen(Arc::clone(&listening)));
         Ok(BoundListener::bind(listening, self))
     }
 }
 
-/// A cell for a connection that is still to be opened.
+/// A cell for a connection that is still to be opened. A port on which somebody listens is left alone.
 fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,
     remote: SocketAddr,
 ) -> io::Result<Arc<Cell<B>>> {
-    let port = post.ports().take().ok_or_else(no_port)?;
-    let pair = settings::pair(SocketAddr::new(source, port), remote);
-    let connection = pair
-        .ok_or_else(|| no_route(remote.ip()))
-        .and_then(|pair| post.settings.connection(pair).map_err(io::Error::other));
-    let connection = connection.inspect_err(|_| post.ports().give_back(port))?;
-    Ok(Cell::new(connection, Arc::clone(post)))
+    let source = SocketAddr::new(source, 0);
+    let pair = post.ports().take(source, remote, &post.listeners.ports());
+    let pair = pair.ok_or_else(|| no_port(remote))?;
+    let made = new_cell(post, pair);
+    made.inspect_err(|_| post.ports().give_back(&pair))
+}
+
+fn new_cell<B: AsRef<[u8]>>(post: &Arc<Post<B>>, pair: FlowKey) -> io::Result<Arc<Cell<B>>> {
+    let share = post.memory().reserve(post.settings.tcp(&pair)).ok_or_else(no_memory)?;
+    match post.settings.connection(pair, share) {
+        Ok(connection) => Ok(Cell::new(connection, share, Arc::clone(post))),
+        Err(error) => {
+            post.memory().give_back(share);
+            Err(io::Error::other(error))
+        }
+    }
+}
+
+fn no_memory() -> io::Error {
+    let message = "all memory for connections is in use; close some, or give the host more";
+    io::Error::new(io::ErrorKind::QuotaExceeded, message)
 }
 
 fn no_route(remote: IpAddr) -> io::Error {
@@ -134,6 +146,7 @@ fn no_route(remote: IpAddr) -> io::Error {
     io::Error::new(io::ErrorKind::NetworkUnreachable, message)
 }
 
-fn no_port() -> io::Error {
-    io::Error::new(io::ErrorKind::AddrNotAvailable, "all ports are taken; close some")
+fn no_port(remote: SocketAddr) -> io::Error {
+    let message = format!("all ports are taken by connections to {remote}; close some");
+    io::Error::new(io::ErrorKind::AddrNotAvailable, message)
 }

@@ -131,7 +131,6 @@ impl<B> Drop for BoundListener<B> {
     fn drop(&mut self) {
         let address = self.listening.address;
         self.post.listeners.give_back(address);
-        self.post.ports().give_back(address.port());
         self.post.send(Command::Unlisten(Arc::clone(&self.listening)));
     }
 }

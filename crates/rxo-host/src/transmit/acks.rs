@@ -18,11 +18,11 @@ impl Outbox {
         ids: &mut u16,
     ) {
         self.numbers.clear();
-        let timestamp = timestamp_of(transmit);
+        let value = clock_of(transmit);
         self.numbers.extend(transmit.later_acks.iter().map(|owed| AckNumbers {
             ack: owed.ack,
             window: owed.window,
-            timestamp,
+            timestamp: Timestamp { value, echo: owed.echo },
         }));
         if !self.shape.ack_templates || self.expand(start).is_none() {
             self.write_each(path, transmit, ids);
@@ -53,9 +53,7 @@ impl Outbox {
 
     /// The same without a template, one by one.
     fn write_each(&mut self, path: &Path, transmit: &Transmit<'_>, ids: &mut u16) {
-        for index in 0..self.numbers.len() {
-            let AckNumbers { ack, window, .. } = self.numbers[index];
-            let one = Transmit { ack, window, later_acks: &[], ..*transmit };
+        for one in transmit.later() {
             if self.write(path, &one, *ids).is_ok() {
                 *ids = ids.wrapping_add(1);
             }
@@ -63,13 +61,10 @@ impl Outbox {
     }
 }
 
-/// The timestamp of a bare acknowledgement: its only option, if it has one.
-fn timestamp_of(transmit: &Transmit<'_>) -> Timestamp {
+/// TSval of a bare acknowledgement whose only option is a timestamp.
+fn clock_of(transmit: &Transmit<'_>) -> u32 {
     match transmit.options.as_slice() {
-        [1, 1, 8, 10, a, b, c, d, e, f, g, h] => Timestamp {
-            value: u32::from_be_bytes([*a, *b, *c, *d]),
-            echo: u32::from_be_bytes([*e, *f, *g, *h]),
-        },
-        _ => Timestamp::default(),
+        [1, 1, 8, 10, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]),
+        _ => 0,
     }
 }

@@ -1,26 +1,28 @@
-//! A delivery of the engine finds its cell.
+//! A delivery of the engine passes the gate and finds its cell.
 
 use std::iter::once;
-use std::num::NonZeroU16;
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
-use rxo_frame::Instant;
-use rxo_tcp::{Layout as PlainLayout, Reset, Segment};
+use rxo_frame::{Frame, Instant};
+use rxo_tcp::{Layout as PlainLayout, Segment};
 use rxo_wire::tcp::AckRecord;
-use rxo_wire::{FlowKey, Parsed, TcpFlags};
+use rxo_wire::{FlowKey, Parsed};
 
 use super::core::Core;
 use crate::buffer::Buffer;
 use crate::cell::{Cell, Given};
-use crate::receive::{Layout, read_tcp, segment_of};
+use crate::receive::{Layout, cut, is_right, read_tcp, segment_of};
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Gives each delivery to its cell.
+    /// Gives each delivery that the gate lets in to its cell.
     pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, Buffer<B>>) {
         while let Some(taken) = deliveries.take_next() {
             match taken.view() {
                 Delivery::Aggregate(aggregate) => {
                     let (key, whole) = (aggregate.flow_key(), Layout::of(&aggregate));
+                    if !self.admits(aggregate.frames().next(), &key) {
+                        continue;
+                    }
                     let alike = aggregate.alike_segments();
                     let plain = PlainLayout::of_header(
                         aggregate.header(),
@@ -32,19 +34,33 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                         None => self.deliver_aggregate(now, key, whole, taken),
                     }
                 }
-                Delivery::Acks(acks) => self.deliver_acks(now, acks.flow_key(), acks.records()),
-                Delivery::Frame(frame) => {
-                    let (link, summer) = (self.shape.link, self.shape.summer);
-                    match read_tcp(frame, taken.is_intact(), link, summer) {
-                        Some(parsed) => self.deliver_frame(now, &parsed, taken),
-                        None => {
-                            let heard = self.link.on_frame(frame, now);
-                            self.hear(now, heard);
-                        }
+                Delivery::Acks(acks) => {
+                    if self.admits(Some(acks.last()), &acks.flow_key()) {
+                        self.deliver_acks(now, acks.flow_key(), acks.records());
                     }
                 }
+                Delivery::Frame(frame) => match read_tcp(frame, self.shape.link) {
+                    Some(parsed) => {
+                        let (is_intact, summer) = (taken.is_intact(), self.shape.summer);
+                        let is_right = || is_right(frame, &parsed, is_intact, summer);
+                        if self.link.admits_segment(frame, &parsed.key, is_right) {
+                            self.deliver_frame(now, &parsed, taken);
+                        }
+                    }
+                    None => {
+                        let heard = self.link.on_frame(frame, now);
+                        self.hear(now, heard);
+                    }
+                },
             }
         }
+    }
+
+    /// Whether the gate lets in what the engine put together, and so has verified: the frames of one
+    /// delivery are of one flow and have one link header.
+    #[inline]
+    fn admits(&mut self, one_of_them: Option<&Frame<Buffer<B>>>, key: &FlowKey) -> bool {
+        one_of_them.is_some_and(|frame| self.link.admits_segment(frame, key, || true))
     }
 
     fn deliver_run(
@@ -54,14 +70,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         (layout, alike): (PlainLayout, usize),
         taken: Taken<'_, Buffer<B>>,
     ) {
-        let mut segments = layout.run(taken.into_frames(), alike);
+        let segments = layout.run(taken.into_frames(), alike);
         match self.demux.find(&key) {
             Some(place) => self.give(place, |cell| cell.arrive_run(now, segments)),
-            None => {
-                if let Some(first) = segments.next() {
-                    self.stranger(now, &key, first.into());
-                }
-            }
+            None => self.strangers(now, &key, segments.map(Segment::from)),
         }
     }
 
@@ -74,23 +86,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         taken: Taken<'_, Buffer<B>>,
     ) {
         let segments = taken.into_frames().filter_map(|frame| segment_of(frame, layout));
-        self.deliver_segments(now, &key, segments);
-    }
-
-    /// Segments that came together.
-    fn deliver_segments(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        mut segments: impl Iterator<Item = Segment<Buffer<B>>>,
-    ) {
-        match self.demux.find(key) {
+        match self.demux.find(&key) {
             Some(place) => self.give(place, |cell| cell.arrive(now, segments)),
-            None => {
-                if let Some(first) = segments.next() {
-                    self.stranger(now, key, first);
-                }
-            }
+            None => self.strangers(now, &key, segments),
         }
     }
 
@@ -98,16 +96,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         &mut self,
         now: Instant,
         key: FlowKey,
-        mut records: impl Iterator<Item = AckRecord>,
+        records: impl Iterator<Item = AckRecord>,
     ) {
         match self.demux.find(&key) {
             Some(place) => self.give(place, |cell| cell.arrive_acks(now, records)),
-            None => {
-                if let Some(first) = records.next() {
-                    let reset = Reset::answer_ack(first.ack);
-                    self.reset(now, &key, reset);
-                }
-            }
+            None => self.strangers(now, &key, records.map(|record| Segment::from(&record))),
         }
     }
 
@@ -117,27 +110,13 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Some(segment) = Segment::of_frame(frame.bytes, parsed, frame.arrived_at) else {
             return;
         };
-        if let Some(gso) = gso {
-            return self.deliver_large(now, &parsed.key, segment, gso.size);
-        }
-        match self.demux.find(&parsed.key) {
-            None => self.stranger(now, &parsed.key, segment),
-            Some(place) if segment.has(TcpFlags::SYN) => self.syn_again(now, place, segment),
-            Some(place) => self.give(place, |cell| cell.arrive(now, once(segment))),
-        }
-    }
-
-    /// One that stands for several.
-    fn deliver_large(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        segment: Segment<Buffer<B>>,
-        size: NonZeroU16,
-    ) {
-        match self.demux.find(key) {
-            Some(place) => self.give(place, |cell| cell.arrive_large(now, segment, size)),
-            None => self.stranger(now, key, segment),
+        match (self.demux.find(&parsed.key), gso) {
+            (Some(place), None) => self.give(place, |cell| cell.arrive(now, once(segment))),
+            (Some(place), Some(gso)) => {
+                self.give(place, |cell| cell.arrive_large(now, segment, gso.size));
+            }
+            (None, None) => self.strangers(now, &parsed.key, once(segment)),
+            (None, Some(gso)) => self.strangers(now, &parsed.key, cut(segment, gso.size)),
         }
     }
 

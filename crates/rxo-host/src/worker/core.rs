@@ -6,17 +6,20 @@ use std::sync::mpsc::Receiver;
 
 use rxo_device::SinkCapabilities;
 use rxo_frame::Instant;
-use rxo_tcp::State;
+use rxo_tcp::{State, TimeWait};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::counters::HostCounters;
 use super::kept::Kept;
+use super::orphans::Orphans;
 use super::paths::Paths;
 use super::slots::{Slot, Slots};
+use super::time_waits::TimeWaits;
 use super::timers::Timers;
 use crate::cell::Cell;
 use crate::demux::Demux;
 use crate::link::{Allowance, Link};
+use crate::ports::{PortChange, Ports};
 use crate::post::{Command, Post, covers};
 use crate::settings::Settings;
 use crate::socket::{Listening, Opener};
@@ -31,7 +34,11 @@ pub(crate) struct Core<B> {
     commands: Receiver<Command<B>>,
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
+    pub(super) time_waits: TimeWaits,
+    /// What is to be said of pairs of sockets as soon as no thread is choosing one.
+    port_changes: Vec<PortChange>,
     pub(super) timers: Timers,
+    pub(super) orphans: Orphans,
     /// Places of the cells that something happened to.
     pub(super) dirty: Vec<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
@@ -68,7 +75,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             commands,
             demux: Demux::new(config.secret[0]),
             slots: Slots::new(),
+            time_waits: TimeWaits::new(config.time_waits, config.secret[0]),
+            port_changes: Vec::new(),
             timers: Timers::default(),
+            orphans: Orphans::new(config.orphans),
             dirty: Vec::new(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
@@ -90,13 +100,17 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        self.timers.next().into_iter().chain(self.link.poll_at()).min()
+        let deadlines = [self.timers.next(), self.link.poll_at(), self.time_waits.next_at()];
+        deadlines.into_iter().flatten().min()
     }
 
     pub(super) fn counters(&self) -> HostCounters {
         HostCounters {
             link: self.link.counters(),
             connections: self.slots.len(),
+            time_waits: self.time_waits.len(),
+            orphans: self.orphans.len(),
+            memory_left_bytes: self.post.memory().left(),
             timers: self.timers.len(),
             stages: self.outbox.watch.times(),
             refused_sends: self.outbox.refused(),
@@ -114,9 +128,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                     cell.unmark();
                     self.touch_cell(&cell);
                 }
-                Command::Open(cell) => {
-                    self.settle(cell, None);
-                }
+                Command::Open(cell) => self.open(cell),
                 Command::Listen(listening) => self.listeners.push(listening),
                 Command::Unlisten(listening) => self.unlisten(&listening),
             }
@@ -134,6 +146,25 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         while let Some(place) = self.timers.take_due(now) {
             self.touch(place);
         }
+        if self.time_waits.next_at().is_some_and(|at| at <= now) {
+            while let Some(key) = self.time_waits.take_due(now) {
+                self.free_port(&key.reversed());
+            }
+        }
+        self.change_ports();
+    }
+
+    /// A connection that an application wants open. That a peer has just opened one between the same
+    /// sockets, from a port on which nobody listens any more, is unlikely and ends it.
+    fn open(&mut self, cell: Arc<Cell<B>>) {
+        let key = cell.pair.reversed();
+        if self.demux.find(&key).is_none() && self.time_waits.get_mut(&key).is_none() {
+            self.settle(cell, None);
+            return;
+        }
+        cell.serve(|inner| inner.connection.abort());
+        cell.signal.tell();
+        self.post.give_back_socket();
     }
 
     /// The cell at `place` is to be served in this turn.
@@ -160,7 +191,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     ) -> u32 {
         let key = cell.pair.reversed();
         let path = Path::new(cell.pair, &self.shape);
-        let has_port = listener.is_none();
+        let is_active = listener.is_none();
+        if !is_active && Ports::counts(cell.pair.source_port()) {
+            self.port_changes.push(PortChange::Taken(cell.pair));
+        }
         let slot = Slot {
             cell: Arc::clone(&cell),
             path,
@@ -172,7 +206,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             kept: None,
             owned_until: SeqNumber::default(),
             listener,
-            has_port,
+            orphan: None,
+            is_active,
         };
         let place = self.slots.insert(slot);
         cell.place.store(place, Ordering::Relaxed);
@@ -181,19 +216,88 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         place
     }
 
-    /// Forgets the connection at `place`.
-    pub(super) fn forget(&mut self, place: u32) {
+    /// Forgets the connection at `place`, but for what TIME-WAIT needs of it, if anything.
+    pub(super) fn forget(&mut self, place: u32, left: Option<(TimeWait, Instant)>) {
         let Some(slot) = self.slots.remove(place) else { return };
         slot.cell.place.store(u32::MAX, Ordering::Relaxed);
-        self.demux.remove(&slot.cell.pair.reversed());
+        let (pair, key) = (slot.cell.pair, slot.cell.pair.reversed());
+        self.demux.remove(&key);
         self.timers.set(place, None);
         if let Some(listener) = &slot.listener {
             listener.one_opens_no_more();
         }
-        if slot.has_port {
-            self.post.ports().give_back(slot.cell.pair.source_port());
+        if slot.orphan.is_some() {
+            self.orphans.remove();
         }
         self.post.give_back_socket();
+        match left {
+            None => self.free_port(&pair),
+            Some((left, until)) => {
+                let given_up = self.time_waits.insert(key, left, until);
+                self.note_given_up(given_up);
+            }
+        }
+    }
+
+    /// The time of a connection in TIME-WAIT begins again.
+    pub(super) fn restart_time_wait(&mut self, key: &FlowKey, until: Instant) {
+        let given_up = self.time_waits.restart(key, until);
+        self.note_given_up(given_up);
+    }
+
+    fn note_given_up(&mut self, given_up: Option<FlowKey>) {
+        if let Some(key) = given_up {
+            self.counters.time_waits_given_up += 1;
+            self.free_port(&key.reversed());
+        }
+    }
+
+    /// Forgets a connection in TIME-WAIT.
+    pub(super) fn forget_time_wait(&mut self, key: &FlowKey) {
+        self.time_waits.remove(key);
+        self.free_port(&key.reversed());
+    }
+
+    fn free_port(&mut self, pair: &FlowKey) {
+        if Ports::counts(pair.source_port()) {
+            self.port_changes.push(PortChange::Free(*pair));
+        }
+    }
+
+    fn change_ports(&mut self) {
+        if !self.port_changes.is_empty() {
+            self.post.ports().change(&mut self.port_changes);
+        }
+    }
+
+    /// No application has the connection at `place` any more. Of too many the oldest are reset.
+    pub(super) fn note_orphan(&mut self, place: u32) {
+        let is_known = self.slots.get(place).is_none_or(|slot| slot.orphan.is_some());
+        if is_known {
+            return;
+        }
+        let slots = &self.slots;
+        let is_live = |place, ticket| {
+            slots.get(place).is_some_and(|slot: &Slot<B>| slot.orphan == Some(ticket))
+        };
+        let ticket = self.orphans.push(place, is_live);
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.orphan = Some(ticket);
+        }
+        while let Some((place, ticket)) = self.orphans.pop_excess() {
+            self.reset_orphan(place, ticket);
+        }
+    }
+
+    fn reset_orphan(&mut self, place: u32, ticket: u64) {
+        let Some(slot) = self.slots.get_mut(place).filter(|it| it.orphan == Some(ticket)) else {
+            return;
+        };
+        slot.orphan = None;
+        slot.cell.serve(|inner| inner.connection.abort());
+        self.orphans.remove();
+        self.counters.orphans_reset += 1;
+        self.touch(place);
     }
 
     /// Who listens for packets to the destination of `key`.

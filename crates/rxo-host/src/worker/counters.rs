@@ -27,8 +27,6 @@ pub struct HostCounters {
     pub refused_sends: u64,
     /// How often text was copied because the device wanted its frames back.
     pub copied_out: u64,
-    /// Segments for another host, or from an address that cannot be one's.
-    pub not_ours: u64,
     /// Segments for which there was no connection and that opened none.
     pub strangers: u64,
     /// Resets sent to strangers.
@@ -39,10 +37,20 @@ pub struct HostCounters {
     pub cookies_taken: u64,
     /// SYNs dropped because a listener's backlog, or the host, was full.
     pub syns_dropped: u64,
+    /// Connections in TIME-WAIT that were given up before their time, because there were too many.
+    pub time_waits_given_up: u64,
+    /// Connections that no application had any more, reset because there were too many.
+    pub orphans_reset: u64,
     /// Where the time of its turns went, of those that were timed.
     pub stages: StageTimes,
-    /// Connections that exist now.
+    /// Connections that exist now, those in TIME-WAIT left out.
     pub connections: usize,
+    /// Those of them that no application has any more.
+    pub orphans: usize,
+    /// What is left of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) now.
+    pub memory_left_bytes: u64,
+    /// Connections in TIME-WAIT now.
+    pub time_waits: usize,
     /// Timers that run now.
     pub timers: usize,
 }

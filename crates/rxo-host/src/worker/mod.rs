@@ -15,11 +15,13 @@ mod counters;
 mod give_back;
 mod kept;
 mod neighbours;
+mod orphans;
 mod paths;
 mod run;
 mod serve;
 mod slots;
 mod strangers;
+mod time_waits;
 mod timers;
 
 use rxo_coalesce::{Config as EngineConfig, Engine};
@@ -128,6 +130,7 @@ where
     pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
         let sent_before = self.core.packets_sent();
         self.watch().begin();
+        self.sink.resume()?;
         let commands = self.core.obey();
         let frames = self.receive(now)?;
         self.watch().switch(Stage::Upkeep);

@@ -106,6 +106,8 @@ where
 
     fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {
         let left = self.poll_at().map_or(LONGEST_WAIT, |at| at.since(now).min(LONGEST_WAIT));
+        // What the device had no room for is tried again soon.
+        let left = if self.sink.is_blocked() { left.min(SHORT_WAIT) } else { left };
         if self.false_alarms < MOST_FALSE_ALARMS {
             self.false_alarms += 1;
             return waiter.wait(Some(&self.source), self.core.post().alarm(), left);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, Events, State};
+use rxo_tcp::{Connection, Events, State, TimeWait};
 
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
@@ -19,6 +19,9 @@ struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
+    /// What TIME-WAIT needs of it, if that is where it is.
+    left: Option<(TimeWait, Instant)>,
+    is_new_orphan: bool,
     keeps: Keeps,
 }
 
@@ -29,12 +32,18 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         now: Instant,
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        let served = dirty.len();
-        let outcome = dirty.drain(..).try_for_each(|place| self.serve(place, now, sink));
-        // Nothing that is served makes another cell dirty; the memory is used again.
-        self.dirty = dirty;
-        outcome?;
+        let mut served = 0;
+        // One that becomes an orphan may make another one be served, which makes nobody.
+        while !self.dirty.is_empty() {
+            let mut dirty = std::mem::take(&mut self.dirty);
+            served += dirty.len();
+            let outcome = dirty.drain(..).try_for_each(|place| self.serve(place, now, sink));
+            if self.dirty.is_empty() {
+                // The memory is used again.
+                self.dirty = dirty;
+            }
+            outcome?;
+        }
         self.send_link(sink)?;
         self.outbox.send::<O, B>(sink, None)?;
         Ok(served)
@@ -48,7 +57,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     ) -> Result<(), DeviceError> {
         let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
         slot.is_dirty = false;
-        let is_active = slot.has_port;
+        let is_active = slot.is_active;
         let reach = reach(slot, &mut self.link, now);
         if reach != Reach::Known && !std::mem::replace(&mut slot.is_unresolved, true) {
             self.unresolved.push(place);
@@ -59,7 +68,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let paths = &mut self.paths;
         let served = cell.serve(|inner| {
-            cell.abandon_orphan(inner, now);
+            let is_new_orphan = cell.abandon_orphan(inner, now);
             out.path.mark(inner.marks);
             let connection = &mut inner.connection;
             if is_active {
@@ -74,6 +83,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                     Ok(())
                 }
             };
+            let left = connection.take_time_wait(now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
                 paths.hear(connection, now);
@@ -82,7 +92,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             // Nobody looks after a connection that is over, and it may still be read.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
-            let served = Served { events, poll_at, is_over, keeps };
+            let served = Served { events, poll_at, is_over, left, is_new_orphan, keeps };
             cell.tell(inner, events);
             sent.map(|()| served)
         });
@@ -99,7 +109,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.hand_over(place);
         }
         if served.is_over {
-            self.forget(place);
+            self.forget(place, served.left);
+        } else if served.is_new_orphan {
+            self.note_orphan(place);
         }
     }
 

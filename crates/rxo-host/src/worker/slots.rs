@@ -30,8 +30,10 @@ pub(crate) struct Slot<B> {
     pub(crate) owned_until: SeqNumber,
     /// Who waits for it to be open.
     pub(crate) listener: Option<Arc<Listening<B>>>,
-    /// Its port was taken for it alone.
-    pub(crate) has_port: bool,
+    /// Its ticket among those that no application has any more.
+    pub(crate) orphan: Option<u64>,
+    /// This host opens it.
+    pub(crate) is_active: bool,
 }
 
 /// All of them; places are used again.

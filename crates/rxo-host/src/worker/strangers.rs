@@ -3,50 +3,86 @@
 //! A SYN gets a connection while its listener has room, and a cookie when too many are opening; then
 //! nothing is kept of it (RFC 4987). While too many open ones wait to be accepted, it is dropped.
 
-use std::iter::once;
 use std::sync::Arc;
 
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Connection, Reset, Reuse, Segment, Transmit};
+use rxo_tcp::{Connection, InTimeWait, Reset, Reuse, Segment, Transmit};
 use rxo_wire::{FlowKey, TcpFlags};
 
 use super::core::Core;
 use crate::buffer::Buffer;
 use crate::cell::Cell;
 use crate::link::Resolve;
+use crate::memory::{Memory, Share};
 use crate::socket::Listening;
 use crate::transmit::Path;
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// A SYN for a connection there is: one in TIME-WAIT may give way (RFC 6191).
-    pub(super) fn syn_again(&mut self, now: Instant, place: u32, segment: Segment<Buffer<B>>) {
-        let Some(slot) = self.slots.get(place) else { return };
-        let reuse = slot.cell.serve(|inner| inner.connection.reuse_by(&segment)).flatten();
-        let key = slot.cell.pair.reversed();
-        match reuse {
-            Some(reuse) if self.listener(&key).is_some_and(|listener| listener.has_room()) => {
-                self.forget(place);
-                self.open_passively(now, &key, segment, Some(reuse));
+    /// Segments that came together, for which there is no connection. As soon as one of them opens one,
+    /// the others are for that; if none does, the last is answered: its number is what the peer expects.
+    pub(super) fn strangers(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        mut segments: impl Iterator<Item = Segment<Buffer<B>>>,
+    ) {
+        let mut refused = None;
+        while let Some(segment) = segments.next() {
+            refused = self.stranger(now, key, segment);
+            if let Some(place) = self.demux.find(key) {
+                return self.give(place, |cell| cell.arrive(now, segments));
             }
-            _ => self.give(place, |cell| cell.arrive(now, once(segment))),
+        }
+        if let Some(reset) = refused.and_then(|segment| Reset::answer(&segment)) {
+            self.reset(now, key, reset);
         }
     }
 
-    /// A segment for which there is no connection.
-    pub(super) fn stranger(&mut self, now: Instant, key: &FlowKey, segment: Segment<Buffer<B>>) {
-        if !self.link.may_hear(key.source(), key.destination()) {
-            self.counters.not_ours += 1;
-            return;
+    /// One of them; what is neither taken nor dropped comes back.
+    fn stranger(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        segment: Segment<Buffer<B>>,
+    ) -> Option<Segment<Buffer<B>>> {
+        let mut reuse = None;
+        if let Some(waiting) = self.time_waits.get_mut(key) {
+            match waiting.on_segment(now, &segment) {
+                InTimeWait::Reused(next) if self.listener(key).is_some_and(|it| it.has_room()) => {
+                    reuse = Some(next);
+                }
+                heard => {
+                    self.hear_in_time_wait(now, key, heard);
+                    return None;
+                }
+            }
+            self.forget_time_wait(key);
         }
         let opens = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::ACK | TcpFlags::RST);
-        let refused = if opens && self.listens(key) {
-            self.open_passively(now, key, segment, None);
-            return;
-        } else {
-            self.open_by_cookie(now, key, segment)
-        };
-        if let Some(reset) = refused.and_then(|segment| Reset::answer(&segment)) {
-            self.reset(now, key, reset);
+        if opens && self.listens(key) {
+            self.open_passively(now, key, segment, reuse);
+            return None;
+        }
+        let says_nothing = !segment.has(TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
+        if says_nothing && self.listens(key) {
+            // RFC 9293, section 3.10.7.2: a listener drops it.
+            self.counters.strangers += 1;
+            return None;
+        }
+        self.open_by_cookie(now, key, segment)
+    }
+
+    fn hear_in_time_wait(&mut self, now: Instant, key: &FlowKey, heard: InTimeWait) {
+        match heard {
+            // Nobody listens any more, or has no room: its peer asks again.
+            InTimeWait::Ignored | InTimeWait::Reused(_) => {}
+            InTimeWait::Over => self.forget_time_wait(key),
+            InTimeWait::Answered { ack, restarts } => {
+                self.send_to_stranger(now, key, &ack);
+                if restarts {
+                    self.restart_time_wait(key, now + self.post.settings.time_wait);
+                }
+            }
         }
     }
 
@@ -67,27 +103,45 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.answer_by_cookie(now, key, &listener, &syn);
             return;
         }
-        let Some(mut connection) = self.connection(key) else { return };
+        let Some((mut connection, share)) = self.connection(key) else {
+            self.counters.syns_dropped += 1;
+            return;
+        };
         if let Some(reuse) = reuse {
             connection.follow(reuse);
         }
         self.paths.tell(&mut connection, now);
         connection.on_segment(now, syn);
         listener.one_opens();
-        self.settle(Cell::new(connection, Arc::clone(&self.post)), Some(listener));
+        self.settle(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
     }
 
     /// One more connection, if there may be one.
-    fn connection(&mut self, key: &FlowKey) -> Option<Connection<Buffer<B>>> {
+    fn connection(&mut self, key: &FlowKey) -> Option<(Connection<Buffer<B>>, Share)> {
+        let (pair, post) = (key.reversed(), &self.post);
+        let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
+        let connection = self.post.settings.connection(pair, share).ok();
+        if connection.is_none() {
+            self.give_back_place(share);
+        }
+        connection.zip(Some(share))
+    }
+
+    /// A socket and memory for it; both or none.
+    fn take_place(&self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.post.take_socket() {
-            self.counters.syns_dropped += 1;
             return None;
         }
-        let connection = self.post.settings.connection(key.reversed()).ok();
-        if connection.is_none() {
+        let share = reserve(self.post.memory());
+        if share.is_none() {
             self.post.give_back_socket();
         }
-        connection
+        share
+    }
+
+    fn give_back_place(&self, share: Share) {
+        self.post.memory().give_back(share);
+        self.post.give_back_socket();
     }
 
     fn answer_by_cookie(
@@ -122,6 +176,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Some((listener, cookies)) = listener.zip(post.settings.cookies(&pair)) else {
             return Some(segment);
         };
+        let config = post.settings.tcp(&pair);
         match cookies.open(pair, segment, now) {
             // It may be a later one of a peer whose first was dropped, and comes again.
             Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
@@ -129,12 +184,16 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             }
             Err(segment) => return Some(segment),
             // Its peer takes it for open and sends again.
-            Ok(_) if !listener.accepts() || !post.take_socket() => self.counters.syns_dropped += 1,
+            Ok(_) if !listener.accepts() => self.counters.syns_dropped += 1,
             Ok(mut connection) => {
+                let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {
+                    self.counters.syns_dropped += 1;
+                    return None;
+                };
                 self.paths.tell(&mut connection, now);
                 self.counters.cookies_taken += 1;
                 listener.one_opens();
-                self.settle(Cell::new(connection, post), Some(listener));
+                self.settle(Cell::new(connection, share, Arc::clone(&post)), Some(listener));
             }
         }
         None

@@ -7,7 +7,7 @@ use rxo_wire::TcpFlags;
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
 
-use crate::world::World;
+use crate::world::{World, options};
 
 /// RFC 9293, section 3.9.1.1 (MUST-46): a group, everybody, nobody and oneself are no peers.
 #[test]
@@ -98,4 +98,36 @@ fn segments_of_addresses_that_cannot_be_are_dropped() {
             assert_eq!(heard(&segment(from, "10.0.0.2", flags)), (0, 0), "from {from}");
         }
     }
+}
+
+/// A listener on a port does not own it: when it goes, the connection from there keeps its pair of
+/// sockets, whatever else is opened.
+#[test]
+fn a_listener_that_goes_frees_no_connections_port() {
+    let mut world = World::with(options(), |config| {
+        config.tcp.send_buffer_bytes = 64;
+        config.tcp.receive_buffer_bytes = 64;
+        (config.tcp.receive_pieces, config.tcp.sent_ranges) = (2, 32);
+        config.sockets = 1 << 16;
+    });
+    let connect = |world: &World, to: &str| {
+        world
+            .at_client()
+            .connect_nonblocking(to.parse().unwrap())
+            .map(|stream| (stream.local_addr().unwrap(), stream))
+    };
+    let (first, _alive) = connect(&world, "10.0.0.77:80").unwrap();
+    drop(world.at_client().listen(first, 4).unwrap());
+    world.client.turn(world.now).unwrap();
+    let mut others = Vec::new();
+    while let Ok((local, stream)) = connect(&world, "10.0.0.77:80") {
+        assert_ne!(local, first);
+        others.push(stream);
+    }
+    assert_eq!(others.len(), 16_383, "all ports of this destination");
+    // Another destination has as many.
+    assert!(connect(&world, "10.0.0.78:80").is_ok() && connect(&world, "10.0.0.77:81").is_ok());
+    drop(others);
+    world.settle();
+    assert!(connect(&world, "10.0.0.77:80").is_ok());
 }

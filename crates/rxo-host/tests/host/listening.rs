@@ -138,40 +138,6 @@ fn sockets_are_bounded() {
     world.at_client().connect_nonblocking(server()).unwrap();
 }
 
-/// RFC 9293, section 3.6.1: a new SYN takes the place of a connection in TIME-WAIT.
-#[test]
-fn a_syn_takes_the_place_of_time_wait() {
-    let mut world = World::with(options(), |config| config.tcp.timestamps = false);
-    let listener = world.listen(4);
-    let (stream, accepted) = world.connected(&listener);
-    let port = stream.local_addr().unwrap().port();
-    let received = accepted.statistics().rcv_nxt;
-    drop(accepted);
-    world.settle();
-    // The server closed first, so it is the one in TIME-WAIT.
-    drop(stream);
-    world.settle();
-    assert_eq!(world.server.counters().connections, 1);
-    assert_eq!(world.client.counters().connections, 0);
-
-    let old = spoofed(1, port, TcpFlags::SYN, received.0, 0);
-    assert_eq!(answer(&mut world, &old), TcpFlags::ACK);
-    let new = spoofed(1, port, TcpFlags::SYN, received.0.wrapping_add(100_000), 0);
-    assert_eq!(answer(&mut world, &new), TcpFlags::SYN | TcpFlags::ACK);
-    assert_eq!(world.server.counters().connections, 1);
-}
-
-/// The flags of what the server answers to `packet`.
-fn answer(world: &mut World, packet: &[u8]) -> TcpFlags {
-    world.there.push(&Frame::new(packet, world.now));
-    world.server.turn(world.now).unwrap();
-    let answers = world.back.take_all();
-    let Transport::Tcp(tcp) = parse_ip(&answers.last().unwrap().bytes).unwrap().transport else {
-        panic!("no TCP")
-    };
-    tcp.flags
-}
-
 /// A peer that opened by a cookie while nobody had room, and has said all it has to say: its segments
 /// come again, the first of them too.
 #[test]
@@ -204,4 +170,74 @@ fn who_was_not_let_in_is_not_reset() {
     }
     assert_eq!(heard, 3);
     drop(first);
+}
+
+/// The last segment of the handshake and a window update in one poll: the engine gives both as records of
+/// pure ACKs. The first opens the connection, the second is for it.
+#[test]
+fn a_cookie_may_come_back_with_more() {
+    for has_text in [false, true] {
+        let mut world = World::new();
+        let listener = world.listen(4);
+        flood(&mut world, 100);
+        world.there.push(&Frame::new(spoofed(1, 900, TcpFlags::SYN, 99, 0), world.now));
+        world.server.turn(world.now).unwrap();
+        let sent = world.back.take_all();
+        let Transport::Tcp(cookie) = parse_ip(&sent[0].bytes).unwrap().transport else { panic!() };
+        for seq in [100, if has_text { 101 } else { 100 }] {
+            let ack = cookie.seq.0.wrapping_add(1);
+            let packet = match has_text {
+                true => with_text(900, seq, ack),
+                false => spoofed(1, 900, TcpFlags::ACK, seq, ack),
+            };
+            world.there.push(&Frame::new(packet, world.now));
+        }
+        world.server.turn(world.now).unwrap();
+        let counters = world.server.counters();
+        assert_eq!((counters.cookies_taken, counters.resets, counters.strangers), (1, 0, 0));
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        assert_eq!(drain(&accepted).unwrap().0.len(), if has_text { 2 } else { 0 });
+    }
+}
+
+/// A segment with one byte of text.
+fn with_text(port: u16, seq: u32, ack: u32) -> Vec<u8> {
+    let tcp = TcpHeader {
+        source_port: port,
+        destination_port: 80,
+        seq: SeqNumber(seq),
+        ack: SeqNumber(ack),
+        flags: TcpFlags::ACK,
+        window: 1_000,
+        ..TcpHeader::default()
+    };
+    let ip = Ipv4Header {
+        source: [10, 0, 0, 1].into(),
+        destination: [10, 0, 0, 2].into(),
+        protocol: 6,
+        payload_bytes: tcp.bytes() + 1,
+        ..Ipv4Header::default()
+    };
+    let mut packet = vec![0; 41];
+    let segment = ip.write(&mut packet).unwrap();
+    tcp.write(segment).unwrap();
+    write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect()).unwrap();
+    packet
+}
+
+/// RFC 9293, section 3.10.7.2: what has neither SYN nor ACK says nothing to a listener, and to a port on
+/// which nobody listens it is a mistake (section 3.10.7.1).
+#[test]
+fn a_segment_without_ack_is_dropped_where_somebody_listens() {
+    let mut world = World::new();
+    let stray = spoofed(77, 1_000, TcpFlags::PSH, 5, 0);
+    let answers = |world: &mut World| {
+        world.there.push(&Frame::new(&stray, world.now));
+        world.server.turn(world.now).unwrap();
+        world.back.take_all().len()
+    };
+    assert_eq!(answers(&mut world), 1);
+    let _listener = world.listen(4);
+    assert_eq!(answers(&mut world), 0);
 }

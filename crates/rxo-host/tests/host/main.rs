@@ -6,7 +6,9 @@ mod addresses;
 #[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]
 #[path = "../../../rxo-coalesce/tests/no_allocation/counting.rs"]
 mod counting;
+mod crowd;
 mod flood;
+mod gate;
 mod lending;
 mod listening;
 mod many;
@@ -19,5 +21,6 @@ mod paths;
 mod peer;
 mod readiness;
 mod threads;
+mod time_waits;
 mod transfers;
 mod world;

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use rxo_device::{MemoryLink, MemoryOptions};
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 use rxo_host::{Host, HostConfig, TcpStream};
 
 use crate::world::{World, config, drain, options, server};
@@ -74,10 +74,44 @@ fn the_smaller_end_of_the_device_decides_which_segment_is_announced() {
         let mut host = Host::new(back.source(), out.sink(), config("10.0.0.1/24")).unwrap();
         let _opening = host.handle().connect_nonblocking(server()).unwrap();
         host.turn(Instant::from_micros(1)).unwrap();
-        let syn = out.take().unwrap().bytes;
-        // Kind 2, four bytes long.
-        let at = (40..syn.len()).find(|at| syn[*at..].starts_with(&[2, 4])).unwrap();
-        assert_eq!(syn[at + 2..at + 4], 1_160_u16.to_be_bytes());
+        assert_eq!(announced(&out.take().unwrap().bytes), 1_160);
+    }
+}
+
+/// What a SYN or SYN-ACK of IPv4 or IPv6 says: kind 2, four bytes long.
+fn announced(syn: &[u8]) -> u16 {
+    let options = if syn[0] >> 4 == 4 { 40 } else { 60 };
+    let at = (options..syn.len()).find(|at| syn[*at..].starts_with(&[2, 4])).unwrap();
+    u16::from_be_bytes([syn[at + 2], syn[at + 3]])
+}
+
+/// RFC 9293, section 3.7.1 (MUST-67), with the settings that nobody changed: whatever the MTU is, a SYN,
+/// a SYN-ACK and a SYN-ACK with a cookie announce what fits it.
+#[test]
+fn the_largest_segment_that_fits_is_announced() {
+    for mtu in [1_280_u16, 1_500, 4_000, 9_000, 65_535] {
+        for (address, headers) in [("10.0.0.2:80", 40), ("[fd00::2]:80", 60)] {
+            let options = MemoryOptions { mtu: mtu.into(), ..options() };
+            let mut world = World::with(options, |_| {});
+            let _listener = world.at_server().listen(address.parse().unwrap(), 1).unwrap();
+            let client = world.at_client();
+            let _streams: Vec<_> = (0..2)
+                .map(|_| client.connect_nonblocking(address.parse().unwrap()).unwrap())
+                .collect();
+            world.client.turn(world.now).unwrap();
+            let syns = world.there.take_all();
+            for syn in &syns {
+                let checksum = syn.offload.checksum;
+                world.there.push(&Frame { checksum, ..Frame::new(&syn.bytes, world.now) });
+            }
+            world.server.turn(world.now).unwrap();
+            assert_eq!(world.server.counters().cookies_sent, 1);
+            let answers = world.back.take_all();
+            for packet in syns.iter().chain(&answers) {
+                assert_eq!(announced(&packet.bytes), mtu - headers, "{mtu} {address}");
+            }
+            assert_eq!((syns.len(), answers.len()), (2, 2));
+        }
     }
 }
 

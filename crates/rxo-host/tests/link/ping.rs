@@ -47,7 +47,7 @@ fn what_is_not_right_is_not_answered() {
         let mut link = link();
         assert_eq!(answers(&mut link, frame, at(0)), Vec::<Vec<u8>>::new(), "row {row}");
         let counters = link.counters();
-        assert_eq!(counters.ignored + counters.not_for_us, 1, "row {row}");
+        assert_eq!(counters.ignored + counters.refused.total(), 1, "row {row}");
     }
 }
 

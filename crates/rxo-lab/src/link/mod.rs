@@ -80,6 +80,15 @@ impl<'n> Interface<'n> {
         self.create(info, Some(LinkAttribute::Link(parent.index()?)))
     }
 
+    /// Makes this interface one with a hardware address of its own on the wire of `parent`.
+    ///
+    /// # Errors
+    /// When the name is taken or the kernel has no such interfaces.
+    pub fn create_macvlan(&self, parent: &Self) -> Result<()> {
+        let info = vec![LinkInfo::Kind(InfoKind::MacVlan)];
+        self.create(info, Some(LinkAttribute::Link(parent.index()?)))
+    }
+
     /// Removes the interface; a veth's other end goes with it.
     ///
     /// # Errors
@@ -103,6 +112,17 @@ impl<'n> Interface<'n> {
     /// When it does not exist.
     pub fn down(&self) -> Result<()> {
         self.set_flags(LinkFlags::Up, false)
+    }
+
+    /// Gives it another name.
+    ///
+    /// # Errors
+    /// When it does not exist, the name is taken, or the kernel wants it down for that (before 6.2).
+    pub fn rename(&self, name: &str) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = self.index()?;
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.change(RouteNetlinkMessage::SetLink(message), 0).context(|| self.cannot("rename"))
     }
 
     /// Switches ARP on this interface on or off.
@@ -186,6 +206,16 @@ impl<'n> Interface<'n> {
     /// When the interface does not exist.
     pub fn set_coalesced_bytes(&self, bytes: u32) -> Result<()> {
         self.set(LinkAttribute::GroMaxSize(bytes), "limit what is coalesced on")
+    }
+
+    /// Limits the packets that the stack leaves to the interface to be segmented, in bytes; above
+    /// 65,536 they are what Linux calls BIG TCP. Without effect on IPv4 before Linux 6.3.
+    ///
+    /// # Errors
+    /// When the interface does not exist, or does not take packets that large.
+    pub fn set_large_send_bytes(&self, bytes: u32) -> Result<()> {
+        self.set(LinkAttribute::GsoMaxSize(bytes), "limit what is segmented on")?;
+        self.set(LinkAttribute::GsoIpv4MaxSize(bytes), "limit what is segmented on")
     }
 
     /// Fixes the MAC address of a neighbour, so that nobody is asked for it.

@@ -13,7 +13,7 @@ use crate::abi::Errno;
 use crate::host::Call;
 
 /// Holds a place among the process's descriptors for `fd` of the host.
-fn hold(session: &Session, fd: i64) -> Result<i64, Errno> {
+pub(super) fn hold(session: &Session, fd: i64) -> Result<i64, Errno> {
     // SAFETY: the path is a text with a zero at its end.
     let held = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
     if held < 0 {

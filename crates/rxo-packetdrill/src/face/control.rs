@@ -1,8 +1,8 @@
-//! fcntl, ioctl, options, poll; and what this host does not have: epoll, pipes, splice.
+//! fcntl, ioctl, options, poll; and what this host does not have: pipes, splice.
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 
-use libc::{epoll_event, loff_t, nfds_t, pollfd, size_t, socklen_t};
+use libc::{loff_t, nfds_t, pollfd, size_t, socklen_t};
 
 use super::{bytes_at, fail, guarded, int, place_at};
 use crate::abi::{Errno, SO_LINGER, SOL_SOCKET, TCP_CONGESTION};
@@ -108,6 +108,8 @@ fn image(value: OptionValue) -> Vec<u8> {
             [is_on.to_ne_bytes(), seconds.to_ne_bytes()].concat()
         }
         OptionValue::Name(name) => name.into_bytes(),
+        OptionValue::Info(info) => info.bytes(),
+        OptionValue::Bytes(bytes) => bytes,
     }
 }
 
@@ -140,30 +142,6 @@ pub(super) unsafe extern "C" fn poll(
         })
     };
     int(value)
-}
-
-pub(super) unsafe extern "C" fn epoll_create(_: *mut c_void, _: c_int) -> c_int {
-    int(fail(Errno::ENOSYS))
-}
-
-pub(super) unsafe extern "C" fn epoll_ctl(
-    _: *mut c_void,
-    _: c_int,
-    _: c_int,
-    _: c_int,
-    _: *mut epoll_event,
-) -> c_int {
-    int(fail(Errno::ENOSYS))
-}
-
-pub(super) unsafe extern "C" fn epoll_wait(
-    _: *mut c_void,
-    _: c_int,
-    _: *mut epoll_event,
-    _: c_int,
-    _: c_int,
-) -> c_int {
-    int(fail(Errno::ENOSYS))
 }
 
 pub(super) unsafe extern "C" fn pipe(_: *mut c_void, _: *mut c_int) -> c_int {

@@ -14,8 +14,11 @@
 mod address;
 mod connections;
 mod control;
+mod epoll;
 mod network;
+mod preloaded;
 mod session;
+mod sysctls;
 mod table;
 mod text;
 
@@ -50,6 +53,7 @@ pub(crate) unsafe extern "C" fn packetdrill_interface_init(
     let made = catch_unwind(|| Session::of_flags(&flags));
     let session = made.unwrap_or_else(|_| Session::refusing());
     let userdata = Box::into_raw(Box::new(session)).cast::<c_void>();
+    preloaded::add(userdata);
     // SAFETY: the caller says that it may be written; nothing in it needs to be dropped.
     unsafe { interface.write(Interface::new(userdata)) };
 }
@@ -57,6 +61,7 @@ pub(crate) unsafe extern "C" fn packetdrill_interface_init(
 /// Drops the session; the table is not used afterwards.
 unsafe extern "C" fn free(userdata: *mut c_void) {
     if !userdata.is_null() {
+        preloaded::remove(userdata);
         // SAFETY: it came from `Box::into_raw` above, and packetdrill frees it once.
         let session = unsafe { Box::from_raw(userdata.cast::<Session>()) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(session)));

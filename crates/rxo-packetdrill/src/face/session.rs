@@ -12,6 +12,7 @@ use std::time::Duration as RealDuration;
 
 use rxo_frame::{Duration, Instant};
 
+use super::sysctls::Sysctls;
 use crate::abi::Errno;
 use crate::host::{Answer, Call, Fd, Outcome, Packet, Progress, Settings, VirtualHost, Waiting};
 
@@ -21,12 +22,15 @@ pub(super) struct Session {
     shared: Mutex<Shared>,
     /// Something happened that another thread may wait for.
     changed: Condvar,
-    is_refusing: bool,
 }
 
 #[derive(Debug)]
 struct Shared {
     host: VirtualHost,
+    /// Every call fails: something could not be set.
+    is_refusing: bool,
+    /// What stands for `/proc/sys`.
+    sysctls: Option<Sysctls>,
     /// The host's descriptors by the process's, which hold their place.
     descriptors: BTreeMap<i32, Fd>,
     blocked: Vec<Blocked>,
@@ -45,7 +49,7 @@ impl Session {
     /// A session with these flags, or one that refuses everything after it has said why.
     pub(super) fn of_flags(flags: &str) -> Self {
         match Settings::of_flags(flags) {
-            Ok(settings) => Self::new(settings),
+            Ok(settings) => Self::new(settings, false),
             Err(error) => {
                 eprintln!("rxo-packetdrill: --so_flags: {error}");
                 Self::refusing()
@@ -55,17 +59,19 @@ impl Session {
 
     /// One in which every call fails.
     pub(super) fn refusing() -> Self {
-        Self { is_refusing: true, ..Self::new(Settings::default()) }
+        Self::new(Settings::default(), true)
     }
 
-    fn new(settings: Settings) -> Self {
+    fn new(settings: Settings, is_refusing: bool) -> Self {
         let shared = Shared {
             host: VirtualHost::new(settings, START),
+            is_refusing,
+            sysctls: Sysctls::of_environment(),
             descriptors: BTreeMap::new(),
             blocked: Vec::new(),
             returned: Vec::new(),
         };
-        Self { shared: Mutex::new(shared), changed: Condvar::new(), is_refusing: false }
+        Self { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
     /// A panic in another thread has been told there; the host is as good as it was.
@@ -78,10 +84,11 @@ impl Session {
         &self,
         call: impl FnOnce(&dyn Fn(i32) -> Fd) -> Call,
     ) -> Result<Answer, Errno> {
-        if self.is_refusing {
+        let mut shared = self.lock();
+        shared.follow_sysctls();
+        if shared.is_refusing {
             return Err(Errno::EINVAL);
         }
-        let mut shared = self.lock();
         let call = call(&|fd| shared.descriptors.get(&fd).copied().unwrap_or(NO_DESCRIPTOR));
         let progress = shared.host.start(call);
         shared.resume_blocked();
@@ -112,6 +119,11 @@ impl Session {
         self.lock().descriptors.remove(&descriptor);
     }
 
+    /// Whether `descriptor` stands for one of the host.
+    pub(super) fn has(&self, descriptor: i32) -> bool {
+        self.lock().descriptors.contains_key(&descriptor)
+    }
+
     /// Whether its addresses are IPv6.
     pub(super) fn is_v6(&self, descriptor: i32) -> bool {
         let shared = self.lock();
@@ -121,6 +133,7 @@ impl Session {
     /// A packet comes in.
     pub(super) fn send(&self, packet: &[u8]) {
         let mut shared = self.lock();
+        shared.follow_sysctls();
         shared.host.deliver(packet);
         shared.resume_blocked();
         self.changed.notify_all();
@@ -185,6 +198,17 @@ impl Session {
 }
 
 impl Shared {
+    /// Sets what a script has set since the last call; what cannot be set is told on standard error, and
+    /// then every call fails: the script is not for this host.
+    fn follow_sysctls(&mut self) {
+        for (name, value) in self.sysctls.iter_mut().flat_map(Sysctls::changes) {
+            if let Err(error) = self.host.set_sysctl(&name, &value) {
+                eprintln!("rxo-packetdrill: {error}");
+                self.is_refusing = true;
+            }
+        }
+    }
+
     /// The next thing before `limit` happens; false when there was none and it is `limit`.
     fn step(&mut self, limit: Instant) -> bool {
         let waiting = self.blocked.iter().filter_map(|blocked| blocked.waiting.as_ref());

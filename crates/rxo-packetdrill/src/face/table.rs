@@ -11,7 +11,7 @@ use libc::{
     timeval, timezone, useconds_t,
 };
 
-use super::{connections, control, network, text};
+use super::{connections, control, epoll, network, text};
 
 type Data = *mut c_void;
 
@@ -106,9 +106,9 @@ impl Interface {
             netdev_receive: network::netdev_receive,
             usleep: network::usleep,
             gettimeofday: network::gettimeofday,
-            epoll_create: control::epoll_create,
-            epoll_ctl: control::epoll_ctl,
-            epoll_wait: control::epoll_wait,
+            epoll_create: epoll::epoll_create,
+            epoll_ctl: epoll::epoll_ctl,
+            epoll_wait: epoll::epoll_wait,
             pipe: control::pipe,
             splice: control::splice,
         }

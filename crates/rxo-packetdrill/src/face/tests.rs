@@ -35,6 +35,19 @@ impl Loaded {
         unsafe { (self.0.connect)(self.0.userdata, fd, (&raw const to).cast(), bytes) }
     }
 
+    fn connect_without_waiting(&self, fd: c_int) {
+        // SAFETY: the table's own session.
+        unsafe { (self.0.fcntl)(self.0.userdata, fd, F_SETFL, O_NONBLOCK) };
+        assert_eq!((self.connect(fd), errno()), (-1, Errno::EINPROGRESS.0));
+    }
+
+    fn send(&self, packet: &[u8]) {
+        // SAFETY: the table's own session, and a packet of that length.
+        let result =
+            unsafe { (self.0.netdev_send)(self.0.userdata, packet.as_ptr().cast(), packet.len()) };
+        assert_eq!(result, 0);
+    }
+
     fn receive(&self) -> (Vec<u8>, i64) {
         let (mut packet, mut time_us) = (vec![0; 2000], 0);
         let mut bytes = packet.len();
@@ -137,9 +150,85 @@ fn wrong_flags_and_null_pointers_are_errors() {
         let data = loaded.0.userdata;
         assert_eq!(((loaded.0.bind)(data, fd, null(), 0), errno()), (-1, Errno::EFAULT.0));
         assert_eq!(((loaded.0.write)(data, fd, null(), 9), errno()), (-1, Errno::EFAULT.0));
-        assert_eq!(((loaded.0.epoll_create)(data, 1), errno()), (-1, Errno::ENOSYS.0));
+        assert_eq!(((loaded.0.pipe)(data, null_mut()), errno()), (-1, Errno::ENOSYS.0));
+        // Without a connection nothing can be read; what matters is that null is not waited for.
+        assert_eq!(((loaded.0.read)(data, fd, null_mut(), 9), errno()), (-1, Errno::ENOTCONN.0));
         assert_eq!(((loaded.0.close)(data, 4000), errno()), (-1, Errno::EBADF.0));
         assert_eq!(((loaded.0.netdev_send)(data, null(), 3), errno()), (-1, Errno::EFAULT.0));
         packetdrill_interface_init(null(), null_mut());
     }
+}
+
+/// What cannot be put anywhere is not lost, and not waited for (it was both: a script hung).
+#[test]
+fn a_read_into_nowhere_leaves_the_text() {
+    let loaded = Loaded::with(c"timestamps=off,sack=off,wscale=off");
+    let (fd, data) = (loaded.socket(), loaded.0.userdata);
+    loaded.connect_without_waiting(fd);
+    let (syn, _) = loaded.receive();
+    let ours = u32::from_be_bytes(*syn[24..].first_chunk().unwrap()) + 1;
+    loaded.send(&answer(&syn, (0, ours), SYN | ACK, b""));
+    // From now on a call that finds nothing blocks.
+    // SAFETY: the table's own session.
+    unsafe { (loaded.0.fcntl)(data, fd, F_SETFL, 0) };
+    loaded.send(&answer(&syn, (1, ours), ACK, b"text"));
+    let mut text = [0_u8; 8];
+    // SAFETY: the table's own session; null is refused, and a place of its size is written.
+    unsafe {
+        assert_eq!(((loaded.0.read)(data, fd, null_mut(), 9), errno()), (-1, Errno::EFAULT.0));
+        assert_eq!(((loaded.0.recv)(data, fd, null_mut(), 9, 0), errno()), (-1, Errno::EFAULT.0));
+        assert_eq!((loaded.0.read)(data, fd, text.as_mut_ptr().cast(), 8), 4);
+    }
+    assert_eq!(&text[..4], b"text");
+}
+
+/// packetdrill asks for TCP_INFO by the system's own call; other descriptors are the system's.
+#[test]
+fn the_systems_getsockopt_knows_the_sessions_descriptors() {
+    let loaded = Loaded::with(c"");
+    let fd = loaded.socket();
+    loaded.connect_without_waiting(fd);
+    let mut info = [0_u8; 104];
+    let mut bytes = info.len() as libc::socklen_t;
+    let place = info.as_mut_ptr().cast();
+    // SAFETY: a place of that length.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut bytes) };
+    // In SYN-SENT.
+    assert_eq!((result, bytes, info[0]), (0, 104, 2));
+    let ours = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert!(ours.take_error().unwrap().is_none());
+}
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// A packet that answers `syn`, with SEQ and ACK, flags and text.
+fn answer(syn: &[u8], (seq, ack): (u32, u32), flags: u8, text: &[u8]) -> Vec<u8> {
+    use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+    use rxo_wire::{SeqNumber, TcpFlags, checksum::Summer};
+    let address = |at: usize| std::net::Ipv4Addr::from(*syn[at..].first_chunk::<4>().unwrap());
+    let port = |at: usize| u16::from_be_bytes([syn[at], syn[at + 1]]);
+    let tcp = TcpHeader {
+        source_port: port(22),
+        destination_port: port(20),
+        seq: SeqNumber(seq),
+        ack: SeqNumber(ack),
+        flags: TcpFlags::from_bits(flags.into()),
+        window: 10_000,
+        urgent: 0,
+        options: &[],
+    };
+    let ip = Ipv4Header {
+        source: address(16),
+        destination: address(12),
+        protocol: 6,
+        payload_bytes: tcp.bytes() + text.len(),
+        ..Ipv4Header::default()
+    };
+    let mut bytes = vec![0; ip.bytes() + tcp.bytes() + text.len()];
+    let segment = ip.write(&mut bytes).unwrap();
+    tcp.write(segment).unwrap().copy_from_slice(text);
+    write_tcp_checksum(segment, ip.pseudo_header(), Summer::portable()).unwrap();
+    bytes
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{cmsghdr, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::session::Session;
 use super::{bytes_at, guarded, place_at};
-use crate::abi::Errno;
-use crate::host::Call;
+use crate::abi::{Errno, MSG_PEEK, TCP_INQ};
+use crate::host::{Answer, Call};
 
 /// The pieces of a scattered buffer.
 ///
@@ -36,8 +36,14 @@ unsafe fn receive(
     fd: c_int,
     pieces: &[iovec],
     flags: c_int,
-) -> Result<i64, Errno> {
+) -> Result<Answer, Errno> {
     let bytes = pieces.iter().map(|piece| piece.iov_len).sum();
+    let is_nowhere = |piece: &iovec| piece.iov_base.is_null() && piece.iov_len > 0;
+    if pieces.iter().any(is_nowhere) {
+        // What cannot be put anywhere stays to be read.
+        let peeked = session.call(|find| Call::Read(find(fd), bytes, flags | MSG_PEEK))?;
+        return if peeked.data.is_empty() { Ok(peeked) } else { Err(Errno::EFAULT) };
+    }
     let answer = session.call(|find| Call::Read(find(fd), bytes, flags))?;
     let mut rest = answer.data.as_slice();
     for piece in pieces {
@@ -46,7 +52,33 @@ unsafe fn receive(
         unsafe { place_at(piece.iov_base, part.len()) }?.copy_from_slice(part);
         rest = next;
     }
-    Ok(answer.value)
+    Ok(answer)
+}
+
+/// Says in a control message how much is left to be read, if `rest` is to be said and there is room;
+/// then, too, Linux leaves it out.
+///
+/// # Safety
+/// `message.msg_control` is null, or `msg_controllen` bytes may be written there.
+unsafe fn put_rest(message: &mut msghdr, rest: Option<i32>) -> Result<(), Errno> {
+    let room = core::mem::replace(&mut message.msg_controllen, 0);
+    let header_bytes = size_of::<cmsghdr>();
+    let bytes = header_bytes + size_of::<c_int>();
+    let space = bytes.next_multiple_of(align_of::<cmsghdr>());
+    let Some(rest) = rest.filter(|_| !message.msg_control.is_null() && room as usize >= space)
+    else {
+        return Ok(());
+    };
+    let mut image = Vec::with_capacity(space);
+    image.extend(bytes.to_ne_bytes());
+    image.extend(libc::IPPROTO_TCP.to_ne_bytes());
+    image.extend(TCP_INQ.to_ne_bytes());
+    image.extend(rest.to_ne_bytes());
+    image.resize(space, 0);
+    // SAFETY: the caller says that so much may be written.
+    unsafe { place_at(message.msg_control, space) }?.copy_from_slice(&image);
+    message.msg_controllen = space as _;
+    Ok(())
 }
 
 /// Writes what stands in `pieces`.
@@ -78,7 +110,11 @@ unsafe fn receive_one(
 ) -> ssize_t {
     let piece = iovec { iov_base: at, iov_len: bytes };
     // SAFETY: packetdrill gives back what it was given, and a place of that length.
-    let value = unsafe { guarded(userdata, |session| receive(session, fd, &[piece], flags)) };
+    let value = unsafe {
+        guarded(userdata, |session| {
+            receive(session, fd, &[piece], flags).map(|answer| answer.value)
+        })
+    };
     value as ssize_t
 }
 
@@ -146,7 +182,7 @@ pub(super) unsafe extern "C" fn readv(
     let value = unsafe {
         guarded(userdata, |session| {
             let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
-            receive(session, fd, pieces_at(pieces, count)?, 0)
+            receive(session, fd, pieces_at(pieces, count)?, 0).map(|answer| answer.value)
         })
     };
     value as ssize_t
@@ -163,9 +199,10 @@ pub(super) unsafe extern "C" fn recvmsg(
         guarded(userdata, |session| {
             let message = message.as_mut().ok_or(Errno::EFAULT)?;
             let pieces = pieces_at(message.msg_iov, message.msg_iovlen)?;
-            let bytes = receive(session, fd, pieces, flags)?;
-            (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
-            Ok(bytes)
+            let answer = receive(session, fd, pieces, flags)?;
+            (message.msg_namelen, message.msg_flags) = (0, 0);
+            put_rest(message, answer.rest)?;
+            Ok(answer.value)
         })
     };
     value as ssize_t

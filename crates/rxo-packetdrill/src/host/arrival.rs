@@ -6,6 +6,7 @@ use rxo_tcp::{Reset, Segment, State};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse_ip};
 
+use super::record::Arrived;
 use super::socket::Kind;
 use super::{Fd, Packet, VirtualHost, departure};
 
@@ -31,9 +32,16 @@ impl VirtualHost {
         let pair = parsed.key.reversed();
         match self.receiver(&pair, &segment) {
             Some(number) => self.give(number, segment),
-            None if self.would_hear(&pair, &segment).is_none() => self.refuse(&pair, &segment),
-            None => {}
+            None if self.would_drop(&pair, &segment) => {}
+            None => self.refuse(&pair, &segment),
         }
+    }
+
+    /// What a listener drops without an answer: a SYN that it has no room for, and what says nothing
+    /// (RFC 9293, section 3.10.7.2).
+    fn would_drop(&self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> bool {
+        let answered = TcpFlags::ACK | TcpFlags::RST;
+        !segment.has(answered) && self.listener(pair).is_some()
     }
 
     /// The connection that `segment` is for: one that there is, or a new one of a listener.
@@ -65,6 +73,10 @@ impl VirtualHost {
         if !segment.has(TcpFlags::SYN) || segment.has(stops) {
             return None;
         }
+        self.listener(pair)
+    }
+
+    fn listener(&self, pair: &FlowKey) -> Option<Fd> {
         let local = SocketAddr::new(pair.source(), pair.source_port());
         let mut sockets = self.sockets.iter();
         let hears = sockets.find(|(_, socket)| match &socket.kind {
@@ -77,7 +89,11 @@ impl VirtualHost {
     fn give(&mut self, number: u32, segment: Segment<Vec<u8>>) {
         let now = self.now;
         let Some(endpoint) = self.endpoints.get_mut(&number) else { return };
+        let arrived = Arrived::of(&segment);
         endpoint.tcp.on_segment(now, segment);
+        endpoint.record.arrived(&arrived, &endpoint.tcp, now);
+        // As Linux: whatever comes lets everything leave but what TCP_CORK holds.
+        endpoint.outbox.forget_more();
         endpoint.look();
         let is_gone = endpoint.tcp.state() == State::Listen;
         if is_gone {

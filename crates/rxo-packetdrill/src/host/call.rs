@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use rxo_frame::{Duration, Instant};
 
+use super::info::TcpInfo;
 use super::{Fd, VirtualHost};
 use crate::abi::Errno;
 
@@ -43,6 +44,13 @@ pub enum Call {
     Fcntl(Fd, i32, i32),
     /// ioctl(2): the request; all that are known give a number.
     Ioctl(Fd, u64),
+    /// epoll_create(2).
+    EpollCreate,
+    /// epoll_ctl(2): the epoll descriptor, the operation, a descriptor, events and what they bring
+    /// along.
+    EpollControl(Fd, i32, Fd, u32, u64),
+    /// epoll_wait(2): the epoll descriptor, how many events at most, and a timeout in milliseconds.
+    EpollWait(Fd, usize, i32),
     /// poll(2): descriptors with what they wait for, and a timeout in milliseconds.
     Poll(Vec<(Fd, i16)>, i32),
 }
@@ -56,6 +64,10 @@ pub enum OptionValue {
     Linger(i32, i32),
     /// TCP_CONGESTION.
     Name(String),
+    /// TCP_INFO.
+    Info(TcpInfo),
+    /// Another structure of C.
+    Bytes(Vec<u8>),
 }
 
 /// What a call gave.
@@ -69,6 +81,10 @@ pub struct Answer {
     pub peer: Option<SocketAddr>,
     /// What poll found, for each descriptor.
     pub ready: Vec<i16>,
+    /// What epoll found: events, and what they bring along.
+    pub events: Vec<(u32, u64)>,
+    /// How many bytes are left to be read, where TCP_INQ asks for that.
+    pub rest: Option<i32>,
     /// What getsockopt or ioctl says.
     pub option: Option<OptionValue>,
 }
@@ -78,6 +94,14 @@ impl Answer {
     #[must_use]
     pub fn of(value: i64) -> Self {
         Self { value, ..Self::default() }
+    }
+
+    pub(super) fn info(info: TcpInfo) -> Self {
+        Self { option: Some(OptionValue::Info(info)), ..Self::default() }
+    }
+
+    pub(super) fn bytes(bytes: Vec<u8>) -> Self {
+        Self { option: Some(OptionValue::Bytes(bytes)), ..Self::default() }
     }
 
     pub(super) fn option(number: i32) -> Self {
@@ -112,6 +136,14 @@ pub struct Waiting {
 impl Waiting {
     pub(super) fn new(call: Call) -> Self {
         Self { call, written: 0, has_begun: false, deadline: None }
+    }
+
+    /// Counts the timeout from the first attempt on; less than zero is none.
+    fn begin(&mut self, now: Instant, timeout_ms: i32) {
+        let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+        if !core::mem::replace(&mut self.has_begun, true) {
+            self.deadline = timeout.map(|timeout| now + timeout);
+        }
     }
 
     /// When it is to be resumed whatever happens; `None` is never.
@@ -153,13 +185,19 @@ impl VirtualHost {
             }
             &Call::Fcntl(fd, command, argument) => done(self.fcntl(fd, command, argument)),
             &Call::Ioctl(fd, request) => Some(self.ioctl(fd, request)),
+            Call::EpollCreate => done(Ok(self.epoll_create())),
+            &Call::EpollControl(epoll, operation, fd, events, data) => {
+                done(self.epoll_control(epoll, operation, fd, (events, data)))
+            }
+            &Call::EpollWait(epoll, most, timeout_ms) => {
+                waiting.begin(self.now, timeout_ms);
+                self.epoll_wait(epoll, most, waiting.deadline)
+            }
             Call::Poll(descriptors, timeout_ms) => {
-                let timeout = u64::try_from(*timeout_ms).ok().map(Duration::from_millis);
-                let now = self.now;
-                if !core::mem::replace(&mut waiting.has_begun, true) {
-                    waiting.deadline = timeout.map(|timeout| now + timeout);
-                }
-                self.poll(descriptors, waiting.deadline)
+                let timeout_ms = *timeout_ms;
+                let descriptors = descriptors.clone();
+                waiting.begin(self.now, timeout_ms);
+                self.poll(&descriptors, waiting.deadline)
             }
         }
     }

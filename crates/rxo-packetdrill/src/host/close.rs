@@ -7,6 +7,10 @@ use crate::abi::{Errno, SHUT_RD, SHUT_RDWR, SHUT_WR};
 impl VirtualHost {
     /// The connection lives on until the peer has everything.
     pub(super) fn close(&mut self, fd: Fd) -> Result<i64, Errno> {
+        if self.epolls.remove(&fd).is_some() {
+            return Ok(0);
+        }
+        self.forget_in_epolls(fd);
         let socket = self.sockets.remove(&fd).ok_or(Errno::EBADF)?;
         match socket.kind {
             Kind::Fresh { .. } => {}
@@ -51,6 +55,7 @@ impl VirtualHost {
         endpoint.is_read_shut |= how != SHUT_WR;
         if how != SHUT_RD {
             endpoint.uncork();
+            endpoint.is_write_shut = true;
             // A second time changes nothing.
             let _ = endpoint.tcp.shutdown();
         }

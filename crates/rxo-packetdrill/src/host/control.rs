@@ -4,6 +4,7 @@ use rxo_frame::Duration;
 use rxo_tcp::KeepAlive;
 
 use super::call::{Answer, OptionValue, Outcome};
+use super::info::{Limits, TcpInfo};
 use super::settings::{RING_BYTES, algorithm};
 use super::socket::{Kind, Options};
 use super::{Fd, VirtualHost};
@@ -52,11 +53,43 @@ impl VirtualHost {
                 let default = self.settings.config.receive_buffer_bytes;
                 Ok(Answer::option(options.receive_limit.unwrap_or(default) as i32))
             }
+            (SOL_SOCKET, SO_SNDBUF) => {
+                let default = self.settings.send_limit_bytes;
+                Ok(Answer::option(options.send_limit.unwrap_or(default) as i32))
+            }
+            (SOL_SOCKET, SO_MEMINFO) => self.memory(fd).map(Answer::bytes),
+            (IPPROTO_TCP, TCP_INFO) => self.info(fd).map(Answer::info),
+            // As Linux, for congestion controls that have nothing to say.
+            (IPPROTO_TCP, TCP_CC_INFO) => Ok(Answer::bytes(Vec::new())),
             (IPPROTO_TCP, TCP_MAXSEG) => Ok(Answer::option(self.segment_bytes(fd, &options))),
             (IPPROTO_TCP, TCP_USER_TIMEOUT) => Ok(Answer::option(millis(options.user_timeout))),
             (IPPROTO_TCP, TCP_CONGESTION) => Ok(self.congestion_name(&options)),
             _ => plain_option(&options, level, name).map(Answer::option).ok_or(Errno::ENOPROTOOPT),
         }
+    }
+
+    fn info(&mut self, fd: Fd) -> Result<TcpInfo, Errno> {
+        let now = self.now;
+        let config = &self.settings.config;
+        let set = self.sockets.get(&fd).and_then(|socket| socket.options.receive_limit);
+        let limits = Limits {
+            delayed_ack: config.delayed_ack,
+            path_bytes: self.settings.mtu.into(),
+            receive_bytes: set.map_or(config.receive_buffer_bytes, |limit| limit / 2),
+        };
+        Ok(TcpInfo::of(self.stream(fd)?, now, &limits))
+    }
+
+    /// SO_MEMINFO, in bytes of text: what is read and written, and the limits. What Linux counts of its
+    /// own memory is 0.
+    fn memory(&mut self, fd: Fd) -> Result<Vec<u8>, Errno> {
+        let received = self.settings.config.receive_buffer_bytes;
+        let receive_limit = self.socket(fd)?.options.receive_limit.unwrap_or(received);
+        let send_limit = self.write_limits(fd)?.queued;
+        let endpoint = self.stream(fd)?;
+        let (unread, written) = (endpoint.tcp.readable_bytes() as u32, endpoint.unacknowledged());
+        let rows = [unread, receive_limit, written, send_limit, 0, written, 0, 0, 0];
+        Ok(rows.iter().flat_map(|row| row.to_ne_bytes()).collect())
     }
 
     /// TCP_MAXSEG: of the connection, or what was set, or what every host takes.
@@ -110,12 +143,18 @@ impl VirtualHost {
         let Ok(endpoint) = self.stream(fd) else { return Ok(()) };
         match (level, name) {
             (IPPROTO_TCP, TCP_NODELAY) => {
+                endpoint.is_nagle_off = options.is_nagle_off;
                 endpoint.tcp.set_nagle(!options.is_nagle_off);
                 if options.is_nagle_off {
                     endpoint.uncork();
                 }
             }
-            (IPPROTO_TCP, TCP_CORK) if !options.is_corked => endpoint.uncork(),
+            (IPPROTO_TCP, TCP_CORK) => {
+                endpoint.is_corked = options.is_corked;
+                if !options.is_corked {
+                    endpoint.uncork();
+                }
+            }
             (IPPROTO_TCP, TCP_USER_TIMEOUT) => {
                 endpoint.tcp.set_user_timeout(now, options.user_timeout.unwrap_or(default));
             }
@@ -135,7 +174,9 @@ impl Options {
         let doubled = u32::try_from(number).unwrap_or(0).saturating_mul(2);
         match name {
             SO_REUSEADDR | SO_REUSEPORT => self.reuses_address = number != 0,
-            SO_SNDBUF => self.send_limit = doubled.clamp(LEAST_SEND_LIMIT, RING_BYTES),
+            SO_SNDBUF => {
+                self.send_limit = Some(doubled.clamp(LEAST_SEND_LIMIT, RING_BYTES));
+            }
             SO_RCVBUF => {
                 self.receive_limit = Some(doubled.clamp(LEAST_RECEIVE_LIMIT, 1 << 30));
             }
@@ -154,6 +195,13 @@ impl Options {
             TCP_NODELAY => self.is_nagle_off = number != 0,
             TCP_CORK => self.is_corked = number != 0,
             TCP_QUICKACK => {}
+            TCP_INQ => {
+                self.says_rest = match number {
+                    0 | 1 => number == 1,
+                    _ => return Err(Errno::EINVAL),
+                };
+            }
+            TCP_NOTSENT_LOWAT => self.unsent_limit = number as u32,
             TCP_MAXSEG => {
                 let bytes = u16::try_from(number).ok().filter(|bytes| *bytes >= LEAST_SEGMENT);
                 self.segment_bytes = Some(bytes.ok_or(Errno::EINVAL)?);
@@ -181,10 +229,11 @@ fn plain_option(options: &Options, level: i32, name: i32) -> Option<i32> {
     Some(match (level, name) {
         (SOL_SOCKET, SO_TYPE) => SOCK_STREAM,
         (SOL_SOCKET, SO_REUSEADDR) => options.reuses_address.into(),
-        (SOL_SOCKET, SO_SNDBUF) => options.send_limit as i32,
         (SOL_SOCKET, SO_KEEPALIVE) => options.is_kept_alive.into(),
         (IPPROTO_TCP, TCP_NODELAY) => options.is_nagle_off.into(),
         (IPPROTO_TCP, TCP_CORK) => options.is_corked.into(),
+        (IPPROTO_TCP, TCP_INQ) => options.says_rest.into(),
+        (IPPROTO_TCP, TCP_NOTSENT_LOWAT) => options.unsent_limit as i32,
         (IPPROTO_TCP, TCP_KEEPIDLE) => seconds(options.keep_alive.idle),
         (IPPROTO_TCP, TCP_KEEPINTVL) => seconds(options.keep_alive.interval),
         (IPPROTO_TCP, TCP_KEEPCNT) => options.keep_alive.probes.into(),

@@ -4,23 +4,31 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, Transmit};
+use rxo_tcp::Transmit;
 use rxo_wire::build::{BuildError, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
 use rxo_wire::{FlowKey, TcpFlags};
 
 use super::Packet;
+use super::endpoint::Endpoint;
 
-/// Everything that `tcp` has to send now.
-pub(super) fn transmit_all(
-    tcp: &mut Connection<Vec<u8>>,
-    now: Instant,
-    left: &mut VecDeque<Packet>,
-) {
-    let pair = tcp.pair();
-    while let Some(transmit) = tcp.poll_transmit(now) {
-        let packets = packets(&pair, &transmit);
-        left.extend(packets.into_iter().map(|bytes| Packet { at: now, bytes }));
+impl Endpoint {
+    /// Everything that leaves now, from the connection and from what waits before it.
+    pub(super) fn transmit_all(&mut self, now: Instant, left: &mut VecDeque<Packet>) {
+        self.transmit(now, left);
+        while self.hand_on(now) {
+            self.transmit(now, left);
+        }
+    }
+
+    /// Everything that the connection has to send now.
+    fn transmit(&mut self, now: Instant, left: &mut VecDeque<Packet>) {
+        let pair = self.tcp.pair();
+        while let Some(transmit) = self.tcp.poll_transmit(now) {
+            let packets = packets(&pair, &transmit);
+            self.record.left(&transmit, packets.len() as u32, now);
+            left.extend(packets.into_iter().map(|bytes| Packet { at: now, bytes }));
+        }
     }
 }
 
@@ -40,9 +48,8 @@ pub(super) fn packets(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
         }
         built.push(packet(pair, &header, part, class));
     }
-    for later in transmit.later_acks {
-        let header = TcpHeader { ack: later.ack, window: later.window, ..header };
-        built.push(packet(pair, &header, &[], class));
+    for later in transmit.later() {
+        built.push(packet(pair, &later.header(pair), &[], class));
     }
     // What is too large for any packet cannot come from a connection; nothing else fails.
     built.into_iter().filter_map(Result::ok).collect()

@@ -15,11 +15,18 @@ mod close;
 mod control;
 mod departure;
 mod endpoint;
+mod epoll;
 mod icmp;
+mod info;
 mod open;
+mod outbox;
 mod readiness;
+mod record;
+mod room;
 mod settings;
 mod socket;
+mod stalls;
+mod sysctl;
 mod text;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,10 +36,13 @@ use rxo_frame::Instant;
 
 pub use self::call::{Answer, Call, OptionValue, Outcome, Progress, Waiting};
 use self::endpoint::Endpoint;
+use self::epoll::Epoll;
+pub use self::info::TcpInfo;
 pub(crate) use self::open::flow_key;
 pub use self::settings::{FlagError, Settings};
 use self::socket::{Kind, Socket};
-use crate::abi::Errno;
+pub use self::sysctl::SysctlError;
+use crate::abi::{Errno, POLLIN};
 
 /// A descriptor.
 pub type Fd = i32;
@@ -52,6 +62,7 @@ pub struct VirtualHost {
     settings: Settings,
     now: Instant,
     sockets: BTreeMap<Fd, Socket>,
+    epolls: BTreeMap<Fd, Epoll>,
     endpoints: BTreeMap<u32, Endpoint>,
     made_endpoints: u32,
     left: VecDeque<Packet>,
@@ -65,10 +76,23 @@ impl VirtualHost {
             settings,
             now,
             sockets: BTreeMap::new(),
+            epolls: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             made_endpoints: 0,
             left: VecDeque::new(),
         }
+    }
+
+    /// Sets what sysctl(8) calls `name`; sockets that are made and connections that begin from now on
+    /// follow it.
+    ///
+    /// # Errors
+    /// See [`Settings::set_sysctl`]; then nothing has changed.
+    pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let mut changed = self.settings.clone();
+        changed.set_sysctl(name, value)?;
+        self.settings = changed;
+        Ok(())
     }
 
     /// The host's time.
@@ -80,7 +104,7 @@ impl VirtualHost {
     /// When the next timer fires; `None` when nothing waits for time.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
-        self.endpoints.values().filter_map(|endpoint| endpoint.tcp.poll_at()).min()
+        self.endpoints.values().filter_map(Endpoint::next_timer).min()
     }
 
     /// Lets time come to the next timer, if it is due by `limit`, and fires it; else to `limit`.
@@ -93,9 +117,7 @@ impl VirtualHost {
         }
         let now = self.now;
         for endpoint in self.endpoints.values_mut() {
-            if endpoint.tcp.poll_at().is_some_and(|at| at <= now) {
-                endpoint.tcp.on_timeout(now);
-            }
+            endpoint.on_time(now);
         }
         self.settle();
         true
@@ -129,11 +151,26 @@ impl VirtualHost {
     /// Lets everything leave that can, and follows what the connections have become.
     fn settle(&mut self) {
         for endpoint in self.endpoints.values_mut() {
-            departure::transmit_all(&mut endpoint.tcp, self.now, &mut self.left);
+            endpoint.transmit_all(self.now, &mut self.left);
             endpoint.look();
         }
+        self.look_at_room();
         self.queue_the_opened();
+        self.signal_waiters();
         self.endpoints.retain(|_, endpoint| !endpoint.is_over());
+    }
+
+    /// Tells writers of room, and counts what senders wait for.
+    fn look_at_room(&mut self) {
+        let now = self.now;
+        let streams: Vec<Fd> = self.sockets.keys().copied().collect();
+        for fd in streams {
+            let limits = self.write_limits(fd);
+            if let (Ok(limits), Ok(endpoint)) = (limits, self.stream(fd)) {
+                endpoint.tell_of_room(&limits);
+            }
+        }
+        self.endpoints.values_mut().for_each(|endpoint| endpoint.watch_sender(now));
     }
 
     /// A passive connection that is open waits to be accepted; one that failed before is gone.
@@ -146,6 +183,7 @@ impl VirtualHost {
             endpoint.is_queued = true;
             if let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(&fd) {
                 listener.ready.push_back(*number);
+                listener.signals |= POLLIN;
             }
         }
     }
@@ -157,9 +195,14 @@ impl VirtualHost {
     }
 
     fn add_socket(&mut self, socket: Socket) -> Fd {
-        let fd = (FIRST_FD..).find(|fd| !self.sockets.contains_key(fd)).unwrap_or(Fd::MAX);
+        let fd = self.free_descriptor();
         self.sockets.insert(fd, socket);
         fd
+    }
+
+    fn free_descriptor(&self) -> Fd {
+        let is_free = |fd: &Fd| !self.sockets.contains_key(fd) && !self.epolls.contains_key(fd);
+        (FIRST_FD..).find(is_free).unwrap_or(Fd::MAX)
     }
 
     fn socket(&mut self, fd: Fd) -> Result<&mut Socket, Errno> {

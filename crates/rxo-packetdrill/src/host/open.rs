@@ -59,7 +59,7 @@ impl VirtualHost {
             Kind::Fresh { local } => {
                 let local = local.unwrap_or(free);
                 let ready = VecDeque::new();
-                socket.kind = Kind::Listener(Listener { local, backlog, ready });
+                socket.kind = Kind::Listener(Listener { local, backlog, ready, signals: 0 });
             }
             Kind::Stream(_) => return Err(Errno::EINVAL),
         }
@@ -139,9 +139,11 @@ impl VirtualHost {
             Kind::Stream(_) => return Err(self.why_not_again(fd)),
         };
         let config = socket.options.config(&settings, to.is_ipv4());
+        let is_nagle_off = !config.nagle;
         let tcp = Connection::open_active(config, flow_key(local, to), SECRET, now)
             .map_err(|_| Errno::EINVAL)?;
-        let number = self.add_endpoint(Endpoint { fd: Some(fd), ..Endpoint::new(tcp) });
+        let endpoint = Endpoint { is_nagle_off, ..Endpoint::new(tcp) };
+        let number = self.add_endpoint(Endpoint { fd: Some(fd), ..endpoint });
         self.socket(fd)?.kind = Kind::Stream(number);
         Ok(())
     }
@@ -171,9 +173,11 @@ impl VirtualHost {
         }
         let mut config: Config = socket.options.config(&settings, pair.source().is_ipv4());
         config.ecn = settings.accepts_ecn;
+        let is_nagle_off = !config.nagle;
         let tcp = Connection::open_passive(config, pair, SECRET).ok()?;
         debug_assert_eq!(tcp.state(), State::Listen);
-        Some(self.add_endpoint(Endpoint { listener: Some(listener), ..Endpoint::new(tcp) }))
+        let endpoint = Endpoint { is_nagle_off, ..Endpoint::new(tcp) };
+        Some(self.add_endpoint(Endpoint { listener: Some(listener), ..endpoint }))
     }
 
     fn any_address(&self, fd: Fd) -> IpAddr {

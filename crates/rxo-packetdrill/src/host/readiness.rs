@@ -25,22 +25,28 @@ impl VirtualHost {
         is_over.then(|| Ok(Answer { value: count as i64, ready, ..Answer::default() }))
     }
 
-    fn readiness(&self, fd: Fd) -> i16 {
+    /// What is ready of `fd`. One that finds no room to write is told when there is.
+    pub(super) fn readiness(&mut self, fd: Fd) -> i16 {
+        let limits = self.write_limits(fd);
         let Some(socket) = self.sockets.get(&fd) else { return POLLNVAL };
         match &socket.kind {
             Kind::Fresh { .. } => POLLOUT | POLLHUP,
             Kind::Listener(listener) if listener.ready.is_empty() => 0,
             Kind::Listener(_) => POLLIN,
             Kind::Stream(number) => {
-                let limit = socket.options.send_limit;
-                self.endpoints.get(number).map_or(POLLNVAL, |endpoint| endpoint.readiness(limit))
+                let endpoint = self.endpoints.get_mut(number);
+                endpoint.zip(limits.ok()).map_or(POLLNVAL, |(endpoint, limits)| {
+                    let has_room = endpoint.has_worthy_room(&limits);
+                    endpoint.wants_room |= !has_room;
+                    endpoint.readiness(has_room)
+                })
             }
         }
     }
 }
 
 impl Endpoint {
-    fn readiness(&self, limit: u32) -> i16 {
+    fn readiness(&self, has_room: bool) -> i16 {
         let is_closed = self.tcp.is_closed();
         let may_not_read = self.is_read_shut || self.tcp.is_peer_done() || is_closed;
         let mut events = 0;
@@ -49,7 +55,6 @@ impl Endpoint {
         add(is_closed, POLLHUP);
         add(may_not_read, POLLRDHUP);
         add(may_not_read || self.tcp.readable_bytes() > 0, POLLIN);
-        let has_room = self.unacknowledged() < limit;
         add(is_closed || self.was_open && has_room, POLLOUT);
         events
     }

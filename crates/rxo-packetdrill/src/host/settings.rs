@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::Duration;
-use rxo_tcp::{AckPolicy, Algorithm, Config};
+use rxo_tcp::{AckPolicy, Algorithm, Config, KeepAlive};
 
 /// How a host is made.
 #[derive(Clone, Debug)]
@@ -14,6 +14,10 @@ pub struct Settings {
     pub mtu: u16,
     /// Bytes that a socket takes before a write waits: SO_SNDBUF before it is set.
     pub send_limit_bytes: u32,
+    /// Bytes that may wait to be sent: TCP_NOTSENT_LOWAT where a socket has not set it.
+    pub unsent_limit_bytes: u32,
+    /// How an idle peer is asked where a socket has only SO_KEEPALIVE.
+    pub keep_alive: KeepAlive,
     /// Whether a peer that asks for ECN gets it, also where we do not ask.
     pub accepts_ecn: bool,
     /// The address of a socket that connects without one, IPv4.
@@ -38,6 +42,8 @@ impl Default for Settings {
             config,
             mtu: 1500,
             send_limit_bytes: 512 << 10,
+            unsent_limit_bytes: u32::MAX,
+            keep_alive: KeepAlive::default(),
             accepts_ecn: true,
             local_v4: Ipv4Addr::new(192, 168, 0, 1),
             local_v6: Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1),

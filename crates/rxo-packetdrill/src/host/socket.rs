@@ -38,6 +38,8 @@ pub(super) struct Listener {
     pub(super) backlog: usize,
     /// Connections that are open and not accepted.
     pub(super) ready: VecDeque<u32>,
+    /// What happened that an edge-triggered waiter has not been told.
+    pub(super) signals: i16,
 }
 
 impl Listener {
@@ -53,8 +55,12 @@ impl Listener {
 pub(super) struct Options {
     pub(super) is_nonblocking: bool,
     pub(super) reuses_address: bool,
-    /// SO_SNDBUF as Linux gives it back: twice what was asked for.
-    pub(super) send_limit: u32,
+    /// SO_SNDBUF as Linux gives it back: twice what was asked for; `None` before it is set.
+    pub(super) send_limit: Option<u32>,
+    /// TCP_NOTSENT_LOWAT; 0 leaves it to the host's setting.
+    pub(super) unsent_limit: u32,
+    /// TCP_INQ: each read says how much is left.
+    pub(super) says_rest: bool,
     /// SO_RCVBUF in the same way; half of it is the window.
     pub(super) receive_limit: Option<u32>,
     /// TCP_MAXSEG.
@@ -74,14 +80,16 @@ impl Options {
         Self {
             is_nonblocking: false,
             reuses_address: false,
-            send_limit: settings.send_limit_bytes,
+            send_limit: None,
+            unsent_limit: 0,
+            says_rest: false,
             receive_limit: None,
             segment_bytes: None,
             is_nagle_off: false,
             is_corked: false,
             user_timeout: None,
             is_kept_alive: false,
-            keep_alive: KeepAlive::default(),
+            keep_alive: settings.keep_alive,
             congestion: None,
             resets_on_close: false,
         }

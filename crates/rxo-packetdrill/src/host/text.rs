@@ -1,11 +1,15 @@
 //! Reading and writing.
 
-use rxo_tcp::CallError;
+use std::collections::VecDeque;
+
+use rxo_frame::Instant;
 
 use super::call::{Answer, Outcome};
 use super::endpoint::Endpoint;
-use super::{Fd, VirtualHost};
-use crate::abi::{Errno, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL};
+use super::room::WriteLimits;
+use super::socket::Socket;
+use super::{Fd, Packet, VirtualHost};
+use crate::abi::{Errno, MSG_DONTWAIT, MSG_EOR, MSG_MORE, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL};
 
 impl VirtualHost {
     /// `None` when there is nothing yet and the call is to wait.
@@ -13,8 +17,10 @@ impl VirtualHost {
         if flags & !(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL | MSG_NOSIGNAL) != 0 {
             return Some(Err(Errno::EOPNOTSUPP));
         }
-        let waits = match self.socket(fd) {
-            Ok(socket) => !socket.options.is_nonblocking && flags & MSG_DONTWAIT == 0,
+        let (waits, says_rest) = match self.socket(fd) {
+            Ok(Socket { options, .. }) => {
+                (!options.is_nonblocking && flags & MSG_DONTWAIT == 0, options.says_rest)
+            }
             Err(error) => return Some(Err(error)),
         };
         let endpoint = match self.stream(fd) {
@@ -25,7 +31,9 @@ impl VirtualHost {
         if waits && endpoint.may_get_more() && endpoint.tcp.readable_bytes() < wanted {
             return None;
         }
-        Some(endpoint.read(bytes, flags & MSG_PEEK != 0))
+        let read = endpoint.read(bytes, flags & MSG_PEEK != 0);
+        let rest = says_rest.then(|| endpoint.rest());
+        Some(read.map(|answer| Answer { rest, ..answer }))
     }
 
     /// `written` is what earlier attempts have taken. `None` when there is no room yet and the
@@ -37,26 +45,31 @@ impl VirtualHost {
         flags: i32,
         written: &mut usize,
     ) -> Option<Result<i64, Errno>> {
-        if flags & !(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) != 0 {
+        if flags & !(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR) != 0 {
             return Some(Err(Errno::EOPNOTSUPP));
         }
-        let (waits, limit, corked) = match self.socket(fd) {
-            Ok(socket) => {
-                let options = &socket.options;
-                let waits = !options.is_nonblocking && flags & MSG_DONTWAIT == 0;
-                (waits, options.send_limit, options.is_corked || flags & MSG_MORE != 0)
+        let (waits, is_corked) = match self.socket(fd) {
+            Ok(Socket { options, .. }) => {
+                (!options.is_nonblocking && flags & MSG_DONTWAIT == 0, options.is_corked)
             }
             Err(error) => return Some(Err(error)),
         };
-        let endpoint = match self.stream(fd) {
-            Ok(endpoint) => endpoint,
+        let limits = match self.write_limits(fd) {
+            Ok(limits) => limits,
             Err(error) => return Some(Err(error)),
         };
-        if waits && !endpoint.was_open && !endpoint.tcp.is_closed() {
-            return None;
-        }
+        let (more, ends) = (flags & MSG_MORE != 0, flags & MSG_EOR != 0);
+        let how = Writing { limits, is_corked, more, ends };
+        let now = self.now;
+        let mut left = core::mem::take(&mut self.left);
         let rest = data.get(*written..).unwrap_or_default();
-        match endpoint.write(rest, limit, corked) {
+        let taken = match self.stream(fd) {
+            Ok(endpoint) if waits && !endpoint.was_open && !endpoint.tcp.is_closed() => None,
+            Ok(endpoint) => Some(endpoint.write(rest, how, now, &mut left)),
+            Err(error) => Some(Err(error)),
+        };
+        self.left = left;
+        match taken? {
             Ok(taken) => *written += taken,
             Err(error) if *written == 0 => return Some(Err(error)),
             Err(_) => return Some(Ok(*written as i64)),
@@ -92,6 +105,14 @@ impl Endpoint {
         Ok(Answer { value: data.len() as i64, data, ..Answer::default() })
     }
 
+    /// TCP_CM_INQ: bytes that wait to be read; one, where only the end does.
+    fn rest(&self) -> i32 {
+        match self.tcp.readable_bytes() {
+            0 => self.tcp.is_peer_done().into(),
+            bytes => i32::try_from(bytes).unwrap_or(i32::MAX),
+        }
+    }
+
     fn nothing_to_read(&mut self) -> Outcome {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -99,36 +120,47 @@ impl Endpoint {
         if self.may_get_more() { Err(Errno::EAGAIN) } else { Ok(Answer::of(0)) }
     }
 
-    /// Takes as much as there is room for below `limit`.
-    fn write(&mut self, data: &[u8], limit: u32, is_corked: bool) -> Result<usize, Errno> {
+    /// Takes as much of `data` as there is room for below `limits`, and lets leave what can; only that
+    /// makes room where unsent text is limited.
+    fn write(
+        &mut self,
+        data: &[u8],
+        how: Writing,
+        now: Instant,
+        left: &mut VecDeque<Packet>,
+    ) -> Result<usize, Errno> {
         if self.tcp.is_closed() {
             return Err(self.error.take().unwrap_or(Errno::EPIPE));
         }
-        let room = limit.saturating_sub(self.unacknowledged()) as usize;
-        let taken = data.get(..data.len().min(room)).unwrap_or_default();
-        if is_corked || !self.corked.is_empty() {
-            self.corked.extend_from_slice(taken);
-            self.push_corked(is_corked);
-            return Ok(taken.len());
+        if self.is_write_shut {
+            return Err(Errno::EPIPE);
         }
-        match self.tcp.send(taken) {
-            Ok(bytes) => Ok(bytes),
-            Err(CallError::NotYet) => Ok(0),
-            Err(_) => Err(Errno::EPIPE),
+        let mut written = 0;
+        loop {
+            let rest = &data[written..];
+            let taken = rest.len().min(self.room(&how.limits));
+            if taken == 0 {
+                break;
+            }
+            let is_all = taken == rest.len();
+            self.outbox.write(&rest[..taken], how.more, how.ends && is_all);
+            self.is_corked = how.is_corked;
+            written += taken;
+            self.transmit_all(now, left);
         }
+        self.wants_room |= written < data.len();
+        Ok(written)
     }
+}
 
-    /// Hands on what is held back: full segments only while `is_corked`.
-    fn push_corked(&mut self, is_corked: bool) {
-        let segment = (self.tcp.statistics().mss as usize).max(1);
-        let rest = if is_corked { self.corked.len() % segment } else { 0 };
-        let bytes = self.corked.len() - rest;
-        let taken = self.tcp.send(&self.corked[..bytes]).unwrap_or(0);
-        self.corked.drain(..taken);
-    }
-
-    /// Nothing is held back any more.
-    pub(super) fn uncork(&mut self) {
-        self.push_corked(false);
-    }
+/// How a write is made.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    limits: WriteLimits,
+    /// TCP_CORK.
+    is_corked: bool,
+    /// MSG_MORE.
+    more: bool,
+    /// MSG_EOR.
+    ends: bool,
 }

@@ -2,6 +2,9 @@
 
 use rxo_frame::Instant;
 
+use super::answers::{
+    MOST_BYTES, check_event, check_option, check_ready, check_rest, field, scattered,
+};
 use super::wire::pattern_byte;
 use super::{Pending, Runner, Wrong};
 use crate::abi::{self, Errno, MSG_PEEK};
@@ -55,8 +58,11 @@ impl Runner {
             let (kind, protocol) = (arguments.number()?, arguments.number()?);
             return Ok(HostCall::Socket { domain, kind, protocol });
         }
-        if call.name == "poll" {
-            return self.poll(arguments);
+        match call.name.as_str() {
+            "poll" => return self.poll(arguments),
+            "epoll_create" => return Ok(HostCall::EpollCreate),
+            "epoll_ctl" => return self.epoll_control(arguments),
+            _ => {}
         }
         let script_fd = arguments.long()?;
         let fd = self.descriptor(script_fd)?;
@@ -64,7 +70,22 @@ impl Runner {
             "bind" => HostCall::Bind(fd, self.local()),
             "listen" => HostCall::Listen(fd, arguments.number()?),
             "accept" => HostCall::Accept(fd),
-            "connect" => HostCall::Connect(fd, self.remote()),
+            "connect" => {
+                self.under_test = Some(fd);
+                HostCall::Connect(fd, self.remote())
+            }
+            "epoll_wait" => {
+                arguments.skip();
+                HostCall::EpollWait(fd, arguments.size()?, arguments.number()?)
+            }
+            "recvmsg" => {
+                let bytes = scattered(arguments.next())?;
+                HostCall::Read(fd, bytes, arguments.number()?)
+            }
+            "sendmsg" => {
+                let bytes = scattered(arguments.next())?;
+                HostCall::Write(fd, self.pattern(script_fd, bytes), arguments.number()?)
+            }
             "read" | "recv" | "recvfrom" => {
                 arguments.skip();
                 let bytes = arguments.size()?;
@@ -103,6 +124,17 @@ impl Runner {
         Ok(HostCall::Poll(descriptors, arguments.number()?))
     }
 
+    /// `epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN, fd=4})`.
+    fn epoll_control(&self, arguments: &mut Arguments<'_>) -> Result<HostCall, Wrong> {
+        let epoll = self.descriptor(arguments.long()?)?;
+        let (operation, fd) = (arguments.number()?, self.descriptor(arguments.long()?)?);
+        let (events, data) = match arguments.next() {
+            Some(event @ Value::Fields(_)) => (field(event, "events")?, field(event, "fd")?),
+            _ => (0, 0),
+        };
+        Ok(HostCall::EpollControl(epoll, operation, fd, events as u32, data as u64))
+    }
+
     fn descriptor(&self, script_fd: i64) -> Result<Fd, Wrong> {
         // One that was never made is no descriptor of the host either.
         Ok(self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR))
@@ -116,11 +148,14 @@ impl Runner {
 
     /// Compares what a call gave with what the script says, and keeps what later calls need.
     pub(super) fn check(&mut self, call: &Call, outcome: Outcome) -> Result<(), Wrong> {
-        let makes_descriptor = matches!(call.name.as_str(), "socket" | "accept");
+        let makes_descriptor = matches!(call.name.as_str(), "socket" | "accept" | "epoll_create");
         let expected = said(call);
         match (&outcome, &call.result) {
             (Ok(answer), Value::Number(script_fd)) if makes_descriptor && *script_fd >= 0 => {
                 self.descriptors.insert(*script_fd, answer.value as Fd);
+                if call.name == "accept" {
+                    self.under_test = Some(answer.value as Fd);
+                }
                 self.written.remove(script_fd);
                 self.read.remove(script_fd);
                 return Ok(());
@@ -138,13 +173,18 @@ impl Runner {
             return check_ready(call, answer);
         };
         match call.name.as_str() {
-            "write" | "send" | "sendto" => {
+            "write" | "send" | "sendto" | "sendmsg" => {
                 *self.written.entry(*script_fd).or_default() += answer.value as u32;
             }
             "read" | "recv" | "recvfrom" => {
                 let peeks = call.arguments.get(3) == Some(&Value::Number(MSG_PEEK.into()));
                 return self.check_text(*script_fd, &answer.data, peeks);
             }
+            "recvmsg" => {
+                check_rest(call.arguments.get(1), answer)?;
+                return self.check_text(*script_fd, &answer.data, false);
+            }
+            "epoll_wait" => return check_event(call.arguments.get(1), answer),
             "getsockopt" => return check_option(call.arguments.get(3), answer),
             "ioctl" => return check_option(call.arguments.get(2), answer),
             "close" => {
@@ -237,15 +277,6 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn field(value: &Value, name: &str) -> Result<i64, Wrong> {
-    if let Value::Fields(fields) = value
-        && let Some((_, Value::Number(number))) = fields.iter().find(|(known, _)| known == name)
-    {
-        return Ok(*number);
-    }
-    Err(Wrong::new(format!("a number for {name}"), format!("{value:?}")))
-}
-
 fn is_error(call: &Call, error: Errno) -> bool {
     let number = call.error.as_deref().map(abi::symbol);
     number.is_none_or(|number| number == Some(error.0.into()))
@@ -269,40 +300,7 @@ fn given(outcome: &Outcome) -> String {
     }
 }
 
-fn check_option(expected: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
-    let single = match expected {
-        Some(Value::List(list)) if list.len() == 1 => list.first(),
-        other => other,
-    };
-    let agrees = match (single, &answer.option) {
-        (Some(Value::Number(expected)), Some(OptionValue::Number(got))) => {
-            *expected == i64::from(*got)
-        }
-        (Some(Value::Text(expected)), Some(OptionValue::Name(got))) => expected == got,
-        (Some(Value::Any) | None, _) => true,
-        _ => false,
-    };
-    if agrees {
-        return Ok(());
-    }
-    Err(Wrong::new(format!("{single:?}"), format!("{:?}", answer.option)))
-}
-
-/// What poll found, against each `revents`.
-fn check_ready(call: &Call, answer: &Answer) -> Result<(), Wrong> {
-    let Some(Value::List(list)) = call.arguments.first() else { return Ok(()) };
-    for (entry, ready) in list.iter().zip(&answer.ready) {
-        let expected = field(entry, "revents")?;
-        if expected != i64::from(*ready) {
-            let shown = |events: i64| format!("revents {events:#x}");
-            return Err(Wrong::new(shown(expected), shown((*ready).into())));
-        }
-    }
-    Ok(())
-}
-
 const NO_DESCRIPTOR: Fd = -1;
-/// No script writes more at once; a mistake must not take the machine's memory.
-const MOST_BYTES: usize = 16 << 20;
 const KNOWN_CALLS: &str = "socket, bind, listen, accept, connect, read, recv, recvfrom, write, send, \
-     sendto, close, shutdown, getsockopt, setsockopt, fcntl, ioctl or poll";
+     sendto, recvmsg, sendmsg, close, shutdown, getsockopt, setsockopt, fcntl, ioctl, poll, epoll_create, \
+     epoll_ctl or epoll_wait";

@@ -3,15 +3,18 @@
 //! Separate from both: the host knows no script, and the script no host. What packetdrill does
 //! with a kernel or a shared object is done here in one thread on virtual time, so that a script
 //! has one outcome and takes no time. `packets.rs` gives and expects segments, `flow.rs` keeps the
-//! numbers of a connection, `calls.rs` makes calls, `wire.rs` builds and reads packets.
+//! numbers of a connection, `calls.rs` makes calls, `answers.rs` compares what they give, `wire.rs` builds and reads packets.
 //!
 //! It differs from packetdrill in these: a packet that leaves and is not expected before the end is
-//! a failure; payload is a known pattern and is compared; ICMP comes in, does not go out; shell
-//! commands and code are refused, because there is no system for them to change. The tolerance for
-//! times is 1 ms unless `--tolerance_usecs` says otherwise: virtual time is exact, scripts are
+//! a failure; payload is a known pattern and is compared; ICMP comes in, does not go out; of shell
+//! commands there is `sysctl` (`command.rs`), of code there are assertions (`assertion.rs`), because
+//! there is no system here for others to change or to ask. The tolerance for times is 1 ms unless `--tolerance_usecs` says otherwise: virtual time is exact, scripts are
 //! written in milliseconds.
 
+mod answers;
+mod assertion;
 mod calls;
+mod command;
 mod failure;
 mod flow;
 mod icmp;
@@ -66,6 +69,8 @@ struct Runner {
     is_v6: bool,
     /// The script's descriptors.
     descriptors: BTreeMap<i64, Fd>,
+    /// The descriptor that code asks about: the last that was connected or accepted.
+    under_test: Option<Fd>,
     /// The connection that segments belong to, once it has begun.
     flow: Option<Flow>,
     /// Calls that block, in order.
@@ -108,6 +113,7 @@ impl Runner {
             timestamp_tick: Duration::from_micros(tick.into()),
             is_v6,
             descriptors: BTreeMap::new(),
+            under_test: None,
             flow: None,
             pending: Vec::new(),
             written: BTreeMap::new(),
@@ -133,8 +139,8 @@ impl Runner {
                 let until = self.return_time(event.time, call);
                 self.call(event.line, call, until)?;
             }
-            Action::Command(_) => return Err(Wrong::new(NO_SYSTEM, "a shell command")),
-            Action::Code(_) => return Err(Wrong::new(NO_SYSTEM, "code")),
+            Action::Command(command) => self.command(command)?,
+            Action::Code(code) => self.code(code)?,
             Action::Out(_) => {}
         }
         self.look_at_pending()
@@ -237,7 +243,6 @@ fn nanos(duration: Duration) -> u64 {
 
 /// Longer than any connection lives without a word.
 const FAR: Duration = Duration::from_secs(24 * 3600);
-const NO_SYSTEM: &str = "calls and segments only: there is no system to change here";
 const KNOWN_OPTIONS: &str = "known are so_flags, tolerance_usecs, tcp_ts_tick_usecs, ip_version";
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
-use super::of_record;
-use crate::segment::Ecn;
+use crate::segment::{Ecn, Segment};
 use crate::{AckPolicy, Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -37,7 +36,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 has_progress = true;
             } else {
                 self.finish_expected_acks(now, core::mem::take(&mut has_progress));
-                self.arrive(now, of_record(&record));
+                self.arrive(now, Segment::from(&record));
                 may_expect = self.may_expect_acks();
             }
         }
@@ -83,7 +82,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.events |= Events::WRITABLE;
         self.follow_path();
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
-        self.note_owed();
     }
 
     /// What each would do to the timers, and the last does for all.

@@ -78,12 +78,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Whether text can be expected at all: what no expected segment changes. Established, so that
     /// the steps for other states do nothing; nothing is missing or was twice here, so that each
-    /// second segment owes an acknowledgement; no FIN has come; nothing is being recovered, so that an
+    /// second segment owes an acknowledgement; text keeps its buffers; no FIN has come; nothing is being recovered, so that an
     /// acknowledgement of nothing new says nothing.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
-            && !self.is_abandoned
+            && !self.is_abandoned()
             && !self.rcv.has_gap()
+            && !self.rcv.is_spilling()
             && !self.rcv.sack.has_duplicate()
             && self.rcv.fin_at.is_none()
             && self.recovery.is_calm()
@@ -134,19 +135,31 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.hear(run);
         self.events |= Events::READABLE;
         self.take_timestamp(run.now, header);
-        let (mut seq, mut last, mut owed) = (header.seq, header.seq, None);
+        let (mut seq, mut last, mut owed) = (header.seq, header.seq, 0);
+        let mut may_move_edge = self.rcv.may_move_edge();
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
-            let first = self.acks.count_alike((bytes, count), self.rcv.full_segment(), seq);
-            owed = owed.or(first);
-            seq = seq + bytes * count;
+            let mut left = count;
+            while left > 0 {
+                // Of their timestamps one counts that stands where an acknowledgement ends; those behind the
+                // second would say the same again.
+                if owed == 1 {
+                    self.take_timestamp(run.now, Header { seq, ..header });
+                }
+                let full_segment = self.rcv.full_segment();
+                let (counted, is_owed) = self.acks.count_alike((bytes, left), full_segment);
+                (seq, left) = (seq + counted * bytes, left - counted);
+                if is_owed {
+                    if may_move_edge {
+                        self.rcv.move_edge(seq);
+                        may_move_edge = self.rcv.may_move_edge();
+                    }
+                    self.owe(seq);
+                    owed += 1;
+                }
+            }
             last = before(seq, bytes);
         }
-        self.note_owed();
-        // Of their timestamps one counts that stands where an acknowledgement ends; of their windows
-        // the last.
-        if let Some(ack) = owed.filter(|ack| ack.is_before(seq)) {
-            self.take_timestamp(run.now, Header { seq: ack, ..header });
-        }
+        // Of their windows the last.
         self.take_window(Header { seq: last, ..header });
     }
 
@@ -179,8 +192,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let bytes = payload.bytes();
         self.rcv.append_expected(payload);
         self.events |= Events::READABLE;
-        self.acks.count(bytes, self.rcv.full_segment(), self.rcv.nxt);
-        self.note_owed();
+        if self.acks.count(bytes, self.rcv.full_segment()) {
+            self.owe_next();
+        }
     }
 }
 

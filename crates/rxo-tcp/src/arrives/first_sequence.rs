@@ -8,7 +8,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::options::SackBlock;
 use crate::segment::Segment;
-use crate::sequence::{distance, earlier};
+use crate::sequence::distance;
 use crate::timer::Timer;
 use crate::{Connection, State};
 
@@ -79,17 +79,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         // SYNs (RFC 5961, section 7).
         let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
         if !is_counted || self.challenges.may_send(now) {
-            self.report_duplicate(segment);
-            self.acks.owe_alone(self.rcv.nxt);
+            let duplicate = self.duplicate_of(segment);
+            duplicate.into_iter().for_each(|block| self.rcv.sack.received_again(block));
+            self.acks.answer_alone();
         }
     }
 
-    /// RFC 2883, section 4: text that was here before.
-    fn report_duplicate(&mut self, segment: &Segment<B>) {
-        let end = earlier(segment.seq + segment.text_bytes(), self.rcv.nxt);
-        if self.uses_sack && segment.seq.is_before(end) {
-            self.rcv.sack.received_again(SackBlock { start: segment.seq, end });
-        }
+    /// RFC 2883, section 4: the first part of its text that was here before; also of a segment with an
+    /// old timestamp (section 4.3).
+    pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
+        let bytes = segment.text_bytes();
+        let may_be_one = self.uses_sack && bytes > 0;
+        may_be_one.then(|| self.rcv.duplicate_in(segment.seq, segment.seq + bytes)).flatten()
+    }
+
+    /// Whether all of it comes next and lies in the window, so that there is nothing to trim and no part was
+    /// here before.
+    pub(super) fn is_next(&self, segment: &Segment<B>) -> bool {
+        segment.seq == self.rcv.nxt && segment.len() <= self.rcv.wnd() && !self.rcv.has_gap()
     }
 
     /// The steps that follow see what lies in the window alone. Says whether something lay behind it,
@@ -98,10 +105,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let before = distance(segment.seq, self.rcv.nxt);
         if before > 0 {
             let cut = before.min(segment.text_bytes());
-            if cut > 0 && self.uses_sack {
-                let block = SackBlock { start: segment.seq, end: segment.seq + cut };
-                self.rcv.sack.received_again(block);
-            }
             segment.payload = segment.payload.take().and_then(|text| text.without_front(cut));
             segment.seq = segment.seq + before;
             if cut < before {

@@ -52,58 +52,64 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     #[inline(never)]
-    fn arrive(&mut self, now: Instant, segment: Segment<B>) {
+    fn arrive(&mut self, now: Instant, mut segment: Segment<B>) {
         self.acks.begin_segment();
         match self.state {
             State::Closed(_) => self.arrives_closed(&segment),
             State::Listen => self.arrives_listen(now, &segment),
-            State::SynSent(_) => self.arrives_syn_sent(now, &segment),
+            State::SynSent(_) => self.arrives_syn_sent(now, segment),
             _ => {
                 // Break only says which step was the last.
-                let _ = self.arrives_otherwise(now, segment);
+                let _ = self.arrives_otherwise(now, &mut segment);
             }
         }
-        self.acks.end_segment();
-        self.note_owed();
-    }
-
-    /// An acknowledgement that is owed counts as sent (RFC 7323, section 4.3), so that the echoes do
-    /// not depend on how segments were aggregated.
-    pub(crate) fn note_owed(&mut self) {
-        if let Some(ack) = self.acks.last_owed() {
-            self.timestamps.last_ack = ack;
-        }
+        self.end_segment();
     }
 
     /// Section 3.10.7.4.
-    fn arrives_otherwise(&mut self, now: Instant, mut segment: Segment<B>) -> ControlFlow<()> {
-        self.check_sequence(now, &segment)?;
-        self.check_reset(now, &segment)?;
-        self.check_syn(now, &segment)?;
-        let exceeds = self.trim_to_window(&mut segment);
-        self.check_ack(now, &segment)?;
-        self.remember_timestamp(now, &segment);
-        self.heard_of_peer(now);
-        let fin_at = self.fin_of(&segment);
-        self.take_text(&mut segment);
-        if exceeds {
-            self.acks.owe_alone(self.rcv.nxt);
+    fn arrives_otherwise(&mut self, now: Instant, segment: &mut Segment<B>) -> ControlFlow<()> {
+        self.check_sequence(now, segment)?;
+        self.check_reset(now, segment)?;
+        self.check_syn(now, segment)?;
+        let (mut duplicate, mut exceeds) = (None, false);
+        if !self.is_next(segment) {
+            duplicate = self.duplicate_of(segment);
+            exceeds = self.trim_to_window(segment);
         }
-        self.check_fin(now, fin_at)
+        self.check_ack(now, segment)?;
+        self.remember_timestamp(now, segment);
+        self.heard_of_peer(now);
+        duplicate.into_iter().for_each(|block| self.rcv.sack.received_again(block));
+        self.take_content(now, segment);
+        if exceeds {
+            self.acks.answer_alone();
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// From the seventh step on; the sixth (URG) does nothing.
+    #[inline(always)]
+    fn take_content(&mut self, now: Instant, segment: &mut Segment<B>) {
+        let fin_at = self.fin_of(segment);
+        self.take_text(segment);
+        self.check_fin(now, fin_at);
     }
 }
 
-fn of_record<B>(record: &AckRecord) -> Segment<B> {
-    let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
-    let timestamp = record.has_timestamp.then_some(timestamp);
-    Segment {
-        seq: record.seq,
-        ack: record.ack,
-        flags: record.flags,
-        window: record.window,
-        options: SegmentOptions { timestamp, ..SegmentOptions::default() },
-        payload: None,
-        ecn: Ecn::from_traffic_class(record.ecn),
-        arrived_at: Instant::from_nanos(record.arrived_at_ns),
+impl<B> From<&AckRecord> for Segment<B> {
+    /// The pure ACK of which `record` is.
+    fn from(record: &AckRecord) -> Self {
+        let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
+        let timestamp = record.has_timestamp.then_some(timestamp);
+        Self {
+            seq: record.seq,
+            ack: record.ack,
+            flags: record.flags,
+            window: record.window,
+            options: SegmentOptions { timestamp, ..SegmentOptions::default() },
+            payload: None,
+            ecn: Ecn::from_traffic_class(record.ecn),
+            arrived_at: Instant::from_nanos(record.arrived_at_ns),
+        }
     }
 }

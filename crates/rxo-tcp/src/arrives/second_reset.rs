@@ -28,7 +28,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         match self.state {
             State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
             State::SynReceived(_) => self.fail(Failure::Refused),
-            State::Closing | State::LastAck | State::TimeWait => {
+            State::TimeWait => self.close(Closed { failure: None }),
+            // Only our FIN is missing there: nothing is lost.
+            State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {
                 self.close(Closed { failure: None });
             }
             _ => self.fail(Failure::Reset),
@@ -38,7 +40,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Asks the peer whether it meant what somebody sent (RFC 5961), not too often.
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.challenges.may_send(now) {
-            self.acks.owe_alone(self.rcv.nxt);
+            self.acks.answer_alone();
         }
     }
 }

@@ -5,15 +5,20 @@ use crate::segment::Segment;
 use crate::{Connection, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
+    /// Whether text is taken from the peer: it is not done, and this side is open.
+    pub(crate) fn takes_text(&self) -> bool {
+        self.state.takes_text() && !self.is_peer_done()
+    }
+
     /// Takes the text, in order or not, and owes the acknowledgement: at once when the peer must
     /// learn of a gap (RFC 5681, section 4.2), else for each second full segment.
     pub(super) fn take_text(&mut self, segment: &mut Segment<B>) {
         self.ecn.arrived(segment.ecn, segment.flags);
         let Some(text) = segment.payload.take() else { return };
-        if !self.state.takes_text() {
+        if !self.takes_text() {
             return;
         }
-        if self.is_abandoned {
+        if self.is_abandoned() {
             self.refuse_text();
             return;
         }
@@ -22,12 +27,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Accepted::InOrder { beside_a_gap } => {
                 self.events |= Events::READABLE;
                 if beside_a_gap || self.rcv.sack.has_duplicate() {
-                    self.acks.owe_alone(self.rcv.nxt);
-                } else {
-                    self.acks.count(bytes, self.rcv.full_segment(), self.rcv.nxt);
+                    self.acks.answer_alone();
+                } else if self.acks.count(bytes, self.rcv.full_segment()) {
+                    self.acks.answer();
                 }
             }
-            Accepted::OutOfOrder | Accepted::NoRoom => self.acks.owe_alone(self.rcv.nxt),
+            Accepted::OutOfOrder | Accepted::NoRoom => self.acks.answer_alone(),
         }
+        self.rcv.doubt_fin();
     }
 }

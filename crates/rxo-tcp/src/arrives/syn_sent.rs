@@ -9,10 +9,11 @@ use crate::{Connection, Failure, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// First ACK, second RST, third security (obsolete), fourth SYN, fifth neither.
-    pub(super) fn arrives_syn_sent(&mut self, now: Instant, segment: &Segment<B>) {
+    #[cold]
+    pub(super) fn arrives_syn_sent(&mut self, now: Instant, segment: Segment<B>) {
         let has_ack = segment.has(TcpFlags::ACK);
         if has_ack && segment.ack != self.snd.nxt {
-            self.reset = Reset::answer(segment);
+            self.reset = Reset::answer(&segment);
             return;
         }
         if segment.has(TcpFlags::RST) {
@@ -22,15 +23,26 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if segment.has(TcpFlags::SYN) {
-            self.sample_handshake(now, segment);
-            self.take_syn(now, segment);
-            if has_ack { self.establish_active(now) } else { self.open_simultaneously(now) }
+            self.sample_handshake(now, &segment);
+            self.take_syn(now, &segment);
+            if has_ack {
+                self.establish_active(now, segment)
+            } else {
+                self.open_simultaneously(now)
+            }
         }
     }
 
-    fn establish_active(&mut self, now: Instant) {
+    /// What else a SYN-ACK has is processed from the sixth step on.
+    fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);
-        self.acks.owe(self.rcv.nxt);
+        self.acks.answer();
+        segment.flags = segment.flags.without(TcpFlags::SYN);
+        segment.seq = self.rcv.nxt;
+        if !segment.is_empty() {
+            self.trim_to_window(&mut segment);
+            self.take_content(now, &mut segment);
+        }
     }
 
     /// Section 3.5, figure 8: both sides have sent a SYN.

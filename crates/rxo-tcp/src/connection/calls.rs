@@ -7,7 +7,6 @@ use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::send::Fin;
-use crate::sequence::before;
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, KeepAlive, Reset, State};
@@ -146,9 +145,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn has_consumed(&mut self) {
         self.give_back_receiving();
-        if self.state.takes_text() && self.acks.count_owed() == 0 && self.rcv.wants_update() {
-            self.acks.owe(self.rcv.nxt);
-            self.note_owed();
+        if self.takes_text() && self.rcv.wants_update() {
+            self.owe_update();
         }
     }
 
@@ -162,14 +160,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// order left out.
     #[must_use]
     pub fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
-        let readable = self.readable_bytes();
-        readable > 0 && before(self.rcv.nxt, readable as u32).is_before(seq)
+        self.rcv.keeps_buffers_before(seq)
     }
 
     /// Whether it keeps buffers out of order.
     #[must_use]
     pub fn keeps_buffers_out_of_order(&self) -> bool {
-        self.rcv.has_gap()
+        self.rcv.keeps_buffers_out_of_order()
     }
 
     /// Puts text that is not consumed into buffers that `exchange` makes of it, and drops those it was
@@ -203,16 +200,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(())
     }
 
-    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5).
+    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5), unless both sides are done
+    /// and the peer has all text.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed(_) => return,
-            State::Listen
-            | State::SynSent(_)
-            | State::Closing
-            | State::LastAck
-            | State::TimeWait => {}
-            _ => self.reset = Some(Reset::of_connection(self.snd.nxt, self.rcv.nxt)),
+            State::Listen | State::SynSent(_) | State::TimeWait => {}
+            // The peer has closed; it must hear only of what it does not get.
+            State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {}
+            _ => self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt)),
         }
         self.fail(Failure::Aborted);
     }

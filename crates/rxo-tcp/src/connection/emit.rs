@@ -2,17 +2,18 @@
 
 use core::num::NonZeroU16;
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
+use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::plan::{Plan, Range, Why};
 use super::{Connection, Persist};
-use crate::Transmit;
 use crate::options::{LEAST_SACK_BYTES, OptionBytes};
 use crate::segment::Ecn;
 use crate::send::Held;
 use crate::sequence::{before, distance, later};
 use crate::timer::Timer;
+use crate::{Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// The next segment to be sent, or `None` when none is. To be called until `None` after
@@ -31,10 +32,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let transmit = match plan {
             Plan::Reset(reset) => {
                 self.reset = None;
-                return Some(reset.transmit());
+                return Some(self.emit_reset(reset, now));
             }
             Plan::Syn { acknowledges } => return Some(self.emit_syn(now, acknowledges)),
-            Plan::Acks => return Some(self.emit_acks(now)),
+            Plan::Acks => return self.emit_acks(now),
             Plan::KeepAlive => self.emit_keep_alive(now),
             Plan::Text(range, why) => {
                 self.send_text(range, why, now);
@@ -56,7 +57,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return plan;
         }
         let idle = now.since(self.snd.last_sent_at);
-        self.congestion.on_idle(idle, self.recovery.rtt.timeout());
+        let rto = self.recovery.rtt.timeout();
+        let longest = if self.config.restart_after_idle { rto } else { Duration::MAX };
+        self.congestion.on_idle(idle, longest);
         self.plan()
     }
 
@@ -115,37 +118,34 @@ impl<B: AsRef<[u8]>> Connection<B> {
         options
     }
 
-    fn emit_acks(&mut self, now: Instant) -> Transmit<'_> {
-        let window = self.rcv.window_field();
-        let Self { acks, rcv, .. } = self;
-        acks.take(|ack| rcv.window_field_for(ack));
-        let has_gap = self.uses_sack && (self.rcv.has_gap() || self.rcv.sack.has_duplicate());
-        let mut options = self.options(now);
-        if has_gap {
-            options.push_sack(self.rcv.sack_blocks());
-        }
-        let flags = TcpFlags::ACK | self.ecn.flags(false);
+    /// RFC 7323, section 3.2: a reset too has a timestamp where the connection uses them.
+    fn emit_reset(&self, reset: Reset, now: Instant) -> Transmit<'static> {
+        Transmit { options: self.options(now), ..reset.transmit() }
+    }
+
+    /// Acknowledgements as they became owed; `None` when none is.
+    fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let (first, sack) = self.acks.take()?;
+        self.rcv.tell();
         self.settle(now);
-        let (first, later_acks) = match self.acks.taken() {
-            [first, later @ ..] => (first.ack, later),
-            [] => (self.rcv.nxt, &[][..]),
-        };
-        let window = if later_acks.is_empty() && first == self.rcv.nxt {
-            window
-        } else {
-            self.rcv.window_field_for(first)
-        };
-        Transmit {
+        let mut options = OptionBytes::default();
+        if self.timestamps.is_agreed {
+            let value = self.timestamps.clock(now);
+            options.push_timestamp(Timestamp { value, echo: first.echo });
+        }
+        options.push_sack(sack);
+        let mark = if first.has_mark { TcpFlags::ECE } else { TcpFlags::default() };
+        Some(Transmit {
             seq: self.snd.nxt,
-            ack: first,
-            flags,
-            window,
+            ack: first.ack,
+            flags: TcpFlags::ACK | mark,
+            window: first.window,
             options,
             payload: [&[], &[]],
             gso_size: None,
             ecn: Ecn::NotCapable,
-            later_acks,
-        }
+            later_acks: self.acks.later(),
+        })
     }
 
     /// The options of every segment after the handshake.
@@ -178,6 +178,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         self.note_on_path((start, end), why, now);
         self.snd.last_sent_at = now;
+        if self.is_peer_done() && self.snd.has_sent_fin() {
+            self.state = self.state.after_both_fins();
+        }
     }
 
     fn send_new(&mut self, (start, end): Range, now: Instant) {

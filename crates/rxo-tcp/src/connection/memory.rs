@@ -18,6 +18,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {
             self.rcv.give_back();
+            self.acks.give_back();
         }
     }
 }

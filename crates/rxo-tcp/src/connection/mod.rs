@@ -9,12 +9,14 @@ mod calls;
 mod emit;
 mod memory;
 mod open;
+mod owe;
 mod plan;
 mod routers;
 mod statistics;
 mod time_wait;
 mod timeouts;
 
+use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
 pub use self::calls::CallError;
@@ -62,8 +64,8 @@ pub struct Connection<B> {
     trial_bytes: Option<u32>,
     /// What others found out of the path.
     known_path: Option<KnownPath>,
-    /// Nobody will read any more.
-    pub(crate) is_abandoned: bool,
+    /// Nobody will read any more; until then the connection may last.
+    abandoned_until: Option<Instant>,
     persist: Persist,
     keep_alive: KeepAliveState,
     /// A reset that is to be sent.

@@ -73,7 +73,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             path: Path::new(mss),
             trial_bytes: None,
             known_path: None,
-            is_abandoned: false,
+            abandoned_until: None,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),
             reset: None,

@@ -5,6 +5,7 @@ use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::PathCounts;
+use crate::recovery::RecoveryStatistics;
 
 /// A look inside, for tests, logs and tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Statistics {
     pub rcv_wnd: u32,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The slow-start threshold, in bytes.
+    /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
     /// Bytes that count as in the network.
     pub in_flight: u32,
@@ -33,6 +34,18 @@ pub struct Statistics {
     pub srtt: Option<Duration>,
     /// The retransmission timeout, backed off.
     pub rto: Duration,
+    /// By how many bits the peer's windows and ours are shifted (RFC 7323); `None` when not agreed on.
+    pub window_scales: Option<(u8, u8)>,
+    /// The largest segment that the peer was told we take, in bytes.
+    pub advertised_mss: u32,
+    /// The peer's full segment as far as it has shown, in bytes.
+    pub received_mss: u32,
+    /// Probes of a closed window without an answer that opened it.
+    pub window_probes: u32,
+    /// Questions of keep-alive without an answer.
+    pub keep_alive_probes: u8,
+    /// Loss recovery.
+    pub recovery: RecoveryStatistics,
     /// Whether timestamps are in use.
     pub timestamps: bool,
     /// Whether SACK is in use.
@@ -44,7 +57,7 @@ pub struct Statistics {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// How it stands now.
+    /// How it stands now. Does not allocate; costs one look at each range that is out.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -60,6 +73,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
             in_flight: self.recovery.in_flight(),
             srtt: self.recovery.rtt.smoothed(),
             rto: self.recovery.rtt.timeout(),
+            window_scales: self.agreed_on_scaling.then_some((self.snd.scale, self.rcv.scale)),
+            advertised_mss: self.rcv.mss,
+            received_mss: self.rcv.full_segment(),
+            window_probes: self.persist.probes,
+            keep_alive_probes: self.keep_alive.unanswered,
+            recovery: self.recovery.statistics(),
             timestamps: self.timestamps.is_agreed,
             sack: self.uses_sack,
             ecn: self.ecn.is_agreed,

@@ -1,6 +1,7 @@
 //! When a SYN may start a new connection in the place of one in TIME-WAIT.
 
-use rxo_wire::{SeqNumber, TcpFlags};
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::State;
@@ -19,19 +20,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// LISTEN, after [`Connection::follow`], and forgets this one.
     #[must_use]
     pub fn reuse_by(&self, segment: &Segment<B>) -> Option<Reuse> {
-        let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);
-        if self.state != State::TimeWait || !is_syn {
-            return None;
-        }
-        let by_timestamp = segment.options.timestamp.filter(|_| self.timestamps.is_agreed);
-        let is_newer = match by_timestamp {
-            Some(timestamp) if self.timestamps.is_newer(timestamp.value) => true,
-            Some(timestamp) if self.timestamps.is_recent(timestamp.value) => {
-                self.rcv.nxt.is_before(segment.seq)
-            }
-            Some(_) => false,
-            None => self.rcv.nxt.is_before(segment.seq),
-        };
-        is_newer.then_some(Reuse { iss_after: self.snd.nxt })
+        let is_waiting = self.state == State::TimeWait;
+        is_waiting.then(|| self.time_wait(Instant::ZERO).reuse_by(segment)).flatten()
     }
 }

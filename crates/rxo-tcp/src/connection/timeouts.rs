@@ -36,11 +36,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 self.note_reduction();
             }
             Timer::DelayedAck => {
-                self.acks.owe_delayed(self.rcv.nxt);
-                self.note_owed();
+                if self.acks.is_delaying() {
+                    self.owe_all(false);
+                }
             }
             Timer::KeepAlive => self.keep_alive_timeout(now),
             Timer::GiveUp => self.fail(Failure::TimedOut),
+            Timer::Orphan => self.orphan_timeout(),
             Timer::TimeWait => self.time_wait_is_over(),
         }
     }
@@ -122,8 +124,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.state.is_synchronized() {
             self.settle_sending(now);
         }
-        if self.is_abandoned {
-            self.settle_abandoned(now);
+        if let Some(until) = self.abandoned_until {
+            self.settle_abandoned(now, until);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
         if self.acks.take_news() {

@@ -1,28 +1,48 @@
-//! Which acknowledgements are owed: how many, with which numbers, and when.
+//! Which acknowledgements are owed: how many, what each says, and when.
 //!
 //! Separate because this is what an aggregate must not change: text is counted segment by segment,
 //! and what two segments alone would have caused, two segments of an aggregate cause
-//! (Menon 2008, section 3.4). Those that only differ in number leave as one template (section 4).
+//! (Menon 2008, section 3.4). What each says is fixed when it becomes owed, so that it says what it
+//! would have said had it left then. Those that only differ in numbers leave as one template (section 4).
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use rxo_wire::SeqNumber;
+
+use crate::options::SackBlocks;
 
 /// One acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOwed {
     /// SEG.ACK.
     pub ack: SeqNumber,
-    /// SEG.WND as it shall stand in the header: each number with the window that has the same edge.
+    /// TSecr; without meaning where timestamps are not in use.
+    pub echo: u32,
+    /// SEG.WND as it shall stand in the header.
     pub window: u16,
-    /// Says something that the next one does not repeat: a duplicate, with SACK.
-    pub(crate) is_alone: bool,
+    /// Whether a router's mark is echoed.
+    pub(crate) has_mark: bool,
+    pub(crate) kind: AckKind,
+}
+
+/// How an acknowledgement leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    /// Together with others that differ in numbers only, or beside text.
+    Plain,
+    /// As a segment of its own: the peer counts duplicates.
+    Alone,
+    /// So too, with the next of the SACK options that wait.
+    AloneWithSack,
 }
 
 /// Acknowledgements that are owed, oldest first. Room for all is allocated when made.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
+    /// What those of them report that have SACK blocks, in their order.
+    sacks: VecDeque<SackBlocks>,
     /// The first of `owed` have left; they are kept for the caller to read until the next call.
     left: usize,
     /// Bytes of text that no owed acknowledgement covers.
@@ -42,15 +62,18 @@ enum Within {
     /// One is, and owes nothing yet.
     Unanswered,
     /// One is, and owes an acknowledgement.
-    Answered,
+    Answered {
+        /// Which leaves as a segment of its own.
+        is_alone: bool,
+    },
 }
 
 impl Acks {
     /// `quick` segments are acknowledged at once before any acknowledgement is held back.
     pub(crate) fn new(quick: u16) -> Self {
-        let owed = Vec::with_capacity(MOST_OWED);
         Self {
-            owed,
+            owed: Vec::with_capacity(MOST_OWED),
+            sacks: VecDeque::with_capacity(MOST_OWED),
             left: 0,
             unacknowledged_bytes: 0,
             segment: Within::Nothing,
@@ -65,60 +88,55 @@ impl Acks {
         self.segment = Within::Unanswered;
     }
 
-    /// It has been.
-    pub(crate) fn end_segment(&mut self) {
-        self.segment = Within::Nothing;
+    /// It has been. Says whether it owes an acknowledgement, and then whether one alone.
+    pub(crate) fn end_segment(&mut self) -> Option<bool> {
+        match core::mem::replace(&mut self.segment, Within::Nothing) {
+            Within::Answered { is_alone } => Some(is_alone),
+            _ => None,
+        }
     }
 
-    /// Counts a segment of `bytes` in order, all text before `nxt` now being here. Says whether an
-    /// acknowledgement is owed for it now: for each second full segment (RFC 9293, section
-    /// 3.8.6.3).
+    /// The segment that is being processed owes an acknowledgement.
+    pub(crate) fn answer(&mut self) {
+        let is_alone = self.segment == Within::Answered { is_alone: true };
+        self.segment = Within::Answered { is_alone };
+    }
+
+    /// It owes one that must leave as a segment of its own: the peer counts duplicates, and each
+    /// carries SACK blocks.
+    pub(crate) fn answer_alone(&mut self) {
+        self.segment = Within::Answered { is_alone: true };
+    }
+
+    /// Counts a segment of `bytes` in order. Says whether an acknowledgement is owed for it now: for each
+    /// second full segment (RFC 9293, section 3.8.6.3).
     #[inline]
-    pub(crate) fn count(&mut self, bytes: u32, full_segment: u32, nxt: SeqNumber) -> bool {
+    pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
         let is_owed = self.unacknowledged_bytes >= full_segment.saturating_mul(2) || self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
-        if is_owed {
-            self.owe(nxt);
-        }
         is_owed
     }
 
-    /// Counts `count` segments of `bytes` each, the first of which begins at `seq`. Says what the first
-    /// acknowledgement covers that is owed for them.
+    /// The same for `count` segments of `bytes` each, up to the first that owes an acknowledgement: says how
+    /// many that were, and whether the last of them owes one.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
         (bytes, count): (u32, u32),
         full_segment: u32,
-        seq: SeqNumber,
-    ) -> Option<SeqNumber> {
-        let (mut nxt, mut first) = (seq, None);
-        for _ in 0..count {
-            nxt = nxt + bytes;
-            if self.count(bytes, full_segment, nxt) {
-                first = first.or(Some(nxt));
-            }
-        }
-        first
-    }
-
-    /// Owes an acknowledgement of all before `nxt`.
-    pub(crate) fn owe(&mut self, nxt: SeqNumber) {
-        self.push(AckOwed { ack: nxt, window: 0, is_alone: false });
-    }
-
-    /// Owes one that must leave as a segment of its own: the peer counts duplicates, and each
-    /// carries SACK blocks.
-    pub(crate) fn owe_alone(&mut self, nxt: SeqNumber) {
-        self.push(AckOwed { ack: nxt, window: 0, is_alone: true });
-    }
-
-    /// Owes the one that was held back, if any.
-    pub(crate) fn owe_delayed(&mut self, nxt: SeqNumber) {
-        if self.is_delaying() {
-            self.owe(nxt);
-        }
+    ) -> (u32, bool) {
+        let lacking = full_segment.saturating_mul(2).saturating_sub(self.unacknowledged_bytes);
+        // Full segments need no division.
+        let needed = match bytes {
+            _ if self.quick > 0 || lacking <= bytes => 1,
+            _ if lacking - bytes <= bytes => 2,
+            _ => lacking.div_ceil(bytes.max(1)),
+        };
+        let counted = needed.min(count);
+        self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(counted * bytes);
+        self.quick = self.quick.saturating_sub(1);
+        (counted, counted == needed)
     }
 
     /// Whether text waits for its acknowledgement, and none is owed yet.
@@ -137,138 +155,248 @@ impl Acks {
         self.owed.len() - self.left
     }
 
-    /// The last one that is owed.
-    pub(crate) fn last_owed(&self) -> Option<SeqNumber> {
-        self.owed.get(self.left..).and_then(<[AckOwed]>::last).map(|owed| owed.ack)
-    }
-
-    /// Makes one of the plain ones that came after the first `before`.
+    /// Makes one of the plain ones that came after the first `before`: it covers all of them, and echoes
+    /// what the first does (RFC 7323, section 4.3).
     pub(crate) fn stretch(&mut self, before: usize) {
         let first = self.left + before;
-        let Some(last) = self.owed.last().copied() else { return };
-        let is_plain = self.owed.get(first..).is_some_and(|new| new.iter().all(|a| !a.is_alone));
-        if is_plain && self.owed.len() > first {
+        let Some(new) = self.owed.get(first..) else { return };
+        if let [earliest, .., last] = new
+            && new.iter().all(|ack| ack.kind == AckKind::Plain)
+        {
+            let one = AckOwed { echo: earliest.echo, ..*last };
             self.owed.truncate(first);
-            self.owed.push(last);
+            self.owed.push(one);
         }
     }
 
     /// Whether a segment with data that leaves now acknowledges all that is owed.
     pub(crate) fn can_ride_along(&self) -> bool {
         let owed = self.owed.get(self.left..).unwrap_or_default();
-        owed.len() < 2 && owed.iter().all(|ack| !ack.is_alone)
+        owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
-    /// A segment with SEG.ACK = RCV.NXT leaves; nothing is owed any more.
+    /// A segment with SEG.ACK = RCV.NXT leaves, or the connection ends; nothing is owed any more.
     pub(crate) fn ride_along(&mut self) {
         self.owed.clear();
+        self.sacks.clear();
         (self.left, self.unacknowledged_bytes) = (0, 0);
+        if self.segment != Within::Nothing {
+            self.segment = Within::Unanswered;
+        }
     }
 
-    /// Takes the next ones that can leave together: one alone, or all plain ones up to the next
-    /// that is not; `window` says each one's. Empty when none is owed.
-    pub(crate) fn take(&mut self, window: impl Fn(SeqNumber) -> u16) -> core::ops::Range<usize> {
+    /// Takes the next ones that can leave together: one alone, or all plain ones up to the next that is
+    /// not, or is marked where they are not. Gives the first and its SACK blocks; [`Acks::later`] has the
+    /// others. `None` when none is owed.
+    pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left);
-        let plain = self.owed.iter().take_while(|ack| !ack.is_alone).count();
-        self.left = if plain == 0 { self.owed.len().min(1) } else { plain };
-        for ack in &mut self.owed[..self.left] {
-            ack.window = window(ack.ack);
+        self.left = 0;
+        let first = self.owed.first().copied()?;
+        let is_alike =
+            |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, first.has_mark);
+        self.left = self.owed.iter().take_while(is_alike).count().max(1);
+        let has_sack = first.kind == AckKind::AloneWithSack;
+        let sack = has_sack.then(|| self.sacks.pop_front()).flatten().unwrap_or_default();
+        Some((first, sack))
+    }
+
+    /// Those that [`Acks::take`] took behind the first.
+    pub(crate) fn later(&self) -> &[AckOwed] {
+        self.owed.get(1..self.left).unwrap_or_default()
+    }
+
+    /// Whether the last one has not left, is of all before `nxt`, and may say another window.
+    pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
+        let last = self.owed.get(self.left..).and_then(<[AckOwed]>::last);
+        last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
+    }
+
+    /// The last one says `window`.
+    pub(crate) fn update(&mut self, window: u16) {
+        if let Some(last) = self.owed.last_mut() {
+            last.window = window;
         }
-        0..self.left
     }
 
-    /// Those that [`Acks::take`] took.
-    pub(crate) fn taken(&self) -> &[AckOwed] {
-        &self.owed[..self.left]
+    /// Owes `ack`, which reports `sack`.
+    pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
+        self.owe(ack);
+        if let Some(last) = self.owed.last_mut()
+            && !sack.is_empty()
+            && self.sacks.len() < self.sacks.capacity()
+        {
+            last.kind = AckKind::AloneWithSack;
+            self.sacks.push_back(sack);
+        }
     }
 
-    fn push(&mut self, ack: AckOwed) {
+    /// Owes `ack`, which reports nothing.
+    #[inline]
+    pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
-        match (self.segment, self.owed.last_mut()) {
-            (Within::Answered, Some(last)) => {
-                *last = AckOwed { is_alone: last.is_alone || ack.is_alone, ..ack };
-                return;
-            }
-            (Within::Unanswered, _) => self.segment = Within::Answered,
-            _ => {}
-        }
-        if self.count_owed() == 0 {
-            self.ride_along();
-        } else if self.owed.len() == MOST_OWED {
+        if self.owed.len() == MOST_OWED {
             self.owed.drain(..self.left);
             self.left = 0;
         }
-        if self.owed.len() < MOST_OWED {
-            self.owed.push(ack);
-        } else if let Some(last) = self.owed.last_mut() {
-            // Nobody has sent for long: the last one covers what there is no room for.
-            *last = ack;
+        if self.owed.len() == MOST_OWED {
+            self.forget_last();
+        }
+        self.owed.push(ack);
+    }
+
+    /// Nobody has sent for long: the next one covers what there is no room for.
+    fn forget_last(&mut self) {
+        if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
+            self.sacks.pop_back();
+        }
+    }
+
+    /// Few will be owed: gives back what held more.
+    pub(crate) fn give_back(&mut self) {
+        if self.sacks.is_empty() {
+            self.sacks = VecDeque::with_capacity(FEW_SACKS);
         }
     }
 }
 
+/// What answers a FIN that comes again.
+const FEW_SACKS: usize = 4;
 /// Two aggregates of 64 segments.
 const MOST_OWED: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::SackBlock;
 
     const FULL: u32 = 1000;
 
+    fn plain(number: u32) -> AckOwed {
+        let ack = SeqNumber(number);
+        AckOwed { ack, echo: number, window: 7, has_mark: false, kind: AckKind::Plain }
+    }
+
+    fn alone(number: u32) -> AckOwed {
+        AckOwed { kind: AckKind::Alone, ..plain(number) }
+    }
+
+    fn taken(acks: &mut Acks) -> Vec<AckOwed> {
+        let first = acks.take().map(|(first, _)| first);
+        first.into_iter().chain(acks.later().iter().copied()).collect()
+    }
+
     fn numbers(acks: &mut Acks) -> Vec<u32> {
-        acks.take(|_| 7);
-        acks.taken().iter().map(|ack| ack.ack.0).collect()
+        taken(acks).iter().map(|ack| ack.ack.0).collect()
+    }
+
+    fn blocks(start: u32) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        blocks.push(SackBlock { start: SeqNumber(start), end: SeqNumber(start + 1) });
+        blocks
     }
 
     /// RFC 9293, section 3.8.6.3 (SHLD-18, 19); Menon 2008, section 3.4.
     #[test]
     fn every_second_full_segment_owes_one() {
         let mut acks = Acks::new(0);
-        let owed: Vec<bool> =
-            (1..=5).map(|n| acks.count(FULL, FULL, SeqNumber(n * FULL))).collect();
+        let owed = [1, 2, 3, 4, 5].map(|number| {
+            let is_owed = acks.count(FULL, FULL);
+            if is_owed {
+                acks.owe(plain(number));
+            }
+            is_owed
+        });
         assert_eq!(owed, [false, true, false, true, false]);
-        assert_eq!(numbers(&mut acks), [2000, 4000]);
+        assert_eq!(numbers(&mut acks), [2, 4]);
         assert!(acks.is_delaying());
-        acks.owe_delayed(SeqNumber(5000));
-        assert_eq!(numbers(&mut acks), [5000]);
         assert!(numbers(&mut acks).is_empty());
     }
 
     #[test]
     fn small_segments_wait_until_they_are_two_full_ones() {
         let mut acks = Acks::new(0);
-        let owed = (1..=20).filter(|n| acks.count(100, FULL, SeqNumber(n * 100))).count();
-        assert_eq!(owed, 1);
+        assert_eq!((0..20).find(|_| acks.count(100, FULL)), Some(19));
     }
 
+    #[test]
+    fn alike_ones_are_counted_as_each_alone_would_be() {
+        for (bytes, quick) in
+            (1..=2 * FULL + 1).step_by(7).flat_map(|bytes| [(bytes, 0), (bytes, 3)])
+        {
+            let (mut alone, mut together) = (Acks::new(quick), Acks::new(quick));
+            for acks in [&mut alone, &mut together] {
+                acks.count(FULL / 3, FULL);
+            }
+            let mut left = 40;
+            while left > 0 {
+                let (counted, is_owed) = together.count_alike((bytes, left), FULL);
+                let each: Vec<_> = (0..counted).map(|_| alone.count(bytes, FULL)).collect();
+                let first = each.iter().position(|is_owed| *is_owed);
+                assert_eq!(
+                    first,
+                    is_owed.then_some(each.len() - 1),
+                    "{bytes} bytes, {quick} quick"
+                );
+                if is_owed {
+                    alone.owe(plain(left));
+                    together.owe(plain(left));
+                }
+                left -= counted;
+            }
+            assert_eq!(alone.unacknowledged_bytes, together.unacknowledged_bytes);
+            assert_eq!(alone.quick, together.quick);
+        }
+    }
+
+    /// Each with the blocks that it was owed with.
     #[test]
     fn duplicates_leave_one_by_one_in_their_place() {
         let mut acks = Acks::new(0);
-        acks.owe(SeqNumber(1));
-        acks.owe(SeqNumber(2));
-        acks.owe_alone(SeqNumber(2));
-        acks.owe_alone(SeqNumber(2));
-        acks.owe(SeqNumber(9));
-        let all: Vec<_> = core::iter::repeat_with(|| numbers(&mut acks)).take(5).collect();
-        assert_eq!(all, [&[1, 2][..], &[2], &[2], &[9], &[]]);
+        acks.owe(plain(1));
+        acks.owe(plain(2));
+        acks.owe_with(alone(2), blocks(5));
+        acks.owe(alone(2));
+        acks.owe_with(alone(2), blocks(6));
+        acks.owe(plain(9));
+        let mut next = || acks.take().map(|(_, sack)| (sack, acks.later().len()));
+        let none = SackBlocks::default();
+        let expected = [(none, 1), (blocks(5), 0), (none, 0), (blocks(6), 0), (none, 0)];
+        assert_eq!([(); 5].map(|()| next()), expected.map(Some));
+        assert_eq!(next(), None);
     }
 
+    /// RFC 7323, section 4.3: what covers several echoes the first.
     #[test]
-    fn a_stretch_ack_is_the_last_one() {
+    fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
         let mut acks = Acks::new(0);
-        acks.owe(SeqNumber(1));
+        acks.owe(plain(1));
         let before = acks.count_owed();
-        (2..9).for_each(|n| acks.owe(SeqNumber(n)));
+        (2..9).for_each(|n| acks.owe(plain(n)));
         acks.stretch(before);
-        assert_eq!(numbers(&mut acks), [1, 8]);
+        let said: Vec<_> = taken(&mut acks).iter().map(|ack| (ack.ack.0, ack.echo)).collect();
+        assert_eq!(said, [(1, 1), (8, 2)]);
+    }
+
+    /// RFC 3168, section 6.1.3: those before the mark do not echo it.
+    #[test]
+    fn marked_ones_leave_apart() {
+        let mut acks = Acks::new(0);
+        acks.owe(plain(1));
+        acks.owe(plain(2));
+        acks.owe(AckOwed { has_mark: true, ..plain(3) });
+        assert_eq!(numbers(&mut acks), [1, 2]);
+        assert_eq!(numbers(&mut acks), [3]);
     }
 
     #[test]
     fn what_has_no_room_is_covered_by_the_last() {
         let mut acks = Acks::new(0);
-        (0..100).for_each(|n| acks.owe(SeqNumber(n)));
-        let numbers = numbers(&mut acks);
-        assert_eq!((numbers.len(), numbers.last()), (MOST_OWED, Some(&99)));
+        (0..100).for_each(|n| acks.owe(plain(n)));
+        let many = numbers(&mut acks);
+        assert_eq!((many.len(), many.last()), (MOST_OWED, Some(&99)));
+        (0..100).for_each(|n| acks.owe_with(alone(n), blocks(n)));
+        let all: Vec<_> = core::iter::from_fn(|| acks.take()).collect();
+        let last = all.last().map(|(ack, sack)| (ack.ack.0, *sack));
+        assert_eq!((all.len(), last), (MOST_OWED, Some((99, blocks(99)))));
     }
 }

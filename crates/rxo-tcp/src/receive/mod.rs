@@ -3,6 +3,9 @@
 mod acks;
 mod reassembly;
 mod sack;
+mod slices;
+mod spill;
+mod window;
 
 use core::ops::Range;
 
@@ -10,13 +13,16 @@ use rxo_frame::Chain;
 use rxo_wire::SeqNumber;
 
 pub use self::acks::AckOwed;
-pub(crate) use self::acks::Acks;
-use self::reassembly::{Inserted, Reassembly};
+pub(crate) use self::acks::{AckKind, Acks};
+use self::reassembly::{Inserted, Reassembly, Text};
 pub(crate) use self::sack::SackReport;
+use self::slices::Slices;
+use self::spill::Spill;
 use crate::Config;
+use crate::arrives::offered_scale;
 use crate::options::{SackBlock, SackBlocks};
 use crate::segment::Payload;
-use crate::sequence::{distance, later};
+use crate::sequence::{before, distance, earlier};
 
 /// The receiving half.
 #[derive(Debug)]
@@ -35,12 +41,18 @@ pub(crate) struct Receive<B> {
     pub(crate) sack: SackReport,
     /// Where the window ends: moves in steps that are worth telling.
     edge: SeqNumber,
-    /// The furthest edge that the peer was told; rounding up may put it past `edge`.
+    /// The furthest edge that an acknowledgement says, one that is owed included; rounding up may put it
+    /// past `edge`.
+    said: SeqNumber,
+    /// The furthest edge that the peer was told.
     told: SeqNumber,
     capacity: u32,
-    /// Text in order, for the application.
+    /// Text in order, for the application, in the buffers it came in.
     ready: Chain<B>,
+    /// So many bytes in order behind it, up to RCV.NXT, were copied to `spill`.
+    spilled_bytes: u32,
     waiting: Reassembly<B>,
+    spill: Spill,
     /// The largest text of a segment so far: what the peer's full segments are.
     largest_text: u32,
 }
@@ -55,7 +67,7 @@ pub(crate) enum Accepted {
     },
     /// It waits for what comes before it, or was here already.
     OutOfOrder,
-    /// There is no room for another buffer.
+    /// There are too many gaps.
     NoRoom,
 }
 
@@ -70,10 +82,14 @@ impl<B: AsRef<[u8]>> Receive<B> {
             fin_at: None,
             sack: SackReport::default(),
             edge: zero,
+            said: zero,
             told: zero,
             capacity: config.receive_buffer_bytes,
-            ready: Chain::with_capacity(config.receive_pieces),
+            ready: Chain::with_capacity(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
+            spilled_bytes: 0,
             waiting: Reassembly::with_limit(config.receive_pieces / 2),
+            // Rounding may put the edge that was told behind what there is room for.
+            spill: Spill::with_capacity(config.receive_buffer_bytes + (1 << offered_scale(config))),
             largest_text: LEAST_FULL_SEGMENT,
         }
     }
@@ -82,7 +98,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn start(&mut self, irs: SeqNumber) {
         (self.irs, self.nxt) = (irs, irs + 1);
         self.edge = self.nxt + u32::from(self.syn_window());
-        self.told = self.edge;
+        (self.said, self.told) = (self.edge, self.edge);
         (self.fin_at, self.sack) = (None, SackReport::default());
         self.waiting.clear();
     }
@@ -114,22 +130,70 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Text in order that the application has not consumed, in bytes.
     pub(crate) fn ready_bytes(&self) -> usize {
-        self.ready.len_bytes()
+        self.ready.len_bytes() + self.spilled_bytes as usize
     }
 
     /// That text, piece by piece.
     pub(crate) fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.ready.slices()
+        Slices::new(self.ready.slices(), self.spilled())
+    }
+
+    /// The part of it that was copied.
+    fn spilled(&self) -> [&[u8]; 2] {
+        self.spill.slices(before(self.text_end(), self.spilled_bytes), self.spilled_bytes)
     }
 
     /// The application has consumed `bytes`; says how many there were.
     pub(crate) fn consume(&mut self, bytes: usize) -> usize {
-        self.ready.advance(bytes)
+        let consumed = self.ready.advance(bytes);
+        consumed + self.consume_spilled(bytes - consumed)
+    }
+
+    fn consume_spilled(&mut self, bytes: usize) -> usize {
+        let consumed = bytes.min(self.spilled_bytes as usize);
+        self.spilled_bytes -= consumed as u32;
+        consumed
     }
 
     /// The application copies text to `to`; says how much.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
-        self.ready.read(to)
+        let mut copied = self.ready.read(to);
+        if self.spilled_bytes == 0 {
+            return copied;
+        }
+        let first = copied;
+        for part in self.spilled() {
+            let bytes = part.len().min(to.len() - copied);
+            to[copied..copied + bytes].copy_from_slice(&part[..bytes]);
+            copied += bytes;
+        }
+        self.consume_spilled(copied - first);
+        copied
+    }
+
+    /// Whether text in order is being copied, because buffers have run short.
+    pub(crate) fn is_spilling(&self) -> bool {
+        self.spilled_bytes > 0
+    }
+
+    /// Whether a buffer is kept of text before `seq` that is in order.
+    pub(crate) fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
+        !self.ready.is_empty() && self.read_at().is_before(seq)
+    }
+
+    /// Whether a buffer is kept of text out of order.
+    pub(crate) fn keeps_buffers_out_of_order(&self) -> bool {
+        self.waiting.lent() > 0
+    }
+
+    /// What the application reads next.
+    fn read_at(&self) -> SeqNumber {
+        before(self.text_end(), self.ready_bytes() as u32)
+    }
+
+    /// RCV.NXT, less the peer's FIN once that has been taken.
+    fn text_end(&self) -> SeqNumber {
+        self.fin_at.map_or(self.nxt, |at| earlier(at, self.nxt))
     }
 
     /// Puts all text into buffers that `exchange` makes of it.
@@ -140,7 +204,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Drops all text.
     pub(crate) fn clear(&mut self) {
-        self.ready.advance(usize::MAX);
+        self.consume(usize::MAX);
         self.waiting.clear();
     }
 
@@ -149,7 +213,16 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting = Reassembly::with_limit(0);
         if self.ready_bytes() == 0 {
             self.ready = Chain::with_capacity(0);
+            self.spill = Spill::with_capacity(0);
         }
+    }
+
+    /// The first contiguous part of `start` to `end` that was here before (RFC 2883, section 4).
+    pub(crate) fn duplicate_in(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
+        if start.is_before(self.nxt) && start.is_before(end) {
+            return Some(SackBlock { start, end: earlier(end, self.nxt) });
+        }
+        self.waiting.first_part(start, end)
     }
 
     /// Takes text at `seq`, which lies in the window.
@@ -158,7 +231,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
     }
 
-    /// How many pieces of text in order have room, while none waits.
+    /// How many buffers of text in order have room, while no text waits.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.ready.room_pieces()
@@ -193,89 +266,99 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     fn append(&mut self, payload: Payload<B>) -> Accepted {
-        if self.ready.room_pieces() <= self.waiting.len() {
-            return Accepted::NoRoom;
+        if self.has_gap() || self.is_spilling() || self.room() == 0 {
+            return self.append_otherwise(payload);
         }
-        let beside_a_gap = self.has_gap();
         self.push_ready(payload);
-        let mut again = None;
-        let mut note = |block| again = again.or(Some(block));
-        while let Some(next) = self.waiting.take_at(self.nxt, &mut note) {
-            self.push_ready(next);
-        }
-        if let Some(block) = again {
-            self.sack.received_again(block);
+        Accepted::InOrder { beside_a_gap: false }
+    }
+
+    /// Where text waits, or there is no room for its buffer.
+    #[inline(never)]
+    fn append_otherwise(&mut self, payload: Payload<B>) -> Accepted {
+        let beside_a_gap = self.has_gap();
+        self.push(Text::Lent(payload));
+        while let Some(next) = self.waiting.take_at(self.nxt) {
+            self.push(next);
         }
         Accepted::InOrder { beside_a_gap }
+    }
+
+    /// Appends text at RCV.NXT: by reference while there is room for its buffer.
+    fn push(&mut self, text: Text<B>) {
+        match text {
+            Text::Lent(payload) if !self.is_spilling() && self.may_lend() => {
+                self.push_ready(payload);
+                return;
+            }
+            Text::Lent(ref payload) => {
+                self.make_room();
+                self.spill.write(self.nxt, payload.as_slice());
+            }
+            Text::Spilled(_) => {}
+        }
+        self.spilled_bytes += text.bytes();
+        self.nxt = self.nxt + text.bytes();
+    }
+
+    /// Whether another buffer may be kept: what waits has its place among those in order.
+    fn may_lend(&self) -> bool {
+        self.ready.room_pieces() > self.waiting.lent()
+    }
+
+    /// The spill gets room for all that can come.
+    fn make_room(&mut self) {
+        let read_at = self.read_at();
+        if self.is_spilling() || self.waiting.has_spilled() {
+            self.spill.advance_to(read_at);
+        } else {
+            self.spill.begin_at(read_at);
+        }
     }
 
     #[inline]
     fn push_ready(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
         let (buffer, range) = payload.into_parts();
-        // There is room: see `append`, and `keep`, which leaves room for all that waits.
+        // There is room: see `may_lend`.
         if self.ready.push_known(buffer, range).is_ok() {
             self.nxt = self.nxt + bytes;
         }
     }
 
     fn keep(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
-        let whole = SackBlock { start: seq, end: seq + payload.bytes() };
-        let has_room = self.ready.room_pieces() > self.waiting.len();
-        if !has_room {
-            return Accepted::NoRoom;
-        }
-        match self.waiting.insert(seq, payload) {
-            Inserted::Kept { duplicate } => {
-                duplicate.into_iter().for_each(|block| self.sack.received_again(block));
-                self.sack.received(seq);
-            }
-            Inserted::Duplicate => self.sack.received_again(whole),
+        self.make_room();
+        let may_lend = self.may_lend();
+        match self.waiting.insert(seq, payload, may_lend, &mut self.spill) {
+            Inserted::Kept => self.sack.received(seq),
+            Inserted::Duplicate => {}
             Inserted::NoRoom => return Accepted::NoRoom,
         }
         Accepted::OutOfOrder
     }
 
-    /// SEG.WND of a segment that leaves now; moves the window's edge when that is worth it
-    /// (RFC 9293, section 3.8.6.2.2).
-    pub(crate) fn window_field(&mut self) -> u16 {
-        if self.gain() >= (self.capacity / 2).min(self.mss) {
-            self.edge = self.nxt + self.free();
+    /// A FIN at `at` came. The last one counts; out of order none that text has passed.
+    pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
+        if at == self.nxt || !self.is_passed(at) {
+            self.fin_at = Some(at);
         }
-        let field = self.window_field_for(self.nxt);
-        self.told = later(self.told, self.nxt + (u32::from(field) << self.scale));
-        field
     }
 
-    /// SEG.WND that says the same edge beside SEG.ACK = `ack`. Rounded up, so that the edge does not
-    /// seem to move back by more than a unit of the scale (RFC 7323, section 2.4); what the peer was
-    /// ever told is taken when it comes.
-    pub(crate) fn window_field_for(&self, ack: SeqNumber) -> u16 {
-        let units = distance(ack, self.edge).div_ceil(1 << self.scale);
-        u16::try_from(units).unwrap_or(u16::MAX)
+    /// Forgets a FIN behind which there is text: the peer did not send it.
+    pub(crate) fn doubt_fin(&mut self) {
+        self.fin_at = self.fin_at.filter(|at| !self.is_passed(*at));
     }
 
-    /// Whether so much room has come free that the peer should hear of it without being asked.
-    pub(crate) fn wants_update(&self) -> bool {
-        let is_nearly_closed = self.wnd() < 2 * self.mss;
-        let worth = if is_nearly_closed { self.mss } else { self.capacity / 4 };
-        self.gain() >= worth.min(self.capacity / 2)
-    }
-
-    /// How far the edge could move.
-    fn gain(&self) -> u32 {
-        distance(self.edge, self.nxt + self.free())
-    }
-
-    /// Room for text, in whole units of the window.
-    fn free(&self) -> u32 {
-        let free = self.capacity.saturating_sub(self.ready.len_bytes() as u32);
-        (free >> self.scale) << self.scale
+    /// Whether text at `at` or after it is here.
+    fn is_passed(&self, at: SeqNumber) -> bool {
+        at.is_before(self.nxt) || self.waiting.reaches_beyond(at)
     }
 }
 
 /// RFC 9293, section 3.7.1: what every peer may send; estimates do not start lower.
 const LEAST_FULL_SEGMENT: u32 = 536;
+/// A ring is read in two pieces where its end lies between them.
+const PIECES_OF_A_RING: usize = 2;
 
 #[cfg(test)]
 mod tests;

@@ -4,27 +4,63 @@ use alloc::collections::VecDeque;
 
 use rxo_wire::SeqNumber;
 
+use super::spill::Spill;
 use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
-/// Pieces of text out of order: sorted, none overlaps another, each in the buffer it came in.
-/// Room for a fixed number is allocated when made.
+/// Pieces of text out of order: sorted, none overlaps another. Each is in the buffer it came in, or
+/// was copied to the [`Spill`] because there were too many. Room for a fixed number is allocated when
+/// made.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
     pieces: VecDeque<Piece<B>>,
     limit: usize,
+    /// How many are in the buffer they came in.
+    lent: usize,
 }
 
 #[derive(Debug)]
 struct Piece<B> {
     start: SeqNumber,
-    payload: Payload<B>,
+    text: Text<B>,
+}
+
+/// Where a piece's bytes are.
+#[derive(Debug)]
+pub(crate) enum Text<B> {
+    /// In the buffer they came in.
+    Lent(Payload<B>),
+    /// In the spill, so many of them.
+    Spilled(u32),
+}
+
+impl<B> Text<B> {
+    pub(crate) fn bytes(&self) -> u32 {
+        match self {
+            Self::Lent(payload) => payload.bytes(),
+            Self::Spilled(bytes) => *bytes,
+        }
+    }
+
+    /// Without its first `bytes`; `None` when nothing is left.
+    fn without_front(self, bytes: u32) -> Option<Self> {
+        match self {
+            Self::Lent(payload) => payload.without_front(bytes).map(Self::Lent),
+            Self::Spilled(length) => {
+                Some(Self::Spilled(length.saturating_sub(bytes))).filter(|text| text.bytes() > 0)
+            }
+        }
+    }
 }
 
 impl<B> Piece<B> {
     fn end(&self) -> SeqNumber {
-        self.start + self.payload.bytes()
+        self.start + self.text.bytes()
+    }
+
+    fn is_spilled(&self) -> bool {
+        matches!(self.text, Text::Spilled(_))
     }
 }
 
@@ -32,117 +68,186 @@ impl<B> Piece<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
     /// It is kept, all of it or what was new.
-    Kept {
-        /// The part that was here before.
-        duplicate: Option<SackBlock>,
-    },
+    Kept,
     /// All of it was here before.
     Duplicate,
-    /// There is no room; the peer will send it again.
+    /// There are too many gaps; the peer will send it again.
     NoRoom,
 }
 
-impl<B> Reassembly<B> {
+/// Where a piece goes: what is new of it, the pieces from `at` on that it covers, and how many.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    at: usize,
+    covered: usize,
+    start: SeqNumber,
+    end: SeqNumber,
+}
+
+impl<B: AsRef<[u8]>> Reassembly<B> {
     pub(crate) fn with_limit(pieces: usize) -> Self {
-        Self { pieces: VecDeque::with_capacity(pieces), limit: pieces }
+        Self { pieces: VecDeque::with_capacity(pieces), limit: pieces, lent: 0 }
     }
 
-    /// How many pieces.
-    pub(crate) fn len(&self) -> usize {
-        self.pieces.len()
+    /// How many buffers.
+    pub(crate) fn lent(&self) -> usize {
+        self.lent
+    }
+
+    /// Whether any text is in the spill.
+    pub(crate) fn has_spilled(&self) -> bool {
+        self.lent < self.pieces.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
+    /// Whether a byte after `seq` is here.
+    pub(crate) fn reaches_beyond(&self, seq: SeqNumber) -> bool {
+        self.pieces.back().is_some_and(|last| seq.is_before(last.end()))
+    }
+
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
+        self.lent = 0;
     }
 
     /// Puts the text of each piece into the buffer that `exchange` makes of it.
-    pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>)
-    where
-        B: AsRef<[u8]>,
-    {
-        self.pieces.iter_mut().for_each(|piece| piece.payload.exchange(&mut *exchange));
+    pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
+        for piece in &mut self.pieces {
+            if let Text::Lent(payload) = &mut piece.text {
+                payload.exchange(&mut *exchange);
+            }
+        }
     }
 
     /// Puts `payload`, which begins at `start`, in its place. Of bytes that are here already, those
-    /// that came first stay, unless the new piece covers theirs on both sides. Costs the pieces
-    /// after it.
-    pub(crate) fn insert(&mut self, start: SeqNumber, payload: Payload<B>) -> Inserted {
+    /// that came first stay, unless the new piece covers theirs on both sides. It is copied unless
+    /// `may_lend`; where there are too many pieces all are, which leaves one for each run. Costs the
+    /// pieces after it.
+    pub(crate) fn insert(
+        &mut self,
+        start: SeqNumber,
+        payload: Payload<B>,
+        may_lend: bool,
+        spill: &mut Spill,
+    ) -> Inserted {
         let end = start + payload.bytes();
+        let Some(mut slot) = self.slot(start, end) else { return Inserted::Duplicate };
+        let has_place = self.pieces.len() - slot.covered < self.limit;
+        if !has_place {
+            self.gather(spill);
+            let Some(anew) = self.slot(start, end) else { return Inserted::Duplicate };
+            slot = anew;
+            if self.pieces.len() - slot.covered >= self.limit && !self.touches(&slot) {
+                return Inserted::NoRoom;
+            }
+        }
+        let gone = self.pieces.drain(slot.at..slot.at + slot.covered);
+        self.lent -= gone.filter(|piece| !piece.is_spilled()).count();
+        let cut = (distance(start, slot.start), distance(start, slot.end));
+        let new = payload.truncated(cut.1).and_then(|payload| payload.without_front(cut.0));
+        if let Some(payload) = new {
+            self.place(slot, payload, may_lend && has_place, spill);
+        }
+        Inserted::Kept
+    }
+
+    /// Where the text from `start` to `end` goes; `None` when all of it is here.
+    fn slot(&self, start: SeqNumber, end: SeqNumber) -> Option<Slot> {
         let at = self.pieces.partition_point(|piece| piece.start.is_before(start));
         let before_end = at.checked_sub(1).map_or(start, |index| self.pieces[index].end());
-        let new_start = later(start, before_end);
-        if new_start.is_at_or_after(end) {
-            return Inserted::Duplicate;
-        }
-        let covered = self.covered(at, end);
-        let new_end = self.pieces.get(at + covered).map_or(end, |next| earlier(end, next.start));
-        let duplicate = self.duplicate((start, end), (new_start, new_end), at, covered);
-        if new_start.is_at_or_after(new_end) {
-            return Inserted::Duplicate;
-        }
-        if self.pieces.len() - covered >= self.limit {
-            return Inserted::NoRoom;
-        }
-        self.pieces.drain(at..at + covered);
-        self.place(at, new_start, payload, (distance(start, new_start), distance(start, new_end)));
-        Inserted::Kept { duplicate }
+        let start = later(start, before_end);
+        let whole = |piece: &&Piece<B>| end.is_at_or_after(piece.end());
+        let covered = self.pieces.iter().skip(at).take_while(whole).count();
+        let end = self.pieces.get(at + covered).map_or(end, |next| earlier(end, next.start));
+        start.is_before(end).then_some(Slot { at, covered, start, end })
     }
 
-    /// How many pieces from `at` on lie before `end` as a whole.
-    fn covered(&self, at: usize, end: SeqNumber) -> usize {
-        self.pieces.iter().skip(at).take_while(|piece| end.is_at_or_after(piece.end())).count()
+    /// Whether it continues a run, so that it needs no place of its own once all is copied.
+    fn touches(&self, slot: &Slot) -> bool {
+        let before = slot.at.checked_sub(1).map(|index| self.pieces[index].end());
+        let after = self.pieces.get(slot.at + slot.covered).map(|piece| piece.start);
+        before == Some(slot.start) || after == Some(slot.end)
     }
 
-    /// The first part of the piece that was here before.
-    fn duplicate(
-        &self,
-        (start, end): (SeqNumber, SeqNumber),
-        (new_start, new_end): (SeqNumber, SeqNumber),
-        at: usize,
-        covered: usize,
-    ) -> Option<SackBlock> {
-        if start != new_start {
-            return Some(SackBlock { start, end: new_start });
+    fn place(&mut self, slot: Slot, payload: Payload<B>, is_lent: bool, spill: &mut Spill) {
+        if is_lent {
+            self.lent += 1;
+            self.pieces.insert(slot.at, Piece { start: slot.start, text: Text::Lent(payload) });
+            return;
         }
-        if covered > 0 {
-            return self.pieces.get(at).map(|p| SackBlock { start: p.start, end: p.end() });
+        spill.write(slot.start, payload.as_slice());
+        let mut new = Piece { start: slot.start, text: Text::Spilled(payload.bytes()) };
+        let joins = |a: &Piece<B>, b: &Piece<B>| a.is_spilled() && a.end() == b.start;
+        let mut at = slot.at;
+        if let Some(next) =
+            self.pieces.get(at).filter(|next| next.is_spilled() && joins(&new, next))
+        {
+            new.text = Text::Spilled(distance(new.start, next.end()));
+            self.pieces.remove(at);
         }
-        (new_end != end).then_some(SackBlock { start: new_end, end })
+        if let Some(last) = at.checked_sub(1).and_then(|index| self.pieces.get(index))
+            && joins(last, &new)
+        {
+            new = Piece { start: last.start, text: Text::Spilled(distance(last.start, new.end())) };
+            at -= 1;
+            self.pieces.remove(at);
+        }
+        self.pieces.insert(at, new);
     }
 
-    fn place(&mut self, at: usize, start: SeqNumber, payload: Payload<B>, cut: (u32, u32)) {
-        let trimmed = payload.truncated(cut.1).and_then(|payload| payload.without_front(cut.0));
-        if let Some(payload) = trimmed {
-            self.pieces.insert(at, Piece { start, payload });
+    /// Copies every piece, and makes one of those that touch.
+    fn gather(&mut self, spill: &mut Spill) {
+        let mut kept: usize = 0;
+        for index in 0..self.pieces.len() {
+            let piece = &self.pieces[index];
+            let (start, end) = (piece.start, piece.end());
+            if let Text::Lent(payload) = &piece.text {
+                spill.write(start, payload.as_slice());
+            }
+            match kept.checked_sub(1).and_then(|last| self.pieces.get_mut(last)) {
+                Some(last) if last.end() == start => {
+                    last.text = Text::Spilled(distance(last.start, end));
+                }
+                _ => {
+                    self.pieces[kept] = Piece { start, text: Text::Spilled(distance(start, end)) };
+                    kept += 1;
+                }
+            }
         }
+        self.pieces.truncate(kept);
+        self.lent = 0;
     }
 
-    /// Takes the text at `nxt`, if it is here; what lies before `nxt` is dropped on the way, and shown:
-    /// it came a second time.
-    pub(crate) fn take_at(
-        &mut self,
-        nxt: SeqNumber,
-        mut again: impl FnMut(SackBlock),
-    ) -> Option<Payload<B>> {
+    /// Takes the text at `nxt`, if it is here; what lies before `nxt` is dropped on the way: it came a
+    /// second time.
+    pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         while let Some(first) = self.pieces.front() {
             if nxt.is_before(first.start) {
                 return None;
             }
             let skip = distance(first.start, nxt);
             let piece = self.pieces.pop_front()?;
-            if skip > 0 {
-                again(SackBlock { start: piece.start, end: earlier(piece.end(), nxt) });
-            }
-            if let Some(payload) = piece.payload.without_front(skip) {
-                return Some(payload);
+            self.lent -= usize::from(!piece.is_spilled());
+            if let Some(text) = piece.text.without_front(skip) {
+                return Some(text);
             }
         }
         None
+    }
+
+    /// The first contiguous part of `start` to `end` that is here.
+    pub(crate) fn first_part(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
+        let at = self.pieces.partition_point(|piece| start.is_at_or_after(piece.end()));
+        let mut pieces = self.pieces.iter().skip(at).take_while(|piece| piece.start.is_before(end));
+        let first = pieces.next()?;
+        let part = pieces.fold((first.end(), true), |(reached, joins), piece| {
+            let joins = joins && piece.start == reached;
+            (if joins { piece.end() } else { reached }, joins)
+        });
+        Some(SackBlock { start: later(start, first.start), end: earlier(end, part.0) })
     }
 
     /// The contiguous run of text around `seq`, if there is text at it. Costs the pieces.

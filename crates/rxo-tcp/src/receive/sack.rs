@@ -21,8 +21,7 @@ impl SackReport {
         self.recent[0] = Some(seq);
     }
 
-    /// `block` arrived a second time (RFC 2883, section 4). When two arrive before anything is
-    /// sent, the later is reported.
+    /// `block` arrived a second time (RFC 2883, section 4); the acknowledgement of its segment says so.
     pub(crate) fn received_again(&mut self, block: SackBlock) {
         self.duplicate = Some(block);
     }
@@ -34,7 +33,7 @@ impl SackReport {
 
     /// The blocks to send: what arrived twice, once; then the block that changed last, then those
     /// before it.
-    pub(crate) fn take<B>(&mut self, waiting: &Reassembly<B>) -> SackBlocks {
+    pub(crate) fn take<B: AsRef<[u8]>>(&mut self, waiting: &Reassembly<B>) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let duplicate = self.duplicate.take();
         if let Some(block) = duplicate {

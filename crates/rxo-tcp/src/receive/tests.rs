@@ -28,8 +28,20 @@ fn text(at: u32, bytes: u32) -> Payload<Vec<u8>> {
 }
 
 fn put(receive: &mut Receive<Vec<u8>>, at: u32, bytes: u32) -> Accepted {
+    let start = receive.irs + 1 + at;
+    if let Some(block) = receive.duplicate_in(start, start + bytes) {
+        receive.sack.received_again(block);
+    }
+    receive.accept(start, text(at, bytes))
+}
+
+fn block(receive: &Receive<Vec<u8>>, from: u32, to: u32) -> SackBlock {
     let first = receive.irs + 1;
-    receive.accept(first + at, text(at, bytes))
+    SackBlock { start: first + from, end: first + to }
+}
+
+fn all_text(receive: &Receive<Vec<u8>>) -> Vec<u8> {
+    receive.slices().collect::<Vec<_>>().concat()
 }
 
 #[test]
@@ -42,7 +54,7 @@ fn a_gap_that_is_filled_releases_what_waits() {
     assert_eq!(put(&mut receive, 150, 50), Accepted::InOrder { beside_a_gap: true });
     assert_eq!(put(&mut receive, 250, 1), Accepted::InOrder { beside_a_gap: false });
     let expected: Vec<u8> = (0..=250).collect();
-    assert_eq!(receive.slices().collect::<Vec<_>>().concat(), expected);
+    assert_eq!(all_text(&receive), expected);
 }
 
 /// RFC 2018, section 4: the block that the last segment touched comes first.
@@ -52,10 +64,9 @@ fn the_latest_block_is_reported_first() {
     for at in [100, 300, 500, 310] {
         put(&mut receive, at, 10);
     }
-    let first = receive.irs + 1;
-    let block = |from, to| SackBlock { start: first + from, end: first + to };
     let blocks = receive.sack_blocks();
-    assert_eq!(blocks.as_slice(), [block(300, 320), block(500, 510), block(100, 110)]);
+    let expected = [(300, 320), (500, 510), (100, 110)];
+    assert_eq!(blocks.as_slice(), expected.map(|(from, to)| block(&receive, from, to)));
 }
 
 /// RFC 2883, section 4: what arrived twice is reported once, in front.
@@ -64,25 +75,67 @@ fn a_duplicate_is_reported_once() {
     let mut receive = receive();
     put(&mut receive, 100, 100);
     put(&mut receive, 120, 30);
-    let first = receive.irs + 1;
-    let whole = SackBlock { start: first + 100, end: first + 200 };
-    let part = SackBlock { start: first + 120, end: first + 150 };
+    let (whole, part) = (block(&receive, 100, 200), block(&receive, 120, 150));
     assert_eq!(receive.sack_blocks().as_slice(), [part, whole]);
     assert_eq!(receive.sack_blocks().as_slice(), [whole]);
 }
 
+/// RFC 2883, section 4 (d): the first contiguous part that was here, wherever it was kept.
 #[test]
-fn no_room_is_not_for_ever() {
+fn the_first_part_is_the_duplicate() {
+    let mut receive = receive();
+    for at in [0, 200, 250, 400] {
+        put(&mut receive, at, 50);
+    }
+    let said = |from, to| receive.duplicate_in(receive.irs + 1 + from, receive.irs + 1 + to);
+    assert_eq!(said(0, 800), Some(block(&receive, 0, 50)));
+    assert_eq!(said(50, 800), Some(block(&receive, 200, 300)));
+    assert_eq!(said(220, 260), Some(block(&receive, 220, 260)));
+    assert_eq!(said(290, 410), Some(block(&receive, 290, 300)));
+    assert_eq!(said(50, 200), None);
+    assert_eq!(said(300, 400), None);
+    assert_eq!(said(450, 900), None);
+}
+
+/// What comes in order is always taken; of what waits too many gaps alone are too much.
+#[test]
+fn only_gaps_are_too_many() {
     let mut receive = receive();
     let kept = (0..20).filter(|n| put(&mut receive, 100 + n * 20, 10) == Accepted::OutOfOrder);
     assert_eq!(kept.count(), 8);
-    // What comes in order has its own half of the places.
-    for n in 0..8 {
+    // What fills a gap needs no place.
+    assert_eq!(put(&mut receive, 110, 10), Accepted::OutOfOrder);
+    assert_eq!(receive.waiting.runs().count(), 7);
+    for n in 0..100 {
         assert!(matches!(put(&mut receive, n, 1), Accepted::InOrder { .. }));
     }
-    assert_eq!(put(&mut receive, 8, 1), Accepted::NoRoom);
-    assert_eq!(receive.consume(8), 8);
-    assert!(matches!(put(&mut receive, 8, 1), Accepted::InOrder { .. }));
+    assert_eq!(receive.slices().len(), receive.slices().count());
+    let expected: Vec<u8> = (0..130).collect();
+    assert_eq!(all_text(&receive), expected);
+}
+
+/// One byte in each segment, from the last to the first and then in order, as much as was offered: all of
+/// it is kept.
+#[test]
+fn an_offered_window_is_kept_byte_by_byte() {
+    let mut receive = receive();
+    receive.window_field();
+    let half = CAPACITY / 2;
+    for at in (1..half).rev() {
+        assert_eq!(put(&mut receive, at, 1), Accepted::OutOfOrder);
+    }
+    assert!(matches!(put(&mut receive, 0, 1), Accepted::InOrder { .. }));
+    assert_eq!(receive.ready_bytes(), half as usize);
+    for at in half..CAPACITY {
+        assert!(matches!(put(&mut receive, at, 1), Accepted::InOrder { .. }));
+    }
+    assert_eq!(receive.window_field(), 0);
+    let expected: Vec<u8> = (0..CAPACITY).map(|n| n as u8).collect();
+    assert_eq!(all_text(&receive), expected);
+    let mut read = vec![0; CAPACITY as usize + 1];
+    assert_eq!(receive.read(&mut read), CAPACITY as usize);
+    assert_eq!(read[..CAPACITY as usize], expected);
+    assert!(!receive.is_spilling());
 }
 
 /// RFC 9293, section 3.8.6.2.2 (MUST-39): the edge moves in steps of a segment or half the buffer.
@@ -114,7 +167,60 @@ fn a_scaled_edge_stays_near_the_true_one() {
     }
 }
 
+/// Places of the stream in the property test; more than the window, so that it must open.
+const STREAM: u32 = 3_000;
+
+fn tight() -> Receive<Vec<u8>> {
+    let config = Config {
+        receive_buffer_bytes: 900,
+        receive_pieces: 8,
+        maximum_segment_size: 100,
+        ..Config::default()
+    };
+    let mut receive = Receive::new(&config);
+    receive.start(SeqNumber(u32::MAX - 1_500));
+    receive
+}
+
 proptest! {
+    /// Whatever the segmentation, the order and the reading: a byte that arrived inside the offered window
+    /// is there, unless there were too many gaps, and no other is.
+    #[test]
+    fn what_was_offered_is_kept(
+        steps in prop::collection::vec((0_u32..900, 1_u32..120, 0_usize..300, any::<bool>()), 1..120),
+    ) {
+        let mut receive = tight();
+        let mut has = vec![false; STREAM as usize * 2];
+        let mut consumed = 0_usize;
+        for (offset, bytes, reads, is_in_order) in steps {
+            let nxt = distance(receive.irs + 1, receive.nxt);
+            let at = if is_in_order { nxt } else { nxt + offset };
+            let bytes = bytes.min(receive.wnd().saturating_sub(at - nxt));
+            if at > STREAM || bytes == 0 {
+                continue;
+            }
+            let accepted = put(&mut receive, at, bytes);
+            prop_assert!(accepted != Accepted::NoRoom || at > nxt);
+            if accepted != Accepted::NoRoom {
+                has[at as usize..(at + bytes) as usize].fill(true);
+            }
+            let buffers = receive.ready.slices().len() + receive.waiting.lent();
+            prop_assert!(buffers + PIECES_OF_A_RING <= 8, "{buffers} buffers");
+            let nxt = distance(receive.irs + 1, receive.nxt) as usize;
+            prop_assert!(has[..nxt].iter().all(|has| *has) && !has[nxt]);
+            let waits: u32 = receive.waiting.runs().map(|run| distance(run.start, run.end)).sum();
+            prop_assert_eq!(waits as usize, has[nxt..].iter().filter(|has| **has).count());
+            let mut text = vec![0; reads];
+            let read = receive.read(&mut text);
+            let expected: Vec<u8> = (consumed..consumed + read).map(|at| at as u8).collect();
+            prop_assert_eq!(&text[..read], expected);
+            consumed += read;
+            receive.window_field();
+        }
+        let rest: Vec<u8> = (consumed..consumed + receive.ready_bytes()).map(|at| at as u8).collect();
+        prop_assert_eq!(all_text(&receive), rest);
+    }
+
     /// The naive oracle: a byte is there once any segment brought it.
     #[test]
     fn any_order_gives_the_same_bytes(

@@ -4,7 +4,7 @@
 //! [`Recovery`] is told of each acknowledgement by itself, also when an aggregate brought many, in
 //! their order; that makes the result the same. Which file holds what:
 //! `scoreboard.rs` what was sent, `rtt.rs` RFC 6298, `rack.rs` and `tail_probe.rs` RFC 8985,
-//! `prr.rs` RFC 6937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
+//! `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
 
 mod expected;
 mod f_rto;
@@ -15,6 +15,7 @@ mod rack;
 mod rtt;
 mod scoreboard;
 mod spurious;
+mod statistics;
 mod tail_probe;
 
 use rxo_frame::{Duration, Instant};
@@ -23,11 +24,12 @@ use rxo_wire::SeqNumber;
 use self::f_rto::Frto;
 use self::newreno::Duplicates;
 pub(crate) use self::on_ack::AckNews;
-use self::prr::Prr;
+use self::prr::{Arrived, Prr};
 use self::rack::Rack;
 use self::rtt::RoundTrip;
 use self::scoreboard::Scoreboard;
 use self::spurious::Suspect;
+pub use self::statistics::{RecoveryPhase, RecoveryStatistics};
 use self::tail_probe::{TailProbe, probe_timeout};
 use crate::Config;
 use crate::congestion::Congestion;
@@ -229,8 +231,8 @@ impl Recovery {
     ) {
         self.detect_loss(now);
         if self.has_lost() && self.phase == Phase::Open {
-            self.enter_recovery(nxt, congestion);
-            self.limit_by_prr(0, congestion);
+            self.enter_recovery(nxt, 0, congestion);
+            self.limit_by_prr(Arrived::default(), congestion);
         }
     }
 
@@ -319,21 +321,22 @@ impl Recovery {
         self.look_again = self.rack.detect_loss(&mut self.board, now, has_evidence, times);
     }
 
-    fn enter_recovery(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
-        let flight = self.flight_size(congestion);
+    /// `delivered` more bytes arrived with the acknowledgement that begins it.
+    fn enter_recovery(&mut self, nxt: SeqNumber, delivered: u32, congestion: &mut Congestion) {
         self.suspect = Some(Suspect::new(congestion.clone()));
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
             self.reduce(nxt, congestion);
         }
-        self.prr = Prr::start(flight);
+        // RFC 9937, section 6.1: what the peer held before is not delivered during recovery.
+        self.prr = Prr::start(self.board.in_flight() + self.board.lost() + delivered);
         self.probe.cancel();
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// With SACK: the window for `delivered` more bytes.
-    fn limit_by_prr(&mut self, delivered: u32, congestion: &mut Congestion) {
+    /// With SACK: the window for what has arrived.
+    fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
-        let window = self.prr.window(delivered, pipe, congestion.ssthresh(), self.mss);
+        let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);
         congestion.set_cwnd(window);
     }
 }

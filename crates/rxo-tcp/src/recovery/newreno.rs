@@ -22,6 +22,11 @@ impl Duplicates {
         self.count >= THRESHOLD
     }
 
+    /// Whether there was one since the last progress.
+    pub(crate) fn any(&self) -> bool {
+        self.count > 0
+    }
+
     /// Bytes that are not in flight any more.
     pub(crate) fn credit(&self) -> u32 {
         self.credit

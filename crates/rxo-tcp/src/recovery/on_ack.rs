@@ -4,6 +4,7 @@ use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
 use super::f_rto::{Finding, Frto};
+use super::prr::Arrived;
 use super::rack::Arrival;
 use super::scoreboard::{Fate, Sent};
 use super::tail_probe::ProbeAck;
@@ -39,9 +40,15 @@ struct Delivered {
     /// When the last of those that were sent once was sent.
     sent_at: Option<Instant>,
     has_retransmitted: bool,
+    /// More is found lost.
+    shows_loss: bool,
 }
 
 impl Delivered {
+    fn arrived(&self) -> Arrived {
+        Arrived { bytes: self.bytes, is_safe: self.acked > 0 && !self.shows_loss }
+    }
+
     fn add(&mut self, range: &Sent) {
         self.bytes += range.bytes();
         if range.was_retransmitted {
@@ -71,7 +78,9 @@ impl Recovery {
             self.rack.duplicate_arrived(news.nxt);
         }
         self.rack.acknowledged(news.ack);
+        let lost_before = self.board.lost();
         self.find_losses(news, &delivered);
+        delivered.shows_loss = self.board.lost() > lost_before;
         self.probe_answered(news, reports_duplicate, congestion);
         if self.leave_phase(news.ack, congestion) {
             // What the peer held already was counted while recovering; without SACK nobody knows
@@ -94,6 +103,8 @@ impl Recovery {
             }
         });
         if self.uses_sack {
+            // The peer echoes a segment that came in order, so the echo says nothing of one that did not.
+            let arrival = Arrival { echoed: None, ..arrival };
             for block in news.sack.as_slice().iter().filter(|block| is_valid(block, news)) {
                 board.sack(*block, |range| {
                     delivered.add(range);
@@ -104,10 +115,12 @@ impl Recovery {
         delivered
     }
 
-    /// RFC 6298, section 3: of what was sent once, or by the timestamp (RFC 7323, section 4).
+    /// RFC 6298, section 3: of what was sent once, or by the timestamp (RFC 7323, section 4). Beside a
+    /// retransmission it says nothing that others were sent once: they may have waited for it.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
         let by_timestamp = news.echoed.filter(|_| delivered.acked > 0);
-        if let Some(sent_at) = delivered.sent_at {
+        let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
+        if let Some(sent_at) = sent_once_at {
             self.rtt.sample(news.arrived_at.since(sent_at));
         } else if let Some(sent_at) = by_timestamp {
             self.rtt.sample(news.arrived_at.since(sent_at).max(Duration::from_millis(1)));
@@ -214,7 +227,7 @@ impl Recovery {
         was_recovery
     }
 
-    /// RFC 6937 leaves the window at the threshold; RFC 6582, section 3.2, step 3 sees to it that
+    /// RFC 9937 leaves the window at the threshold; RFC 6582, section 3.2, step 3 sees to it that
     /// without SACK not all of it leaves at once.
     fn window_after(&self, ssthresh: u32) -> u32 {
         let in_flight = self.board.in_flight().max(self.mss);
@@ -229,15 +242,15 @@ impl Recovery {
     ) {
         match self.phase {
             Phase::Open if self.has_lost() => {
-                self.enter_recovery(news.nxt, congestion);
+                self.enter_recovery(news.nxt, delivered.bytes, congestion);
                 if self.uses_sack {
-                    self.limit_by_prr(delivered.bytes, congestion);
+                    self.limit_by_prr(delivered.arrived(), congestion);
                 } else {
                     congestion.set_cwnd(congestion.ssthresh());
                 }
             }
             Phase::Recovery { .. } if self.uses_sack => {
-                self.limit_by_prr(delivered.bytes, congestion);
+                self.limit_by_prr(delivered.arrived(), congestion);
             }
             Phase::Recovery { .. } if delivered.acked > 0 => {
                 // RFC 6582, section 3.2, step 3: a partial acknowledgement names the next loss.

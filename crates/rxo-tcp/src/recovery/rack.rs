@@ -13,8 +13,10 @@ pub(crate) struct Rack {
     latest: Option<Latest>,
     /// RACK.fack: the highest sequence number that arrived.
     fack: Option<SeqNumber>,
-    /// RACK.reordering_seen.
-    has_seen_reordering: bool,
+    /// How often reordering was seen; RACK.reordering_seen when more than zero.
+    reordered: u32,
+    /// Acknowledgements that reported a duplicate.
+    duplicates_reported: u32,
     /// RACK.reo_wnd_mult, less one.
     more_quarters: u32,
     /// RACK.reo_wnd_persist.
@@ -37,7 +39,7 @@ struct Latest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
-    /// When the segment that the peer echoes was sent, to the millisecond.
+    /// When the segment that the peer echoes was sent, to the millisecond; `None` for text out of order.
     pub(crate) echoed: Option<Instant>,
     /// The least round-trip time.
     pub(crate) least_rtt: Duration,
@@ -59,23 +61,34 @@ impl Rack {
     fn watch_order(&mut self, range: &Sent) {
         let fack = self.fack.unwrap_or(range.end);
         if range.end.is_before(fack) && !range.was_retransmitted {
-            self.has_seen_reordering = true;
+            self.reordered = self.reordered.saturating_add(1);
         }
         self.fack = Some(later(fack, range.end));
     }
 
     /// What was retransmitted had not been lost.
     pub(crate) fn was_reordering(&mut self) {
-        self.has_seen_reordering = true;
+        self.reordered = self.reordered.saturating_add(1);
     }
 
     /// Step 4: the peer got something twice, so the wait for reordering was too short.
     pub(crate) fn duplicate_arrived(&mut self, nxt: SeqNumber) {
+        self.duplicates_reported = self.duplicates_reported.saturating_add(1);
         if self.round_ends.is_none() {
             self.round_ends = Some(nxt);
             self.more_quarters += 1;
             self.recoveries_left = RECOVERIES_TO_FORGET;
         }
+    }
+
+    /// How often [`Rack::duplicate_arrived`] was called.
+    pub(crate) fn duplicates_reported(&self) -> u32 {
+        self.duplicates_reported
+    }
+
+    /// How often reordering was seen.
+    pub(crate) fn reordered(&self) -> u32 {
+        self.reordered
     }
 
     /// Everything before `una` is acknowledged.
@@ -96,7 +109,7 @@ impl Rack {
     /// Step 4: RACK.reo_wnd. `has_evidence` says that recovery is under way or three segments have
     /// been overtaken.
     fn reordering_window(&self, has_evidence: bool, least: Duration, srtt: Duration) -> Duration {
-        if !self.has_seen_reordering && has_evidence {
+        if self.reordered == 0 && has_evidence {
             return Duration::ZERO;
         }
         (least * (self.more_quarters + 1) / 4).min(srtt)

@@ -35,6 +35,11 @@ impl RoundTrip {
         self.estimate.map(|estimate| Duration::from_nanos(estimate.srtt_ns))
     }
 
+    /// RTTVAR; `None` before the first sample.
+    pub(crate) fn variation(&self) -> Option<Duration> {
+        self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
+    }
+
     /// The least sample; zero before the first.
     pub(crate) fn least(&self) -> Duration {
         Duration::from_nanos(self.least_ns.unwrap_or_default())

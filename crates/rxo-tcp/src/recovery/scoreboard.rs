@@ -73,6 +73,11 @@ impl Scoreboard {
         self.lost
     }
 
+    /// All ranges that are out, in order.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = &Sent> {
+        self.ranges.iter()
+    }
+
     /// Whether another send can be remembered, with places left for cuts.
     pub(crate) fn has_room(&self) -> bool {
         self.ranges.len() < self.limit / 2

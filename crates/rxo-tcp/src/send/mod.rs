@@ -8,7 +8,7 @@ use rxo_wire::SeqNumber;
 
 pub(crate) use self::buffer::SendBuffer;
 pub(crate) use self::sizing::{Held, Sizing};
-use crate::sequence::{before, distance, later};
+use crate::sequence::{before, distance, earlier, later};
 
 /// The sending half.
 #[derive(Debug)]
@@ -98,6 +98,17 @@ impl Send {
     /// The usable window: the RFC's U = SND.UNA + SND.WND - SND.NXT.
     pub(crate) fn usable(&self) -> u32 {
         distance(self.nxt, self.una + self.wnd)
+    }
+
+    /// SEG.SEQ of a segment without text that the peer takes: SND.NXT, unless probes of a closed window have
+    /// gone beyond what it takes. A reset there it would not believe (RFC 5961, section 3).
+    pub(crate) fn acceptable(&self) -> SeqNumber {
+        earlier(self.nxt, self.una + self.wnd)
+    }
+
+    /// Whether our FIN has left, at least once.
+    pub(crate) fn has_sent_fin(&self) -> bool {
+        self.fin == Fin::Acknowledged || self.fin == Fin::Queued && self.nxt == self.end()
     }
 
     /// Whether a segment that ends at `end` carries the FIN.

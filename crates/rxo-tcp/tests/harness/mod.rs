@@ -1,9 +1,10 @@
 //! What the property tests and the fuzz targets share: any bytes are a script.
 //!
-//! `hostile.rs` gives a connection in any state any segments; `pair.rs` has two connections talk
+//! `hostile.rs` gives a connection in any state any segments; `endless.rs` is peers that never finish; `pair.rs` has two connections talk
 //! over a network that does anything, watched by `model.rs`; `twin.rs` holds fast ways against the steps;
 //! `wire.rs` is a segment on its way.
 
+pub(crate) mod endless;
 pub(crate) mod hostile;
 pub(crate) mod model;
 pub(crate) mod pair;

@@ -35,6 +35,8 @@ struct End {
     in_order: usize,
     /// Where the peer's FIN stands.
     fin: Option<usize>,
+    /// Its own FIN has left.
+    has_fin_left: bool,
     state: Option<State>,
 }
 
@@ -54,6 +56,7 @@ impl Model {
             self.check_ack(end, wire);
             self.check_edge(end, wire);
         }
+        self.ends[end].has_fin_left |= wire.flags.contains(TcpFlags::FIN);
         let takes = wire.text.len() + usize::from(wire.flags.contains(TcpFlags::FIN));
         if takes > 0 {
             let heard = self.ends[end].heard.expect("text before a window");
@@ -68,7 +71,7 @@ impl Model {
             let peer = &mut self.ends[1 - end];
             (peer.heard, peer.has_syn, peer.in_order, peer.fin) = (None, false, 0, None);
             peer.arrived.clear();
-            self.ends[end].said = None;
+            (self.ends[end].said, self.ends[end].has_fin_left) = (None, false);
         }
         self.ends[end].iss = Some(wire.seq);
         self.ends[end].scale = wire.options.window_scale;
@@ -118,6 +121,11 @@ impl Model {
         me.take(start, wire.text.len(), wire.flags.contains(TcpFlags::FIN));
     }
 
+    /// Whether `bytes` that the other wrote have all reached `end`.
+    pub(crate) fn has_all(&self, end: usize, bytes: u32) -> bool {
+        self.ends[end].in_order >= bytes as usize
+    }
+
     /// `end` is in `state`.
     ///
     /// # Panics
@@ -128,6 +136,8 @@ impl Model {
         assert!(leads_to(name(before), name(state), 0), "{before:?} became {state:?}");
         let is_peer_done =
             matches!(state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait);
+        let is_last = matches!(state, State::Closing | State::LastAck);
+        assert!(me.has_fin_left || !is_last, "{state:?}, and no FIN has left");
         let has_fin = me.fin.is_some_and(|fin| me.in_order > fin);
         assert!(has_fin || !is_peer_done, "{state:?} without the peer's FIN");
     }

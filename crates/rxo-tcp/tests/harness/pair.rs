@@ -178,6 +178,11 @@ impl Pair {
         if self.ends.iter().all(is_clean) && self.written.iter().sum::<u32>() > 0 {
             assert_eq!(self.read, [self.written[1], self.written[0]], "not everything arrived");
         }
+        for end in 0..2 {
+            // A reset, an abort or a timeout before that is a failure.
+            let lost = is_clean(&self.ends[end]) && !self.model.has_all(1 - end, self.written[end]);
+            assert!(!lost, "{end} ended without failure, and not all it wrote arrived");
+        }
         let states = [self.ends[0].state(), self.ends[1].state()];
         let has_failed =
             |end: usize| matches!(states[end], State::Closed(Closed { failure: Some(_) }));

@@ -2,14 +2,16 @@
 //! steps one by one, the other in the forms that have a fast way.
 //!
 //! What must hold: after everything that goes in both are in the same state, all of it, and the same
-//! leaves.
+//! leaves. In every other script nobody sends text, and the one that takes the steps transmits after each
+//! segment, as a stack without aggregates does: each acknowledgement that the other owed says what it would
+//! have said had it left at once, and `transmits.rs` compares all of them.
 
 use std::num::NonZeroU16;
 
 use rxo_frame::{Duration, Frame, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, KeepAlive, Layout, Payload, PlainSegment, SackBlock, Secret, Segment,
-    SegmentOptions, Transmit,
+    AckPolicy, Config, Connection, Ecn, KeepAlive, Layout, Payload, PlainSegment, SackBlock,
+    Secret, Segment, SegmentOptions, Transmit,
 };
 use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -17,34 +19,51 @@ use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::{Script, stream_byte};
 
-/// Plays the script `data`.
+mod transmits;
+
+/// Plays the script `data`; says how many segments each twin got.
 ///
 /// # Panics
 /// When the two differ.
-pub(crate) fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script::new(data);
     let config = script.config();
     let idle = Duration::from_millis(700);
     let asks = KeepAlive { idle, interval: idle, probes: 2 };
     let keep_alive = config.nagle.then_some(asks);
     // A large segment is one piece, and those that it stands for are many.
-    let has_large = script.byte() & 1 == 1;
+    let how = script.byte();
+    let (has_large, transmits_between) = (how & 1 == 1, how & 2 == 2);
     let receive_pieces = if has_large { 1 << 16 } else { config.receive_pieces };
-    let mut twins = Twins::open(&Config { keep_alive, receive_pieces, ..config });
-    twins.has_large = has_large;
+    let acks = if transmits_between { AckPolicy::EverySecondSegment } else { config.acks };
+    let mut twins = Twins::open(&Config { keep_alive, receive_pieces, acks, ..config });
+    (twins.has_large, twins.transmits_between) = (has_large, transmits_between);
     while script.has_more() {
         twins.play(&mut script);
         twins.flush();
-        assert_eq!(state(&twins.fast), state(&twins.slow));
+        if transmits_between && twins.fast.is_closed() {
+            // With what was owed, and what was not told.
+            assert_eq!(twins.fast.state(), twins.slow.state());
+            break;
+        }
+        let states = [&twins.fast, &twins.slow].map(|twin| state(twin, transmits_between));
+        assert_eq!(states[0], states[1]);
     }
+    twins.segments
 }
 
-/// All of it, but in how many pieces text is.
-fn state(connection: &Connection<Vec<u8>>) -> String {
-    let whole = format!("{connection:?}");
-    let (start, rest) = whole.split_once(" bytes in ").expect("a chain");
-    let (_pieces, rest) = rest.split_once(" pieces").expect("a chain");
-    [start, rest].concat()
+/// All of it, but in how many pieces text is; and which acknowledgements have left, where they did not
+/// leave together.
+fn state(connection: &Connection<Vec<u8>>, without_acks: bool) -> String {
+    let whole = without(&format!("{connection:?}"), " bytes in ", " pieces");
+    if without_acks { without(&whole, " owed: [", " unacknowledged_bytes") } else { whole }
+}
+
+/// `whole` without what stands from `start` to `end`.
+fn without(whole: &str, start: &str, end: &str) -> String {
+    let (before, rest) = whole.split_once(start).expect("a connection");
+    let (_, after) = rest.split_once(end).expect("a connection");
+    [before, after].concat()
 }
 
 const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
@@ -58,6 +77,12 @@ struct Twins {
     clock: u32,
     has_timestamps: bool,
     has_large: bool,
+    /// The slow one transmits after each segment; then nobody sends text.
+    transmits_between: bool,
+    /// What has left that one since all was compared.
+    left: Vec<String>,
+    /// How many each got.
+    segments: u64,
 }
 
 impl Twins {
@@ -69,7 +94,17 @@ impl Twins {
         };
         let (fast, slow) = (open(), open());
         let has_timestamps = config.timestamps;
-        let mut twins = Self { fast, slow, now, clock: 0, has_timestamps, has_large: false };
+        let mut twins = Self {
+            fast,
+            slow,
+            now,
+            clock: 0,
+            has_timestamps,
+            has_large: false,
+            transmits_between: false,
+            left: Vec::new(),
+            segments: 1,
+        };
         twins.flush();
         let ecn = if config.ecn { TcpFlags::ECE } else { TcpFlags::default() };
         let syn = Segment {
@@ -101,6 +136,7 @@ impl Twins {
             3..=4 => self.alike(script),
             5..=7 => self.acks(script),
             8 => self.sack(script),
+            9..=10 if self.transmits_between => self.read(script.word().into()),
             9..=10 => self.write(script.word().into()),
             11 => self.read(script.word().into()),
             12 => self.pass(Duration::from_micros(script.word().into())),
@@ -116,9 +152,10 @@ impl Twins {
     /// An aggregate of text, mostly what comes next.
     fn texts(&mut self, script: &mut Script<'_>) {
         let mut next = self.fast.statistics().rcv_nxt;
-        let plain: Vec<_> =
+        let mut plain: Vec<_> =
             (0..1 + script.byte() % 12).map(|_| self.text(script, &mut next)).collect();
-        self.slow.on_aggregate(self.now, plain.iter().cloned().map(whole));
+        plain.retain(|segment| self.may_come(segment));
+        self.step(plain.iter().cloned().map(whole).collect());
         self.fast.on_run(self.now, plain);
     }
 
@@ -145,8 +182,11 @@ impl Twins {
         }
         let headers = frames[0].bytes.len() - length as usize;
         let layout = Layout::of_header(&frames[0].bytes[..headers], 0, IP_BYTES).expect("plain");
-        let one_by_one = layout.segments(frames.clone().into_iter());
-        self.slow.on_aggregate(self.now, one_by_one.map(whole));
+        let one_by_one: Vec<_> = layout.segments(frames.clone().into_iter()).collect();
+        if !one_by_one.iter().all(|segment| self.may_come(segment)) {
+            return;
+        }
+        self.step(one_by_one.into_iter().map(whole).collect());
         self.fast.on_alike_run(self.now, layout.run(frames.into_iter(), count));
     }
 
@@ -164,7 +204,11 @@ impl Twins {
             PlainSegment { seq: from, payload, ..first.clone() }
         };
         let parts: Vec<_> = (0..length).step_by(size.into()).map(part).collect();
-        self.slow.on_aggregate(self.now, parts.iter().cloned().map(whole));
+        let has_places = !self.transmits_between || parts.len() < ACKS_THAT_CAN_WAIT;
+        if !has_places || !parts.iter().all(|part| self.may_come(part)) {
+            return;
+        }
+        self.step(parts.iter().cloned().map(whole).collect());
         let text: Vec<u8> = (0..length).map(|at| stream_byte((first.seq + at).0)).collect();
         let payload = Payload::new(text, 0..length as usize).expect("there is text");
         let size = NonZeroU16::new(size).expect("one byte at least");
@@ -205,7 +249,7 @@ impl Twins {
         let mut ack = self.fast.statistics().snd_una;
         let records: Vec<_> =
             (0..1 + script.byte() % 12).map(|_| self.ack(script, &mut ack)).collect();
-        self.slow.on_aggregate(self.now, records.iter().map(of_record));
+        self.step(records.iter().map(of_record).collect());
         self.fast.on_pure_acks(self.now, &records);
     }
 
@@ -217,7 +261,7 @@ impl Twins {
         let end = start + u32::from(script.word() % 4_000);
         segment.ack = self.fast.statistics().snd_una;
         segment.options.sack.push(SackBlock { start, end });
-        self.slow.on_segment(self.now, segment.clone());
+        self.step(vec![segment.clone()]);
         self.fast.on_segment(self.now, segment);
     }
 
@@ -288,6 +332,9 @@ impl Twins {
     }
 
     fn flush(&mut self) {
+        if self.transmits_between {
+            return self.compare_transmits();
+        }
         loop {
             let fast = self.fast.poll_transmit(self.now);
             let slow = self.slow.poll_transmit(self.now);
@@ -320,6 +367,8 @@ fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<
 }
 
 const IP_BYTES: usize = 20;
+/// More are covered by the last, where nothing is transmitted in between.
+const ACKS_THAT_CAN_WAIT: usize = 64;
 
 /// The same segment in the form that takes the steps.
 fn whole(plain: PlainSegment<Vec<u8>>) -> Segment<Vec<u8>> {

@@ -93,7 +93,8 @@ pub(crate) fn cut(transmit: &Transmit<'_>, to: &mut Vec<Wire>) {
         let seq = whole.seq + (number * size) as u32;
         to.push(Wire { seq, flags, text: part, ..whole.clone() });
     }
-    for later in transmit.later_acks {
-        to.push(Wire { ack: later.ack, window: later.window, ..whole.clone() });
+    for later in transmit.later() {
+        let options = SegmentOptions::read(later.options.as_slice());
+        to.push(Wire { ack: later.ack, window: later.window, options, ..whole.clone() });
     }
 }

@@ -1,6 +1,6 @@
 //! Sockets that the application has dropped.
 
-use rxo_tcp::{Config, State};
+use rxo_tcp::{Closed, Config, Failure, State};
 
 use crate::dsl::*;
 
@@ -75,4 +75,70 @@ fn a_peer_that_is_done_is_answered_with_our_fin() {
     assert_eq!(scene.out(), ["F. 1:1 ack 2"]);
     scene.gets(seg().seq(2).ack(2));
     assert!(scene.tcp.is_closed());
+}
+
+fn orphan() -> Scene {
+    let mut scene = Scene::established(Config { orphan_timeout: ms(100_000), ..plain() });
+    scene.sends(50_000);
+    scene.tcp.abandon(scene.now);
+    scene
+}
+
+/// What a peer answers to each segment that leaves until nothing does any more, and for how long.
+fn answered(scene: &mut Scene, mut answer: impl FnMut(u32) -> Peer) -> u64 {
+    let start = scene.now;
+    for turn in 0..100_000 {
+        if scene.tcp.is_closed() {
+            return (scene.now - start).as_millis() as u64;
+        }
+        let next = scene.tcp.poll_at().expect("a timer that ends it");
+        scene.after((next - scene.now).max(ms(100)));
+        scene.gets(answer(turn));
+    }
+    panic!("it does not end: {:?}", scene.tcp.state());
+}
+
+/// RFC 9293, section 3.8.6.1 (MUST-37) holds for connections that an application has: of others the end is
+/// bounded, whatever the peer answers.
+#[test]
+fn a_peer_that_takes_nothing_is_not_waited_for() {
+    let mut scene = orphan();
+    assert_eq!(answered(&mut scene, |_| seg().ack(1).win(0)), 100_000);
+    assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
+
+    // The peer is told that the rest does not come.
+    let mut scene = orphan();
+    scene.gets(seg().win(0));
+    let mut left = Vec::new();
+    while !scene.tcp.is_closed() {
+        left = scene.after(ms(1_000));
+        scene.gets(seg().win(0));
+    }
+    assert!(left.last().is_some_and(|last| last.starts_with("R. ")), "{left:?}");
+}
+
+/// One byte for each question would take a week.
+#[test]
+fn a_peer_that_takes_a_byte_at_a_time_is_not_waited_for() {
+    let mut scene = orphan();
+    let taken = answered(&mut scene, |turn| seg().ack(2 + turn).win(1));
+    assert!(taken <= 100_000, "{taken} ms");
+}
+
+/// RFC 9293, section 3.6.1: TIME-WAIT and FIN-WAIT-2 have their own ends.
+#[test]
+fn what_was_delivered_in_time_ends_as_ever() {
+    let mut scene = Scene::established(Config { orphan_timeout: ms(10_000), ..plain() });
+    scene.tcp.abandon(scene.now);
+    scene.out();
+    scene.gets(seg().ack(2).fin());
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    scene.after(ms(59_999));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+    let mut scene = Scene::established(Config { orphan_timeout: ms(10_000), ..plain() });
+    scene.tcp.abandon(scene.now);
+    scene.out();
+    scene.gets(seg().ack(2));
+    scene.after(ms(10_000));
+    assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: None }));
 }

@@ -182,6 +182,27 @@ fn closing_in_the_handshake_waits_for_it() {
 /// that it sent is read.
 #[test]
 fn the_application_learns_how_it_ended() {
+    let ended = |scene: &Scene| match scene.tcp.state() {
+        State::Closed(closed) => Some(closed.failure),
+        _ => None,
+    };
+    // A normal close, by either side first: the end is told, and no failure, also afterwards.
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(5).fin());
+    assert!(scene.tcp.take_events().contains(Events::PEER_DONE));
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    scene.gets(seg().seq(7).ack(2));
+    assert_eq!(ended(&scene), Some(None));
+    assert!(scene.tcp.take_events().contains(Events::CLOSED));
+    assert_eq!(scene.reads().len(), 5);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+    let mut scene = in_time_wait(plain());
+    assert!(scene.tcp.take_events().contains(Events::PEER_DONE));
+    scene.after(ms(60_000));
+    assert_eq!((ended(&scene), scene.tcp.receive(&mut [0])), (Some(None), Ok(0)));
+
+    // An abort after the peer had said that it was done.
     let mut scene = Scene::established(plain());
     scene.gets(seg().len(5).fin());
     assert_eq!(scene.reads().len(), 5);
@@ -225,4 +246,111 @@ fn a_fin_alone_is_no_load() {
     assert_eq!(scene.sends(10_000).len(), 10);
     scene.tcp.shutdown().unwrap();
     assert_eq!(scene.out(), ["F. 10001:10001 ack 1"]);
+}
+
+/// The peer is done, then this side: 30,000 bytes are queued that no window takes.
+fn queued_in_close_wait() -> Scene {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(2_000).fin());
+    scene.out();
+    assert_eq!(scene.sends(30_000).len(), 2);
+    scene.tcp.shutdown().expect("it is open");
+    assert_eq!(scene.out(), [""; 0]);
+    scene
+}
+
+/// RFC 9293, section 3.10.4: LAST-ACK begins when our FIN leaves, behind all text.
+#[test]
+fn last_ack_begins_when_the_fin_leaves() {
+    let mut scene = queued_in_close_wait();
+    assert_eq!(scene.tcp.state(), State::CloseWait);
+    let (mut acked, mut last) = (2_001, String::new());
+    while acked < 30_001 {
+        assert_eq!(scene.tcp.state(), State::CloseWait);
+        let left = scene.answers(seg().seq(2).ack(acked).win(3_000));
+        acked += left.iter().filter(|line| !line.starts_with('F')).count() as u32 * MSS;
+        last = left.last().cloned().unwrap_or(last);
+    }
+    assert_eq!(last, "F. 30001:30001 ack 2");
+    assert_eq!(scene.tcp.state(), State::LastAck);
+    scene.gets(seg().seq(2).ack(30_002));
+    assert_eq!(scene.tcp.state(), State::Closed(rxo_tcp::Closed { failure: None }));
+}
+
+/// RFC 9293, section 3.10.4: and so does CLOSING; a FIN that came before is not one of both at once.
+#[test]
+fn closing_begins_when_the_fin_leaves() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().win(1_000));
+    scene.sends(2_000);
+    scene.tcp.shutdown().unwrap();
+    assert_eq!(scene.answers(seg().win(1_000).len(5).fin()), [". 1001:1001 ack 7"]);
+    assert_eq!(scene.tcp.state(), State::FinWait1);
+    // The peer is done: what seems to follow its FIN is not read.
+    scene.gets(seg().win(1_000).seq(7).len(10).fin());
+    assert_eq!(scene.reads().len(), 5);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+    scene.out();
+    assert_eq!(scene.answers(seg().seq(7).ack(1_001)), [". 1001:2001 ack 7", "F. 2001:2001 ack 7"]);
+    assert_eq!(scene.tcp.state(), State::Closing);
+    scene.gets(seg().seq(7).ack(2_002));
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+}
+
+/// RFC 9293, section 3.6 (MUST-12): a reset before the peer has all text is a failure, in every state.
+#[test]
+fn a_reset_before_all_is_delivered_is_a_failure() {
+    let failed = State::Closed(rxo_tcp::Closed { failure: Some(Failure::Reset) });
+    let mut scene = queued_in_close_wait();
+    scene.gets(seg().seq(2).flags(TcpFlags::RST));
+    assert_eq!(scene.tcp.state(), failed);
+
+    // The FIN has left, and text before it is not acknowledged.
+    for peer_first in [true, false] {
+        let mut scene = Scene::established(plain());
+        if peer_first {
+            scene.gets(seg().fin());
+        }
+        scene.sends(2_000);
+        scene.tcp.shutdown().unwrap();
+        scene.out();
+        if !peer_first {
+            scene.gets(seg().fin());
+        }
+        scene.gets(seg().seq(2).ack(1_001));
+        assert!(matches!(scene.tcp.state(), State::LastAck | State::Closing));
+        scene.gets(seg().seq(2).flags(TcpFlags::RST));
+        assert_eq!(scene.tcp.state(), failed, "the peer first: {peer_first}");
+    }
+}
+
+/// RFC 9293, section 3.10.7.4, second step: where only our FIN is missing, nothing is lost.
+#[test]
+fn a_reset_after_all_was_delivered_is_none() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().fin());
+    scene.sends(2_000);
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    scene.gets(seg().seq(2).ack(2_001));
+    scene.gets(seg().seq(2).flags(TcpFlags::RST));
+    assert_eq!(scene.tcp.state(), State::Closed(rxo_tcp::Closed { failure: None }));
+}
+
+/// RFC 9293, section 3.10.5: ABORT tells the peer, whatever the state is called, when it does not have
+/// everything.
+#[test]
+fn an_abort_with_text_outstanding_resets_the_peer() {
+    let mut scene = queued_in_close_wait();
+    scene.tcp.abort();
+    assert_eq!(scene.out(), ["R. 2001:2001 ack 2"]);
+
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().fin());
+    scene.sends(500);
+    scene.tcp.shutdown().unwrap();
+    scene.out();
+    assert_eq!(scene.tcp.state(), State::LastAck);
+    scene.tcp.abort();
+    assert_eq!(scene.out(), ["R. 502:502 ack 2"]);
 }

@@ -126,6 +126,32 @@ fn reno_is_a_saw() {
     }
 }
 
+/// RFC 5681, section 3.1 (d), and RFC 9438, section 4.6: however little is in flight, the threshold is
+/// two segments at least.
+#[test]
+fn a_threshold_is_two_segments_at_least() {
+    for congestion in [Algorithm::Reno, Algorithm::Cubic] {
+        let mut scene = Scene::established(Config { congestion, ..plain() });
+        scene.sends(MSS);
+        scene.after(ms(1_000));
+        assert_eq!(scene.tcp.statistics().ssthresh, 2 * MSS);
+    }
+}
+
+/// RFC 5681, section 3.1 (b), and RFC 3465, section 2.3: an acknowledgement of many segments makes slow
+/// start two segments faster, no more; one of part of a segment no more than that part.
+#[test]
+fn slow_start_counts_two_segments_of_an_acknowledgement() {
+    let mut path = Path::new(Algorithm::Reno);
+    for (bytes, gain) in [(5 * MSS, 2.0), (MSS, 1.0), (2 * MSS, 2.0), (MSS / 2, 0.5)] {
+        let before = path.window();
+        path.acked += bytes;
+        path.scene.gets(seg().win(u16::MAX).ack(path.acked));
+        path.leave();
+        assert_eq!(path.window() - before, gain, "for {bytes} bytes");
+    }
+}
+
 /// RFC 9438, sections 4.2, 4.4 and 4.5: within 2 % of the cubic function, below the old window ever
 /// slower, above it ever faster.
 #[test]
@@ -242,7 +268,15 @@ fn a_window_that_is_not_filled_stays() {
 /// RFC 5681, section 4.1: a window that was idle for longer than a timeout is the first one again.
 #[test]
 fn an_idle_window_is_the_first_again() {
-    let mut scene = Scene::established(Config { window_scaling: true, ..with_sack() });
+    assert_eq!(window_after_a_pause(true), (10, 10));
+    let (cwnd, sent) = window_after_a_pause(false);
+    assert!(cwnd > 20 && sent > 20, "{cwnd} {sent}");
+}
+
+/// The window in segments after a pause, and how many leave then.
+fn window_after_a_pause(restart_after_idle: bool) -> (u32, usize) {
+    let config = Config { window_scaling: true, restart_after_idle, ..with_sack() };
+    let mut scene = Scene::established(config);
     let mut acked = 1;
     for _ in 0..3 {
         // Twice what the window allows: it is what holds the rest back.
@@ -261,5 +295,5 @@ fn an_idle_window_is_the_first_again() {
     assert_eq!(scene.cwnd_segments(), grown);
     scene.after(ms(1_000));
     let sent = scene.sends(100_000);
-    assert_eq!((scene.cwnd_segments(), sent.len()), (10, 10));
+    (scene.cwnd_segments(), sent.len())
 }

@@ -220,3 +220,20 @@ fn one_scale_is_no_scale() {
     scene.gets(seg().win(1_000));
     assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
 }
+
+/// RFC 9293, section 3.10.7.3: text and FIN of a SYN-ACK are taken, from the sixth step on.
+#[test]
+fn text_in_a_syn_ack_is_taken() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.answers(syn().ack(1).len(20)), [". 1:1 ack 21"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+    assert_eq!(scene.reads().len(), 20);
+
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.answers(syn().ack(1).len(20).fin()), [". 1:1 ack 22"]);
+    assert_eq!(scene.tcp.state(), State::CloseWait);
+    assert_eq!(scene.reads().len(), 20);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+}

@@ -2,6 +2,7 @@
 //!
 //! Each guess gets a connection whose allowance of challenges is fresh, so that every answer is seen.
 
+use rxo_tcp::State;
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
@@ -129,4 +130,34 @@ fn the_limit_is_each_connections_own() {
     let spent: usize = (0..50).map(|_| one.answers(guess()).len()).sum();
     assert_eq!(spent, 10);
     assert_eq!(other.answers(guess()).len(), 1);
+}
+
+/// RFC 9293, section 3.10.7.4, eighth step: a FIN behind which text comes was none. The peer's own is heard.
+#[test]
+fn a_false_fin_does_not_deafen() {
+    let fin = |seq| seg().seq(seq).flags(TcpFlags::FIN | TcpFlags::ACK);
+    for forged in [502, 1_500, 2_002] {
+        let mut scene = Scene::established(with_sack());
+        scene.answers(fin(forged));
+        scene.gets(seg().len(MSS));
+        // Text behind it, then before it; and the forged one once more.
+        scene.gets(seg().seq(2_001).len(MSS));
+        scene.answers(fin(forged));
+        scene.gets(seg().seq(1_001).len(MSS));
+        assert_eq!(scene.tcp.readable_bytes(), 3_000, "FIN at {forged}");
+        assert!(!scene.tcp.is_peer_done());
+        scene.out();
+        assert_eq!(scene.answers(fin(3_001)), [". 1:1 ack 3002"]);
+        assert_eq!(scene.tcp.state(), State::CloseWait);
+    }
+}
+
+/// The peer's own FIN, which overtook its text, after a forged one: the last counts.
+#[test]
+fn the_last_fin_counts() {
+    let mut scene = Scene::established(plain());
+    scene.answers(seg().seq(5_000).fin());
+    scene.answers(seg().seq(1_001).fin());
+    assert_eq!(scene.answers(seg().len(MSS)), [". 1:1 ack 1002"]);
+    assert_eq!(scene.tcp.state(), State::CloseWait);
 }

@@ -17,6 +17,13 @@ const STREAM: usize = 12_000;
 /// Less than the stream, so that the window closes when nobody reads.
 const CAPACITY: u32 = 9_000;
 
+/// How many acknowledgements of one poll have SACK blocks of their own once the peer's FIN has come: what
+/// held more is given back.
+const MOST_AFTER_THE_END: usize = 4;
+
+/// From the first to the one after the last.
+type Place = (usize, usize);
+
 /// Places count from the first byte as 0.
 struct Oracle {
     has: Vec<bool>,
@@ -77,9 +84,17 @@ impl Oracle {
         if had_gap || is_out_of_order || is_cut { Answer::Now } else { Answer::Later }
     }
 
+    /// The first part of `len` bytes from `start` on that is here already; FINs are not reported.
+    fn first_duplicate(&self, start: usize, len: usize) -> Option<Place> {
+        let end = (start + len).min(STREAM);
+        let first = (start..end).find(|place| self.has[*place])?;
+        let after = (first..end).find(|place| !self.has[*place]);
+        Some((first, after.unwrap_or(end)))
+    }
+
     /// The runs of places behind a gap.
-    fn runs(&self) -> Vec<(usize, usize)> {
-        let mut runs: Vec<(usize, usize)> = Vec::new();
+    fn runs(&self) -> Vec<Place> {
+        let mut runs: Vec<Place> = Vec::new();
         for place in (self.nxt..STREAM).filter(|place| self.has[*place]) {
             match runs.last_mut() {
                 Some(last) if last.1 == place => last.1 = place + 1,
@@ -95,7 +110,17 @@ impl Oracle {
 struct Left {
     ack: usize,
     edge: usize,
-    blocks: Vec<(usize, usize)>,
+    blocks: Vec<Place>,
+}
+
+impl Left {
+    /// RFC 2883, section 4: the first block, if it lies below the acknowledgement or inside the second.
+    fn duplicate(&self) -> Option<Place> {
+        let first = *self.blocks.first()?;
+        let is_inside = |second: &Place| second.0 <= first.0 && first.1 <= second.1;
+        let is_one = first.0 < self.ack || self.blocks.get(1).is_some_and(is_inside);
+        is_one.then_some(first)
+    }
 }
 
 struct Trial {
@@ -132,7 +157,7 @@ impl Trial {
 
     /// Gives segments at once and holds what leaves against the oracle.
     fn segments(&mut self, segments: &[(usize, usize)]) {
-        let had = self.oracle.has.clone();
+        let mut duplicates = Vec::new();
         let mut answers = Vec::new();
         let mut numbers = Vec::new();
         let mut peers = Vec::new();
@@ -140,6 +165,7 @@ impl Trial {
             let has_fin = start + len == STREAM && len % 2 == 1;
             let peer = seg().seq(*start as u32 + 1).len(*len as u32);
             peers.push(if has_fin { peer.fin() } else { peer });
+            duplicates.push(self.oracle.first_duplicate(*start, *len));
             answers.push(self.oracle.take(*start, len + usize::from(has_fin)));
             numbers.push(self.oracle.nxt);
         }
@@ -152,8 +178,9 @@ impl Trial {
         }
         let left = self.leaving();
         self.check_answers(&answers, &numbers, &left);
-        if let (&[(start, len)], [only]) = (segments, left.as_slice()) {
-            self.check_blocks(&had, (start, start + len), only);
+        self.check_duplicates(&duplicates, &answers, &left);
+        if let (&[(start, _)], [only]) = (segments, left.as_slice()) {
+            self.check_blocks(start, only);
         }
         left.iter().for_each(|left| self.check_window(left));
         self.check_text();
@@ -178,31 +205,37 @@ impl Trial {
         assert!(waits < 2 * MSS as usize, "{waits} bytes wait");
     }
 
-    /// RFC 2018, section 4, and RFC 2883, section 4, for the one answer to one segment.
-    fn check_blocks(&self, had: &[bool], (start, end): (usize, usize), left: &Left) {
-        let runs = self.oracle.runs();
-        let end = end.min(self.oracle.edge);
-        let was_here = |(from, to): (usize, usize)| {
-            from < to && had[from..to.min(STREAM)].iter().all(|has| *has)
-        };
-        let is_duplicate =
-            |block: &(usize, usize)| !runs.contains(block) || left.blocks[1..].contains(block);
-        let (duplicate, blocks) = match left.blocks.split_first() {
-            Some((first, rest)) if is_duplicate(first) => (Some(*first), rest),
-            _ => (None, left.blocks.as_slice()),
-        };
-        let has_duplicate = (start..end).any(|place| had[place]);
-        assert_eq!(duplicate.is_some(), has_duplicate, "{left:?} for {start}-{end}, runs {runs:?}");
-        if let Some(block) = duplicate {
-            assert!(was_here(block), "{block:?} was not here");
+    /// RFC 2883, section 4: each acknowledgement reports what came twice in one segment, the first part of
+    /// it and all of that part, and nothing is reported a second time; also when many came at once. What
+    /// may be acknowledged later need not be reported, because the next segment may bring something else
+    /// to report.
+    fn check_duplicates(&self, came: &[Option<Place>], answers: &[Answer], left: &[Left]) {
+        let mut reported = left.iter().filter_map(Left::duplicate).peekable();
+        for (duplicate, answer) in came.iter().zip(answers) {
+            let Some(duplicate) = duplicate else { continue };
+            let is_next = reported.next_if_eq(duplicate).is_some();
+            let with_blocks = left.iter().filter(|left| !left.blocks.is_empty()).count();
+            let has_no_room = self.oracle.nxt > STREAM && with_blocks >= MOST_AFTER_THE_END;
+            let may_be_left_out = *answer == Answer::Later || has_no_room;
             assert!(
-                block.0 >= start && block.1 <= end || !had[start],
-                "{block:?} for {start}-{end}"
+                is_next || may_be_left_out,
+                "{duplicate:?} is not reported: {came:?}, {left:?}"
             );
         }
+        assert_eq!(
+            reported.next(),
+            None,
+            "it did not come twice, or is reported twice: {came:?}, {left:?}"
+        );
+    }
+
+    /// RFC 2018, section 4, for the one answer to one segment that begins at `start`.
+    fn check_blocks(&self, start: usize, left: &Left) {
+        let runs = self.oracle.runs();
+        let duplicates = usize::from(left.duplicate().is_some());
+        let blocks = &left.blocks[duplicates..];
         assert!(blocks.iter().all(|block| runs.contains(block)), "{left:?}, runs {runs:?}");
-        let room = 4 - usize::from(duplicate.is_some());
-        assert_eq!(blocks.len(), runs.len().min(room), "{left:?}, runs {runs:?}");
+        assert_eq!(blocks.len(), runs.len().min(4 - duplicates), "{left:?}, runs {runs:?}");
         let around = runs.iter().find(|run| run.0 <= start && start < run.1);
         if let Some(around) = around {
             assert_eq!(blocks.first(), Some(around), "the latest comes first");

@@ -1,6 +1,6 @@
 //! Loss recovery with SACK: RACK, tail loss probes, PRR, limited transmit, Eifel.
 
-use rxo_tcp::Config;
+use rxo_tcp::{Config, RecoveryPhase};
 
 use crate::dsl::*;
 
@@ -28,6 +28,52 @@ fn an_overtaken_segment_is_sent_again() {
     assert_eq!(scene.answers(sack(1, 4)), [". 1:1001 ack 1"]);
     // RFC 9438, section 4.6: to 0.7 of the window.
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
+}
+
+/// RFC 3042, section 2 (d): a duplicate that says nothing new of what is held lets nothing leave.
+#[test]
+fn a_duplicate_without_news_lets_nothing_leave() {
+    let mut scene = ten_outstanding();
+    assert_eq!(scene.answers(seg()), [""; 0]);
+    assert_eq!(scene.answers(sack(1, 2)), [". 10001:11001 ack 1"]);
+    assert_eq!(scene.answers(sack(1, 2)), [""; 0]);
+    assert_eq!(scene.answers(sack(1, 2)), [""; 0]);
+}
+
+/// RFC 2883, section 4 (e): a first block below the acknowledgement, or inside the second, says that
+/// something came twice; any other says what is held.
+#[test]
+fn a_duplicate_is_known_by_what_it_covers() {
+    let reported = |ack: u32, blocks: &[(u32, u32)]| {
+        let mut scene = ten_outstanding();
+        scene.gets(seg().ack(ack).sack(blocks));
+        scene.tcp.statistics().recovery.duplicates_reported
+    };
+    assert_eq!(reported(2_001, &[(1, 1_001)]), 1);
+    assert_eq!(reported(2_001, &[(1, 1_001), (3_001, 4_001)]), 1);
+    assert_eq!(reported(1, &[(4_001, 5_001), (3_001, 6_001)]), 1);
+    assert_eq!(reported(1, &[(3_001, 6_001), (3_001, 6_001)]), 1);
+    assert_eq!(reported(1, &[(3_001, 6_001)]), 0);
+    assert_eq!(reported(1, &[(3_001, 6_001), (8_001, 9_001)]), 0);
+    assert_eq!(reported(1, &[(3_001, 6_001), (4_001, 5_001)]), 0);
+}
+
+/// RFC 8985, section 7.2: two round trips; where one segment is out, a peer that delays its
+/// acknowledgement has 200 ms more.
+#[test]
+fn a_single_segment_is_probed_later() {
+    for (bytes, timeout) in [(2 * MSS, 600), (MSS, 800)] {
+        let mut scene = Scene::active(with_sack());
+        scene.out();
+        scene.after(ms(300));
+        scene.gets(syn().ack(1).sack_permitted());
+        scene.out();
+        assert!(scene.tcp.statistics().rto > ms(800));
+        scene.sends(bytes);
+        assert_eq!(scene.after(ms(timeout - 1)), [""; 0]);
+        assert_eq!(scene.after(ms(1)).len(), 1);
+        assert_eq!(scene.cwnd_segments(), 10);
+    }
 }
 
 /// RFC 6937, section 3 (a, d): what is in flight comes down to the threshold, then one leaves for
@@ -69,6 +115,25 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(again[0], ". 1:1001 ack 1");
 }
 
+/// RFC 8985, section 6.2 (e), with timestamps: while the first is missing, the peer echoes what came before
+/// it (RFC 7323, section 4.3); so the echo does not say that later retransmissions were not needed.
+#[test]
+fn a_lost_retransmission_is_found_whatever_is_echoed() {
+    let mut scene = Scene::established(Config { timestamps: true, ..with_sack() });
+    // Beside the timestamps a segment has room for 988.
+    let at = |segments: u32| 1 + segments * 988;
+    assert_eq!(scene.sends(20_000).len(), 10);
+    scene.after(ms(10));
+    let sack = |blocks: &[(u32, u32)]| seg().ts(1, 10).sack(blocks);
+    scene.gets(sack(&[(at(1), at(4))]));
+    scene.gets(sack(&[(at(5), at(8)), (at(1), at(4))]));
+    assert_eq!(scene.out()[..2], [". 1:989 ack 1", ". 3953:4941 ack 1"]);
+    scene.after(ms(10));
+    // The later one has arrived, a round trip after it left; the first has not.
+    let again = scene.answers(sack(&[(at(1), at(8))]));
+    assert_eq!(again[0], ". 1:989 ack 1");
+}
+
 /// RFC 8985, section 7.2: two round trips after the last acknowledgement. RFC 8985, section 7.3
 /// (a): the last segment asks.
 #[test]
@@ -81,7 +146,9 @@ fn a_lost_tail_is_probed() {
     scene.after(ms(10));
     let sent = scene.answers(seg().sack(&[(2001, 3001)]));
     let rest = scene.after(ms(20));
-    assert_eq!([sent, rest].concat(), [". 1:1001 ack 1", ". 1001:2001 ack 1"]);
+    // One leaves at first (RFC 9937, section 6.2 (c)), then one for each that arrives.
+    assert_eq!([sent, rest].concat(), [". 1:1001 ack 1"]);
+    assert_eq!(scene.answers(seg().ack(1_001).sack(&[(2001, 3001)])), [". 1001:2001 ack 1"]);
 }
 
 /// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not. RFC
@@ -146,7 +213,13 @@ fn blocks_that_cannot_be_do_nothing() {
     let mut scene = ten_outstanding();
     let wild = [(90_001, 95_001), (5_001, 5_001), (9_001, 4_001), (u32::MAX - 5, 900)];
     assert_eq!(scene.answers(seg().sack(&wild)), [""; 0]);
-    assert_eq!(scene.tcp.statistics().in_flight, 10_000);
+    // From what is out to what was never sent; from what is acknowledged to what is out.
+    assert_eq!(scene.answers(seg().sack(&[(5_001, 10_002)])), [""; 0]);
+    let mut seen = scene.tcp.statistics();
+    assert_eq!((seen.in_flight, seen.recovery.sacked), (10_000, 0));
+    scene.gets(seg().ack(2_001).sack(&[(1_001, 5_001)]));
+    seen = scene.tcp.statistics();
+    assert_eq!((seen.in_flight, seen.recovery.sacked), (8_000, 0));
 }
 
 /// RFC 6675, section 5 (b): while something is lost nothing new leaves before it.
@@ -218,17 +291,22 @@ fn a_probe_is_followed_by_the_timeout() {
     assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
 }
 
-/// RFC 5681, section 4.3: two losses of one flight reduce the window once.
+/// RFC 5681, section 4.3: two losses of one flight reduce the window once, also when the second is found
+/// after the first was repaired.
 #[test]
 fn two_losses_of_a_flight_count_once() {
     let mut scene = ten_outstanding();
-    scene.gets(seg().sack(&[(1_001, 5_001), (6_001, 10_001)]));
-    scene.out();
+    scene.gets(sack(1, 5));
+    assert!(scene.out().contains(&". 1:1001 ack 1".to_owned()));
     scene.after(ms(10));
-    scene.gets(seg().ack(5_001).sack(&[(6_001, 10_001)]));
-    scene.out();
+    // All but the second has come, also what left meanwhile.
+    let seen = scene.tcp.statistics();
+    let end = 1 + (seen.snd_nxt - seen.snd_una) as u32;
+    let again = scene.answers(seg().ack(5_001).sack(&[(6_001, end)]));
+    assert!(again.contains(&". 5001:6001 ack 1".to_owned()), "{again:?}");
     scene.after(ms(10));
-    scene.gets(seg().ack(10_001));
+    let seen = scene.tcp.statistics();
+    scene.gets(seg().ack(5_001 + (seen.snd_nxt - seen.snd_una) as u32));
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
 
@@ -314,4 +392,62 @@ fn little_new_data_is_a_probe() {
     scene.sends(2_000);
     assert_eq!(scene.sends(500), [""; 0]);
     assert_eq!(scene.after(ms(20)), ["P. 2001:2501 ack 1"]);
+}
+
+/// What `Statistics` says of recovery, step by step.
+#[test]
+fn statistics_say_what_is_lost_and_in_which_phase() {
+    let mut scene = ten_outstanding();
+    let seen = |scene: &Scene| {
+        let seen = scene.tcp.statistics().recovery;
+        (seen.phase, seen.sacked / MSS, seen.lost / MSS, seen.retransmitted / MSS)
+    };
+    assert_eq!(seen(&scene), (RecoveryPhase::Open, 0, 0, 0));
+    scene.answers(sack(1, 2));
+    assert_eq!(seen(&scene), (RecoveryPhase::Disorder, 1, 0, 0));
+    scene.gets(sack(1, 4));
+    assert_eq!(seen(&scene), (RecoveryPhase::Recovery, 3, 1, 0));
+    scene.out();
+    assert_eq!(seen(&scene), (RecoveryPhase::Recovery, 3, 0, 1));
+    scene.answers(seg().ack(11_001));
+    scene.answers(seg().ack(11_001).sack(&[(1, 1001)]));
+    assert_eq!(scene.tcp.statistics().recovery.duplicates_reported, 1);
+    let mut scene = Scene::established(with_sack());
+    scene.sends(MSS);
+    scene.after(ms(500));
+    assert_eq!(seen(&scene).0, RecoveryPhase::Loss);
+    assert_eq!(scene.tcp.statistics().recovery.backoff, 1);
+}
+
+/// RFC 9937, section 6.2 (b, c): with most of a flight lost, one leaves on entry, and one for each that
+/// arrives while more is found lost; one more only when an acknowledgement is safe.
+#[test]
+fn no_more_leave_than_arrive_until_that_is_safe() {
+    let mut scene = ten_outstanding();
+    scene.answers(sack(7, 8));
+    scene.answers(sack(7, 9));
+    assert_eq!(scene.answers(sack(7, 10)), [". 1:1001 ack 1"]);
+    assert_eq!(scene.answers(seg().ack(1_001).sack(&[(7_001, 10_001)])).len(), 2);
+}
+
+/// RFC 6298, section 3: an acknowledgement that also covers what was sent again is no sample, for what
+/// came after the hole waited for it.
+#[test]
+fn an_ack_beyond_a_retransmission_is_no_sample() {
+    let mut scene = Scene::established(plain());
+    assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
+    scene.sends(5_000);
+    scene.after(ms(10));
+    for _ in 0..3 {
+        scene.gets(seg());
+    }
+    assert_eq!(scene.out()[0], ". 1:1001 ack 1");
+    scene.after(ms(150));
+    scene.gets(seg().ack(5_001));
+    assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
+    // What was sent once and comes alone is one.
+    scene.sends(1_000);
+    scene.after(ms(18));
+    scene.gets(seg().ack(6_001));
+    assert_eq!(scene.tcp.statistics().srtt, Some(ms(11)));
 }

@@ -34,6 +34,22 @@ fn not_every_repetition_is_a_duplicate() {
     assert!(!sent.iter().any(|line| line.contains(" 1:1001 ")), "{sent:?}");
 }
 
+/// RFC 5681, section 2: nor is what has a FIN, or comes while nothing is outstanding.
+#[test]
+fn a_fin_or_an_idle_ack_is_no_duplicate() {
+    let mut scene = ten_outstanding();
+    scene.answers(seg());
+    scene.answers(seg());
+    let sent = scene.answers(seg().fin());
+    assert!(!sent.iter().any(|line| line.contains(" 1:1001 ")), "{sent:?}");
+
+    let mut scene = Scene::established(plain());
+    (0..3).for_each(|_| assert_eq!(scene.answers(seg()), [""; 0]));
+    assert_eq!(scene.sends(40_000).len(), 10);
+    assert_eq!(scene.answers(seg()), [". 10001:11001 ack 1"], "it is the first duplicate");
+    assert_eq!(scene.tcp.statistics().recovery.lost, 0);
+}
+
 /// RFC 6582, section 3.2 (a, c): a partial acknowledgement names the next loss; a full one ends
 /// recovery.
 #[test]
@@ -53,8 +69,11 @@ fn a_partial_acknowledgement_retransmits_the_next() {
 fn duplicates_make_room_for_new_segments() {
     let mut scene = ten_outstanding();
     (0..3).for_each(|_| drop(scene.answers(seg())));
-    let sent: Vec<_> = (0..9).flat_map(|_| scene.answers(seg())).collect();
-    assert!(!sent.is_empty() && sent[0].starts_with(". 12001:"), "{sent:?}");
+    // The window is the threshold, 7, and three; twelve are out, so that the sixth lets the first leave.
+    let sent: Vec<Vec<String>> = (0..9).map(|_| scene.answers(seg())).collect();
+    let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
+    assert_eq!(counts, [0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(sent[2], [". 12001:13001 ack 1"]);
 }
 
 /// RFC 6582, section 4: after a timeout duplicates of what was sent twice begin no recovery.
@@ -96,6 +115,16 @@ fn a_partial_acknowledgement_deflates() {
     let sent = scene.answers(seg().ack(4_001));
     assert_eq!(sent[0], ". 4001:5001 ack 1");
     assert!(sent.len() <= 2, "{sent:?}");
+
+    // A segment at a time: each takes a segment from the room and gives it back, so that one new segment
+    // leaves for each beside the retransmission.
+    let mut scene = ten_outstanding();
+    (0..9).for_each(|_| drop(scene.answers(seg())));
+    for segment in 1..4 {
+        let sent = scene.answers(seg().ack(1 + segment * MSS));
+        assert_eq!(sent.len(), 2, "{sent:?}");
+        assert_eq!(sent[0], format!(". {0}:{1} ack 1", 1 + segment * MSS, 1 + (segment + 1) * MSS));
+    }
 }
 
 /// RFC 6582, section 3.2 (d): a full acknowledgement lets two segments leave, not a window.

@@ -1,6 +1,6 @@
 //! RST, and what strangers may try (RFC 9293, section 3.10.7; RFC 5961).
 
-use rxo_tcp::{CallError, Config, Events, Failure, Reset, State};
+use rxo_tcp::{CallError, Config, Events, Failure, Reset, SegmentOptions, State};
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
@@ -122,4 +122,16 @@ fn a_reset_without_a_timestamp_counts() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
     scene.gets(rst());
     assert!(scene.tcp.is_closed());
+}
+
+/// RFC 7323, section 3.2 (e): a reset has a timestamp where the connection uses them.
+#[test]
+fn a_reset_has_a_timestamp() {
+    let mut scene = Scene::established(Config { timestamps: true, ..plain() });
+    scene.gets(seg().len(10).ts(7, 0));
+    scene.tcp.abort();
+    let reset = scene.tcp.poll_transmit(scene.now).unwrap();
+    assert!(reset.flags.contains(TcpFlags::RST));
+    let timestamp = SegmentOptions::read(reset.options.as_slice()).timestamp;
+    assert_eq!(timestamp.map(|timestamp| timestamp.echo), Some(PEER_TS + 7));
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::harness::{hostile, pair, twin};
+use crate::harness::{endless, hostile, pair, twin};
 
 /// A script begins in the state it names, or the harness says so.
 #[test]
@@ -13,12 +13,32 @@ fn every_state_can_be_entered() {
     }
 }
 
+/// Each way to answer for ever, after each way to have been used.
+#[test]
+fn every_peer_that_never_finishes_is_bounded() {
+    for answer in 0..8 {
+        for switches in [0x00, 0x3f] {
+            // Written to; written to and shut down; with text unread; as it was opened.
+            for used in
+                [&[0, 0, 250, 250][..], &[1, 0, 99, 99, 4, 0], &[0, 2, 80, 9, 9], &[0, 1, 0, 0]]
+            {
+                endless::run(&[&[switches, 0, 0][..], used, &[answer; 3]].concat());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn any_segments_in_any_state(script in prop::collection::vec(any::<u8>(), 3..900)) {
         hostile::run(&script);
+    }
+
+    #[test]
+    fn peers_that_never_finish_are_bounded(script in prop::collection::vec(any::<u8>(), 8..120)) {
+        endless::run(&script);
     }
 
     #[test]
@@ -37,3 +57,49 @@ proptest! {
         twin::run(&script);
     }
 }
+
+/// As many segments through the twins as `RXO_TWIN_SEGMENTS` says, in scripts that follow from
+/// `RXO_TWIN_SEED`. The script that fails is named by the seed that begins with it.
+#[test]
+fn twins_by_number() {
+    let setting = |name: &str, default: u64| {
+        let number = std::env::var(name).ok();
+        number.map_or(default, |number| number.parse().expect("a number of segments, or a seed"))
+    };
+    let (most, first) =
+        (setting("RXO_TWIN_SEGMENTS", FEW_SEGMENTS), setting("RXO_TWIN_SEED", FIRST_SEED));
+    let (mut segments, mut seed) = (0, first);
+    while segments < most {
+        let named = Named(seed);
+        segments += twin::run(&long_script(seed));
+        core::mem::forget(named);
+        seed += 1;
+    }
+    println!("{segments} segments, seeds {first} to {}", seed - 1);
+}
+
+/// Says which seed shows a failure again.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        eprintln!("to see it again: RXO_TWIN_SEED={} RXO_TWIN_SEGMENTS=1", self.0);
+    }
+}
+
+/// Bytes that follow from `seed` (splitmix64).
+fn long_script(seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let word = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    };
+    core::iter::repeat_with(word).take(SCRIPT_WORDS).flat_map(u64::to_be_bytes).collect()
+}
+
+/// What an ordinary run of all tests can wait for.
+const FEW_SEGMENTS: u64 = 20_000;
+const FIRST_SEED: u64 = 1;
+const SCRIPT_WORDS: usize = 150;

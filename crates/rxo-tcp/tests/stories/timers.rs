@@ -31,6 +31,50 @@ fn progress_restarts_the_timer() {
     assert_eq!(scene.after(ms(150)), [""; 0]);
     scene.gets(seg().ack(3001));
     assert_eq!(scene.after(ms(10_000)), [""; 0]);
+
+    // Restarted is not stopped: a whole timeout after the acknowledgement the next segment leaves.
+    let mut scene = Scene::established(plain());
+    scene.sends(3_000);
+    scene.after(ms(150));
+    scene.gets(seg().ack(1001));
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(scene.after(rto - ms(1)), [""; 0]);
+    assert_eq!(scene.after(ms(1)), [". 1001:2001 ack 1"]);
+}
+
+/// RFC 9293, section 3.8.1 (MUST-18): the timeout of a connection follows the formulas of RFC 6298,
+/// sections 2.2 and 2.3, sample by sample.
+#[test]
+fn the_timeout_follows_the_round_trips() {
+    let mut scene = Scene::established(Config { min_rto: ms(1), ..plain() });
+    // The handshake took 10 ms: RTTVAR is half of that.
+    let (mut srtt, mut rttvar) = (ms(10), ms(5));
+    for (number, sample) in (1..).zip([90, 90, 30, 10, 200].map(ms)) {
+        assert_eq!(scene.tcp.statistics().rto, srtt + rttvar * 4);
+        scene.sends(1_000);
+        // No timer fires: what is sent twice is not measured.
+        scene.now = scene.now + sample;
+        scene.gets(seg().ack(1 + number * 1_000));
+        rttvar = (rttvar * 3 + srtt.abs_diff(sample)) / 4;
+        srtt = (srtt * 7 + sample) / 8;
+        assert_eq!(scene.tcp.statistics().srtt, Some(srtt));
+    }
+}
+
+/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): an acknowledgement that covers
+/// what was sent twice says nothing, though it covers others that were sent once: these may have waited
+/// there for the one that was lost.
+#[test]
+fn a_retransmission_among_others_is_not_measured() {
+    for config in [plain(), with_sack()] {
+        let mut scene = Scene::established(config);
+        scene.sends(3_000);
+        let before = scene.tcp.statistics().srtt;
+        let sent = scene.after(ms(400));
+        assert!(sent.contains(&". 1:1001 ack 1".to_owned()), "{sent:?}");
+        scene.gets(seg().ack(3_001));
+        assert_eq!(scene.tcp.statistics().srtt, before);
+    }
 }
 
 /// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): what was sent twice gives no
@@ -65,7 +109,13 @@ fn a_round_trip_ends_when_the_frame_arrives() {
 fn a_peer_that_vanished_is_given_up() {
     let mut scene = Scene::established(plain());
     scene.sends(1_000);
-    scene.after(ms(1_500));
+    // Two retransmissions, at 200 and 600 ms, are not yet R1.
+    assert_eq!(scene.after(ms(1_399)).len(), 2);
+    assert!(!scene.tcp.take_events().contains(Events::STALLED));
+    assert_eq!(scene.after(ms(101)).len(), 1);
+    // The calls that do not ask say what they said before.
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::NotYet));
+    assert_eq!(scene.tcp.send(b"x"), Ok(1));
     assert!(scene.tcp.take_events().contains(Events::STALLED));
     scene.after(ms(298_000));
     assert_eq!(scene.tcp.state(), State::Established);

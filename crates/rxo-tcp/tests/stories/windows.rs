@@ -37,6 +37,23 @@ fn a_large_send_leaves_as_one() {
     assert_eq!(scene.sends(4_500), ["P. 4501:9001 ack 1 gso 1000"]);
 }
 
+/// RFC 5681, section 3.1 (a): here the congestion window is the smaller, whatever the peer allows.
+#[test]
+fn no_more_leaves_than_the_congestion_window() {
+    for large_send_bytes in [0, 64_000] {
+        let mut scene = Scene::established(Config { large_send_bytes, ..plain() });
+        scene.sends(40_000);
+        for turn in 0..20 {
+            let seen = scene.tcp.statistics();
+            let out = (seen.snd_nxt - seen.snd_una) as u32;
+            assert!(out <= seen.cwnd && out + MSS > seen.cwnd, "{seen:?}");
+            assert!(seen.unsent > 0);
+            scene.answers(seg().ack(1 + (turn + 1) * MSS));
+            scene.sends(2 * MSS);
+        }
+    }
+}
+
 /// RFC 5681, section 3.1 (a): here the peer's window is the smaller.
 #[test]
 fn no_more_leaves_than_the_peer_allows() {
@@ -56,6 +73,17 @@ fn an_old_segment_does_not_change_the_window() {
     scene.gets(seg().seq(11).len(10).win(8_000));
     scene.gets(seg().seq(1).len(11).win(500));
     assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
+    // One that overtook others counts, and those, which are acceptable, do not when they come.
+    scene.gets(seg().seq(1_001).len(10).win(7_000));
+    scene.gets(seg().seq(21).len(10).win(500));
+    assert_eq!((scene.tcp.statistics().snd_wnd, scene.tcp.readable_bytes()), (7_000, 30));
+    // Of two with one number the one that acknowledges more is newer.
+    scene.sends(100);
+    scene.gets(seg().seq(1_011).ack(101).win(6_000));
+    scene.gets(seg().seq(1_011).ack(51).win(500));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 6_000);
+    scene.gets(seg().seq(1_011).ack(101).win(5_000));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 5_000);
 }
 
 /// What repeats old text and acknowledges more brings its window along, as with Linux; the RFC would
@@ -86,6 +114,12 @@ fn windows_are_scaled() {
         receive_pieces: 2048,
         ..plain()
     };
+    let mut scene = Scene::active(config.clone());
+    let said = |scene: &mut Scene| scene.tcp.poll_transmit(scene.now).expect("it leaves").window;
+    assert_eq!(said(&mut scene), u16::MAX);
+    scene.gets(syn().ack(1).scale(3));
+    let scale = scene.tcp.statistics().window_scales.expect("it is agreed").1;
+    assert_eq!(u32::from(said(&mut scene)), (1 << 20) >> scale);
     let mut scene = Scene::established(config);
     assert_eq!(scene.tcp.statistics().snd_wnd, 50_000);
     scene.gets(seg().win(1000));
@@ -213,11 +247,20 @@ fn our_edge_does_not_move_back() {
 #[test]
 fn a_window_that_shrank_holds_back_what_is_new() {
     let mut scene = Scene::established(plain());
-    scene.sends(8_000);
-    assert_eq!(scene.sends(2_000).len(), 2);
-    assert_eq!(scene.answers(seg().win(1_500)), [""; 0]);
-    let again = scene.after(ms(4_000));
-    assert!(again.len() >= 3 && again.iter().all(|line| line.starts_with(". 1:")), "{again:?}");
+    assert_eq!(scene.sends(20_000).len(), 10);
+    // The edge moves from 50,001 back to 7,001; the congestion window would allow more.
+    assert_eq!(scene.answers(seg().ack(5_001).win(2_000)), [""; 0]);
+    let seen = scene.tcp.statistics();
+    assert!(seen.cwnd > seen.in_flight + MSS && seen.unsent == 10_000, "{seen:?}");
+    // What lies inside the window leaves again and again, and nothing else.
+    let again = scene.after(ms(1_000));
+    let is_inside = |line: &String| line.starts_with(". 5001:6001 ");
+    assert!(again.len() >= 2 && again.iter().all(is_inside), "{again:?}");
+    let next = scene.answers(seg().ack(6_001).win(1_000));
+    assert_eq!(next, [". 6001:7001 ack 1"]);
+    // It opens again: the rest follows, old text first.
+    let rest = scene.answers(seg().ack(7_001).win(50_000));
+    assert_eq!(rest.first().map(String::as_str), Some(". 7001:8001 ack 1"));
 }
 
 /// RFC 9293, section 3.8.6 (MUST-35, SHLD-17): a window that shrinks to nothing is probed as one that
@@ -251,4 +294,16 @@ fn the_first_send_after_a_pause_is_limited() {
     assert_eq!(scene.cwnd_segments(), 12);
     scene.after(ms(2_000));
     assert_eq!(scene.sends(20_000), ["P. 20001:30001 ack 1 gso 1000"]);
+}
+
+/// RFC 5961, section 3: a peer believes a reset where it expects the next byte. Probes that it did not take
+/// are behind that.
+#[test]
+fn a_reset_stands_where_a_closed_window_begins() {
+    let mut scene = closed();
+    let rto = scene.tcp.statistics().rto;
+    assert_eq!(scene.after(rto), [". 1:2 ack 1"]);
+    scene.gets(seg().win(0));
+    scene.tcp.abort();
+    assert_eq!(scene.out(), ["R. 1:1 ack 1"]);
 }

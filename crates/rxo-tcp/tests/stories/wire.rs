@@ -3,18 +3,21 @@
 
 use rxo_frame::Instant;
 use rxo_tcp::{Config, Connection, Ecn, Secret, Segment, State, Transmit};
-use rxo_wire::build::{Ipv4Header, Ipv6Header, write_tcp_checksum};
+use rxo_wire::build::{Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
-use rxo_wire::{FlowKey, parse_ip};
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags, parse_ip};
 
 use crate::dsl::stream_byte;
 
 /// An IP packet, as a device would send it.
 fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
-    let tcp = transmit.header(pair);
-    let payload_bytes = tcp.bytes() + transmit.payload_bytes();
+    let text = transmit.payload.concat();
+    packet_of(pair, &transmit.header(pair), &text, transmit.ecn.bits())
+}
+
+fn packet_of(pair: &FlowKey, tcp: &TcpHeader<'_>, text: &[u8], ecn: u8) -> Vec<u8> {
+    let payload_bytes = tcp.bytes() + text.len();
     let mut bytes = vec![0; 40 + payload_bytes];
-    let ecn = transmit.ecn.bits();
     let (rest, pseudo_header) = match (pair.source(), pair.destination()) {
         (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) => {
             bytes.truncate(20 + payload_bytes);
@@ -42,8 +45,7 @@ fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
         _ => panic!("addresses of two kinds"),
     };
     let segment = rest.expect("room for IP");
-    let text = tcp.write(segment).expect("room for TCP");
-    text.copy_from_slice(&transmit.payload.concat());
+    tcp.write(segment).expect("room for TCP").copy_from_slice(text);
     write_tcp_checksum(segment, pseudo_header, Summer::portable()).expect("a header");
     bytes
 }
@@ -75,13 +77,7 @@ fn carry(
 ) -> usize {
     let mut count = 0;
     while let Some(transmit) = from.poll_transmit(now) {
-        // A template is expanded by changing number and window.
-        let expanded = transmit.later_acks.iter().map(|later| Transmit {
-            ack: later.ack,
-            window: later.window,
-            ..transmit
-        });
-        for one in core::iter::once(transmit).chain(expanded) {
+        for one in core::iter::once(transmit).chain(transmit.later()) {
             let bytes = packet(pair, &one);
             let parsed = parse_ip(&bytes).expect("a packet");
             assert_eq!(parsed.key, *pair);
@@ -139,4 +135,46 @@ fn the_ecn_field_is_two_bits() {
     for bits in 0..4 {
         assert_eq!(Ecn::from_traffic_class(0xfc | bits).bits(), bits);
     }
+}
+
+/// RFC 9293, section 3.8.5 (MUST-31): urgent data may be of any length. It is read in its place, all of
+/// it and once, wherever the pointer points: inside the segment, behind its end (that what is urgent goes
+/// on in the next segments), at its first byte, or as far as it can.
+#[test]
+fn urgent_data_of_any_length_is_read_in_its_place() {
+    let (ours, theirs) = (FlowKey::v4(1, 2, 0x1388_0050, 0), FlowKey::v4(2, 1, 0x0050_1388, 0));
+    let now = Instant::from_micros(1_000_000);
+    let mut tcp =
+        Connection::open_active(Config::default(), ours, Secret([1, 2]), now).expect("settings");
+    let syn = tcp.poll_transmit(now).expect("a SYN leaves").seq;
+    let header = |seq: u32, flags, urgent| TcpHeader {
+        source_port: theirs.source_port(),
+        destination_port: theirs.destination_port(),
+        seq: SeqNumber(seq),
+        ack: syn + 1,
+        flags,
+        window: 60_000,
+        urgent,
+        options: &[],
+    };
+    let give = |tcp: &mut Connection<Vec<u8>>, header: TcpHeader<'_>, text: &[u8]| {
+        let bytes = packet_of(&theirs, &header, text, 0);
+        let parsed = parse_ip(&bytes).expect("a packet");
+        tcp.on_segment(now, Segment::of_frame(bytes, &parsed, now).expect("a segment"));
+    };
+    give(&mut tcp, header(0, TcpFlags::SYN | TcpFlags::ACK, 0), &[]);
+    assert_eq!(tcp.state(), State::Established);
+    let data: Vec<u8> = (0..20_000).map(stream_byte).collect();
+    // Urgent from the first segment on for 3,000 bytes; then one byte; then 65,535; then none.
+    let pointers = [3_000, 2_500, 2_000, 1_500, 1_000, 500, 1, 0, u16::MAX, 499, 500, 501];
+    let urgent = TcpFlags::ACK | TcpFlags::URG;
+    let mut seq = 1;
+    for (text, pointer) in data.chunks(500).zip(pointers.iter().cycle()) {
+        give(&mut tcp, header(seq, urgent, *pointer), text);
+        while tcp.poll_transmit(now).is_some() {}
+        seq += text.len() as u32;
+    }
+    let mut read = vec![0; 30_000];
+    assert_eq!(tcp.receive(&mut read), Ok(data.len()));
+    assert_eq!(read[..data.len()], data);
 }

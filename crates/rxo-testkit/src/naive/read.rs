@@ -4,9 +4,15 @@ use rxo_frame::{Frame, LinkKind};
 
 use super::checksum::{internet_checksum, transport_checksum};
 
+mod extensions;
+#[cfg(test)]
+mod tests;
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-const FRAGMENT: u8 = 44;
+/// Protocols that carry no TCP segment between the same hosts: ICMP for both versions, IGMP, tunnels of IP
+/// (4, 41, 47), nothing (59), OSPF, PIM, VRRP, SCTP and UDP-Lite.
+const KNOWN: &[u8] = &[1, 58, 2, 4, 41, 47, 59, 89, 103, 112, 132, 136];
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
 
@@ -14,15 +20,28 @@ const TIMESTAMP: u8 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Not IP, or not even its addresses can be read: it belongs to no flow.
-    Nothing,
+    Nothing(Fault),
     /// An IP packet whose lengths cannot be true: it may belong to any flow between its addresses.
-    Addresses(Ends),
+    Addresses(Ends, Fault),
     /// A fragment: likewise, and its receiver may put it together with others.
     Fragment(Ends),
+    /// A header that nobody here reads: likewise, and its receiver may read on.
+    Unknown(Ends),
     /// IP, but neither TCP nor broken.
     OtherProtocol,
     /// A TCP segment.
     Segment(Box<Segment>),
+}
+
+/// Why a frame is not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is something else than IP.
+    NotIp,
+    /// There is less of it than its headers need or say.
+    Truncated,
+    /// What its headers say contradicts itself.
+    Malformed,
 }
 
 /// Which two hosts, on which VLAN.
@@ -63,6 +82,9 @@ pub struct Segment {
     pub reserved_bit: bool,
     /// IPv4 options; for v6 the number of the first extension header and all of them.
     pub between: Vec<u8>,
+    /// Whether among the extension headers is any but hop-by-hop and destination options, or a Home Address
+    /// (v6).
+    pub odd_extensions: bool,
     /// Whether the IPv4 header checksum is right.
     pub ip_checksum_ok: bool,
     /// Whether the TCP checksum is right.
@@ -139,8 +161,9 @@ impl Segment {
 #[must_use]
 pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     let bytes = frame.bytes();
-    let Some((network_at, version, mut vlans)) = find_network(bytes, link) else {
-        return Reading::Nothing;
+    let (network_at, version, mut vlans) = match find_network(bytes, link) {
+        Ok(found) => found,
+        Err(fault) => return Reading::Nothing(fault),
     };
     let device_vlan = frame.vlan.map(|tag| tag.tci & 0x0fff);
     if let (Some(_), Some(third)) = (device_vlan, vlans.get_mut(1)) {
@@ -163,37 +186,44 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
 }
 
 /// Where the IP header begins, its version, and the VLAN identifiers before it.
-fn find_network(bytes: &[u8], link: LinkKind) -> Option<(usize, u8, Vec<u16>)> {
+fn find_network(bytes: &[u8], link: LinkKind) -> Result<(usize, u8, Vec<u16>), Fault> {
     if link == LinkKind::RawIp {
-        let version = bytes.first()? >> 4;
-        return matches!(version, 4 | 6).then_some((0, version, Vec::new()));
+        return match bytes.first().map(|first| first >> 4) {
+            Some(version @ (4 | 6)) => Ok((0, version, Vec::new())),
+            Some(_) => Err(Fault::Malformed),
+            None => Err(Fault::Truncated),
+        };
     }
+    let half = |at| half(bytes, at).ok_or(Fault::Truncated);
     let mut at = 12;
     let mut vlans = Vec::new();
-    while matches!(half(bytes, at)?, 0x8100 | 0x88a8) && vlans.len() < 2 {
-        vlans.push(half(bytes, at + 2)? & 0x0fff);
+    while matches!(half(at)?, 0x8100 | 0x88a8) && vlans.len() < 2 {
+        let identifier = half(at + 2)? & 0x0fff;
+        half(at + 4)?;
+        vlans.push(identifier);
         at += 4;
     }
-    let version = match half(bytes, at)? {
-        0x0800 => 4,
-        0x86dd => 6,
-        _ => return None,
-    };
-    Some((at + 2, version, vlans))
+    match half(at)? {
+        0x0800 => Ok((at + 2, 4, vlans)),
+        0x86dd => Ok((at + 2, 6, vlans)),
+        _ => Err(Fault::NotIp),
+    }
 }
 
 fn read_v4(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
-    let Some(header) = bytes.get(at..at + 20) else { return Reading::Nothing };
+    let Some(header) = bytes.get(at..at + 20) else { return Reading::Nothing(Fault::Truncated) };
     if header[0] >> 4 != 4 {
-        return Reading::Nothing;
+        return Reading::Nothing(Fault::Malformed);
     }
     ends.addresses = header[12..20].to_vec();
     let header_bytes = usize::from(header[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let bits = u16::from_be_bytes([header[6], header[7]]);
-    let lies = header_bytes < 20 || total < header_bytes || at + total > bytes.len();
-    if lies {
-        return Reading::Addresses(ends);
+    if header_bytes < 20 || total < header_bytes {
+        return Reading::Addresses(ends, Fault::Malformed);
+    }
+    if at + total > bytes.len() {
+        return Reading::Addresses(ends, Fault::Truncated);
     }
     if bits & 0x3fff != 0 {
         return Reading::Fragment(ends);
@@ -216,17 +246,18 @@ fn read_v4(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
 }
 
 fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
-    let Some(header) = bytes.get(at..at + 40) else { return Reading::Nothing };
+    let Some(header) = bytes.get(at..at + 40) else { return Reading::Nothing(Fault::Truncated) };
     if header[0] >> 4 != 6 {
-        return Reading::Nothing;
+        return Reading::Nothing(Fault::Malformed);
     }
     ends.addresses = header[8..40].to_vec();
     let end = at + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
     let word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
-    let Some((transport_at, protocol)) = walk_extensions(bytes, at, end) else {
-        return Reading::Addresses(ends);
+    let (transport_at, protocol) = match extensions::walk(bytes, at, end) {
+        Ok(found) => found,
+        Err(fault) => return Reading::Addresses(ends, fault),
     };
-    if protocol == FRAGMENT {
+    if protocol == extensions::FRAGMENT {
         return Reading::Fragment(ends);
     }
     let mut between = bytes[at + 40..transport_at].to_vec();
@@ -239,6 +270,7 @@ fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
         hop_limit: header[7],
         flow_label: word & 0x000f_ffff,
         dont_fragment: true,
+        odd_extensions: extensions::are_odd(header[6], &between[1..]),
         between,
         ip_checksum_ok: true,
         network_at: at,
@@ -248,45 +280,27 @@ fn read_v6(bytes: &[u8], at: usize, mut ends: Ends) -> Reading {
     read_transport(&bytes[..end], protocol, segment)
 }
 
-/// Where the transport or fragment header begins and its protocol; `None` for a lie.
-fn walk_extensions(bytes: &[u8], network: usize, end: usize) -> Option<(usize, u8)> {
-    let mut protocol = bytes[network + 6];
-    let mut at = network + 40;
-    for _ in 0..9 {
-        if !matches!(protocol, 0 | 43 | 44 | 51 | 60) {
-            return (at <= end && end <= bytes.len()).then_some((at, protocol));
-        }
-        if protocol == FRAGMENT {
-            // Behind the packet's end there is no fragment header, only a length that lies.
-            let is_there = at <= end && at + 2 <= bytes.len() && end <= bytes.len();
-            return is_there.then_some((at, FRAGMENT));
-        }
-        let units = usize::from(*bytes.get(at + 1)?);
-        let length = if protocol == 51 { (units + 2) * 4 } else { (units + 1) * 8 };
-        protocol = bytes[at];
-        at += length;
-    }
-    None
-}
-
 fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading {
     let rest = &packet[segment.transport_at..];
     match protocol {
         TCP => {}
-        UDP if rest.len() < 8 => return Reading::Addresses(segment.ends),
+        UDP if rest.len() < 8 => return Reading::Addresses(segment.ends, Fault::Truncated),
         UDP => {
             let length = usize::from(u16::from_be_bytes([rest[4], rest[5]]));
-            let lies = length < 8 || length > rest.len();
-            return if lies { Reading::Addresses(segment.ends) } else { Reading::OtherProtocol };
+            if length < 8 || length > rest.len() {
+                return Reading::Addresses(segment.ends, Fault::Malformed);
+            }
+            return Reading::OtherProtocol;
         }
-        _ => return Reading::OtherProtocol,
+        other if KNOWN.contains(&other) => return Reading::OtherProtocol,
+        _ => return Reading::Unknown(segment.ends),
     }
     if rest.len() < 20 {
-        return Reading::Addresses(segment.ends);
+        return Reading::Addresses(segment.ends, Fault::Truncated);
     }
     let header_bytes = usize::from(rest[12] >> 4) * 4;
     if header_bytes < 20 || header_bytes > rest.len() {
-        return Reading::Addresses(segment.ends);
+        return Reading::Addresses(segment.ends, Fault::Malformed);
     }
     let half = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
@@ -305,64 +319,4 @@ fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading 
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-#[cfg(test)]
-mod tests {
-    use rxo_frame::{Frame, Instant, LinkKind};
-
-    use super::{Reading, read};
-    use crate::seg;
-
-    #[test]
-    fn what_the_builder_wrote_is_read_back() {
-        for packet in [seg().vlan(5), seg().v6().extension(60, &[1, 4, 0, 0, 0, 0]), seg().raw_ip()]
-        {
-            let packet = packet.seq(7).ack(9).window(11).ts(1, 2).psh().len(33);
-            let Reading::Segment(segment) = read(&packet.frame(), packet.link) else {
-                panic!("{packet:?} was not read")
-            };
-            assert!(segment.ip_checksum_ok && segment.checksum_ok, "{packet:?}");
-            assert_eq!((segment.seq, segment.ack, segment.window), (7, 9, 11));
-            assert_eq!((segment.payload.len(), segment.flags), (33, 0x18));
-            assert_eq!(segment.options[..4], [1, 1, 8, 10]);
-        }
-    }
-
-    #[test]
-    fn fragments_and_lies_show_their_addresses_only() {
-        let broken = [
-            seg().length_lie(1),
-            seg().header_lie(-1),
-            seg().offset_lie(-1),
-            seg().len(0).offset_lie(1),
-            seg().v6().cut(1),
-        ];
-        for packet in broken {
-            let reading = read(&packet.frame(), LinkKind::Ethernet);
-            assert!(matches!(reading, Reading::Addresses(_)), "{packet:?}: {reading:?}");
-        }
-        for packet in [seg().fragment(0, true), seg().v6().fragment(0, false)] {
-            let reading = read(&packet.frame(), LinkKind::Ethernet);
-            assert!(matches!(reading, Reading::Fragment(_)), "{packet:?}: {reading:?}");
-        }
-    }
-
-    #[test]
-    fn a_fragment_header_behind_the_end_is_a_length_that_lies() {
-        let mut bytes = vec![0; 137];
-        // Version 6, one byte after the header; hop-by-hop options of 8 bytes, then a fragment header.
-        (bytes[0], bytes[5], bytes[40]) = (0x60, 1, super::FRAGMENT);
-        let reading = read(&Frame::new(bytes, Instant::ZERO), LinkKind::RawIp);
-        assert!(matches!(reading, Reading::Addresses(_)), "{reading:?}");
-    }
-
-    #[test]
-    fn padding_is_not_payload() {
-        let Reading::Segment(segment) = read(&seg().len(1).padded().frame(), LinkKind::Ethernet)
-        else {
-            panic!("not read")
-        };
-        assert_eq!(segment.payload.len(), 1);
-    }
 }

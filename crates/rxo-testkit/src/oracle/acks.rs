@@ -4,10 +4,9 @@
 //! came at all, what is missing, and what the network marked. Whatever says one of them that the
 //! next ACK does not say again is never aggregated.
 
-use rxo_frame::Frame;
-
-use super::decide::{self, ACK, AE, CWR, ECE};
+use super::differ;
 use super::options::{self, Opt, SACK, TIMESTAMP};
+use super::refuse::{AE, CWR, ECE};
 use super::rules::{PureAcks, Rules};
 use crate::naive::Segment;
 
@@ -19,60 +18,31 @@ pub(super) type Point = (u32, u16);
 pub(super) enum Verdict {
     /// It joins them.
     Append,
-    /// They are delivered, and it is held in their place.
-    StartAnew,
-    /// They are delivered, and it passes.
-    Pass,
+    /// They are delivered for this reason, and it is held in their place.
+    StartAnew(&'static str),
+    /// They are delivered for the first reason, and it passes for the second.
+    Pass(&'static str, &'static str),
 }
 
 pub(super) const fn point(segment: &Segment) -> Point {
     (segment.ack, segment.window)
 }
 
-/// Whether a segment is a pure ACK as far as everything but its checksum says.
-fn is_well_formed<B>(frame: &Frame<B>, segment: &Segment, rules: &Rules) -> bool {
-    rules.ack_limit() >= 2
-        && decide::is_plain_packet(frame, segment, rules)
-        && segment.payload.is_empty()
-        && segment.flags & ACK != 0
-        && segment.flags & !(ACK | ECE | CWR | AE) == 0
-        && segment.urgent == 0
-        && options_allowed(&segment.options, rules)
-        && !is_duplicate_sack(segment)
-}
-
-/// Whether a pure ACK may be aggregated with others.
-pub(super) fn is_candidate<B>(
-    frame: &Frame<B>,
-    segment: &Segment,
-    rules: &Rules,
-    trusts: bool,
-) -> bool {
-    is_well_formed(frame, segment, rules) && decide::is_intact(frame, segment, trusts)
-}
-
-/// Whether its checksum was looked at and is wrong.
-pub(super) fn is_corrupted<B>(
-    frame: &Frame<B>,
-    segment: &Segment,
-    rules: &Rules,
-    trusts: bool,
-) -> bool {
-    is_well_formed(frame, segment, rules) && !decide::is_intact(frame, segment, trusts)
-}
-
-/// None; or the timestamp and nothing else, wherever it stands; or, where the policy says so, SACK
-/// with or without a timestamp.
-fn options_allowed(field: &[u8], rules: &Rules) -> bool {
-    if field.is_empty() {
-        return true;
+/// Why the options of a pure ACK refuse it; `None` when they do not: there are none; or the timestamp and
+/// nothing else, wherever it stands; or, where the policy says so, SACK with or without a timestamp, unless
+/// it reports a duplicate.
+pub(super) fn refused_options(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+    if segment.options.is_empty() {
+        return None;
     }
-    let Some(options) = options::real(field) else { return false };
+    let Some(options) = options::real(&segment.options) else { return Some("tcp_options") };
     let timestamps = options.iter().filter(|opt| is_timestamp(opt)).count();
     let lists = options.iter().filter(|opt| is_sack(opt)).count();
+    if options.len() != timestamps + lists || timestamps > 1 || lists > 1 || options.is_empty() {
+        return Some("tcp_options");
+    }
     let superset = rules.sack_superset && rules.pure_acks == PureAcks::Single;
-    let others = options.len() - timestamps - lists;
-    others == 0 && timestamps <= 1 && lists <= usize::from(superset) && timestamps + lists > 0
+    (lists == 1 && (!superset || is_duplicate_sack(segment))).then_some("sack")
 }
 
 fn is_timestamp(opt: &Opt) -> bool {
@@ -106,14 +76,15 @@ fn is_duplicate_sack(segment: &Segment) -> bool {
 
 /// What becomes of `next` when `last` is the last ACK held.
 pub(super) fn verdict(last: &Segment, next: &Segment) -> Verdict {
-    let repeats = point(next) == point(last) && !brings_news(last, next);
-    if is_before(next.ack, last.ack) || repeats {
-        return Verdict::Pass;
+    if is_before(next.ack, last.ack) {
+        return Verdict::Pass("ack_changed", "old_ack");
     }
-    if is_alike(last, next) && has_all_blocks(last, next) {
-        Verdict::Append
-    } else {
-        Verdict::StartAnew
+    if point(next) == point(last) && !brings_news(last, next) {
+        return Verdict::Pass("ack_repeated", "duplicate_ack");
+    }
+    match difference(last, next) {
+        None => Verdict::Append,
+        Some(reason) => Verdict::StartAnew(reason),
     }
 }
 
@@ -122,19 +93,23 @@ fn brings_news(last: &Segment, next: &Segment) -> bool {
     sack(next).is_some() && sack(next) != sack(last)
 }
 
-fn is_alike(last: &Segment, next: &Segment) -> bool {
+/// The first difference that one ACK for both would hide.
+fn difference(last: &Segment, next: &Segment) -> Option<&'static str> {
     let marks = ECE | CWR | AE;
-    next.seq == last.seq
-        && next.traffic_class == last.traffic_class
-        && next.hop_limit == last.hop_limit
-        && next.dont_fragment == last.dont_fragment
-        && next.flow_label == last.flow_label
-        && next.flags & marks == last.flags & marks
-        && next.link == last.link
-        && next.device_tag == last.device_tag
-        && next.between == last.between
-        && same_arrangement(last, next)
-        && !is_before(time(next), time(last))
+    let has_list = sack(last).is_some() || sack(next).is_some();
+    let went_back = is_before(time(next), time(last));
+    let hides =
+        !same_arrangement(last, next) || has_list && (went_back || !has_all_blocks(last, next));
+    let rest = [
+        ("flags_changed", next.flags & marks != last.flags & marks),
+        ("link_changed", differ::link(next) != differ::link(last)),
+        ("options_changed", hides),
+        ("timestamp_decreased", went_back),
+    ];
+    (next.seq != last.seq)
+        .then_some("out_of_sequence")
+        .or_else(|| differ::ip_header(last, next))
+        .or_else(|| rest.iter().find_map(|(name, is_broken)| is_broken.then_some(*name)))
 }
 
 /// The same kinds and lengths in the same order, and headers of one length; the SACK list and what

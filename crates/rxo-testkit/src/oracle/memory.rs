@@ -30,8 +30,8 @@ type Flow = (Ends, (u16, u16));
 pub(super) enum Opinion {
     /// It may be held.
     Goes,
-    /// It passes.
-    Stays,
+    /// It passes, for this reason.
+    Stays(&'static str),
 }
 
 impl Memory {
@@ -43,13 +43,15 @@ impl Memory {
             Some(known) => (Some(known.ack), known.window),
         };
         match (ack, window) {
-            (Some(ack), _) if is_before(next.ack, ack) => Opinion::Stays,
+            (Some(ack), _) if is_before(next.ack, ack) => Opinion::Stays("old_ack"),
             _ if acks::sack(next).is_some() => Opinion::Goes,
-            (Some(ack), Some(window)) if acks::point(next) == (ack, window) => Opinion::Stays,
+            (Some(ack), Some(window)) if acks::point(next) == (ack, window) => {
+                Opinion::Stays("duplicate_ack")
+            }
             (Some(_), Some(_)) => Opinion::Goes,
             _ => {
                 self.delivered(next);
-                Opinion::Stays
+                Opinion::Stays("first_ack")
             }
         }
     }
@@ -79,9 +81,10 @@ impl Memory {
         }
     }
 
-    /// Of every flow it is in doubt what it said last.
-    pub(super) fn doubt_all(&mut self) {
-        self.known.iter_mut().for_each(|known| known.window = None);
+    /// Of every flow between these ends it is in doubt what it said last.
+    pub(super) fn doubt(&mut self, ends: &Ends) {
+        let doubted = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
+        doubted.for_each(|known| known.window = None);
     }
 
     fn raise(&mut self, segment: &Segment) {

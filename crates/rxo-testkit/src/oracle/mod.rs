@@ -2,31 +2,36 @@
 //!
 //! It keeps a plain list of what is held, searches it from front to back, compares every field of
 //! every segment held anew each time, and shares no code with the engine it judges. Its answer is
-//! lists of frame numbers; what each delivery must look like is [`crate::naive::merge`]'s to say.
+//! lists of frame numbers, each with the reason for which it is delivered; what a delivery must look like is
+//! [`crate::naive::merge`]'s to say.
 
 mod acks;
-mod decide;
+mod differ;
+mod due;
 mod memory;
 mod options;
+mod refuse;
 mod rules;
 
 use acks::Verdict;
 use memory::{Memory, Opinion};
 use rxo_frame::{Frame, Instant};
 
+pub use due::{Due, Why};
+use rules::Psh;
 pub use rules::{HoldRule, PureAcks, Rules};
 
-use crate::naive::{Ends, Reading, Segment, read};
+use crate::naive::{Ends, Fault, Reading, Segment, read};
 use crate::script::{Script, Step};
 
-/// The frame numbers of one delivery.
-pub type Group = Vec<usize>;
+/// The numbers of the frames that a flow holds.
+type Group = Vec<usize>;
 
 /// What must be delivered in each step of `script`, and in one more that flushes the rest.
 #[must_use]
-pub fn expected(script: &Script) -> Vec<Vec<Group>> {
+pub fn expected(script: &Script) -> Vec<Vec<Due>> {
     let mut oracle = Oracle::new(script);
-    let mut steps: Vec<Vec<Group>> = script.steps.iter().map(|step| oracle.step(step)).collect();
+    let mut steps: Vec<Vec<Due>> = script.steps.iter().map(|step| oracle.step(step)).collect();
     let rest = oracle.step(&Step::Flush);
     steps.push(rest);
     steps
@@ -44,7 +49,7 @@ struct Oracle<'a> {
     held: Vec<Group>,
     /// What each flow acknowledged last, where that must be known.
     memory: Memory,
-    out: Vec<Group>,
+    out: Vec<Due>,
     polls: u32,
     packets: u32,
 }
@@ -68,7 +73,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn step(&mut self, step: &Step) -> Vec<Group> {
+    fn step(&mut self, step: &Step) -> Vec<Due> {
         match step {
             Step::Frame(index) => self.batch.push(*index),
             Step::Push => self.push(),
@@ -87,7 +92,7 @@ impl<'a> Oracle<'a> {
             }
             Step::Flush => {
                 self.push();
-                self.flush_where(|_, _| true);
+                self.flush_all("shutdown");
             }
         }
         std::mem::take(&mut self.out)
@@ -101,7 +106,7 @@ impl<'a> Oracle<'a> {
                 && self.packets == most
             {
                 self.packets = 0;
-                self.flush_where(|_, _| true);
+                self.flush_all("packet_limit");
             }
         }
     }
@@ -109,12 +114,16 @@ impl<'a> Oracle<'a> {
     fn end_of_poll(&mut self) {
         self.polls += 1;
         match self.rules.hold {
-            HoldRule::EndOfPoll => self.flush_where(|_, _| true),
+            HoldRule::EndOfPoll => self.flush_all("end_of_poll"),
             HoldRule::Polls(most) if self.polls == most => {
                 self.polls = 0;
-                self.flush_where(|_, _| true);
+                self.flush_all("poll_limit");
             }
-            _ => self.flush_overdue(),
+            HoldRule::Polls(_) => {
+                self.flush_where("lone_segment", |_, group| group.len() == 1);
+                self.flush_overdue();
+            }
+            HoldRule::Packets(_) | HoldRule::Time(_) => self.flush_overdue(),
         }
     }
 
@@ -127,15 +136,21 @@ impl<'a> Oracle<'a> {
     fn flush_overdue(&mut self) {
         if let Some(limit) = self.rules.time_limit() {
             let now = self.now;
-            self.flush_where(|oracle, group| now >= oracle.frames[group[0]].arrived_at + limit);
+            let is_due =
+                |oracle: &Self, group: &Group| now >= oracle.frames[group[0]].arrived_at + limit;
+            self.flush_where("timeout", is_due);
         }
     }
 
+    fn flush_all(&mut self, reason: &'static str) {
+        self.flush_where(reason, |_, _| true);
+    }
+
     /// Delivers what is held and matches, the least recently used first.
-    fn flush_where(&mut self, matches: impl Fn(&Self, &Group) -> bool) {
+    fn flush_where(&mut self, reason: &'static str, matches: impl Fn(&Self, &Group) -> bool) {
         for group in std::mem::take(&mut self.held) {
             if matches(self, &group) {
-                self.deliver(group);
+                self.flush(group, reason);
             } else {
                 self.held.push(group);
             }
@@ -144,61 +159,80 @@ impl<'a> Oracle<'a> {
 
     fn take(&mut self, index: usize) {
         match self.readings[index].clone() {
-            Reading::Nothing | Reading::OtherProtocol => self.out.push(vec![index]),
-            Reading::Addresses(ends) => {
+            Reading::Nothing(fault) => self.pass(index, name_of(fault)),
+            Reading::OtherProtocol => self.pass(index, "not_tcp"),
+            Reading::Addresses(ends, fault) => {
                 self.flush_ends(&ends);
-                self.out.push(vec![index]);
+                self.pass(index, name_of(fault));
             }
-            Reading::Fragment(ends) => {
-                self.flush_ends(&ends);
-                self.memory.doubt_all();
-                self.out.push(vec![index]);
-            }
+            Reading::Fragment(ends) => self.take_hidden(index, &ends, "fragment"),
+            Reading::Unknown(ends) => self.take_hidden(index, &ends, "unknown_header"),
             Reading::Segment(segment) => self.take_segment(index, &segment),
         }
     }
 
+    /// Takes what may hide a segment of any flow between its ends, and say anything for it.
+    fn take_hidden(&mut self, index: usize, ends: &Ends, reason: &'static str) {
+        self.flush_ends(ends);
+        self.memory.doubt(ends);
+        self.pass(index, reason);
+    }
+
     fn flush_ends(&mut self, ends: &Ends) {
-        self.flush_where(|oracle, group| oracle.segment(group[0]).ends == *ends);
+        self.flush_where("order", |oracle, group| oracle.segment(group[0]).ends == *ends);
     }
 
     fn take_segment(&mut self, index: usize, segment: &Segment) {
         let frame = self.frames[index];
         let trusts = self.script.setup.trusts_checksums;
-        let rules = &self.rules;
-        if decide::is_corrupted(frame, segment, rules, trusts)
-            || acks::is_corrupted(frame, segment, rules, trusts)
-        {
-            self.flush_ends(&segment.ends);
-            self.out.push(vec![index]);
-        } else if acks::is_candidate(frame, segment, rules, trusts) {
-            self.take_ack(index, segment);
-        } else {
-            let is_candidate = decide::is_candidate(frame, segment, rules, trusts);
-            self.take_data(index, segment, is_candidate);
-            if !is_candidate && decide::is_intact(frame, segment, trusts) {
-                self.memory.other(segment);
+        match refuse::refusal(frame, segment, &self.rules, trusts) {
+            None if refuse::is_ack(segment, &self.rules) => self.take_ack(index, segment),
+            None => self.take_data(index, segment),
+            // What changed the bytes may have changed the ports.
+            Some(reason @ ("bad_ip_checksum" | "bad_tcp_checksum")) => {
+                self.flush_ends(&segment.ends);
+                self.pass(index, reason);
+            }
+            Some(reason @ "extension_header") => {
+                self.take_hidden(index, &segment.ends, reason);
+                self.remember_passed(frame, segment);
+            }
+            Some(reason) => {
+                if let Some(held) = self.take_held(segment) {
+                    self.flush(held, "order");
+                }
+                self.pass(index, reason);
+                self.remember_passed(frame, segment);
             }
         }
     }
 
-    /// Takes whatever is no pure ACK, or is none that may be aggregated.
-    fn take_data(&mut self, index: usize, segment: &Segment, is_candidate: bool) {
-        let mut group = match self.take_held(segment) {
-            Some(held) if is_candidate && self.joins(&held, index, segment) => held,
-            Some(held) => {
-                self.deliver(held);
-                Vec::new()
+    /// What passed says what it acknowledges, also behind headers that may change its addresses: its
+    /// checksum holds for those that were read.
+    fn remember_passed(&mut self, frame: &Frame<Vec<u8>>, segment: &Segment) {
+        if refuse::is_intact(frame, segment, self.script.setup.trusts_checksums) {
+            self.memory.other(segment);
+        }
+    }
+
+    fn take_data(&mut self, index: usize, segment: &Segment) {
+        let mut group = Vec::new();
+        if let Some(held) = self.take_held(segment) {
+            match self.difference(&held, index, segment) {
+                None => group = held,
+                Some(reason) => self.flush(held, reason),
             }
-            None => Vec::new(),
-        };
+        }
+        let goes_as_it_is = self.rules.psh == Psh::ClosesAloneAsIs && group.is_empty();
+        if goes_as_it_is && segment.flags & refuse::PSH != 0 {
+            self.pass(index, "psh_alone");
+            return self.memory.other(segment);
+        }
         group.push(index);
         let segments: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
-        let closed = decide::is_closed(&segments, &self.rules);
-        match (is_candidate, closed) {
-            (true, false) => self.hold(group),
-            (true, true) => self.deliver(group),
-            (false, _) => self.out.push(group),
+        match differ::closing(&segments, &self.rules) {
+            None => self.hold(group),
+            Some(reason) => self.flush(group, reason),
         }
     }
 
@@ -208,26 +242,26 @@ impl<'a> Oracle<'a> {
         };
         let last = self.segment(group[group.len() - 1]).clone();
         if !last.payload.is_empty() {
-            self.deliver(group);
+            self.flush(group, "order");
             return self.begin_with(index, next);
         }
         match acks::verdict(&last, next) {
             Verdict::Append if self.leaves_only_what_was_said(&last, next) => {
-                self.deliver(group);
+                self.flush(group, "window_changed");
                 self.hold(vec![index]);
             }
             Verdict::Append => {
                 group.push(index);
                 let closed = group.len() >= self.rules.ack_limit();
-                if closed { self.deliver(group) } else { self.hold(group) }
+                if closed { self.flush(group, "ack_limit") } else { self.hold(group) }
             }
-            Verdict::StartAnew => {
-                self.deliver(group);
+            Verdict::StartAnew(reason) => {
+                self.flush(group, reason);
                 self.hold(vec![index]);
             }
-            Verdict::Pass => {
-                self.deliver(group);
-                self.out.push(vec![index]);
+            Verdict::Pass(flush, bypass) => {
+                self.flush(group, flush);
+                self.pass(index, bypass);
             }
         }
     }
@@ -247,7 +281,7 @@ impl<'a> Oracle<'a> {
         };
         match opinion {
             Opinion::Goes => self.hold(vec![index]),
-            Opinion::Stays => self.out.push(vec![index]),
+            Opinion::Stays(reason) => self.pass(index, reason),
         }
     }
 
@@ -260,15 +294,19 @@ impl<'a> Oracle<'a> {
     fn hold(&mut self, group: Group) {
         if self.held.len() == self.rules.flows {
             let evicted = self.held.remove(0);
-            self.deliver(evicted);
+            self.flush(evicted, "evicted");
         }
         self.held.push(group);
     }
 
-    fn deliver(&mut self, group: Group) {
+    fn flush(&mut self, group: Group, reason: &'static str) {
         let last = self.segment(group[group.len() - 1]).clone();
         self.memory.delivered(&last);
-        self.out.push(group);
+        self.out.push(Due { frames: group, why: Why::Flush(reason) });
+    }
+
+    fn pass(&mut self, index: usize, reason: &'static str) {
+        self.out.push(Due { frames: vec![index], why: Why::Bypass(reason) });
     }
 
     fn is_flow(&self, group: &Group, segment: &Segment) -> bool {
@@ -276,11 +314,13 @@ impl<'a> Oracle<'a> {
         first.ends == segment.ends && first.ports == segment.ports
     }
 
-    fn joins(&self, group: &Group, index: usize, next: &Segment) -> bool {
+    fn difference(&self, group: &Group, index: usize, next: &Segment) -> Option<&'static str> {
         let held: Vec<_> =
             group.iter().map(|index| (self.frames[*index], self.segment(*index))).collect();
-        !held[0].1.payload.is_empty()
-            && decide::may_join(&held, self.frames[index], next, &self.rules)
+        if held[0].1.payload.is_empty() {
+            return Some("order");
+        }
+        differ::difference(&held, self.frames[index], next, &self.rules)
     }
 
     fn segment(&self, index: usize) -> &Segment {
@@ -291,18 +331,33 @@ impl<'a> Oracle<'a> {
     }
 }
 
+const fn name_of(fault: Fault) -> &'static str {
+    match fault {
+        Fault::NotIp => "not_ip",
+        Fault::Truncated => "truncated",
+        Fault::Malformed => "malformed",
+    }
+}
+
 /// Whether the order of two frames, as read, must be kept.
 #[must_use]
 pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     let ends = |reading: &'a Reading| -> Option<&'a Ends> {
         match reading {
-            Reading::Addresses(ends) | Reading::Fragment(ends) => Some(ends),
+            Reading::Addresses(ends, _) | Reading::Fragment(ends) | Reading::Unknown(ends) => {
+                Some(ends)
+            }
             Reading::Segment(segment) => Some(&segment.ends),
-            Reading::Nothing | Reading::OtherProtocol => None,
+            Reading::Nothing(_) | Reading::OtherProtocol => None,
         }
     };
-    let same_ports = match (earlier, later) {
-        (Reading::Segment(earlier), Reading::Segment(later)) => earlier.ports == later.ports,
+    // Of a segment whose receiver may see other addresses the ports name nothing.
+    let ports = |reading: &'a Reading| match reading {
+        Reading::Segment(segment) if !segment.odd_extensions => Some(segment.ports),
+        _ => None,
+    };
+    let same_ports = match (ports(earlier), ports(later)) {
+        (Some(earlier), Some(later)) => earlier == later,
         _ => true,
     };
     same_ports && ends(earlier).is_some() && ends(earlier) == ends(later)

@@ -20,6 +20,14 @@ pub struct Rules {
     pub(crate) psh: Psh,
     pub(crate) appends_fin: bool,
     pub(crate) any_size: bool,
+    /// Whether data segments with ECE join their equals.
+    pub(crate) merges_ece: bool,
+    /// Whether segments marked CE join their equals.
+    pub(crate) merges_ce: bool,
+    /// Whether DF must be set.
+    pub(crate) needs_df: bool,
+    /// Whether a timestamp may echo zero.
+    pub(crate) zero_echo: bool,
     pub(crate) merges_extensions: bool,
     pub(crate) hold: HoldRule,
     /// What bounds a hold that outlasts a poll.
@@ -100,6 +108,10 @@ impl Rules {
             psh: Psh::Kept,
             appends_fin: false,
             any_size: true,
+            merges_ece: false,
+            merges_ce: false,
+            needs_df: false,
+            zero_echo: false,
             merges_extensions: false,
             hold: HoldRule::EndOfPoll,
             max_hold: Duration::from_millis(1),
@@ -117,6 +129,8 @@ impl Rules {
                 flows: 64,
                 ack: Change::Forward,
                 options: Options::OnlyTimestamp { may_go_back: true },
+                merges_ece: true,
+                zero_echo: true,
                 ..inet_lro
             },
             "rsc-2006" => Self::rsc(inet_lro, usize::MAX),
@@ -133,6 +147,9 @@ impl Rules {
                 flows: 1024,
                 ack: Change::Forward,
                 psh: Psh::Closes,
+                merges_ece: true,
+                merges_ce: true,
+                zero_echo: true,
                 pure_acks: PureAcks::Record,
                 ..inet_lro
             },
@@ -148,6 +165,8 @@ impl Rules {
             flows: 4,
             options: Options::OnlyTimestamp { may_go_back: true },
             psh: Psh::ClosesAloneAsIs,
+            needs_df: true,
+            zero_echo: true,
             hold: HoldRule::Packets(20),
             ..inet_lro
         }
@@ -163,6 +182,8 @@ impl Rules {
             options: Options::Identical,
             psh: Psh::Closes,
             appends_fin: true,
+            merges_ece: true,
+            zero_echo: true,
             any_size: false,
             merges_extensions: true,
             ..inet_lro

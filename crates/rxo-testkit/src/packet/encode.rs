@@ -80,8 +80,9 @@ impl Packet {
         }
     }
 
-    fn protocol(&self) -> u8 {
-        if self.body == Body::Udp { UDP } else { TCP }
+    fn protocol_number(&self) -> u8 {
+        let own = if self.body == Body::Udp { UDP } else { TCP };
+        self.protocol.unwrap_or(own)
     }
 
     fn write_v4(&self, out: &mut Vec<u8>) {
@@ -101,7 +102,7 @@ impl Packet {
         header.extend_from_slice(&(total as u16).to_be_bytes());
         header.extend_from_slice(&self.id.to_be_bytes());
         header.extend_from_slice(&bits.to_be_bytes());
-        header.extend_from_slice(&[self.hop_limit, self.protocol(), 0, 0]);
+        header.extend_from_slice(&[self.hop_limit, self.protocol_number(), 0, 0]);
         header.extend_from_slice(&addresses);
         header.extend_from_slice(&self.ip_options);
         let checksum = naive::internet_checksum(&header).wrapping_add(self.ip_checksum_error);
@@ -139,12 +140,12 @@ impl Packet {
         }
         let mut chain = Vec::new();
         for (index, (kind, body)) in bodies.iter().enumerate() {
-            let next = bodies.get(index + 1).map_or(self.protocol(), |(kind, _)| *kind);
+            let next = bodies.get(index + 1).map_or(self.protocol_number(), |(kind, _)| *kind);
             let units = if *kind == FRAGMENT { 0 } else { (body.len() + 2) / 8 - 1 };
             chain.extend_from_slice(&[next, units as u8]);
             chain.extend_from_slice(body);
         }
-        (bodies.first().map_or(self.protocol(), |(kind, _)| *kind), chain)
+        (bodies.first().map_or(self.protocol_number(), |(kind, _)| *kind), chain)
     }
 
     /// Transport header and payload, the checksum in the form the status asks for.
@@ -156,9 +157,9 @@ impl Packet {
         payload::append(&mut segment, self.stream, self.seq, self.len);
         let checksum = match self.status {
             ChecksumStatus::Partial { .. } => {
-                naive::pseudo_header_sum(addresses, self.protocol(), segment.len())
+                naive::pseudo_header_sum(addresses, self.protocol_number(), segment.len())
             }
-            _ => naive::transport_checksum(addresses, self.protocol(), &segment),
+            _ => naive::transport_checksum(addresses, self.protocol_number(), &segment),
         };
         // A UDP checksum of 0 would say that there is none (RFC 768).
         let checksum = if self.body == Body::Udp && checksum == 0 { 0xffff } else { checksum };

@@ -99,6 +99,13 @@ impl Packet {
         self
     }
 
+    /// The protocol, or next header, in place of TCP's own; the bytes behind stay a segment's.
+    #[must_use]
+    pub fn protocol(mut self, number: u8) -> Self {
+        self.protocol = Some(number);
+        self
+    }
+
     /// A fragment: offset in units of 8 bytes, and whether more follow. The first one still begins
     /// with the transport header. In v6 this is a fragment header after the other extensions.
     #[must_use]

@@ -37,6 +37,8 @@ pub struct Packet {
     pub(crate) ip_options: Vec<u8>,
     /// Extension headers: kind and everything after its first two bytes.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
+    /// In place of the protocol's own number.
+    pub(crate) protocol: Option<u8>,
     /// Offset in 8-byte units, and whether more fragments follow.
     pub(crate) fragment: Option<(u16, bool)>,
     /// Added to the IP length field, to make it lie.
@@ -92,6 +94,7 @@ pub fn seg() -> Packet {
         reserved_bit: false,
         ip_options: Vec::new(),
         extensions: Vec::new(),
+        protocol: None,
         fragment: None,
         length_lie: 0,
         header_lie: 0,

@@ -8,6 +8,8 @@ mod content;
 mod limits;
 mod order;
 
+use std::collections::BTreeMap;
+
 use rxo_frame::{ChecksumStatus, Duration, Gso, Instant, VlanTag};
 
 pub use acks::{AckSaid, ShownAcks, acks_are_right};
@@ -16,12 +18,15 @@ pub use limits::limits_are_kept;
 pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_is_kept};
 
 use crate::Script;
+use crate::oracle::Why;
 
 /// What a run of a script showed: a list of deliveries for each step, and one for the last flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Deliveries by step.
     pub steps: Vec<Vec<Shown>>,
+    /// How often each reason was counted, by step.
+    pub reasons: Vec<BTreeMap<Why, u64>>,
 }
 
 /// One delivery.
@@ -33,6 +38,8 @@ pub struct Shown {
     pub merged: Option<Merged>,
     /// What it said of itself, when it was several pure ACKs.
     pub acks: Option<ShownAcks>,
+    /// Why it was delivered when it was, as far as the delivery itself says.
+    pub reason: Option<&'static str>,
     /// When it was delivered, on the script's clock.
     pub at: Instant,
 }

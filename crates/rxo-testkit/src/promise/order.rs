@@ -1,10 +1,13 @@
 //! Nothing lost, nothing twice, nothing out of order, nothing held too long.
 
-use super::{Observed, time_limit};
-use crate::naive::{Reading, read};
-use crate::oracle::{self, HoldRule, are_related};
-use crate::{Script, Step};
+use std::collections::BTreeMap;
+
 use rxo_frame::Instant;
+
+use super::{Observed, Shown, time_limit};
+use crate::naive::{Reading, read};
+use crate::oracle::{self, Due, HoldRule, Why, are_related};
+use crate::{Script, Step};
 
 /// Every frame is delivered once.
 ///
@@ -37,7 +40,7 @@ pub fn order_is_kept(script: &Script, observed: &Observed) {
     }
 }
 
-/// The deliveries of every step are exactly those that the oracle says.
+/// The deliveries of every step are exactly those that the oracle says, for the reasons that it says.
 ///
 /// # Panics
 /// When they are not.
@@ -45,14 +48,34 @@ pub fn matches_the_oracle(script: &Script, observed: &Observed) {
     let expected = oracle::expected(script);
     assert_eq!(observed.steps.len(), expected.len(), "steps");
     for (number, (seen, expected)) in observed.steps.iter().zip(&expected).enumerate() {
-        let seen: Vec<_> = seen.iter().map(|shown| shown.frames.clone()).collect();
-        let step = script.steps.get(number);
+        let step = (number, script.steps.get(number));
+        let shown: Vec<_> = seen.iter().map(|shown| &shown.frames).collect();
+        let due: Vec<_> = expected.iter().map(|due| &due.frames).collect();
         assert_eq!(
-            &seen, expected,
-            "step {number} ({step:?}) delivered (left) what the rules do not say (right); {:?}",
+            shown, due,
+            "step {step:?} delivered (left) what the rules do not say (right); {:?}",
             script.setup
         );
+        reasons_are_right(step, seen, &observed.reasons[number], expected);
     }
+}
+
+/// Each aggregate says its own reason. Of other deliveries the counters do, how often each in a step.
+fn reasons_are_right(
+    step: (usize, Option<&Step>),
+    seen: &[Shown],
+    counted: &BTreeMap<Why, u64>,
+    expected: &[Due],
+) {
+    for (shown, due) in seen.iter().zip(expected) {
+        let said = shown.reason.map(Why::Flush);
+        assert!(said.is_none_or(|said| said == due.why), "step {step:?}: {said:?} is not {due:?}");
+    }
+    let mut due = BTreeMap::new();
+    for one in expected {
+        *due.entry(one.why).or_insert(0) += 1;
+    }
+    assert_eq!(counted, &due, "step {step:?}: counted (left), expected (right) of {expected:?}");
 }
 
 /// No segment is held longer than the policy allows, counted from when it was pushed.

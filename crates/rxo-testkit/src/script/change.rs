@@ -2,6 +2,9 @@
 
 use crate::Packet;
 
+/// A destination option (RFC 6275 section 6.3).
+const HOME_ADDRESS: u8 = 201;
+
 /// `packet` with change `number`; above the list nothing changes.
 pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
     match number {
@@ -50,6 +53,13 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
         45 => packet.ack(u32::from(value)),
         46 => packet.ports(u16::from(value), 443),
         47 => packet.cut(usize::from(value)),
+        48 => packet.extension(43, &[value % 5, value % 3]),
+        49 => packet.extension(60, &[1, 0, HOME_ADDRESS, 16, value]),
+        50 => packet.extension([135, 139, 140, 253][usize::from(value % 4)], &[1, value]),
+        51 => packet.extension(60, &[1, value]),
+        52 => packet.protocol([50, 51, 135, 4, 59, 200][usize::from(value % 6)]),
+        53 => packet.ts(u32::from(value), 0),
+        54 => packet.tos(3).ece(),
         _ => packet,
     }
 }

@@ -13,6 +13,11 @@ pub(super) struct Flow {
     pub(super) id: u16,
     pub(super) time: u32,
     pub(super) window: u16,
+    pub(super) traffic_class: u8,
+    pub(super) flags: u16,
+    /// TSecr.
+    pub(super) echo: u32,
+    pub(super) dont_fragment: bool,
     /// A byte of the extension header, in flows that have one.
     pub(super) extension: u8,
 }
@@ -37,6 +42,10 @@ impl Flow {
             id: if wraps { 0xfffd } else { 100 },
             time: if wraps { 0xffff_ffff } else { 5 },
             window: 500,
+            traffic_class: 0,
+            flags: 0x10,
+            echo: 77,
+            dont_fragment: number % 7 != 6,
             extension: 0,
         }
     }
@@ -51,14 +60,15 @@ impl Flow {
     pub(super) fn segment(&self, len: usize, link: LinkKind) -> Packet {
         let number = self.number;
         let packet = seg().flow(number).seq(self.seq).ack(self.ack).window(self.window).len(len);
+        let packet = packet.tos(self.traffic_class).flags(self.flags);
         let packet = if number % 3 == 1 { packet.v6() } else { packet };
         let packet = match number % 12 {
             7 => packet.extension(60, &[1, 4, 0, 0, 0, self.extension]),
             _ => packet,
         };
         let packet = match number % 8 {
-            0 | 2 | 5 => packet.ts(self.time, 77),
-            6 => packet.ts_first(self.time, 77),
+            0 | 2 | 5 => packet.ts(self.time, self.echo),
+            6 => packet.ts_first(self.time, self.echo),
             _ => packet,
         };
         let packet = match number % 5 {
@@ -67,7 +77,7 @@ impl Flow {
             _ => packet,
         };
         let packet = if link == LinkKind::RawIp { packet.raw_ip() } else { packet };
-        packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(number % 7 != 6)
+        packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(self.dont_fragment)
     }
 
     /// The tag that the device takes out of the flow's frames.

@@ -27,6 +27,7 @@ const USUAL_SIZE: usize = 100;
 const MOST_IN_RUN: u8 = 24;
 const FLOWS: [u32; 8] = [1, 1, 2, 3, 4, 8, 40, 120];
 
+const ECE: u16 = 0x040;
 /// Changes nothing.
 const NO_CHANGE: u8 = u8::MAX;
 
@@ -102,11 +103,24 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
             7 => Some(HoldRule::EndOfPoll),
             _ => None,
         },
+        merges_ce: choice(flows / 5),
+        merges_ece: choice(flows / 40),
+        needs_df: choice(hold / 8),
+        zero_echo: choice(hold / 16),
         link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
         trusts_checksums: switches & 0x18 == 0x18,
         form: forms[usize::from(switches >> 5) % 3],
         seed: u64::from(seed),
         ..Setup::new(POLICIES[usize::from(policy) % POLICIES.len()])
+    }
+}
+
+/// Mostly the profile's own rule.
+const fn choice(bits: u8) -> Option<bool> {
+    match bits % 8 {
+        3 => Some(true),
+        4 => Some(false),
+        _ => None,
     }
 }
 
@@ -162,6 +176,11 @@ impl Maker {
             61 => flow.time = flow.time.wrapping_add(1),
             63 => flow.time = flow.time.wrapping_sub(1),
             64..=67 => flow.extension ^= 1,
+            69..=71 => flow.traffic_class = 3,
+            72..=77 => flow.traffic_class = 0,
+            78 | 79 => flow.flags ^= ECE,
+            80 => flow.echo ^= 77,
+            81 => flow.dont_fragment = !flow.dont_fragment,
             _ => {}
         }
         let packet = changed(flow.segment(len, link), event.change, event.value);

@@ -14,7 +14,7 @@ mod strategy;
 use rxo_frame::{Duration, Frame};
 
 pub use setup::{Form, Setup};
-pub use strategy::{ack_scripts, scripts, scripts_for};
+pub use strategy::{ack_scripts, property, scripts, scripts_for};
 
 /// Frames and the events between them.
 #[derive(Clone)]

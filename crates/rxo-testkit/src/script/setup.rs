@@ -42,6 +42,14 @@ pub struct Setup {
     pub keep_every: Option<u16>,
     /// Replaces whether a SACK list may stand for one that it covers.
     pub sack_superset: Option<bool>,
+    /// Replaces whether segments marked CE join their equals.
+    pub merges_ce: Option<bool>,
+    /// Replaces whether data segments with ECE join their equals.
+    pub merges_ece: Option<bool>,
+    /// Replaces whether DF must be set.
+    pub needs_df: Option<bool>,
+    /// Replaces whether a timestamp may echo zero.
+    pub zero_echo: Option<bool>,
     /// What frames begin with.
     pub link: LinkKind,
     /// Whether an unknown checksum is taken for right.
@@ -80,6 +88,10 @@ impl Setup {
             max_acks: None,
             keep_every: None,
             sack_superset: None,
+            merges_ce: None,
+            merges_ece: None,
+            needs_df: None,
+            zero_echo: None,
             link: LinkKind::Ethernet,
             trusts_checksums: false,
             form: Form::PseudoHeader,
@@ -108,6 +120,10 @@ impl Setup {
             max_acks: self.max_acks.map_or(profile.max_acks, usize::from),
             keep_every: self.keep_every.map_or(profile.keep_every, usize::from),
             sack_superset: self.sack_superset.unwrap_or(profile.sack_superset),
+            merges_ce: self.merges_ce.unwrap_or(profile.merges_ce),
+            merges_ece: self.merges_ece.unwrap_or(profile.merges_ece),
+            needs_df: self.needs_df.unwrap_or(profile.needs_df),
+            zero_echo: self.zero_echo.unwrap_or(profile.zero_echo),
             ..profile
         }
     }

@@ -2,10 +2,22 @@
 
 use proptest::array::{uniform6, uniform8};
 use proptest::collection::vec;
-use proptest::prelude::{Strategy, any};
+use proptest::prelude::{ProptestConfig, Strategy, any};
 
 use super::Script;
 use super::setup::POLICIES;
+
+/// How property tests run: `cases` each, or as many as the environment variable `PROPTEST_CASES` asks
+/// for. A failure is printed, not kept in a file.
+#[must_use]
+pub fn property(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig {
+        cases: asked.unwrap_or(cases),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
 
 /// Scripts of up to `most` events, for every policy. They shrink event by event.
 pub fn scripts(most: usize) -> impl Strategy<Value = Script> {

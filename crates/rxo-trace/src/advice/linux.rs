@@ -9,6 +9,7 @@
 //!   on again: so many that three of four pauses of this capture, from the end of a poll to the next
 //!   packet, are bridged; at most [`MOST_EMPTY_POLLS`], because an idle host should sleep.
 
+use super::load::fewer_packets;
 use crate::report::{LinuxAdvice, Outcome};
 use crate::study::PollRule;
 
@@ -28,12 +29,13 @@ pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
     let pause_ns = outcome.pause_ns.every_5_percent[THREE_QUARTERS];
     let empty_polls = pause_ns.div_ceil(time_ns.max(1)).clamp(1, MOST_EMPTY_POLLS);
     Some(LinuxAdvice {
+        fewer_packets: fewer_packets(outcome),
         rx_usecs,
         rx_frames,
         gro_flush_timeout_ns: time_ns,
         napi_defer_hard_irqs: empty_polls,
         derivation: vec![
-            format!("rx-usecs: the shortest poll that was enough, {rx_usecs} us"),
+            format!("rx-usecs: the wait that these figures are for, {rx_usecs} us"),
             frames_because(busy),
             "gro_flush_timeout: the same time, for cards that cannot wait themselves".to_owned(),
             format!(

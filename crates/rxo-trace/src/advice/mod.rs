@@ -1,23 +1,32 @@
-//! Which settings are enough: the smallest that come close to the best.
+//! Whether coalescing is worth it, and which settings are enough: the smallest that come close to the
+//! best.
 //!
-//! * `axes`: what is tried by itself when the user sweeps nothing.
+//! * `decide`: whether it is worth it, from what receiving costs (`load`).
+//! * `polls`: what other rules for polls would give.
+//! * `axes`: what else is tried by itself when the user sweeps nothing.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
 //! * `linux`: what a rule for polls means for a Linux host.
 
 mod choose;
+mod decide;
 mod linux;
+mod load;
+mod polls;
+
+pub(crate) use self::decide::decision;
 
 use self::choose::Candidates;
-use crate::report::{Advice, Outcome, Sweep};
-use crate::study::Point;
+use self::load::Load;
+use crate::projection::Costs;
+use crate::report::{Advice, Outcome, Sweep, Traffic};
+use crate::study::{Point, PollRule};
 use crate::sweep::SweepAxis;
 
 /// How much of the best is enough.
 pub const WANTED_SHARE: f64 = 0.95;
 
-/// The settings that are tried one at a time around `chosen`: how long a poll gathers, how many
-/// segments an aggregate may have, how many flows are held at once. What `chosen` has is among the
-/// values of the latter two.
+/// The settings that are tried one at a time around `chosen`: how many segments an aggregate may have,
+/// how many flows are held at once. What `chosen` has is among the values.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -31,42 +40,63 @@ pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
         let values = values.iter().map(ToString::to_string).collect();
         SweepAxis { key: key.to_owned(), values }
     };
-    let polls = ["20us", "50us", "100us", "200us", "500us"];
     vec![
-        SweepAxis {
-            key: "poll".to_owned(),
-            values: polls.map(|time| format!("time:{time}")).into(),
-        },
-        axis("max_segments", vec![4, 8, 16, 32, 64], policy.max_segments.into()),
+        axis("max_segments", vec![8, 16, 32, 64], policy.max_segments.into()),
         axis("flows", vec![4, 16, 64, 256], policy.flows.into()),
     ]
 }
 
-/// Advice from settings that were tried one at a time; `places` say where in `outcomes` each value's
-/// is. `None` when nothing was tried.
+/// The rules for polls that are tried around `chosen`, which has one of them.
+#[must_use]
+pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
+    if chosen.policy.coalesce { polls::rules(chosen.poll) } else { Vec::new() }
+}
+
+/// What was tried for advice, by the places of its outcomes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attempts {
+    /// Settings, each value with its place.
+    pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
+    /// Rules for polls.
+    pub(crate) polls: Vec<usize>,
+}
+
+/// Advice from settings that were tried one at a time around the first of `outcomes`. `None` when
+/// nothing was tried.
 pub(crate) fn from_tried(
-    tried: &[(SweepAxis, Vec<usize>)],
+    attempts: &Attempts,
     outcomes: &[Outcome],
+    traffic: &Traffic,
+    costs: Costs,
 ) -> Option<Advice> {
     let chosen = outcomes.first()?;
-    let mut axes: Vec<Candidates> = tried
+    let at = |places: &[usize]| -> Vec<&Outcome> {
+        places.iter().filter_map(|place| outcomes.get(*place)).collect()
+    };
+    let mut axes: Vec<Candidates> = attempts
+        .axes
         .iter()
-        .map(|(axis, places)| {
-            let outcomes = places.iter().filter_map(|place| outcomes.get(*place));
-            Candidates::new(&axis.key, axis.values.iter().zip(outcomes))
-        })
+        .map(|(axis, places)| Candidates::new(&axis.key, axis.values.iter().zip(at(places))))
         .collect();
     if axes.is_empty() {
         return None;
     }
+    let load = Load::of(traffic, costs);
+    let polls = polls::tried(&at(&attempts.polls), &chosen.poll, load.as_ref());
     let expected_share = choose::enough(&mut axes, WANTED_SHARE);
-    Some(advice(chosen, &axes, expected_share, false))
+    Some(Advice {
+        better_poll: polls::better(&polls),
+        polls,
+        linux: linux::advice(chosen),
+        ..advice(chosen, &axes, expected_share, false)
+    })
 }
 
 /// Advice from a sweep of the user's: the combination of which each value is as small as it can be.
 pub(crate) fn from_sweep(sweep: &Sweep, chosen: &Outcome) -> Option<Advice> {
     let (axes, expected_share) = choose::from_grid(sweep, WANTED_SHARE)?;
-    Some(advice(chosen, &axes, expected_share, true))
+    let linux = axes.iter().find_map(|axis| linux::advice(axis.chosen()?));
+    Some(Advice { linux, ..advice(chosen, &axes, expected_share, true) })
 }
 
 fn advice(chosen: &Outcome, axes: &[Candidates], expected_share: f64, is_exact: bool) -> Advice {
@@ -76,6 +106,6 @@ fn advice(chosen: &Outcome, axes: &[Candidates], expected_share: f64, is_exact: 
         choices: axes.iter().map(Candidates::choice).collect(),
         expected_share,
         is_exact,
-        linux: axes.iter().find_map(|axis| linux::advice(axis.chosen()?)),
+        ..Advice::default()
     }
 }

@@ -11,6 +11,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// The values named on it; `None` chooses round ones.
     pub ticks: Option<Vec<f64>>,
+    /// Whether values are whole numbers, and only such are named on it.
+    pub is_whole: bool,
     /// Whether values are shares from 0 to 1, to be shown as percentages.
     pub is_share: bool,
 }
@@ -32,6 +34,12 @@ impl Axis {
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
+    }
+
+    /// An axis of equal steps on which there are only whole numbers.
+    #[must_use]
+    pub fn whole(label: impl Into<String>) -> Self {
+        Self { is_whole: true, ..Self::linear(label) }
     }
 
     /// An axis of equal factors.

@@ -94,19 +94,19 @@ impl<'a> Frame<'a> {
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
-    /// Names that would touch the one before are left out.
+    /// Every value has its mark on the axis; names that would touch the one before are left out.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
         for &tick in &self.x.ticks {
             let Some(share) = self.x.share(tick) else { continue };
             let (x, name) = (self.area.x + share * self.area.width, self.x.name(tick));
             let half = text_width(&name) / 2.0;
+            let bottom = self.area.bottom();
+            svg.line("fig-axis", at(x, bottom), at(x, bottom + 4.0));
             if x - half < taken + 6.0 {
                 continue;
             }
             taken = x + half;
-            let bottom = self.area.bottom();
-            svg.line("fig-axis", at(x, bottom), at(x, bottom + 4.0));
             svg.text("fig-tick", Anchor::Middle, at(x, bottom + 18.0), &name);
         }
     }
@@ -118,7 +118,9 @@ impl<'a> Frame<'a> {
                     return;
                 };
                 let x = self.area.x + share * self.area.width;
-                svg.line("fig-guide", at(x, self.area.y), at(x, self.area.bottom()));
+                let bottom = self.area.bottom();
+                svg.line("fig-guide", at(x, self.area.y), at(x, bottom));
+                svg.line("fig-axis", at(x, bottom), at(x, bottom + 6.0));
                 let (anchor, gap) = beside(share);
                 svg.text("fig-label fig-halo", anchor, at(x + gap, self.area.y + 11.0), name);
             }
@@ -128,6 +130,7 @@ impl<'a> Frame<'a> {
                 };
                 let y = self.area.bottom() - share * self.area.height;
                 svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
+                svg.line("fig-axis", at(self.area.x - 6.0, y), at(self.area.x, y));
                 // At the right and below: curves that rise or level off are above it there.
                 let below = if share < 0.1 { -6.0 } else { 14.0 };
                 svg.text(
@@ -164,6 +167,9 @@ impl<'a> Ruler<'a> {
         let ticks = axis.ticks.clone().unwrap_or_else(|| match &axis.scale {
             Scale::Categories(names) => (0..names.len()).map(|place| place as f64).collect(),
             Scale::Logarithmic => ticks::logarithmic(low, high),
+            Scale::Linear if axis.is_whole => {
+                ticks::linear(low, high, wanted.min((high - low) as usize))
+            }
             Scale::Linear => ticks::linear(low, high, wanted),
         });
         Self { axis, low, high, ticks }

@@ -36,7 +36,7 @@ fn draw_entry(svg: &mut Svg, Entry { series, colour }: &Entry<'_>, x: f64, y: f6
             let area = Area { x: x + 4.0, y: y - 5.0, width: 14.0, height: 10.0 };
             svg.rectangle(marks::bar_class(series), area, 2.0, "");
         }
-        Mark::Line => {
+        Mark::Line | Mark::Step => {
             svg.line(&marks::line_class(series), at(x, y), at(x + 22.0, y));
             marks::point(svg, series, *colour, at(x + 11.0, y), "");
         }

@@ -18,7 +18,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
     for (index, series) in order(false) {
         let colour = series.colour.unwrap_or(index);
         svg.begin(&series_class(colour));
-        if series.mark == Mark::Line {
+        if is_line(series) {
             draw_line(svg, frame, series);
         }
         draw_points(svg, frame, series, colour);
@@ -42,21 +42,33 @@ pub(super) fn point(svg: &mut Svg, series: &Series, colour: usize, at: Point, ti
     svg.path(class, &outline(colour, at), tip);
 }
 
+fn is_line(series: &Series) -> bool {
+    matches!(series.mark, Mark::Line | Mark::Step)
+}
+
 /// Where a line has a gap, it begins again.
 fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series) {
     let places: Vec<Option<Point>> =
         series.points.iter().map(|&(x, y)| frame.place(x, y)).collect();
     for stretch in places.split(Option::is_none) {
         let stretch: Vec<Point> = stretch.iter().flatten().copied().collect();
+        let stretch = if series.mark == Mark::Step { stepped(&stretch) } else { stretch };
         if stretch.len() > 1 {
             svg.polyline(&line_class(series), &stretch);
         }
     }
 }
 
+/// Level from each point to below or above the next, and upright to it.
+fn stepped(points: &[Point]) -> Vec<Point> {
+    let corners =
+        points.windows(2).flat_map(|pair| [pair[0], Point { x: pair[1].x, y: pair[0].y }]);
+    corners.chain(points.last().copied()).collect()
+}
+
 /// A long series shows its points only when pointed at: drawn, they would hide the line.
 fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize) {
-    let crowded = series.mark == Mark::Line && series.points.len() > MOST_POINTS;
+    let crowded = is_line(series) && series.points.len() > MOST_POINTS;
     for &(x, y) in &series.points {
         let Some(place) = frame.place(x, y) else { continue };
         let tip = frame.tip(&series.name, x, y);

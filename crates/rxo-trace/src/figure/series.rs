@@ -6,6 +6,9 @@ pub enum Mark {
     /// Points joined by a line.
     #[default]
     Line,
+    /// A line that stays level until the next point, and goes there upright: for counts, and for shares
+    /// of whole numbers.
+    Step,
     /// Upright bars from 0; those of several series stand side by side.
     Bar,
     /// Points alone.
@@ -34,6 +37,12 @@ impl Series {
     #[must_use]
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A line that stays level until the next point.
+    #[must_use]
+    pub fn steps(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { mark: Mark::Step, ..Self::line(name, points) }
     }
 
     /// Points alone.

@@ -170,3 +170,25 @@ fn luminance(colour: &str) -> f64 {
     };
     0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
 }
+
+#[test]
+fn a_step_is_level_and_then_upright() {
+    let axes = (Axis::whole("segments"), Axis::share("of all"));
+    let figure = Figure::new("steps", axes.0.between(2.0, 4.0), axes.1.between(0.0, 1.0))
+        .with(Series::steps("share", [(2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]));
+    let svg = figure.to_svg();
+    let line = svg.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+    let points: Vec<(&str, &str)> =
+        line.split(' ').map(|point| point.split_once(',').unwrap()).collect();
+    assert_eq!(points.len(), 5, "{line}");
+    for pair in points.windows(2) {
+        let ((x, y), (next_x, next_y)) = (pair[0], pair[1]);
+        assert!(x == next_x || y == next_y, "slanted: {line}");
+    }
+    // Whole numbers alone are named: no 2.5 segments.
+    let names: Vec<&str> = ["2", "2.5", "3", "3.5", "4"]
+        .into_iter()
+        .filter(|name| svg.contains(&format!(">{name}</text>")))
+        .collect();
+    assert_eq!(names, ["2", "3", "4"]);
+}

@@ -1,9 +1,9 @@
 //! Which settings are enough, and what that means for a Linux host.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
-use super::text::{duration, percent};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Advice, Choice, LinuxAdvice};
+use crate::words::{duration, percent};
 
 /// The advice; nothing when no other settings were tried.
 pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
@@ -12,7 +12,11 @@ pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
     let mut tables = vec![choices(advice)];
     let mut code = Vec::new();
     if let Some(linux) = &advice.linux {
-        text.push("For a Linux host with `IF` as its interface:".to_owned());
+        text.push(format!(
+            "For a Linux host with `IF` as its interface, where they spare the stack {} of its \
+             packets:",
+            percent(linux.fewer_packets)
+        ));
         code.clone_from(&linux.commands);
         tables.push(derived(linux));
     }

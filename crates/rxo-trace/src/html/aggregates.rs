@@ -1,9 +1,9 @@
 //! How much was put together, and how long that took.
 
 use super::table::{Cell, Drawing, Section, Table};
-use super::text::{count, duration, percent, plural};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Distribution, Outcome};
+use crate::words::{count, duration, percent, plural};
 
 /// Segments and bytes of an aggregate.
 pub(super) fn section(outcome: &Outcome) -> Section {
@@ -20,6 +20,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
                 whose: "of all aggregates",
                 unit: "segments",
                 one: 1.0,
+                is_whole: true,
             },
             Shown {
                 what: bytes,
@@ -27,6 +28,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
                 whose: "of all aggregates",
                 unit: "kB of payload",
                 one: 1_000.0,
+                is_whole: false,
             },
         ]),
         tables: vec![table(&[("segments", segments), ("payload bytes", bytes)], number)],
@@ -59,6 +61,7 @@ pub(super) fn hold_section(outcome: &Outcome) -> Section {
             whose: "of all first segments",
             unit,
             one,
+            is_whole: false,
         }]),
         tables: vec![table(&[("hold time", hold)], duration)],
     }
@@ -85,6 +88,8 @@ struct Shown<'a> {
     unit: &'static str,
     /// What one unit of the axis is.
     one: f64,
+    /// Whether only whole numbers of the unit occur.
+    is_whole: bool,
 }
 
 fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
@@ -92,17 +97,13 @@ fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
-/// Which share does not exceed which value.
-fn figure(&Shown { what, title, whose, unit, one }: &Shown<'_>) -> Figure {
-    let steps = what.every_5_percent.iter().enumerate();
-    let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));
-    // Between 95 % and all lies what matters most for the longest.
-    let mut points: Vec<(u64, f64)> = steps.chain([(what.p99, 0.99)]).collect();
-    points.sort_by(|left, right| left.1.total_cmp(&right.1));
-    let points = points.into_iter().map(|(value, share)| (value as f64 / one, share));
+/// Which share does not exceed which value: level between two values that occur.
+fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Figure {
+    let points = risers(what).into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);
-    Figure::new(title, Axis::linear(unit).between(0.0, most), Axis::share(whose).between(0.0, 1.0))
-        .with(Series::line(title, points))
+    let x = Axis { is_whole: is_whole && most > 1.0, ..Axis::linear(unit).between(0.0, most) };
+    Figure::new(title, x, Axis::share(whose).between(0.0, 1.0))
+        .with(Series::steps(title, points))
         .guide(Guide::X(median, format!("median {}", number(median))))
         .describe(format!(
             "Half have at most {} {unit}, 99 % at most {}, the largest has {}.",
@@ -110,6 +111,25 @@ fn figure(&Shown { what, title, whose, unit, one }: &Shown<'_>) -> Figure {
             number(what.p99 as f64 / one),
             number(most)
         ))
+}
+
+/// Values, each with the largest share known not to exceed it, from the first upwards.
+fn risers(what: &Distribution) -> Vec<(u64, f64)> {
+    let steps = what.every_5_percent.iter().enumerate();
+    let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));
+    // Between 95 % and all lies what matters most for the longest.
+    let mut points: Vec<(u64, f64)> = steps.chain([(what.p99, 0.99)]).collect();
+    points.sort_by(|left, right| left.1.total_cmp(&right.1));
+    let first = points.first().copied();
+    // Several shares at one value are one riser, up to the last of them.
+    points.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        if is_same {
+            kept.1 = later.1;
+        }
+        is_same
+    });
+    first.into_iter().chain(points).collect()
 }
 
 /// The unit in which a time of so many nanoseconds is a number to read.

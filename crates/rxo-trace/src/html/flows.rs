@@ -1,9 +1,9 @@
 //! The flows with most packets.
 
 use super::table::{Cell, Section, Table};
-use super::text::{bytes, count, duration, plural};
 use crate::figure::number;
 use crate::report::{FlowReport, Report};
+use crate::words::{bytes, count, duration, plural};
 
 /// A table to be sorted; nothing when there are no TCP flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
@@ -35,9 +35,9 @@ fn row(flow: &FlowReport) -> Vec<Cell> {
     let counted = |value: u64| Cell::number(count(value), value as f64);
     let lasted = flow.last_ns.saturating_sub(flow.first_ns) as f64;
     let per_delivery = flow.packets as f64 / flow.deliveries.max(1) as f64;
+    let vlan = flow.vlan.map_or(String::new(), |vlan| format!(", VLAN {vlan}"));
     vec![
-        Cell::text(&flow.source),
-        Cell::text(&flow.destination),
+        Cell::text(format!("{} → {}{vlan}", flow.source, flow.destination)),
         counted(flow.packets),
         counted(flow.deliveries),
         Cell::number(number(per_delivery), per_delivery),
@@ -47,17 +47,12 @@ fn row(flow: &FlowReport) -> Vec<Cell> {
         counted(flow.aggregates),
         counted(flow.aggregated_segments),
         Cell::number(duration(lasted), lasted),
-        flow.vlan.map_or_else(
-            || Cell::text("-"),
-            |vlan| Cell::number(vlan.to_string(), f64::from(vlan)),
-        ),
     ]
 }
 
-const PACKETS: usize = 2;
-const HEADS: [&str; 12] = [
-    "source",
-    "destination",
+const PACKETS: usize = 1;
+const HEADS: [&str; 10] = [
+    "source → destination",
     "#packets",
     "#deliveries",
     "#packets per delivery",
@@ -67,5 +62,4 @@ const HEADS: [&str; 12] = [
     "#aggregates",
     "#segments in them",
     "#duration",
-    "#VLAN",
 ];

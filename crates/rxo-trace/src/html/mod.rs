@@ -8,13 +8,15 @@
 
 mod advice;
 mod aggregates;
+mod course;
 mod flows;
 mod page;
+mod polls;
 mod projection;
+mod prose;
 mod reasons;
 mod sweep;
 mod table;
-mod text;
 mod traffic;
 
 pub use page::{HtmlError, page, write};

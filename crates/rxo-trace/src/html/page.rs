@@ -6,12 +6,13 @@ use std::path::Path;
 use askama::Template;
 use thiserror::Error;
 
-use super::table::Section;
-use super::text::{count, duration, percent, plural, utc};
-use super::{advice, aggregates, flows, projection, reasons, sweep, traffic};
+use super::prose::{Span, spans};
+use super::table::{Drawing, Section};
+use super::{advice, aggregates, course, flows, polls, projection, reasons, sweep, traffic};
 use crate::figure::{STYLE, number};
 use crate::files;
-use crate::report::{Outcome, Report};
+use crate::report::{Decision, Outcome, Report, Source};
+use crate::words::{count, duration, percent};
 
 /// Why a page could not be made.
 #[derive(Debug, Error)]
@@ -43,14 +44,23 @@ struct Page<'a> {
     script: &'static str,
     script_hash: &'static str,
     headline: String,
-    lead: String,
-    sources: Vec<&'a str>,
-    started: Option<String>,
+    lead: Vec<Span>,
+    sources: Vec<Origin<'a>>,
+    /// How many captures there are beside `sources`.
+    more_sources: usize,
+    command: Option<&'a str>,
     partial: Option<&'a str>,
-    notes: &'a [String],
+    notes: Vec<Vec<Span>>,
     tiles: Vec<Tile>,
+    course: Option<Drawing>,
     sections: Vec<Section>,
     footer: String,
+}
+
+/// A capture, and when it was taken.
+struct Origin<'a> {
+    name: &'a str,
+    when: String,
 }
 
 /// A figure that is to be seen first.
@@ -62,21 +72,22 @@ struct Tile {
 
 impl<'a> Page<'a> {
     fn of(report: &'a Report) -> Self {
-        let sources: Vec<&str> =
-            report.sources.iter().map(|source| source.name.as_str()).take(MOST_NAMES).collect();
-        let started = report.traffic.started_at_ns;
+        let sources: Vec<Origin> = report.sources.iter().map(origin).take(MOST_NAMES).collect();
+        let first = sources.first().map_or("captures", |source| source.name);
         Self {
-            title: format!("What coalescing would do: {}", sources.first().unwrap_or(&"captures")),
+            title: format!("What coalescing would do: {first}"),
             style: format!("{}{STYLE}", include_str!("../../templates/report.css")),
             script: SCRIPT,
             script_hash: SCRIPT_HASH,
-            headline: headline(&report.outcome),
-            lead: lead(report),
+            headline: headline(report),
+            lead: spans(&report.decision.sentence),
+            more_sources: report.sources.len() - sources.len(),
             sources,
-            started: (started > 0).then(|| utc(started)),
+            command: report.command.as_deref(),
             partial: report.partial.as_deref(),
-            notes: &report.notes,
+            notes: report.notes.iter().map(|note| spans(note)).collect(),
             tiles: tiles(report),
+            course: course::drawing(&report.course),
             sections: sections(report),
             footer: format!(
                 "Made by rxo {}, from captured packets and their times. Sizes are decimal; a flow \
@@ -90,10 +101,11 @@ impl<'a> Page<'a> {
 fn sections(report: &Report) -> Vec<Section> {
     let outcome = &report.outcome;
     [
+        polls::section(report),
+        advice::section(report.advice.as_ref()),
         Some(aggregates::section(outcome)),
         Some(reasons::section(outcome)),
         Some(aggregates::hold_section(outcome)),
-        advice::section(report.advice.as_ref()),
         sweep::section(report.sweep.as_ref()),
         projection::section(report.projection.as_ref()),
         flows::section(report),
@@ -104,53 +116,40 @@ fn sections(report: &Report) -> Vec<Section> {
     .collect()
 }
 
-fn headline(outcome: &Outcome) -> String {
-    if outcome.packets == 0 {
+fn origin(source: &Source) -> Origin<'_> {
+    let when = match source.packets {
+        0 => "no packets".to_owned(),
+        _ => format!("{}, {}", traffic::started(source), duration(source.duration_ns as f64)),
+    };
+    Origin { name: &source.name, when }
+}
+
+fn headline(report: &Report) -> String {
+    let Decision { fewer_packets, is_at_most, .. } = report.decision;
+    if report.outcome.packets == 0 {
         return "There were no packets".to_owned();
     }
-    if outcome.eliminated == 0 {
+    if report.outcome.eliminated == 0 {
         return "Coalescing would not spare a single packet".to_owned();
     }
-    format!("{} fewer packets for the host's stack", percent(saved(outcome)))
-}
-
-fn lead(report: &Report) -> String {
-    let Outcome { packets, deliveries, policy, poll, .. } = &report.outcome;
-    format!(
-        "Of {} in {} the stack would have been given {}, under the policy {policy} with \
-         --poll {poll}.",
-        plural(*packets, "packet"),
-        duration(report.traffic.duration_ns as f64),
-        plural(*deliveries, "delivery").replace("deliverys", "deliveries"),
-    )
-}
-
-fn saved(outcome: &Outcome) -> f64 {
-    outcome.eliminated as f64 / outcome.packets.max(1) as f64
+    let most = if is_at_most { "At most " } else { "" };
+    format!("{most}{} fewer packets for the host's stack", percent(fewer_packets))
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
-    let Outcome { packets, deliveries, segments_per_aggregate, hold_ns, .. } = &report.outcome;
-    let traffic = &report.traffic;
+    let Report { outcome, decision, .. } = report;
+    let Outcome { packets, deliveries, hold_ns, .. } = outcome;
     let tile = |label, value, detail| Tile { label, value, detail };
     vec![
         tile(
-            "Eliminated of 10,000",
-            number(report.outcome.eliminated_per_10_000.round()),
+            if decision.is_at_most { "Fewer packets, at most" } else { "Fewer packets" },
+            percent(decision.fewer_packets),
             format!("{} packets, {} deliveries", count(*packets), count(*deliveries)),
         ),
-        tile(
-            "Segments per aggregate",
-            number(segments_per_aggregate.mean),
-            format!(
-                "mean; median {}, 99 % at most {}",
-                count(segments_per_aggregate.p50),
-                count(segments_per_aggregate.p99)
-            ),
-        ),
+        cores(decision),
         tile(
             "Held, 99 % at most",
-            duration(hold_ns.p99 as f64),
+            duration(decision.hold_p99_ns as f64),
             format!(
                 "median {}, longest {}",
                 duration(hold_ns.p50 as f64),
@@ -158,11 +157,34 @@ fn tiles(report: &Report) -> Vec<Tile> {
             ),
         ),
         tile(
-            "Pure ACKs of all packets",
-            percent(traffic.pure_acks as f64 / traffic.packets.max(1) as f64),
-            format!("{} of them could be aggregated", count(traffic.aggregatable_pure_acks)),
+            "Decision",
+            verdict(decision).to_owned(),
+            format!("{}, --poll {}", outcome.policy, decision.poll),
         ),
     ]
+}
+
+fn cores(decision: &Decision) -> Tile {
+    let value = match (decision.cores_without, decision.cores_with) {
+        (Some(without), Some(_)) if without < 0.001 => "< 0.001".to_owned(),
+        (Some(without), Some(with)) => format!("{} → {}", few_digits(without), few_digits(with)),
+        _ => "-".to_owned(),
+    };
+    let detail = "without → with coalescing, at this rate".to_owned();
+    Tile { label: "Cores busy with receiving", value, detail }
+}
+
+/// Of cores: three digits of many, and of hardly any none that does not matter.
+fn few_digits(cores: f64) -> String {
+    number((cores * 1e4).round() / 1e4)
+}
+
+const fn verdict(decision: &Decision) -> &'static str {
+    match decision.is_worth_it {
+        Some(true) => "Worth it",
+        Some(false) => "Not worth it",
+        None => "Open",
+    }
 }
 
 const SCRIPT: &str = include_str!("../../templates/report.js");

@@ -1,9 +1,9 @@
 //! What it would save at other rates.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
-use super::text::percent;
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::projection::Projection;
+use crate::words::percent;
 
 /// The projection as two figures and their tables; nothing when no costs were given.
 pub(super) fn section(projection: Option<&Projection>) -> Option<Section> {

@@ -1,9 +1,9 @@
 //! Why not more: reasons of bypasses and flushes, with what they mean.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
-use super::text::{count, percent};
 use crate::figure::{Bar, Ranking};
 use crate::report::{Outcome, ReasonCount};
+use crate::words::{count, percent};
 
 /// What kept packets out, and what ended aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
@@ -40,15 +40,16 @@ fn ranking(title: &str, reasons: &[ReasonCount], colour: usize) -> Ranking {
     let bars = reasons.iter().take(MOST_BARS).map(|reason| Bar {
         name: reason.reason.replace('_', " "),
         value: reason.count as f64,
-        text: percent(reason.share),
+        text: format!("{} ({})", count(reason.count), percent(reason.share)),
         colour,
     });
     let first = &reasons[0];
     Ranking {
         title: title.to_owned(),
         description: format!(
-            "The most frequent reason is {} with {}.",
+            "The most frequent reason is {} with {}, {}.",
             first.reason.replace('_', " "),
+            count(first.count),
             percent(first.share)
         ),
         bars: bars.collect(),

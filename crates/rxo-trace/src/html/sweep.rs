@@ -1,9 +1,9 @@
 //! What other settings would do: a line over one setting, a heat map over two.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
-use super::text::{count, duration};
 use crate::figure::{Axis, Figure, HeatMap, Series, number};
 use crate::report::{Outcome, Sweep};
+use crate::words::{count, duration};
 
 /// The sweep as a figure and its table; nothing when no sweep was asked for.
 pub(super) fn section(sweep: Option<&Sweep>) -> Option<Section> {

@@ -1,5 +1,6 @@
 //! Tables, figures and sections as the template shows them.
 
+use super::prose::{Span, spans};
 use crate::figure::{Draw, Size};
 
 /// A part of the page.
@@ -7,12 +8,19 @@ pub(super) struct Section {
     /// Its name in links; ours, not to be escaped.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What there is to see, a sentence or two each.
+    /// What there is to see, a sentence or two each; commands in them stand between backticks.
     pub(super) text: Vec<String>,
     /// Commands to type, one a line.
     pub(super) code: Vec<String>,
     pub(super) drawings: Vec<Drawing>,
     pub(super) tables: Vec<Part>,
+}
+
+impl Section {
+    /// The text, ready to be shown.
+    pub(super) fn prose(&self) -> Vec<Vec<Span>> {
+        self.text.iter().map(|sentence| spans(sentence)).collect()
+    }
 }
 
 /// A figure in both its sizes; the page shows the one that fits.
@@ -70,6 +78,23 @@ impl Cell {
 }
 
 impl Table {
+    /// How it is laid out where the window is too narrow for its columns: each row by itself, below
+    /// a width that its columns need.
+    pub(super) fn class(&self) -> String {
+        let cards = match self.head.len() {
+            0..=3 => "",
+            4..=7 => "cards",
+            _ => "cards many",
+        };
+        let sortable = if self.sortable { "sortable " } else { "" };
+        format!("{sortable}{cards}")
+    }
+
+    /// The head of that column.
+    pub(super) fn head_of(&self, column: &usize) -> &'static str {
+        self.head.get(*column).map_or("", |head| head.name)
+    }
+
     /// A table with these heads; those that begin with `#` are of numbers.
     pub(super) fn new(heads: &[&'static str], rows: Vec<Vec<Cell>>) -> Self {
         let head = heads.iter().map(|name| Head {
@@ -103,13 +128,24 @@ impl Table {
 
 impl Drawing {
     pub(super) fn of(figure: &impl Draw) -> Self {
+        Self::sized(figure, WIDE, Size::NARROW)
+    }
+
+    /// Not high, to stand on the first screen with the figures that matter most.
+    pub(super) fn low(figure: &impl Draw) -> Self {
+        Self::sized(figure, LOW, LOW_NARROW)
+    }
+
+    fn sized(figure: &impl Draw, wide: Size, narrow: Size) -> Self {
         Self {
             caption: figure.title().to_owned(),
-            wide: figure.to_inline_svg(WIDE),
-            narrow: figure.to_inline_svg(Size::NARROW),
+            wide: figure.to_inline_svg(wide),
+            narrow: figure.to_inline_svg(narrow),
         }
     }
 }
 
 /// As wide as the page's column.
 const WIDE: Size = Size { width: 900, height: 380 };
+const LOW: Size = Size { width: 900, height: 250 };
+const LOW_NARROW: Size = Size { width: 360, height: 240 };

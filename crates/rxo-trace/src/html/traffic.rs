@@ -1,8 +1,8 @@
 //! What was read, what it is, and under which settings it was studied.
 
 use super::table::{Cell, Part, Section, Table};
-use super::text::{bytes, count, duration, percent};
 use crate::report::{Report, Source, Traffic};
+use crate::words::{bytes, count, duration, percent, utc};
 
 /// Traffic, files and settings.
 pub(super) fn section(report: &Report) -> Section {
@@ -55,7 +55,8 @@ fn facts(traffic: &Traffic) -> Table {
 type Count = fn(&Traffic) -> u64;
 
 /// What is worth a row only where it occurs.
-const ODD: [(&str, Count); 6] = [
+const ODD: [(&str, Count); 7] = [
+    ("shorter than their IP header says", |traffic| traffic.short_packets),
     ("larger than any link's packets", |traffic| traffic.super_packets),
     ("of an unknown link type", |traffic| traffic.unknown_link_packets),
     ("of interfaces without an engine", |traffic| traffic.unserved_packets),
@@ -70,10 +71,18 @@ fn sources(sources: &[Source]) -> Part {
             Cell::text(&source.name),
             Cell::text(&source.format),
             Cell::number(count(source.packets), source.packets as f64),
+            Cell::text(started(source)),
+            Cell::text(duration(source.duration_ns as f64)),
             Cell::text(source.damage.as_deref().unwrap_or("read to its end")),
         ]
     });
-    Table::new(&["file", "format", "#packets", "state"], rows.collect()).shown("Files")
+    let heads = ["file", "format", "#packets", "first packet", "duration", "state"];
+    Table::new(&heads, rows.collect()).shown("Files")
+}
+
+/// When a capture began; nothing when it has no packet.
+pub(super) fn started(source: &Source) -> String {
+    if source.packets == 0 { "-".to_owned() } else { utc(source.started_at_ns) }
 }
 
 fn offload(report: &Report) -> Part {
@@ -88,13 +97,17 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
+/// The largest number of a setting, which means that there is no limit.
+const NONE: &str = "4294967295";
+
 fn settings(report: &Report) -> Part {
     let outcome = &report.outcome;
     let filter = report.filter.as_deref().unwrap_or("all packets");
     let first =
         [("policy", outcome.policy.as_str()), ("poll", outcome.poll.as_str()), ("filter", filter)];
     let all = outcome.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    let rows =
-        first.into_iter().chain(all).map(|(key, value)| vec![Cell::text(key), Cell::text(value)]);
+    let rows = first.into_iter().chain(all).map(|(key, value)| {
+        vec![Cell::text(key), Cell::text(if value == NONE { "no limit" } else { value })]
+    });
     Table::new(&["setting", "value"], rows.collect()).shown("Settings in force")
 }

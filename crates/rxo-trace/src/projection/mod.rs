@@ -16,6 +16,6 @@ mod costs;
 mod fit;
 mod model;
 
-pub use costs::{Costs, CostsError};
+pub use costs::{ASSUMED_FROM, Costs, CostsError};
 pub use fit::{Fit, Observation};
 pub use model::{Point, Projection, Step};

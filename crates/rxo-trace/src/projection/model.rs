@@ -70,9 +70,9 @@ impl Projection {
         let packet_bytes = ratio(traffic.bytes, traffic.packets)?;
         let k = ratio(outcome.packets, outcome.deliveries)?;
         let Costs { packet_ns, byte_ns, coalesce_ns, device_ns } = *costs;
-        let plain_ns = byte_ns * packet_bytes + device_ns;
-        let (fixed_ns, divided_ns) = (plain_ns + coalesce_ns, packet_ns);
-        let (without_ns, with_ns) = (plain_ns + packet_ns, fixed_ns + divided_ns / k);
+        let fixed_ns = byte_ns * packet_bytes + device_ns + coalesce_ns;
+        let divided_ns = packet_ns;
+        let (without_ns, with_ns) = costs.of_packet(packet_bytes, k);
         if without_ns <= 0.0 {
             return None;
         }

@@ -9,15 +9,39 @@ pub struct Advice {
     pub wanted_share: f64,
     /// What the settings were tried with: the chosen policy and rule for polls, as text.
     pub basis: String,
+    /// What other rules for polls would give, the shortest wait first; empty in a sweep.
+    pub polls: Vec<TriedPoll>,
+    /// The shortest wait that comes within 1 % of a core of the best, where the chosen one does not.
+    pub better_poll: Option<String>,
     /// One for every setting tried by itself, or one for each axis of the user's sweep.
     pub choices: Vec<Choice>,
-    /// What all choices together keep of the best. Exact for a sweep of the user's; where each
+    /// What all choices together keep of the best on their settings. Exact for a sweep of the user's; where each
     /// setting was tried by itself, their product.
     pub expected_share: f64,
     /// Whether `expected_share` was seen, or is an estimate.
     pub is_exact: bool,
-    /// What that means for a Linux host; `None` when no rule for polls in time was tried.
+    /// What that means for a Linux host; `None` when the rule for polls is no time, or coalescing is
+    /// not worth it.
     pub linux: Option<LinuxAdvice>,
+}
+
+/// What one rule for polls would give, the rest as chosen.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TriedPoll {
+    /// The rule, as the user would type it.
+    pub poll: String,
+    /// The share of packets that the host's stack is spared, from 0 to 1.
+    pub fewer_packets: f64,
+    /// Packets per delivery.
+    pub packets_per_delivery: f64,
+    /// Cores busy with receiving at the capture's mean rate; `None` without a rate.
+    pub cores_with: Option<f64>,
+    /// 99 % of the first segments of aggregates wait at most so long, in nanoseconds.
+    pub hold_p99_ns: u64,
+    /// Whether it is the one that the report is about.
+    pub is_chosen: bool,
+    /// Whether no host would see as much.
+    pub is_at_most: bool,
 }
 
 /// One setting's smallest value that is enough.
@@ -47,6 +71,8 @@ pub struct Tried {
 /// Interrupt and polling settings of a Linux host.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinuxAdvice {
+    /// The share of packets that the host's stack is spared with it, from 0 to 1.
+    pub fewer_packets: f64,
     /// `ethtool -C IF rx-usecs`: microseconds.
     pub rx_usecs: u64,
     /// `ethtool -C IF rx-frames`.

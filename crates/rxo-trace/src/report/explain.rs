@@ -38,7 +38,17 @@ const REASONS: &[(&str, &str, &str)] = &[
         "a smaller MTU or MSS at the sender",
     ),
     ("not_tcp", "IP, but not TCP", ""),
+    (
+        "unknown_header",
+        "a header that is not read, such as ESP or mobility: TCP may stand behind it",
+        "",
+    ),
     ("ip_options", "IP options or IPv6 extension headers", "--set extension_headers=yes for IPv6"),
+    (
+        "extension_header",
+        "an IPv6 extension header behind which nothing is merged: routing, authentication, a Home Address",
+        "",
+    ),
     ("reserved_bit", "the reserved bit of IPv4 is set", ""),
     ("bad_ip_checksum", "the IPv4 header checksum is wrong", ""),
     (
@@ -52,6 +62,7 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("urg", "urgent data", ""),
     ("cwr", "a congestion signal that must not be lost or spread", ""),
     ("odd_flags", "no ACK flag, or a reserved bit", ""),
+    ("ece", "ECE, where the policy takes no flags but ACK and PSH", "--set ece=equal"),
     ("pure_ack", "an acknowledgement without payload", "--set pure_acks=single"),
     ("duplicate_ack", "a pure ACK that repeats the one before: a sign of loss", ""),
     ("old_ack", "a pure ACK that acknowledges less than the one before", ""),
@@ -61,6 +72,13 @@ const REASONS: &[(&str, &str, &str)] = &[
         "a pure ACK that reports which segments came out of order",
         "--set sack_superset=yes lets a newer report stand for an older that it covers",
     ),
+    (
+        "ce_mark",
+        "marked CE: the host is to count each mark (RFC 9768)",
+        "--set ce=equal merges them, and the host counts one mark for each aggregate",
+    ),
+    ("df_clear", "DF is clear, where the policy wants it set", "--set needs_df=no"),
+    ("zero_echo", "a timestamp that echoes zero", "--set zero_echo=yes"),
     (
         "tcp_options",
         "options other than the timestamp, such as SACK blocks",
@@ -83,6 +101,11 @@ const REASONS: &[(&str, &str, &str)] = &[
         "end_of_poll",
         "the poll was over and the policy holds nothing beyond it",
         "longer polls (rx-usecs; --poll time:100us shows it), or --hold 50us",
+    ),
+    (
+        "lone_segment",
+        "it was all that its flow held when a poll ended: alone it gains nothing by waiting",
+        "longer polls",
     ),
     ("poll_limit", "the policy's number of polls was over", "--hold polls:N with a larger N"),
     ("ack_limit", "as many pure ACKs as the policy allows", "--set keep_every=N, max_acks=N"),

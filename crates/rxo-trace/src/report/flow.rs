@@ -19,7 +19,7 @@ pub struct FlowReport {
     pub payload_bytes: u64,
     /// Packets with payload.
     pub data_segments: u64,
-    /// Packets without payload that carry nothing but an acknowledgement.
+    /// Packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
     /// Deliveries that the host's stack would have handled.
     pub deliveries: u64,

@@ -4,6 +4,8 @@
 //! two of them can disagree. Durations are in nanoseconds, sizes in bytes, shares from 0 to 1.
 
 mod advice;
+mod course;
+mod decision;
 pub mod explain;
 mod flow;
 mod outcome;
@@ -11,10 +13,14 @@ mod traffic;
 
 use serde::Serialize;
 
+pub use crate::words::utc;
+
 use crate::projection::Projection;
 use crate::sweep::SweepAxis;
 
-pub use advice::{Advice, Choice, LinuxAdvice, Tried};
+pub use advice::{Advice, Choice, LinuxAdvice, Tried, TriedPoll};
+pub use course::{Course, CourseStep};
+pub use decision::Decision;
 pub use flow::FlowReport;
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
@@ -22,6 +28,10 @@ pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 /// All that one run over one or more captures found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
+    /// What it would be worth: the figures to be passed on.
+    pub decision: Decision,
+    /// The command that made it, as the user would type it; `None` when no command did.
+    pub command: Option<String>,
     /// The captures read, in order.
     pub sources: Vec<Source>,
     /// Which packets were looked at, as the user typed it; `None` for all.
@@ -30,6 +40,8 @@ pub struct Report {
     pub traffic: Traffic,
     /// What the chosen policy does to it.
     pub outcome: Outcome,
+    /// The traffic over time, under the chosen policy.
+    pub course: Course,
     /// The flows with most packets, most first, under the chosen policy.
     pub flows: Vec<FlowReport>,
     /// What other settings would do; `None` when no sweep was asked for.

@@ -20,6 +20,9 @@ pub struct Outcome {
     pub aggregates: u64,
     /// Segments in those.
     pub aggregated_segments: u64,
+    /// Segments per delivery that carries data which could be coalesced, those alone among them: what
+    /// `rxo run` calls the same.
+    pub packets_per_aggregate: f64,
     /// Packets fewer: `packets - deliveries`.
     pub eliminated: u64,
     /// The same for every 10,000 packets, as the RSC paper counts (2006, section 4).

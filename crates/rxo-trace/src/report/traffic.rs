@@ -11,6 +11,10 @@ pub struct Source {
     pub format: String,
     /// Packets read from it.
     pub packets: u64,
+    /// When its first packet was captured, nanoseconds since 1970 UTC.
+    pub started_at_ns: u64,
+    /// From its first packet to its last, in nanoseconds.
+    pub duration_ns: u64,
     /// Why it was not read to its end, with the byte offset; `None` when it was.
     pub damage: Option<String>,
 }
@@ -32,13 +36,15 @@ pub struct Traffic {
     pub tcp_packets: u64,
     /// TCP packets with payload.
     pub data_segments: u64,
-    /// TCP packets that carry nothing but an acknowledgement.
+    /// TCP packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
     /// Pure ACKs that follow another of their flow, advance its ACK number (or change the window
     /// only), and carry no option but the timestamp: what ACK aggregation could take away.
     pub aggregatable_pure_acks: u64,
     /// Packets that the capture holds only the beginning of.
     pub cut_packets: u64,
+    /// Packets among them that the capture calls whole and that end before their IP header says.
+    pub short_packets: u64,
     /// IP packets larger than any link's, 9,216 bytes: the capture was taken where segments were
     /// already (or still) together.
     pub super_packets: u64,

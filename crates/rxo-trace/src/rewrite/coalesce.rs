@@ -1,22 +1,16 @@
 //! A capture as the host's stack would see it.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
-use rxo_coalesce::{Aggregate, Deliveries, Delivery};
-use rxo_device::capture::{Capture, Interface, LinkType, Network, Record};
+use rxo_device::capture::{Capture, LinkType, Network, Record};
 use rxo_frame::Frame;
-use rxo_wire::checksum::Summer;
 use serde::Serialize;
 
-use super::digest::{Digest, PacketOptions};
+use super::RewriteError;
+use super::beside::is_ours;
 use super::lane::{Carried, Lane};
-use super::note::{self, Layout, Merged, Original};
-use super::origin::{Origin, is_ours};
-use super::output::{Output, Written};
-use super::remark::{End, Remark, apart};
-use super::span::Span;
-use super::{RewriteError, merged};
+use super::origin::Origin;
+use super::sink::Sink;
 use crate::study::{ChecksumMode, Clock, Point, checksum_status};
 
 /// How a capture is coalesced.
@@ -78,18 +72,7 @@ impl<W: Write> Coalescer<W> {
         let comment =
             format!("coalesced by rxo: policy {}, poll {}", point.policy.name, point.poll);
         Ok(Self {
-            sink: Sink {
-                output: Output::new(output, origin, comment),
-                interfaces: Vec::new(),
-                summer: Summer::detect(),
-                digest: Digest::default(),
-                span: Span::default(),
-                ready: BTreeMap::new(),
-                is_early: false,
-                packet: Vec::new(),
-                figures: Coalesced::default(),
-                failed: None,
-            },
+            sink: Sink::new(output, origin, comment),
             settings,
             clock: Clock::default(),
             lanes: Vec::new(),
@@ -97,16 +80,17 @@ impl<W: Write> Coalescer<W> {
         })
     }
 
-    /// Takes all `records` of the capture; `interfaces` are the capture's, as far as known.
+    /// Takes all `records`, which were read from `capture`.
     ///
     /// # Errors
-    /// The output cannot be written, or a record rides with what `rxo coalesce` wrote.
+    /// The output cannot be written, a record rides with what `rxo coalesce` wrote, or the capture
+    /// describes more than is kept.
     pub fn take(
         &mut self,
-        interfaces: &[Interface],
+        capture: &Capture,
         records: &mut Vec<Record>,
     ) -> Result<(), RewriteError> {
-        self.sink.learn(interfaces);
+        self.sink.learn(capture)?;
         for record in records.drain(..) {
             self.take_one(record)?;
         }
@@ -127,25 +111,15 @@ impl<W: Write> Coalescer<W> {
     /// be read.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// The output cannot be written, or the capture describes more than is kept.
     pub fn finish(
         mut self,
         capture: &Capture,
         is_partial: bool,
     ) -> Result<(W, Coalesced), RewriteError> {
-        self.sink.learn(capture.interfaces());
+        self.sink.learn(capture)?;
         self.empty();
-        self.sink.check()?;
-        let Sink { output, interfaces, digest, mut figures, .. } = self.sink;
-        let end = End {
-            records: digest.records,
-            digest: digest.sum(),
-            is_partial,
-            cut_record: capture.cut_record().to_vec(),
-        };
-        let (output, remembered_bytes) = output.finish(&interfaces, end)?;
-        figures.remembered_bytes = remembered_bytes;
-        Ok((output, figures))
+        self.sink.finish(capture.cut_record(), is_partial)
     }
 
     fn take_one(&mut self, record: Record) -> Result<(), RewriteError> {
@@ -154,8 +128,7 @@ impl<W: Write> Coalescer<W> {
         }
         let now = self.clock.advance(record.at);
         let place = self.sink.enter(&record);
-        let interface = self.sink.interfaces.get(record.interface as usize);
-        let link = interface.map_or(LinkType(u16::MAX), |interface| interface.link);
+        let link = self.sink.link(record.interface).unwrap_or(LinkType(u16::MAX));
         let network = link.network(&record.bytes);
         let is_ip = network.is_some();
         let sink = &mut self.sink;
@@ -166,7 +139,7 @@ impl<W: Write> Coalescer<W> {
         });
         match served {
             Some((lane, network)) => {
-                let checksum = checksum_status(&network, self.settings.checksums, sink.summer);
+                let checksum = checksum_status(&network, self.settings.checksums, sink.summer());
                 let Network { packet, vlan, header_bytes: link_bytes, .. } = network;
                 let bytes = Carried { packet, link_bytes, record, place };
                 let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
@@ -177,11 +150,10 @@ impl<W: Write> Coalescer<W> {
                 sink.single(&record, place);
             }
         }
-        if self.sink.span.is_full() {
-            self.sink.figures.early_flushes += 1;
-            self.sink.is_early = true;
+        if self.sink.is_full() {
+            self.sink.begin_early();
             self.empty();
-            self.sink.is_early = false;
+            self.sink.end_early();
         }
         self.sink.check()
     }
@@ -213,162 +185,4 @@ fn lane<'a>(
         *count += 1;
     }
     lane.as_mut()
-}
-
-/// What deliveries go to.
-#[derive(Debug)]
-struct Sink<W: Write> {
-    output: Output<W>,
-    interfaces: Vec<Interface>,
-    summer: Summer,
-    digest: Digest,
-    span: Span,
-    /// What is delivered while something older is not, by the place of its first record.
-    ready: BTreeMap<u64, Written>,
-    /// Whether deliveries are forced now.
-    is_early: bool,
-    /// The memory of merged packets.
-    packet: Vec<u8>,
-    figures: Coalesced,
-    failed: Option<RewriteError>,
-}
-
-impl<W: Write> Sink<W> {
-    /// These are the interfaces, as far as known.
-    fn learn(&mut self, interfaces: &[Interface]) {
-        let known = self.interfaces.len();
-        self.interfaces.extend_from_slice(interfaces.get(known..).unwrap_or_default());
-    }
-
-    /// A record arrives; says its place.
-    fn enter(&mut self, record: &Record) -> u64 {
-        let bytes = record.bytes.as_ref();
-        self.figures.packets += 1;
-        self.figures.captured_bytes += bytes.len() as u64;
-        let about = (record.interface, record.at, record.original_bytes);
-        self.digest.add(about, bytes, &options_of(record));
-        self.span.enter(bytes.len())
-    }
-
-    /// The first thing that went wrong since the last call.
-    fn check(&mut self) -> Result<(), RewriteError> {
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    fn take(&mut self, deliveries: Deliveries<'_, Carried>) {
-        for delivery in deliveries.iter() {
-            match delivery {
-                Delivery::Frame(frame) => self.single(&frame.bytes.record, frame.bytes.place),
-                Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
-                // There is no payload to save: a capture keeps every pure ACK as it came.
-                Delivery::Acks(acks) => {
-                    for frame in acks.frames() {
-                        self.single(&frame.bytes.record, frame.bytes.place);
-                    }
-                }
-            }
-        }
-    }
-
-    fn single(&mut self, record: &Record, place: u64) {
-        let written = Written {
-            interface: record.interface,
-            at: record.at,
-            original_bytes: record.original_bytes,
-            bytes: record.bytes.as_ref().to_vec(),
-            comment: None,
-            options: options_of(record),
-            remark: Remark::default(),
-        };
-        self.span.leave(place);
-        self.write(written, place);
-    }
-
-    fn aggregate(&mut self, aggregate: &Aggregate<'_, Carried>) {
-        let all: Vec<&Carried> = aggregate.frames().map(|frame| &frame.bytes).collect();
-        let Some(first) = all.first() else { return };
-        let link = first.record.bytes.as_ref().get(..first.link_bytes).unwrap_or_default();
-        let mut bytes = std::mem::take(&mut self.packet);
-        let layout = merged::write(aggregate, link, self.summer, &mut bytes);
-        let at = first.record.at;
-        let merged = Merged { bytes: &bytes, at_ns: at.as_nanos(), expected_place: first.place };
-        match remark(merged, layout, aggregate.network_at(), &all) {
-            Err(why) => {
-                let packet = self.figures.deliveries + 1;
-                self.failed.get_or_insert(RewriteError::Packet { packet, why });
-            }
-            Ok(remark) => {
-                let written = Written {
-                    interface: first.record.interface,
-                    at,
-                    original_bytes: bytes.len() as u32,
-                    bytes: bytes.clone(),
-                    comment: Some(self.comment(aggregate)),
-                    options: PacketOptions::new(),
-                    remark,
-                };
-                all.iter().for_each(|carried| self.span.leave(carried.place));
-                self.figures.aggregates += 1;
-                self.figures.aggregated_packets += all.len() as u64;
-                self.write(written, first.place);
-            }
-        }
-        self.packet = bytes;
-    }
-
-    /// What Wireshark shows beside an aggregate.
-    fn comment(&self, aggregate: &Aggregate<'_, Carried>) -> String {
-        let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
-        let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
-        format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
-    }
-
-    /// Writes what is delivered in the order of first records: so an acknowledgement never stands
-    /// before the data that it speaks of, and whoever expands need not be told any place.
-    fn write(&mut self, written: Written, first_place: u64) {
-        self.figures.deliveries += 1;
-        self.ready.insert(first_place, written);
-        while let Some(next) = self.ready.first_entry().filter(|e| *e.key() < self.span.oldest()) {
-            let written = next.remove();
-            if self.failed.is_none()
-                && let Err(error) = self.output.write(&self.interfaces, written)
-            {
-                self.failed = Some(error);
-            }
-        }
-    }
-}
-
-/// The reason of a flush that no rule of the policy asked for.
-const EARLY: &str = "order_limit";
-
-/// What rides beside an aggregate of `all`, whose IP headers stand `network_at` bytes into what
-/// the engine saw.
-fn remark(
-    merged: Merged<'_>,
-    layout: Layout,
-    network_at: usize,
-    all: &[&Carried],
-) -> Result<Remark, note::BadNote> {
-    let originals: Vec<Original<'_>> = all
-        .iter()
-        .map(|carried| Original {
-            bytes: carried.record.bytes.as_ref(),
-            network: carried.link_bytes + network_at,
-            original_bytes: carried.record.original_bytes,
-            at_ns: carried.record.at.as_nanos(),
-            place: carried.place,
-        })
-        .collect();
-    let mut note = Vec::new();
-    note::write(merged, layout, &originals, &mut note)?;
-    let options = all.iter().enumerate();
-    let options = options.filter(|(_, carried)| !carried.record.options.is_empty());
-    let options = options.map(|(number, carried)| (number, options_of(&carried.record)));
-    Ok(Remark { note: Some(note), options: options.collect(), ..Remark::default() })
-}
-
-/// The options that the file keeps with a record. None of them is ours.
-fn options_of(record: &Record) -> PacketOptions {
-    if record.options.is_empty() { PacketOptions::new() } else { apart(&record.options).0 }
 }

@@ -1,50 +1,66 @@
-//! One sum over all records of a capture, in order.
+//! One sum over all that is given back, in order: whatever changes any of it changes the sum.
 
+use rxo_device::capture::Described;
 use rxo_frame::Instant;
 
-use super::note::put_number;
-
-/// A record's options: codes and values.
-pub(super) type PacketOptions = Vec<(u16, Vec<u8>)>;
+use super::beside::put_bytes;
+use super::crc::Crc;
+use super::outline;
 
 /// Count and CRC-32 of the records so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
-    check: crc32fast::Hasher,
+    check: Crc,
     pub(super) records: u64,
+}
+
+/// A record, as far as it is given back.
+pub(super) struct Summed<'a> {
+    pub(super) interface: u32,
+    pub(super) at: Instant,
+    pub(super) ticks: Option<u64>,
+    pub(super) original_bytes: u32,
+    pub(super) bytes: &'a [u8],
+    pub(super) head: &'a [u8],
+    pub(super) options: &'a [u8],
+}
+
+/// What a file has beside its records, as far as it is given back.
+pub(super) struct Around<'a> {
+    pub(super) pcap_header: Option<&'a [u8; 24]>,
+    pub(super) described: &'a [Described],
+    pub(super) is_partial: bool,
+    pub(super) cut_record: &'a [u8],
 }
 
 impl Digest {
     /// Takes the next record in.
-    pub(super) fn add(
-        &mut self,
-        (interface, at, original_bytes): (u32, Instant, u32),
-        bytes: &[u8],
-        options: &PacketOptions,
-    ) {
+    pub(super) fn add(&mut self, record: &Summed<'_>) {
         self.records += 1;
-        let mut head = Vec::with_capacity(24);
-        head.extend(interface.to_le_bytes());
-        head.extend(at.as_nanos().to_le_bytes());
-        head.extend(original_bytes.to_le_bytes());
-        head.extend((bytes.len() as u32).to_le_bytes());
-        put_options(&mut head, options);
-        self.check.update(&head);
-        self.check.update(bytes);
+        let Summed { interface, at, ticks, original_bytes, bytes, head, options } = *record;
+        let mut fixed = [0; 37];
+        fixed[..4].copy_from_slice(&interface.to_le_bytes());
+        fixed[4..12].copy_from_slice(&at.as_nanos().to_le_bytes());
+        fixed[12] = ticks.is_some().into();
+        fixed[13..21].copy_from_slice(&ticks.unwrap_or(0).to_le_bytes());
+        let lengths = [original_bytes, bytes.len() as u32, head.len() as u32, options.len() as u32];
+        for (field, length) in fixed[21..].as_chunks_mut::<4>().0.iter_mut().zip(lengths) {
+            *field = length.to_le_bytes();
+        }
+        for part in [&fixed, bytes, head, options] {
+            self.check.update(part);
+        }
     }
 
-    /// The sum.
-    pub(super) fn sum(&self) -> u32 {
-        self.check.clone().finalize()
-    }
-}
-
-/// Appends options so that they can be read again: their number, then code, length and value.
-pub(super) fn put_options(to: &mut Vec<u8>, options: &PacketOptions) {
-    put_number(to, options.len() as u64);
-    for (code, value) in options {
-        put_number(to, (*code).into());
-        put_number(to, value.len() as u64);
-        to.extend_from_slice(value);
+    /// The sum of the records and of what is `around` them.
+    pub(super) fn sum(&self, around: &Around<'_>) -> u32 {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, around.pcap_header.map_or(&[][..], |header| header));
+        outline::put(&mut bytes, around.described);
+        bytes.push(around.is_partial.into());
+        put_bytes(&mut bytes, around.cut_record);
+        let mut check = self.check.clone();
+        check.update(&bytes);
+        check.sum()
     }
 }

@@ -1,7 +1,7 @@
 //! Why a capture cannot be coalesced or expanded.
 
 use rxo_coalesce::ConfigError;
-use rxo_device::capture::WriteError;
+use rxo_device::capture::{WriteError, limits};
 use thiserror::Error;
 
 use super::note::BadNote;
@@ -23,6 +23,20 @@ pub enum RewriteError {
     /// It is another program's.
     #[error("it was not written by `rxo coalesce`, so there is nothing to give back")]
     NotCoalesced,
+    /// It was written by another version of rxo.
+    #[error(
+        "it was written by another version of `rxo coalesce`, in another format; expand it with that \
+         version"
+    )]
+    OtherVersion,
+    /// More sections and interfaces, or longer descriptions of them, than are kept.
+    #[error(
+        "it describes more than {} sections and interfaces, or says more than {} bytes of them; \
+         split it with editcap",
+        limits::DESCRIBED,
+        limits::DESCRIBED_BYTES
+    )]
+    DescribesTooMuch,
     /// What rides beside a packet is not what was written.
     #[error("packet {packet}: {why}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Packet {

@@ -2,17 +2,18 @@
 
 use std::io::Write;
 
-use rxo_device::capture::{Capture, Interface, Record};
+use rxo_device::capture::{Capture, Clock, Described, Record, limits};
 use rxo_frame::Instant;
 use serde::Serialize;
 
 use super::RewriteError;
-use super::digest::{Digest, PacketOptions};
+use super::beside::{Beside, PacketOptions, apart};
+use super::digest::{Around, Digest, Summed};
 use super::note::{self, BadNote, Merged};
 use super::order::{Given, Order};
 use super::origin::Origin;
-use super::original::{FileFormat, Original};
-use super::remark::{End, Remark, apart};
+use super::original::{FileFormat, Original, clocks};
+use super::remark::{End, Remark};
 
 /// What was given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -31,9 +32,11 @@ pub struct Expanded {
 #[derive(Debug)]
 pub struct Expander<W: Write> {
     file: Original<W>,
-    /// Of every interface, as far as told.
-    snaps: Vec<Option<u32>>,
-    interfaces: usize,
+    pcap_header: Option<[u8; 24]>,
+    /// What the original described, as far as told.
+    described: Vec<Described>,
+    /// The clock of each of its interfaces.
+    clocks: Vec<Clock>,
     order: Order,
     digest: Digest,
     end: Option<End>,
@@ -52,31 +55,28 @@ impl<W: Write> Expander<W> {
         format: Option<FileFormat>,
     ) -> Result<Self, RewriteError> {
         let origin = Origin::read(capture)?;
-        Ok(Self {
+        let mut expander = Self {
             file: Original::begin(output, &origin, format)?,
-            snaps: origin.snaps,
-            interfaces: 0,
+            pcap_header: origin.pcap_header,
+            described: Vec::new(),
+            clocks: Vec::new(),
             order: Order::default(),
             digest: Digest::default(),
             end: origin.end,
             figures: Expanded::default(),
-        })
+        };
+        expander.learn(origin.described)?;
+        Ok(expander)
     }
 
-    /// Takes all `records`; `interfaces` are the capture's, as far as known.
+    /// Takes all `records`.
     ///
     /// # Errors
     /// The capture was changed since it was coalesced, or the output cannot be written.
-    pub fn take(
-        &mut self,
-        interfaces: &[Interface],
-        records: &mut Vec<Record>,
-    ) -> Result<(), RewriteError> {
+    pub fn take(&mut self, records: &mut Vec<Record>) -> Result<(), RewriteError> {
         for record in records.drain(..) {
             self.figures.packets += 1;
-            let packet = self.figures.packets;
-            self.put(&record).map_err(|why| RewriteError::Packet { packet, why })?;
-            self.add_interfaces(interfaces)?;
+            self.take_one(record)?;
             while let Some(given) = self.order.next() {
                 self.give(&given)?;
             }
@@ -94,14 +94,19 @@ impl<W: Write> Expander<W> {
     ///
     /// # Errors
     /// Something is missing or was changed, or the output cannot be written.
-    pub fn finish(mut self, interfaces: &[Interface]) -> Result<(W, Expanded), RewriteError> {
-        self.add_interfaces(interfaces)?;
+    pub fn finish(mut self) -> Result<(W, Expanded), RewriteError> {
         let end = self.end.take().ok_or(RewriteError::Changed("its last packets are missing"))?;
         if !self.order.is_empty() || end.records != self.digest.records {
             return Err(RewriteError::Changed("packets are missing"));
         }
-        if end.digest != self.digest.sum() {
-            return Err(RewriteError::Changed("packets differ from those that were written"));
+        let around = Around {
+            pcap_header: self.pcap_header.as_ref(),
+            described: &self.described,
+            is_partial: end.is_partial,
+            cut_record: &end.cut_record,
+        };
+        if end.digest != self.digest.sum(&around) {
+            return Err(RewriteError::Changed("what it gives back is not what was written"));
         }
         self.figures.original_was_partial = end.is_partial;
         self.file.put_cut_record(&end.cut_record)?;
@@ -109,7 +114,8 @@ impl<W: Write> Expander<W> {
     }
 
     /// Writes what there is of a capture that could not be read to its end, in order, and gives
-    /// the output back.
+    /// the output back. The sum of everything stands at that end, so what is written is not held
+    /// against it.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -120,41 +126,47 @@ impl<W: Write> Expander<W> {
         Ok((self.file.finish()?, self.figures))
     }
 
+    /// Takes in what the original described next.
+    fn learn(&mut self, described: Vec<Described>) -> Result<(), RewriteError> {
+        if self.described.len() + described.len() > limits::DESCRIBED {
+            return Err(RewriteError::Changed("it describes more than can be"));
+        }
+        self.file.describe(&described)?;
+        self.clocks.extend(clocks(&described, self.pcap_header.as_ref()));
+        self.described.extend(described);
+        Ok(())
+    }
+
     /// Restores what one packet was made of.
-    fn put(&mut self, record: &Record) -> Result<(), BadNote> {
+    fn take_one(&mut self, record: Record) -> Result<(), RewriteError> {
+        let packet = self.figures.packets;
+        let bad = |why| RewriteError::Packet { packet, why };
         if self.end.is_some() {
-            return Err(BadNote("came after the last"));
+            return Err(bad(BadNote("came after the last")));
         }
         let (options, ours) = if record.options.is_empty() {
             <(PacketOptions, Vec<u8>)>::default()
         } else {
             apart(&record.options)
         };
-        let remark = Remark::read(&ours)?;
-        self.snaps.extend_from_slice(&remark.snaps);
-        self.end = remark.end;
-        match &remark.note {
-            Some(note) => self.aggregate(record, note, remark.options),
-            None => self.single(record, options),
+        let Remark { described, note, beside, end } = Remark::read(&ours).map_err(bad)?;
+        self.learn(described)?;
+        self.end = end;
+        match note {
+            Some(note) => self.aggregate(&record, &note, beside).map_err(bad),
+            None => {
+                let given = single(record, options, beside).map_err(bad)?;
+                self.order.pass().map_err(bad)?;
+                self.give(&given)
+            }
         }
-    }
-
-    fn single(&mut self, record: &Record, options: PacketOptions) -> Result<(), BadNote> {
-        let given = Given {
-            interface: record.interface,
-            at: record.at,
-            original_bytes: record.original_bytes,
-            bytes: record.bytes.as_ref().to_vec(),
-            options,
-        };
-        self.order.put(self.order.next_place(), given)
     }
 
     fn aggregate(
         &mut self,
         record: &Record,
         note: &[u8],
-        options: Vec<(usize, PacketOptions)>,
+        beside: Vec<(usize, Beside)>,
     ) -> Result<(), BadNote> {
         self.figures.aggregates += 1;
         let merged = Merged {
@@ -162,45 +174,70 @@ impl<W: Write> Expander<W> {
             at_ns: record.at.as_nanos(),
             expected_place: self.order.next_place(),
         };
-        let mut restored = note::read(merged, note)?;
-        let mut options = options.into_iter().peekable();
-        for (number, restored) in restored.drain(..).enumerate() {
-            let own = options.next_if(|(of, _)| *of == number).map(|(_, options)| options);
+        let restored = note::read(merged, note)?;
+        self.order.expect_chunk(restored.first().map_or(0, |one| one.bytes.chunk().0));
+        let mut beside = beside.into_iter().peekable();
+        for (number, restored) in restored.into_iter().enumerate() {
+            let own = beside.next_if(|(of, _)| *of == number).map(|(_, beside)| beside);
+            let Beside { time, head, options } = own.unwrap_or_default();
             let given = Given {
                 interface: record.interface,
                 at: Instant::from_nanos(restored.at_ns),
+                time,
                 original_bytes: restored.original_bytes,
                 bytes: restored.bytes,
-                options: own.unwrap_or_default(),
+                head: head.into(),
+                options,
             };
             self.order.put(restored.place, given)?;
         }
-        if options.next().is_some() {
+        if beside.next().is_some() {
             return Err(BadNote("speaks of more packets than it has"));
         }
         Ok(())
     }
 
-    /// Describes the interfaces that are known, and whose snap lengths are.
-    fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
-        let told = interfaces.iter().zip(&self.snaps).skip(self.interfaces);
-        let told: Vec<Interface> = told
-            .map(|(interface, snap)| Interface { snap_bytes: *snap, ..interface.clone() })
-            .collect();
-        for interface in told {
-            self.file.add_interface(&interface)?;
-            self.interfaces += 1;
-        }
-        Ok(())
-    }
-
     fn give(&mut self, given: &Given) -> Result<(), RewriteError> {
-        if given.interface as usize >= self.interfaces {
-            return Err(RewriteError::Changed("an interface is described that was not there"));
-        }
-        let about = (given.interface, given.at, given.original_bytes);
-        self.digest.add(about, &given.bytes, &given.options);
+        let clock = self.clocks.get(given.interface as usize).copied();
+        let clock = clock.ok_or(RewriteError::Changed("a packet is of an unknown interface"))?;
+        let ticks = given.time.ticks(given.at, clock);
+        let ticks = ticks.map_err(|BadNote(why)| RewriteError::Changed(why))?;
+        self.digest.add(&Summed {
+            interface: given.interface,
+            at: given.at,
+            ticks,
+            original_bytes: given.original_bytes,
+            bytes: given.bytes.as_ref(),
+            head: given.head.as_ref(),
+            options: &given.options,
+        });
         self.figures.originals += 1;
-        self.file.write(given)
+        self.file.write(given, ticks)
     }
+}
+
+/// A packet that came through alone.
+fn single(
+    record: Record,
+    options: PacketOptions,
+    beside: Vec<(usize, Beside)>,
+) -> Result<Given, BadNote> {
+    let mut beside = beside.into_iter();
+    let Beside { time, head, .. } = match beside.next() {
+        Some((0, beside)) if beside.options.is_empty() => beside,
+        Some(_) => return Err(BadNote("speaks of more packets than it has")),
+        None => Beside::default(),
+    };
+    if beside.next().is_some() {
+        return Err(BadNote("speaks of more packets than it has"));
+    }
+    Ok(Given {
+        interface: record.interface,
+        at: record.at,
+        time,
+        original_bytes: record.original_bytes,
+        bytes: record.bytes,
+        head: head.into(),
+        options,
+    })
 }

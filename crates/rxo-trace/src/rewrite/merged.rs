@@ -21,6 +21,7 @@ pub(crate) fn write<B: AsRef<[u8]>>(
     packet: &mut Vec<u8>,
 ) -> Layout {
     packet.clear();
+    packet.reserve(link.len() + aggregate.header().len() + aggregate.payload_bytes() as usize);
     packet.extend_from_slice(link);
     packet.extend_from_slice(aggregate.header());
     let layout = Layout {

@@ -1,10 +1,11 @@
 //! What rides beside the section header: which kind of file was coalesced.
 
-use rxo_device::capture::{Capture, Options};
+use rxo_device::capture::{Capture, Described};
 
+use super::beside::{UNKNOWN, apart, is_ours};
 use super::note::{BadNote, Reader};
-use super::remark::{End, apart, put_snaps, snaps};
-use super::{MAGIC, RewriteError};
+use super::remark::End;
+use super::{MAGIC, RewriteError, outline};
 
 /// The file that was coalesced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub(super) struct Origin {
     pub(super) pcap_header: Option<[u8; 24]>,
     /// Of a file without any record: what its last packet would say.
     pub(super) end: Option<End>,
-    /// Snap lengths of the interfaces described before the first packet.
-    pub(super) snaps: Vec<Option<u32>>,
+    /// Sections and interfaces described before the first packet.
+    pub(super) described: Vec<Described>,
 }
 
 const PCAPNG: u8 = 0;
@@ -41,11 +42,15 @@ impl Origin {
         if ours.is_empty() {
             return Err(RewriteError::NotCoalesced);
         }
+        if !ours.starts_with(MAGIC) {
+            return Err(RewriteError::OtherVersion);
+        }
         Self::from_bytes(&ours)
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// The bytes to ride.
+    /// The bytes to ride. They end with a check of their own, so that a file that cannot be read to
+    /// its end, where the sum of everything stands, does not begin with something else.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {
@@ -59,31 +64,33 @@ impl Origin {
         if let Some(end) = &self.end {
             end.put(&mut to);
         }
-        put_snaps(&mut to, &self.snaps);
+        outline::put(&mut to, &self.described);
+        let check = crc32fast::hash(&to).to_le_bytes();
+        to.extend_from_slice(&check);
         to
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, BadNote> {
-        let unknown = BadNote("is of a kind that this version does not know");
-        let mut reader = Reader::new(bytes.strip_prefix(MAGIC).ok_or(unknown)?);
+        let (bytes, check) = bytes.split_last_chunk::<4>().ok_or(UNKNOWN)?;
+        if crc32fast::hash(bytes).to_le_bytes() != *check {
+            return Err(BadNote("was changed"));
+        }
+        let mut reader = Reader::new(bytes.strip_prefix(MAGIC).ok_or(UNKNOWN)?);
         let pcap_header = match reader.byte()? {
             PCAPNG => None,
             PCAP => reader.bytes(24)?.first_chunk().copied(),
-            _ => return Err(unknown),
+            _ => return Err(UNKNOWN),
         };
         let end = if reader.byte()? != 0 { Some(End::read(&mut reader)?) } else { None };
-        let snaps = snaps(&mut reader)?;
-        if reader.is_at_end() { Ok(Self { pcap_header, end, snaps }) } else { Err(unknown) }
+        let described = outline::read(&mut reader)?;
+        if reader.is_at_end() { Ok(Self { pcap_header, end, described }) } else { Err(UNKNOWN) }
     }
-}
-
-/// Whether options hold something of ours.
-pub(super) fn is_ours(options: &Options) -> bool {
-    !options.is_empty() && !apart(options).1.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
+    use rxo_device::capture::{LinkType, Part};
+
     use super::*;
 
     #[test]
@@ -91,8 +98,13 @@ mod tests {
         for pcap_header in [None, Some([7; 24])] {
             let end = End { records: 0, digest: 1, is_partial: true, cut_record: vec![1, 2] };
             for end in [None, Some(end)] {
-                let snaps = vec![None, Some(0), Some(u32::MAX)];
-                let origin = Origin { pcap_header, end, snaps };
+                let parts = [
+                    Part::Section { options: vec![1, 0, 0, 0] },
+                    Part::Interface { link: LinkType(9), snap_bytes: 7, options: Vec::new() },
+                ];
+                let described = |part| Described { records_before: 9, part };
+                let described = parts.map(described).to_vec();
+                let origin = Origin { pcap_header, end, described };
                 let bytes = origin.bytes();
                 assert_eq!(Origin::from_bytes(&bytes), Ok(origin));
                 for length in 0..bytes.len() {

@@ -5,12 +5,13 @@
 
 use std::io::Write;
 
-use rxo_device::capture::{CaptureWriter, Interface, Packet};
+use rxo_device::capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
 use rxo_frame::Instant;
 
 use super::RewriteError;
-use super::digest::PacketOptions;
+use super::beside::PacketOptions;
 use super::origin::Origin;
+use super::original::clocks;
 use super::remark::{End, Remark, customs};
 
 /// A packet of the coalesced file.
@@ -19,7 +20,7 @@ pub(super) struct Written {
     pub(super) interface: u32,
     pub(super) at: Instant,
     pub(super) original_bytes: u32,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: SharedBytes,
     pub(super) comment: Option<String>,
     pub(super) options: PacketOptions,
     pub(super) remark: Remark,
@@ -31,11 +32,15 @@ pub(super) struct Output<W: Write> {
     origin: Origin,
     comment: String,
     file: File<W>,
+    /// What the capture has described.
+    described: Vec<Described>,
+    /// How many of those the file tells of.
+    told: usize,
     /// How many of the capture's interfaces the file has.
     interfaces: usize,
     last: Option<Written>,
     /// What rides beside packets, in bytes.
-    pub(super) remark_bytes: u64,
+    remark_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -48,9 +53,31 @@ enum File<W: Write> {
 
 impl<W: Write> Output<W> {
     /// Nothing is written yet; `comment` is for whoever looks at the file.
-    pub(super) const fn new(file: W, origin: Origin, comment: String) -> Self {
-        let file = File::NotBegun(file);
-        Self { origin, comment, file, interfaces: 0, last: None, remark_bytes: 0 }
+    pub(super) fn new(file: W, origin: Origin, comment: String) -> Self {
+        let (file, described) = (File::NotBegun(file), Vec::new());
+        Self {
+            origin,
+            comment,
+            file,
+            described,
+            told: 0,
+            interfaces: 0,
+            last: None,
+            remark_bytes: 0,
+        }
+    }
+
+    /// Takes in what the capture has described, of which some is known; says the clocks of the
+    /// interfaces that are new.
+    pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
+        let new = described.get(self.described.len()..).unwrap_or_default();
+        self.described.extend_from_slice(new);
+        clocks(new, self.origin.pcap_header.as_ref()).collect()
+    }
+
+    /// What the file has beside its packets: its header, if it is pcap, and what it described.
+    pub(super) fn around(&self) -> (Option<&[u8; 24]>, &[Described]) {
+        (self.origin.pcap_header.as_ref(), &self.described)
     }
 
     /// Writes a packet, or rather the one before it. `interfaces` are the capture's, as far as
@@ -60,27 +87,24 @@ impl<W: Write> Output<W> {
         interfaces: &[Interface],
         mut packet: Written,
     ) -> Result<(), RewriteError> {
-        let known = self.interfaces;
-        let is_first = matches!(self.file, File::NotBegun(_));
-        self.add_interfaces(interfaces, None)?;
-        if !is_first && interfaces.len() > known {
-            packet.remark.snaps = snaps(interfaces.get(known..).unwrap_or_default());
-        }
+        self.begin(None)?;
+        self.add_interfaces(interfaces)?;
+        packet.remark.described = self.tell();
         let before = self.last.replace(packet);
         before.map_or(Ok(()), |packet| self.put(&packet))
     }
 
-    /// Writes the rest, and gives the file back.
+    /// Writes the rest, and gives the file back; says how many bytes ride beside packets.
     pub(super) fn finish(
         mut self,
         interfaces: &[Interface],
         end: End,
     ) -> Result<(W, u64), RewriteError> {
-        let known = self.interfaces;
         let of_no_packet = self.last.is_none().then(|| end.clone());
-        self.add_interfaces(interfaces, of_no_packet)?;
+        self.begin(of_no_packet)?;
+        self.add_interfaces(interfaces)?;
         if let Some(mut last) = self.last.take() {
-            last.remark.snaps.extend(snaps(interfaces.get(known..).unwrap_or_default()));
+            last.remark.described.extend(self.tell());
             last.remark.end = Some(end);
             self.put(&last)?;
         }
@@ -90,29 +114,35 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Begins the file if it is not yet, and describes what is new. An aggregate is longer than
-    /// any snap length, so none is written; they are remembered.
-    fn add_interfaces(
-        &mut self,
-        interfaces: &[Interface],
-        of_no_packet: Option<End>,
-    ) -> Result<(), RewriteError> {
+    /// What was described since this was last asked.
+    fn tell(&mut self) -> Vec<Described> {
+        let told = std::mem::replace(&mut self.told, self.described.len());
+        self.described.get(told..).unwrap_or_default().to_vec()
+    }
+
+    /// Begins the file if it is not yet.
+    fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
         {
             self.origin.end = of_no_packet;
-            self.origin.snaps = snaps(interfaces);
+            self.origin.described = self.tell();
             let ours = self.origin.bytes();
             let comments = [self.comment.as_str()];
             let writer =
                 CaptureWriter::with_section(file, APPLICATION, &comments, &customs(&ours))?;
             self.file = File::Begun(writer);
         }
+        Ok(())
+    }
+
+    /// Describes what is new. An aggregate is longer than any snap length, so none is written.
+    fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
         let File::Begun(writer) = &mut self.file else { return Err(LOST) };
         for interface in interfaces.get(self.interfaces..).unwrap_or_default() {
             writer.add_interface(&Interface { snap_bytes: None, ..interface.clone() })?;
+            self.interfaces += 1;
         }
-        self.interfaces = self.interfaces.max(interfaces.len());
         Ok(())
     }
 
@@ -125,17 +155,13 @@ impl<W: Write> Output<W> {
             interface: packet.interface,
             at: packet.at,
             original_bytes: packet.original_bytes,
-            pieces: &[&packet.bytes],
+            pieces: &[packet.bytes.as_ref()],
             direction: None,
             comments: comment.as_slice(),
             custom: &customs(&ours),
         };
         Ok(writer.write_with(&written, &packet.options)?)
     }
-}
-
-fn snaps(interfaces: &[Interface]) -> Vec<Option<u32>> {
-    interfaces.iter().map(|interface| interface.snap_bytes).collect()
 }
 
 const LOST: RewriteError = RewriteError::Changed("writing went on after an error");

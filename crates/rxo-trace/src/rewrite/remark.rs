@@ -2,23 +2,25 @@
 //!
 //! Packets stand in the order of their first records, so a packet that came through alone needs
 //! nothing: it was the first that is not given back yet. Otherwise a remark says what there is
-//! to say: tags, each once, each with what it announces.
+//! to say: tags, in the order of their numbers and each at most once, each with what it announces. So
+//! what is read takes no more memory than one list of each kind.
 
-use rxo_device::capture::{Custom, Options};
+use rxo_device::capture::{Custom, Described, Record};
 
-use super::digest::{PacketOptions, put_options};
-use super::note::{BadNote, Reader, put_number};
-use super::{ENTERPRISE, MAGIC};
+use super::beside::{Beside, UNKNOWN, apart, bytes, put_bytes};
+use super::note::{self, BadNote, Merged, Reader, Restored, put_number};
+use super::{ENTERPRISE, MAGIC, outline};
 
 /// What rides beside a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remark {
-    /// Snap lengths of the interfaces that were described since the last ones told of.
-    pub(super) snaps: Vec<Option<u32>>,
+    /// Sections and interfaces that were described since the last ones told of.
+    pub(super) described: Vec<Described>,
     /// The note of an aggregate.
     pub(super) note: Option<Vec<u8>>,
-    /// Options of an aggregate's records, by number in the aggregate; only of those that have any.
-    pub(super) options: Vec<(usize, PacketOptions)>,
+    /// What would be lost of its records, by number in the aggregate; only of those that would lose
+    /// something.
+    pub(super) beside: Vec<(usize, Beside)>,
     /// The last packet says what all were.
     pub(super) end: Option<End>,
 }
@@ -40,8 +42,7 @@ impl End {
         put_number(to, self.records);
         to.extend_from_slice(&self.digest.to_le_bytes());
         to.push(self.is_partial.into());
-        put_number(to, self.cut_record.len() as u64);
-        to.extend_from_slice(&self.cut_record);
+        put_bytes(to, &self.cut_record);
     }
 
     /// Reads what was appended.
@@ -51,15 +52,13 @@ impl End {
         let [c, d] = reader.pair()?;
         let digest = u32::from_le_bytes([a, b, c, d]);
         let is_partial = reader.byte()? != 0;
-        let length = reader.size(usize::MAX)?;
-        let cut_record = reader.bytes(length)?.to_vec();
-        Ok(Self { records, digest, is_partial, cut_record })
+        Ok(Self { records, digest, is_partial, cut_record: bytes(reader)? })
     }
 }
 
-const SNAPS: u8 = 1;
+const DESCRIBED: u8 = 1;
 const NOTE: u8 = 2;
-const OPTIONS: u8 = 3;
+const BESIDE: u8 = 3;
 const END: u8 = 4;
 
 /// More records than any aggregate has.
@@ -73,21 +72,20 @@ impl Remark {
             return to;
         }
         to.extend_from_slice(MAGIC);
-        if !self.snaps.is_empty() {
-            to.push(SNAPS);
-            put_snaps(&mut to, &self.snaps);
+        if !self.described.is_empty() {
+            to.push(DESCRIBED);
+            outline::put(&mut to, &self.described);
         }
         if let Some(note) = &self.note {
             to.push(NOTE);
-            put_number(&mut to, note.len() as u64);
-            to.extend_from_slice(note);
+            put_bytes(&mut to, note);
         }
-        if !self.options.is_empty() {
-            to.push(OPTIONS);
-            put_number(&mut to, self.options.len() as u64);
-            for (segment, options) in &self.options {
+        if !self.beside.is_empty() {
+            to.push(BESIDE);
+            put_number(&mut to, self.beside.len() as u64);
+            for (segment, beside) in &self.beside {
                 put_number(&mut to, *segment as u64);
-                put_options(&mut to, options);
+                beside.put(&mut to);
             }
         }
         if let Some(end) = &self.end {
@@ -98,51 +96,46 @@ impl Remark {
     }
 
     /// Reads what rode.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, BadNote> {
+    pub(super) fn read(ridden: &[u8]) -> Result<Self, BadNote> {
         let mut remark = Self::default();
-        let mut reader = Reader::new(bytes.strip_prefix(MAGIC).unwrap_or(bytes));
+        if ridden.is_empty() {
+            return Ok(remark);
+        }
+        let mut reader = Reader::new(ridden.strip_prefix(MAGIC).ok_or(UNKNOWN)?);
+        let mut last = 0;
         while !reader.is_at_end() {
-            match reader.byte()? {
-                SNAPS => remark.snaps = snaps(&mut reader)?,
-                NOTE => {
-                    let length = reader.size(bytes.len())?;
-                    remark.note = Some(reader.bytes(length)?.to_vec());
-                }
-                OPTIONS => {
+            let tag = reader.byte()?;
+            if tag <= std::mem::replace(&mut last, tag) {
+                return Err(BadNote("says something twice"));
+            }
+            match tag {
+                DESCRIBED => remark.described = outline::read(&mut reader)?,
+                NOTE => remark.note = Some(bytes(&mut reader)?),
+                BESIDE => {
                     for _ in 0..reader.size(MOST_SEGMENTS)? {
                         let segment = reader.size(MOST_SEGMENTS)?;
-                        remark.options.push((segment, options(&mut reader)?));
+                        remark.beside.push((segment, Beside::read(&mut reader)?));
                     }
                 }
                 END => remark.end = Some(End::read(&mut reader)?),
-                _ => return Err(BadNote("is of a kind that this version does not know")),
+                _ => return Err(UNKNOWN),
             }
         }
         Ok(remark)
     }
 }
 
-fn options(reader: &mut Reader<'_>) -> Result<PacketOptions, BadNote> {
-    let mut options = PacketOptions::new();
-    for _ in 0..reader.size(MOST_SEGMENTS)? {
-        let code = reader.size(usize::from(u16::MAX))? as u16;
-        let length = reader.size(usize::from(u16::MAX))?;
-        options.push((code, reader.bytes(length)?.to_vec()));
+/// What a packet was made of, as its note says; `None` of a packet without one. Places count from the
+/// packet's.
+pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>> {
+    if record.options.is_empty() {
+        return None;
     }
-    Ok(options)
-}
-
-/// Appends snap lengths: their number, then each plus one, 0 for none.
-pub(super) fn put_snaps(to: &mut Vec<u8>, snaps: &[Option<u32>]) {
-    put_number(to, snaps.len() as u64);
-    snaps.iter().for_each(|snap| put_number(to, snap.map_or(0, |bytes| u64::from(bytes) + 1)));
-}
-
-/// Reads snap lengths.
-pub(super) fn snaps(reader: &mut Reader<'_>) -> Result<Vec<Option<u32>>, BadNote> {
-    let count = reader.size(MOST_SEGMENTS)?;
-    let one = |reader: &mut Reader<'_>| Ok(reader.number()?.checked_sub(1).map(|snap| snap as u32));
-    (0..count).map(|_| one(reader)).collect()
+    let (_, ours) = apart(&record.options);
+    let note = Remark::read(&ours).map(|remark| remark.note).transpose()?;
+    let bytes = record.bytes.as_ref();
+    let merged = Merged { bytes, at_ns: record.at.as_nanos(), expected_place: 0 };
+    Some(note.and_then(|note| note::read(merged, &note)))
 }
 
 /// `bytes` as custom options, several where one is too short.
@@ -151,53 +144,66 @@ pub(super) fn customs(bytes: &[u8]) -> Vec<Custom<'_>> {
     bytes.chunks(Custom::MOST_BYTES).map(custom).collect()
 }
 
-/// A packet's options apart: those that were there before, and what rides, in one piece.
-pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
-    let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
-    options.each_little_endian(|code, value| {
-        let bytes = (code == CUSTOM_CODE)
-            .then(|| value.strip_prefix(&ENTERPRISE.to_le_bytes()))
-            .flatten()
-            .filter(|bytes| !ours.is_empty() || bytes.starts_with(MAGIC));
-        match bytes {
-            Some(bytes) => ours.extend_from_slice(bytes),
-            None => before.push((code, value)),
-        }
-    });
-    (before, ours)
-}
-
-/// The custom option that is bytes and not to be copied.
-const CUSTOM_CODE: u16 = 19_373;
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rxo_device::capture::{LinkType, Part};
 
+    use super::super::beside::Time;
     use super::*;
 
-    fn all_options() -> impl Strategy<Value = PacketOptions> {
-        prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)), 0..4)
+    fn some() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..20)
+    }
+
+    fn described() -> impl Strategy<Value = Described> {
+        let part = prop_oneof![
+            some().prop_map(|options| Part::Section { options }),
+            (any::<u16>(), any::<u32>(), some()).prop_map(|(link, snap_bytes, options)| {
+                Part::Interface { link: LinkType(link), snap_bytes, options }
+            }),
+        ];
+        (any::<u64>(), part).prop_map(|(records_before, part)| Described { records_before, part })
+    }
+
+    fn beside() -> impl Strategy<Value = Beside> {
+        let time = prop_oneof![
+            Just(Time::AsClock),
+            Just(Time::Absent),
+            any::<u64>().prop_map(Time::Ticks)
+        ];
+        (time, some(), some()).prop_map(|(time, head, options)| Beside { time, head, options })
     }
 
     proptest! {
         #[test]
         fn every_remark_comes_back(
-            snaps in prop::collection::vec(any::<Option<u32>>(), 0..4),
+            described in prop::collection::vec(described(), 0..4),
             note: Option<Vec<u8>>,
-            options in prop::collection::vec((0..MOST_SEGMENTS, all_options()), 0..4),
+            beside in prop::collection::vec((0..MOST_SEGMENTS, beside()), 0..4),
             end: Option<(u64, u32, bool, Vec<u8>)>,
         ) {
             let end = end.map(|(records, digest, is_partial, cut_record)| {
                 End { records, digest, is_partial, cut_record }
             });
-            let remark = Remark { snaps, note, options, end };
+            let remark = Remark { described, note, beside, end };
             prop_assert_eq!(Remark::read(&remark.bytes()), Ok(remark));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            _ = Remark::read(&bytes);
+            _ = Remark::read(&[MAGIC, &bytes].concat());
+        }
+    }
+
+    /// A list that could be begun again and again would take a hundred times its bytes of memory.
+    #[test]
+    fn no_tag_comes_twice() {
+        let once = [(DESCRIBED, vec![0]), (NOTE, vec![1, 7]), (BESIDE, vec![1, 0, 0])];
+        for (tag, body) in once {
+            let one = [&[tag], &body[..]].concat();
+            assert!(Remark::read(&[MAGIC, &one].concat()).is_ok(), "tag {tag}");
+            assert!(Remark::read(&[MAGIC, &one, &one].concat()).is_err(), "tag {tag}");
         }
     }
 

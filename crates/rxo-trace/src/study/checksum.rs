@@ -116,7 +116,7 @@ pub(crate) fn checksum_status(
     let bytes = network.packet.as_ref();
     match Seen::read(network.link, bytes) {
         Seen::Tcp(segment) => status(mode, look(&segment, bytes, summer), &segment),
-        Seen::Ip(_) | Seen::Other => ChecksumStatus::Unknown,
+        Seen::Ip(_) | Seen::Short(_) | Seen::Other => ChecksumStatus::Unknown,
     }
 }
 

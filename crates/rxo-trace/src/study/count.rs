@@ -25,6 +25,7 @@ pub(super) struct Count {
     pub(super) pure_acks: u64,
     pub(super) aggregatable_pure_acks: u64,
     pub(super) cut_packets: u64,
+    pub(super) short_packets: u64,
     pub(super) super_packets: u64,
     pub(super) unserved_packets: u64,
     pub(super) untracked_packets: u64,
@@ -49,6 +50,7 @@ impl Count {
         self.packets += 1;
         self.bytes += taken.wire_bytes;
         self.cut_packets += u64::from(taken.is_cut);
+        self.short_packets += u64::from(taken.is_short);
     }
 
     /// It is a TCP segment; `finding` is what its checksum is, if that was looked at.

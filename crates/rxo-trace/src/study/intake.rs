@@ -3,7 +3,9 @@
 //!
 //! A record that the capture cut is read as if it were whole, zeros in place of what is missing, so
 //! that its flow and sizes are counted as they were. The engines get it as it is, and pass it;
-//! only when checksums are trusted, and the payload matters to nobody, they get it whole.
+//! only when checksums are trusted, and the payload matters to nobody, they get it whole. A packet
+//! whose IP header says more than the record holds was cut as well, by whatever wrote the capture,
+//! and is read likewise.
 
 use rxo_device::capture::{LinkType, Network, Record, SharedBytes};
 
@@ -23,6 +25,8 @@ pub(super) struct Taken {
     pub(super) wire_bytes: u64,
     /// Whether the capture holds only its beginning.
     pub(super) is_cut: bool,
+    /// Whether it ends before its IP header says, though the record claims to be whole.
+    pub(super) is_short: bool,
     /// Whether its whole IP packet is there, and its checksum can be known.
     pub(super) is_whole: bool,
 }
@@ -34,7 +38,13 @@ pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken
     let held_bytes = record.bytes.as_ref().len() as u64;
     let wire_bytes = held_bytes.max(record.original_bytes.into());
     let taken = Taken { wire_bytes, ..taken };
-    if wire_bytes > held_bytes { cut(taken, record, link, mode) } else { taken }
+    if wire_bytes > held_bytes {
+        cut(taken, record, link, mode)
+    } else if matches!(taken.seen, Seen::Short(_)) {
+        short(taken, record, link, mode)
+    } else {
+        taken
+    }
 }
 
 #[inline]
@@ -44,7 +54,7 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
         Some(network) => Seen::read(network.link, network.packet.as_ref()).on_vlan(network.vlan),
         None => Seen::Other,
     };
-    Taken { network, seen, wire_bytes: 0, is_cut: false, is_whole: true }
+    Taken { network, seen, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
 }
 
 #[cold]
@@ -53,14 +63,35 @@ fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Tak
     if matches!(taken.seen, Seen::Tcp(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }
-    let mut bytes = Vec::with_capacity(record.original_bytes as usize);
-    bytes.extend_from_slice(record.bytes.as_ref());
-    bytes.resize(record.original_bytes as usize, 0);
-    let whole = read(&bytes.into(), link);
-    let is_given_whole = mode == ChecksumMode::Trust;
-    let network = if is_given_whole { whole.network } else { taken.network };
-    let wire_bytes = taken.wire_bytes;
-    Taken { network, seen: whole.seen, wire_bytes, is_cut: true, is_whole: false }
+    whole(taken, padded(record, record.original_bytes, link), mode)
+}
+
+/// How long it was only its IP header says; what cannot be told from it stays as it is.
+#[cold]
+fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
+    let taken = Taken { is_cut: true, is_short: true, ..taken };
+    let longest = padded(record, LONGEST, link);
+    let (Seen::Tcp(segment), Some(network)) = (&longest.seen, &longest.network) else {
+        return taken;
+    };
+    let beyond = network.packet.as_ref().len() as u32 - segment.end;
+    let wire_bytes = LONGEST - beyond;
+    let taken = Taken { wire_bytes: wire_bytes.into(), ..taken };
+    whole(taken, padded(record, wire_bytes, link), mode)
+}
+
+/// The record with zeros up to `bytes`, read.
+fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
+    let mut whole = Vec::with_capacity(bytes as usize);
+    whole.extend_from_slice(record.bytes.as_ref());
+    whole.resize(bytes as usize, 0);
+    read(&whole.into(), link)
+}
+
+/// `taken` with the sizes of `whole`, and with its bytes where no checksum is looked at.
+fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
+    let network = if mode == ChecksumMode::Trust { whole.network } else { taken.network };
+    Taken { network, seen: whole.seen, is_cut: true, is_whole: false, ..taken }
 }
 
 #[cfg(test)]
@@ -105,6 +136,31 @@ mod tests {
             assert_eq!(taken.wire_bytes, bytes.len() as u64);
             assert_eq!(taken.network.unwrap().packet.as_ref().len(), given, "{mode}");
         }
+    }
+
+    #[test]
+    fn a_packet_that_ends_before_its_ip_header_says_is_cut_too() {
+        for packet in [seg().len(400), seg().v6().len(400), seg().vlan(7).ts(1, 2).len(400)] {
+            let bytes = packet.bytes();
+            let held = &bytes[..bytes.len() - 300];
+            for (mode, given) in
+                [(ChecksumMode::Verify, held.len()), (ChecksumMode::Trust, bytes.len())]
+            {
+                let taken = take(&record(held, held.len()), LinkType::ETHERNET, mode);
+                assert!(taken.is_short && taken.is_cut && !taken.is_whole, "{packet:?}");
+                assert_eq!(payload_bytes(&taken), 400, "{packet:?}");
+                assert_eq!(taken.wire_bytes, bytes.len() as u64, "{packet:?}");
+                assert_eq!(taken.network.unwrap().packet.as_ref().len(), given, "{mode}");
+            }
+        }
+        let longest = seg().len(100).length_lie(65_000).bytes();
+        let record = record(&longest, longest.len());
+        let taken = take(&record, LinkType::ETHERNET, ChecksumMode::Trust);
+        assert!(taken.is_short && taken.wire_bytes > 65_000, "{}", taken.wire_bytes);
+        let nothing_but_addresses = &longest[..34];
+        let record = super::tests::record(nothing_but_addresses, 34);
+        let taken = take(&record, LinkType::ETHERNET, ChecksumMode::Verify);
+        assert!(taken.is_short, "{taken:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use rxo_coalesce::{ConfigError, Histogram};
 use rxo_frame::{Frame, Instant, LinkKind};
 
-use super::flows::Flows;
+use super::chosen::Chosen;
 use super::point::{FlowBytes, Point, Runner};
 use super::poll::{Poll, Polls};
 
@@ -71,26 +71,26 @@ impl Lane {
 
     /// A packet came.
     #[inline]
-    pub(super) fn push(&mut self, frame: Frame<FlowBytes>, flows: &mut Flows) {
+    pub(super) fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
         let Some((last, others)) = self.groups.split_last_mut() else { return };
         for group in others {
-            group.push(frame.clone(), flows);
+            group.push(frame.clone(), chosen);
         }
-        last.push(frame, flows);
+        last.push(frame, chosen);
     }
 
     /// It is `now`: polls and deadlines that are over take place.
-    pub(super) fn advance(&mut self, now: Instant, flows: &mut Flows) {
+    pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
-            group.advance(now, flows);
+            group.advance(now, chosen);
             group.settle();
         }
     }
 
     /// Nothing more comes.
-    pub(super) fn finish(&mut self, now: Instant, flows: &mut Flows) {
+    pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
-            group.finish(now, flows);
+            group.finish(now, chosen);
         }
     }
 }
@@ -114,9 +114,9 @@ impl Group {
     }
 
     #[inline]
-    fn push(&mut self, frame: Frame<FlowBytes>, flows: &mut Flows) {
+    fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
         let at = frame.arrived_at;
-        self.run_due(at, flows);
+        self.run_due(at, chosen);
         if self.polls.waiting() == 0
             && let Some(ended) = self.ended
         {
@@ -124,19 +124,19 @@ impl Group {
         }
         self.waiting.push(frame);
         if let Some(poll) = self.polls.after(at) {
-            self.run(poll, flows);
+            self.run(poll, chosen);
         }
     }
 
     #[inline]
-    fn run_due(&mut self, at: Instant, flows: &mut Flows) {
+    fn run_due(&mut self, at: Instant, chosen: &mut Chosen) {
         while let Some(poll) = self.polls.before(at) {
-            self.run(poll, flows);
+            self.run(poll, chosen);
         }
     }
 
     /// The engines see one poll.
-    fn run(&mut self, poll: Poll, flows: &mut Flows) {
+    fn run(&mut self, poll: Poll, chosen: &mut Chosen) {
         let count = self.waiting.len().min(poll.packets as usize);
         self.figures.packets.record(count as u64);
         self.ended = Some(poll.at);
@@ -145,31 +145,31 @@ impl Group {
         let Some((last, others)) = self.runners.split_last_mut() else { return };
         for runner in others {
             self.batch.extend_from_slice(&self.waiting[..count]);
-            runner.poll(&mut self.batch, poll.at, flows);
+            runner.poll(&mut self.batch, poll.at, chosen);
         }
         if count == self.waiting.len() {
-            last.poll(&mut self.waiting, poll.at, flows);
+            last.poll(&mut self.waiting, poll.at, chosen);
         } else {
             self.batch.extend(self.waiting.drain(..count));
-            last.poll(&mut self.batch, poll.at, flows);
+            last.poll(&mut self.batch, poll.at, chosen);
         }
     }
 
-    fn advance(&mut self, now: Instant, flows: &mut Flows) {
-        self.run_due(now, flows);
+    fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.run_due(now, chosen);
         // What waits will be polled later than now, whatever the rule.
-        self.runners.iter_mut().for_each(|runner| runner.catch_up(now, flows));
+        self.runners.iter_mut().for_each(|runner| runner.catch_up(now, chosen));
     }
 
-    fn finish(&mut self, now: Instant, flows: &mut Flows) {
+    fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
-            self.run(poll, flows);
+            self.run(poll, chosen);
             end = end.max(poll.at);
         }
         for runner in &mut self.runners {
-            runner.catch_up(end, flows);
-            runner.finish(end, flows);
+            runner.catch_up(end, chosen);
+            runner.finish(end, chosen);
         }
     }
 

@@ -7,7 +7,7 @@
 use rxo_device::capture::Interface;
 use rxo_frame::{Frame, Instant, LinkKind};
 
-use super::flows::Flows;
+use super::chosen::Chosen;
 use super::lane::Lane;
 use super::point::{FlowBytes, Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
@@ -78,7 +78,7 @@ impl Lanes {
         interface: (u32, Option<&Interface>),
         link: LinkKind,
         frame: Frame<FlowBytes>,
-        flows: &mut Flows,
+        chosen: &mut Chosen,
     ) -> bool {
         let place = match self.current.get(interface.0 as usize) {
             Some(place) if *place != Place::Unknown => *place,
@@ -86,7 +86,7 @@ impl Lanes {
         };
         let Place::Lane(index) = place else { return false };
         let Some(Named { lane, .. }) = self.all.get_mut(index as usize) else { return false };
-        lane.push(frame, flows);
+        lane.push(frame, chosen);
         true
     }
 
@@ -122,13 +122,13 @@ impl Lanes {
     }
 
     /// It is `now` on all interfaces.
-    pub(super) fn advance(&mut self, now: Instant, flows: &mut Flows) {
-        self.all.iter_mut().for_each(|named| named.lane.advance(now, flows));
+    pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.all.iter_mut().for_each(|named| named.lane.advance(now, chosen));
     }
 
     /// Nothing more comes.
-    pub(super) fn finish(&mut self, now: Instant, flows: &mut Flows) {
-        self.all.iter_mut().for_each(|named| named.lane.finish(now, flows));
+    pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
     /// All of them.
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn beyond_the_budget_there_is_no_lane() {
         let mut lanes = Lanes::new(&[point()], &settings(point())).unwrap();
-        let mut flows = Flows::new(1, 1);
+        let mut chosen = Chosen::new(1, 1);
         let mut push =
-            |number| lanes.push((number, None), LinkKind::Ethernet, Frame::default(), &mut flows);
+            |number| lanes.push((number, None), LinkKind::Ethernet, Frame::default(), &mut chosen);
         let served = (0..10_000).filter(|number| push(*number)).count();
         assert!((16..5_000).contains(&served), "{served}");
         assert!(push(0) && !push(9_999));
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn the_next_capture_goes_on_with_the_same_interface() {
         let mut lanes = Lanes::new(&[point()], &settings(point())).unwrap();
-        let mut flows = Flows::new(1, 1);
+        let mut chosen = Chosen::new(1, 1);
         for _ in 0..3 {
-            lanes.push((0, None), LinkKind::Ethernet, Frame::default(), &mut flows);
+            lanes.push((0, None), LinkKind::Ethernet, Frame::default(), &mut chosen);
             lanes.forget_interfaces();
         }
         assert_eq!(lanes.all.len(), 1);

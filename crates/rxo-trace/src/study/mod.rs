@@ -8,7 +8,7 @@
 //! * `seen`: what the accounting must know of it, read once.
 //! * [`Filter`]: whether it is looked at.
 //! * `checksum`: whether its TCP checksum is right, looked at once for all engines.
-//! * `count`, `flows`: the traffic's totals, and the figures of its flows.
+//! * `count`, `chosen`: the traffic's totals; the figures of its `flows` and its `course` over time.
 //! * `lane`: the engines of its interface, in groups that share a rule for polls ([`Polls`]).
 //! * `point`: one engine, and what is counted of its deliveries.
 //! * `outcome`, `notes`: the report. `read` does all that for a capture file.
@@ -19,8 +19,10 @@
 //! makes it panic or end.
 
 mod checksum;
+mod chosen;
 mod clock;
 mod count;
+mod course;
 mod filter;
 mod flows;
 mod intake;
@@ -52,13 +54,15 @@ pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub use read::Ended;
 
 use self::checksum::Finding;
+use self::chosen::Chosen;
 use self::count::Count;
-use self::flows::{Flows, NO_FLOW};
+use self::flows::NO_FLOW;
 use self::intake::Taken;
 use self::lanes::Lanes;
 use self::point::FlowBytes;
 use self::points::Points;
 use self::seen::{Seen, Segment};
+use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::{Report, Source};
 use crate::sweep::Grid;
 
@@ -76,6 +80,10 @@ pub struct Settings {
     pub checksums: ChecksumMode,
     /// Which packets are looked at; `None` for all.
     pub filter: Option<Filter>,
+    /// What receiving costs the host.
+    pub costs: Costs,
+    /// Where these costs come from, for readers.
+    pub costs_from: String,
     /// How many flows the report names.
     pub top: usize,
     /// Seeds the hashes, so that no capture can aim at them; the report does not depend on it.
@@ -83,15 +91,17 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Only `chosen` and advice, checksums verified, all packets, ten flows.
+    /// Only `chosen` and advice, checksums verified, all packets, assumed costs, ten flows.
     #[must_use]
-    pub const fn new(chosen: Point) -> Self {
+    pub fn new(chosen: Point) -> Self {
         Self {
             chosen,
             sweep: None,
             advise: true,
             checksums: ChecksumMode::Verify,
             filter: None,
+            costs: Costs::ASSUMED,
+            costs_from: ASSUMED_FROM.to_owned(),
             top: 10,
             seed: 0,
         }
@@ -137,7 +147,7 @@ pub struct Study {
     points: Points,
     clock: Clock,
     count: Count,
-    flows: Flows,
+    chosen: Chosen,
     lanes: Lanes,
     sources: Vec<Source>,
     /// The next record is the first of a capture that is not the first.
@@ -155,7 +165,7 @@ impl Study {
             summer: Summer::detect(),
             clock: Clock::default(),
             count: Count::default(),
-            flows: Flows::new(MAX_FLOWS, settings.seed),
+            chosen: Chosen::new(MAX_FLOWS, settings.seed),
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
             is_between: false,
@@ -185,7 +195,7 @@ impl Study {
     /// far as known.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
         if let Some(source) = self.sources.last_mut() {
-            source.packets += records.len() as u64;
+            note_times(source, records);
         }
         if self.is_between
             && let Some(first) = records.first()
@@ -195,14 +205,14 @@ impl Study {
         for record in records.drain(..) {
             self.take_one(interfaces, record);
         }
-        self.lanes.advance(self.clock.now(), &mut self.flows);
+        self.lanes.advance(self.clock.now(), &mut self.chosen);
     }
 
     /// From one capture to the next, whose first packet was seen at `at`.
     fn cross_over(&mut self, at: Instant) {
         self.is_between = false;
         if self.clock.is_far(at) {
-            self.lanes.finish(self.clock.now(), &mut self.flows);
+            self.lanes.finish(self.clock.now(), &mut self.chosen);
             self.clock.rejoin(at);
         }
     }
@@ -226,18 +236,21 @@ impl Study {
             return;
         }
         self.count.packet(&taken, record.at, now);
+        self.chosen.course.packet(now, taken.wire_bytes);
         let (flow, checksum) = match taken.seen {
             Seen::Tcp(segment) => self.segment(&segment, &taken, now),
-            Seen::Ip(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
+            Seen::Ip(_) | Seen::Short(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
         };
         let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
             self.count.without_network(link);
+            self.chosen.course.deliver(now, 1);
             return;
         };
         let bytes = FlowBytes { bytes: packet, flow };
         let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
-        if !self.lanes.push((record.interface, interface), kind, frame, &mut self.flows) {
+        if !self.lanes.push((record.interface, interface), kind, frame, &mut self.chosen) {
             self.count.unserved_packets += 1;
+            self.chosen.course.deliver(now, 1);
         }
     }
 
@@ -246,8 +259,8 @@ impl Study {
     fn segment(&mut self, segment: &Segment, taken: &Taken, now: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
         let bytes = bytes.unwrap_or_default();
-        let number = self.flows.find_or_add(segment, now.as_nanos());
-        let flow = self.flows.get_mut(number);
+        let number = self.chosen.flows.find_or_add(segment, now.as_nanos());
+        let flow = self.chosen.flows.get_mut(number);
         let mode = self.settings.checksums;
         let finding = (taken.is_whole && mode != ChecksumMode::Trust)
             .then(|| checksum::look(segment, bytes, self.summer));
@@ -269,9 +282,20 @@ impl Study {
     /// The report. `partial` says why not everything was read, for another reason than damage.
     #[must_use]
     pub fn finish(mut self, partial: Option<String>) -> Report {
-        self.lanes.finish(self.clock.now(), &mut self.flows);
+        self.lanes.finish(self.clock.now(), &mut self.chosen);
         outcome::report(self, partial)
     }
+}
+
+/// Takes note of how many records came and when; those that stand out of order change little.
+fn note_times(source: &mut Source, records: &[Record]) {
+    let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
+    if source.packets == 0 {
+        source.started_at_ns = first.at.as_nanos();
+    }
+    source.packets += records.len() as u64;
+    let since_ns = last.at.as_nanos().saturating_sub(source.started_at_ns);
+    source.duration_ns = source.duration_ns.max(since_ns);
 }
 
 /// Of a packet whose interface the capture does not describe: a number that is nobody's.

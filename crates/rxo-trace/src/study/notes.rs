@@ -1,6 +1,7 @@
 //! What the user should know of a report and do about it, one sentence each.
 
 use crate::report::{Checksums, Report, Traffic};
+use crate::words::count;
 
 /// Fewer unfinished checksums than this may be chance: one in 32,768 wrong ones looks like that.
 const MANY: u64 = 3;
@@ -12,6 +13,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         offload(&traffic.checksums),
         wrong(&traffic.checksums),
         cut(traffic),
+        short(traffic),
         super_packets(traffic),
         untracked(traffic),
         unserved(traffic),
@@ -41,8 +43,9 @@ fn offload(checksums: &Checksums) -> Option<String> {
         }
     };
     Some(format!(
-        "{unfinished} TCP checksums were left for the sender's card to fill in ({who}): the capture \
-         was taken on the sending machine; {done}"
+        "{} TCP checksums were left for the sender's card to fill in ({who}): the capture \
+         was taken on the sending machine; {done}",
+        count(*unfinished)
     ))
 }
 
@@ -50,8 +53,9 @@ fn wrong(checksums: &Checksums) -> Option<String> {
     let Checksums { wrong, right, .. } = *checksums;
     (wrong > 0).then(|| {
         format!(
-            "{wrong} of {} TCP checksums are wrong; nothing with a wrong one was coalesced",
-            wrong + right
+            "{} of {} TCP checksums are wrong; nothing with a wrong one was coalesced",
+            count(wrong),
+            count(wrong + right)
         )
     })
 }
@@ -65,17 +69,30 @@ fn cut(traffic: &Traffic) -> Option<String> {
              capture whole packets (tcpdump -s 0)"
         }
     };
-    (checksums.cut > 0)
-        .then(|| format!("of {cut_packets} packets the capture holds only the beginning: {done}"))
+    (checksums.cut > 0).then(|| {
+        format!("of {} packets the capture holds only the beginning: {done}", count(*cut_packets))
+    })
+}
+
+fn short(traffic: &Traffic) -> Option<String> {
+    let packets = traffic.short_packets;
+    (packets > 0).then(|| {
+        format!(
+            "{} packets end before their IP header says, though the capture calls them \
+             whole: they count as what their headers say, and as cut",
+            count(packets)
+        )
+    })
 }
 
 fn super_packets(traffic: &Traffic) -> Option<String> {
     let Traffic { super_packets, .. } = traffic;
     (*super_packets > 0).then(|| {
         format!(
-            "{super_packets} TCP segments are larger than any link's: they were captured before \
+            "{} TCP segments are larger than any link's: they were captured before \
              the sender's card cut them or after the receiver put them together; for what is on \
-             the wire capture with `ethtool -K IF gro off lro off tso off gso off`"
+             the wire capture with `ethtool -K IF gro off lro off tso off gso off`",
+            count(*super_packets)
         )
     })
 }
@@ -84,8 +101,10 @@ fn untracked(traffic: &Traffic) -> Option<String> {
     let Traffic { untracked_packets, flows, .. } = traffic;
     (*untracked_packets > 0).then(|| {
         format!(
-            "there are more than {flows} flows; the {untracked_packets} packets of those that came \
-             later are in all totals, but in no flow's figures; --flow looks at fewer"
+            "there are more than {} flows; the {} packets of those that came later are in all \
+             totals, but in no flow's figures; --flow looks at fewer",
+            count(*flows),
+            count(*untracked_packets)
         )
     })
 }
@@ -94,8 +113,9 @@ fn unserved(traffic: &Traffic) -> Option<String> {
     let packets = traffic.unserved_packets;
     (packets > 0).then(|| {
         format!(
-            "{packets} packets came on interfaces beyond those there is memory for, and passed as \
-             they are; --no-advice or fewer sweep values leave room for more"
+            "{} packets came on interfaces beyond those there is memory for, and passed as \
+             they are; --no-advice or fewer sweep values leave room for more",
+            count(packets)
         )
     })
 }
@@ -104,8 +124,9 @@ fn unknown_link(traffic: &Traffic) -> Option<String> {
     let packets = traffic.unknown_link_packets;
     (packets > 0).then(|| {
         format!(
-            "{packets} packets are of a link type that is not known (known are Ethernet, Linux \
-             cooked, raw IP and loopback), and passed as they are"
+            "{} packets are of a link type that is not known (known are Ethernet, Linux \
+             cooked, raw IP and loopback), and passed as they are",
+            count(packets)
         )
     })
 }
@@ -113,7 +134,10 @@ fn unknown_link(traffic: &Traffic) -> Option<String> {
 fn steps_back(traffic: &Traffic) -> Option<String> {
     let times = traffic.steps_back;
     (times > 0).then(|| {
-        format!("the capture's time went back {times} times; it was taken to stand still there")
+        format!(
+            "the capture's time went back {} times; it was taken to stand still there",
+            count(times)
+        )
     })
 }
 
@@ -136,8 +160,9 @@ fn overruns(report: &Report) -> Option<String> {
     let overruns = report.outcome.ring_overruns;
     (overruns > 0).then(|| {
         format!(
-            "{overruns} polls came early because 4,096 packets waited; a real receive ring would \
+            "{} polls came early because 4,096 packets waited; a real receive ring would \
              have lost some under --poll {}",
+            count(overruns),
             report.outcome.poll
         )
     })

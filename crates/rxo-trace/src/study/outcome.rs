@@ -31,15 +31,28 @@ pub(super) fn report(study: Study, partial: Option<String>) -> Report {
         axes: grid.axes.iter().map(Axis::from).collect(),
         outcomes: study.points.sweep.iter().map(|place| outcomes[*place].clone()).collect(),
     });
-    let advice = match &sweep {
+    let traffic = traffic(&study);
+    let costs = study.settings.costs;
+    let mut advice = match &sweep {
         Some(sweep) => advice::from_sweep(sweep, &outcomes[CHOSEN]),
-        None => advice::from_tried(&study.points.tried, &outcomes),
+        None => advice::from_tried(&study.points.attempts, &outcomes, &traffic, costs),
     };
+    let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
+    let costs = (costs, study.settings.costs_from.as_str());
+    let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll);
+    if decision.is_worth_it == Some(false)
+        && let Some(advice) = &mut advice
+    {
+        advice.linux = None;
+    }
     let damaged = study.sources.iter().find_map(|source| source.damage.clone());
     let mut report = Report {
         filter: study.settings.filter.as_ref().map(ToString::to_string),
-        traffic: traffic(&study),
+        decision,
+        traffic,
+        course: study.chosen.course.report(),
         flows: study
+            .chosen
             .flows
             .top(study.settings.top)
             .iter()
@@ -64,12 +77,13 @@ fn traffic(study: &Study) -> Traffic {
         bytes,
         duration_ns: count.duration_ns(),
         started_at_ns: count.started_at.as_nanos(),
-        flows: study.flows.len() as u64,
+        flows: study.chosen.flows.len() as u64,
         tcp_packets,
         data_segments,
         pure_acks,
         aggregatable_pure_acks: count.aggregatable_pure_acks,
         cut_packets: count.cut_packets,
+        short_packets: count.short_packets,
         super_packets: count.super_packets,
         unknown_link_packets: count.unknown_link_packets,
         unserved_packets: count.unserved_packets,
@@ -90,7 +104,7 @@ fn traffic(study: &Study) -> Traffic {
 /// Hosts that left checksums to their card, from the figures of their flows.
 fn senders(study: &Study) -> Vec<SenderOffload> {
     let mut counts: HashMap<IpAddr, (u64, u64)> = HashMap::new();
-    for flow in study.flows.iter().filter(|flow| flow.unfinished() > 0) {
+    for flow in study.chosen.flows.iter().filter(|flow| flow.unfinished() > 0) {
         let host = flow.key.source();
         if counts.len() < MAX_SENDERS || counts.contains_key(&host) {
             counts.entry(host).or_default().0 += flow.unfinished();
@@ -99,7 +113,7 @@ fn senders(study: &Study) -> Vec<SenderOffload> {
     if counts.is_empty() {
         return Vec::new();
     }
-    for flow in study.flows.iter() {
+    for flow in study.chosen.flows.iter() {
         if let Some((_, packets)) = counts.get_mut(&flow.key.source()) {
             *packets += flow.packets;
         }
@@ -123,6 +137,7 @@ struct Sums {
     deliveries: u64,
     aggregates: u64,
     aggregated_segments: u64,
+    singles: u64,
     bypassed: Vec<(&'static str, u64)>,
     flushed: Vec<(&'static str, u64)>,
     hold_ns: Histogram,
@@ -137,6 +152,7 @@ impl Sums {
         self.deliveries += counters.deliveries;
         self.aggregates += counters.aggregates;
         self.aggregated_segments += counters.aggregated_segments;
+        self.singles += counters.singles;
         for reason in BypassReason::ALL {
             add(&mut self.bypassed, reason.name(), counters.bypassed(*reason));
         }
@@ -167,6 +183,8 @@ fn outcome(study: &Study, number: usize, point: &Point) -> Outcome {
     let packets = sums.frames + outside;
     let deliveries = sums.deliveries + outside;
     let eliminated = packets - deliveries;
+    let segments = sums.aggregated_segments + sums.singles;
+    let aggregates = (sums.aggregates + sums.singles).max(1);
     Outcome {
         policy: point.policy.name.to_owned(),
         settings: point.policy.settings().map(|(name, value)| (name.to_owned(), value)).collect(),
@@ -175,6 +193,7 @@ fn outcome(study: &Study, number: usize, point: &Point) -> Outcome {
         deliveries,
         aggregates: sums.aggregates,
         aggregated_segments: sums.aggregated_segments,
+        packets_per_aggregate: segments as f64 / aggregates as f64,
         eliminated,
         eliminated_per_10_000: per_10_000(eliminated, packets),
         segments_per_aggregate: Distribution::from(&sums.sizes.segments),

@@ -4,11 +4,12 @@
 //! their distribution and what became of each flow, is counted here.
 
 use rxo_coalesce::{
-    Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Policy,
+    Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
 };
 use rxo_device::capture::SharedBytes;
 use rxo_frame::{Frame, Instant, LinkKind};
 
+use super::chosen::Chosen;
 use super::flows::Flows;
 use super::poll::PollRule;
 
@@ -29,7 +30,19 @@ impl Point {
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
-        Config { link, trust_checksums, batch_frames, seed, ..Config::new(self.policy) }
+        Config { link, trust_checksums, batch_frames, seed, ..Config::new(self.policy_as_seen()) }
+    }
+
+    /// A card that gathers shows packets when it interrupts, and the system gives them that time: what is
+    /// held for a time is held from then on. The capture has the time on the wire, which is as much
+    /// earlier as the card waits.
+    fn policy_as_seen(&self) -> Policy {
+        let PollRule::Time(wait) = self.poll else { return self.policy };
+        let hold = match self.policy.hold {
+            Hold::Within(time) => Hold::Within(time.saturating_add(wait)),
+            other => other,
+        };
+        Policy { hold, max_hold: self.policy.max_hold.saturating_add(wait), ..self.policy }
     }
 }
 
@@ -111,24 +124,20 @@ impl Runner {
         &mut self,
         batch: &mut Vec<Frame<FlowBytes>>,
         at: Instant,
-        flows: &mut Flows,
+        chosen: &mut Chosen,
     ) {
-        self.catch_up(at, flows);
-        let mut flows = (self.point == CHOSEN).then_some(flows);
-        let aggregates = &mut self.aggregates;
-        self.engine.poll(batch, at, |deliveries| {
-            aggregates.note(&deliveries, flows.as_deref_mut());
+        self.catch_up(at, chosen);
+        self.deliver(at, chosen, |engine, note| {
+            engine.poll(batch, at, note);
         });
     }
 
     /// Delivers what has been held as long as the policy allows, at every deadline up to `until`.
     #[inline]
-    pub(super) fn catch_up(&mut self, until: Instant, flows: &mut Flows) {
-        let mut flows = (self.point == CHOSEN).then_some(flows);
-        let aggregates = &mut self.aggregates;
+    pub(super) fn catch_up(&mut self, until: Instant, chosen: &mut Chosen) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
-            self.engine.on_timeout(deadline, |deliveries| {
-                aggregates.note(&deliveries, flows.as_deref_mut());
+            self.deliver(deadline, chosen, |engine, note| {
+                engine.on_timeout(deadline, note);
             });
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
                 // At the end of time deadlines no longer move; what is left goes with the rest.
@@ -138,9 +147,28 @@ impl Runner {
     }
 
     /// Delivers everything held: nothing more comes.
-    pub(super) fn finish(&mut self, now: Instant, flows: &mut Flows) {
-        let mut flows = (self.point == CHOSEN).then_some(flows);
+    pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.deliver(now, chosen, |engine, note| {
+            engine.flush(now, note);
+        });
+    }
+
+    /// Lets the engine deliver at `at`, and counts what it does.
+    #[inline]
+    fn deliver(
+        &mut self,
+        at: Instant,
+        chosen: &mut Chosen,
+        run: impl FnOnce(&mut Engine<FlowBytes>, &mut dyn FnMut(Deliveries<'_, FlowBytes>)),
+    ) {
+        let is_chosen = self.point == CHOSEN;
+        let before = self.counters().deliveries;
         let aggregates = &mut self.aggregates;
-        self.engine.flush(now, |deliveries| aggregates.note(&deliveries, flows.as_deref_mut()));
+        run(&mut self.engine, &mut |deliveries| {
+            aggregates.note(&deliveries, is_chosen.then_some(&mut chosen.flows));
+        });
+        if is_chosen {
+            chosen.course.deliver(at, self.counters().deliveries - before);
+        }
     }
 }

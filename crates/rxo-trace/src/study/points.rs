@@ -3,8 +3,7 @@
 
 use super::Settings;
 use super::point::{CHOSEN, Point};
-use crate::advice;
-use crate::sweep::SweepAxis;
+use crate::advice::{self, Attempts};
 
 #[derive(Clone, Debug)]
 pub(super) struct Points {
@@ -12,13 +11,13 @@ pub(super) struct Points {
     pub(super) all: Vec<Point>,
     /// The sweep's, by their place in `all`, in the order of its grid.
     pub(super) sweep: Vec<usize>,
-    /// Settings tried by themselves for advice, each value with its place in `all`.
-    pub(super) tried: Vec<(SweepAxis, Vec<usize>)>,
+    /// What is tried by itself for advice, by its places in `all`.
+    pub(super) attempts: Attempts,
 }
 
 impl Points {
     pub(super) fn of(settings: &Settings) -> Self {
-        let mut points = Self { all: Vec::new(), sweep: Vec::new(), tried: Vec::new() };
+        let mut points = Self { all: Vec::new(), sweep: Vec::new(), attempts: Attempts::default() };
         points.place(settings.chosen);
         match &settings.sweep {
             Some(grid) => {
@@ -38,8 +37,12 @@ impl Points {
                 axis.values.iter().map(|value| axis.at(chosen, value).ok()).collect();
             if let Some(points) = points {
                 let places = points.into_iter().map(|point| self.place(point)).collect();
-                self.tried.push((axis, places));
+                self.attempts.axes.push((axis, places));
             }
+        }
+        for poll in advice::polls(chosen) {
+            let place = self.place(Point { poll, ..*chosen });
+            self.attempts.polls.push(place);
         }
     }
 

@@ -6,8 +6,8 @@
 use rxo_frame::{LinkKind, VlanTag};
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Parsed, Plain, TcpFlags,
-    TcpSegment, Transport, ethertype, parse, parse_ip, plain_v4, plain_v6,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Malformed, Parsed, Plain,
+    TcpFlags, TcpSegment, Transport, Unparsed, ethertype, parse, parse_ip, plain_v4, plain_v6,
 };
 
 /// What a packet is.
@@ -18,6 +18,8 @@ pub(super) enum Seen {
     /// Another IP packet (ports 0 where it shows none), or one of which only the addresses can be
     /// read.
     Ip(FlowKey),
+    /// It ends before its IP header says; of its flow only the addresses are known.
+    Short(FlowKey),
     /// Not IP, or nothing that can be read.
     Other,
 }
@@ -33,9 +35,11 @@ pub(super) struct Segment {
     pub(super) transport_at: u32,
     /// Where the packet ends by its own length.
     pub(super) end: u32,
-    /// No payload, and no flag but ACK.
+    /// No payload, ACK set, and none of SYN, FIN and RST: as other analysers count it, whatever PSH
+    /// and the congestion flags say.
     pub(super) is_pure_ack: bool,
-    /// No TCP option, or only the timestamp.
+    /// No flag but ACK, and no TCP option but the timestamp: two pure ACKs of this kind differ in
+    /// number and window alone.
     pub(super) is_bare: bool,
 }
 
@@ -53,7 +57,7 @@ impl Seen {
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
             Self::Tcp(segment) => Some(&segment.key),
-            Self::Ip(key) => Some(key),
+            Self::Ip(key) | Self::Short(key) => Some(key),
             Self::Other => None,
         }
     }
@@ -68,7 +72,7 @@ impl Seen {
                     segment.key = segment.key.on_device_vlan(id);
                     segment.vlan = segment.vlan.or(Some(id));
                 }
-                Self::Ip(key) => *key = key.on_device_vlan(id),
+                Self::Ip(key) | Self::Short(key) => *key = key.on_device_vlan(id),
                 Self::Other => {}
             }
         }
@@ -88,6 +92,7 @@ impl Seen {
                     Self::Ip(parsed.key)
                 }
             },
+            Err(Unparsed { why: Malformed::Truncated, addresses: Some(key) }) => Self::Short(key),
             Err(unparsed) => unparsed.addresses.map_or(Self::Other, Self::Ip),
         }
     }
@@ -126,12 +131,19 @@ fn segment(parsed: &Parsed, tcp: &TcpSegment) -> Segment {
         payload_bytes,
         transport_at: parsed.transport_at,
         end: parsed.end,
-        is_pure_ack: payload_bytes == 0 && tcp.flags == TcpFlags::ACK,
-        is_bare: matches!(
-            tcp.options,
-            OptionLayout::None | OptionLayout::AlignedTimestamp | OptionLayout::Timestamp
-        ),
+        is_pure_ack: payload_bytes == 0 && is_acknowledgement(tcp.flags),
+        is_bare: tcp.flags == TcpFlags::ACK
+            && matches!(
+                tcp.options,
+                OptionLayout::None | OptionLayout::AlignedTimestamp | OptionLayout::Timestamp
+            ),
     }
+}
+
+const fn is_acknowledgement(flags: TcpFlags) -> bool {
+    const DECISIVE: u16 =
+        TcpFlags::ACK.bits() | TcpFlags::SYN.bits() | TcpFlags::FIN.bits() | TcpFlags::RST.bits();
+    flags.bits() & DECISIVE == TcpFlags::ACK.bits()
 }
 
 impl Segment {
@@ -208,13 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_bare_acknowledgement_is_a_pure_ack() {
+    fn an_acknowledgement_without_payload_is_a_pure_ack_whatever_psh_says() {
         let rows = [
             (seg().pure_ack(), true, true),
             (seg().pure_ack().ts(1, 2), true, true),
             (seg().pure_ack().sack(&[(1, 2)]), true, false),
-            (seg().pure_ack().fin(), false, true),
-            (seg().pure_ack().psh(), false, true),
+            (seg().pure_ack().psh(), true, false),
+            (seg().pure_ack().ece(), true, false),
+            (seg().pure_ack().fin(), false, false),
+            (seg().pure_ack().syn(), false, false),
+            (seg().pure_ack().rst(), false, false),
+            (seg().pure_ack().no_ack(), false, false),
             (seg().len(1), false, true),
         ];
         for (packet, is_pure_ack, is_bare) in rows {

@@ -16,6 +16,10 @@ pub struct Verdict {
     pub flows: u64,
     /// TCP payload bytes that were found equal.
     pub equal_payload_bytes: u64,
+    /// Segments whose ACK number, window, options, PSH and FIN could not be compared: they end inside
+    /// an aggregate of the other capture that has no note of them. Only the last segment's stand in
+    /// its header.
+    pub forgotten_segments: u64,
     /// Where each flow that differs first differs, in the order in which that was found.
     pub differences: Vec<Difference>,
     /// Whether the comparison stopped because enough flows differ.
@@ -71,6 +75,8 @@ pub enum Kind {
     Flags,
     /// A packet that is not a TCP segment.
     Packet,
+    /// What rides beside an aggregate does not fit it.
+    Note,
     /// One capture has something that the other has not.
     Missing,
 }
@@ -90,6 +96,7 @@ impl Kind {
             Self::TrafficClass => "traffic class",
             Self::Flags => "flags",
             Self::Packet => "packet",
+            Self::Note => "note",
             Self::Missing => "missing packet",
         }
     }

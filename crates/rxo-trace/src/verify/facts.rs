@@ -6,6 +6,9 @@ use rxo_device::capture::{LinkType, Record, SharedBytes};
 use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse, parse_ip};
 
+use crate::rewrite::note::{BadNote, Restored};
+use crate::rewrite::restored;
+
 /// Which flow a packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
@@ -68,6 +71,8 @@ pub(super) struct Last {
     option_bytes: u8,
 }
 
+const OTHER_SEGMENTS: BadNote = BadNote("gives back segments that the packet does not say");
+
 const MAX_OPTION_BYTES: usize = 40;
 const TCP_HEADER_BYTES: usize = 20;
 
@@ -77,11 +82,23 @@ pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 /// The flags that tell of congestion.
 pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
+/// Where one of the segments ends that an aggregate is made of, and what it said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inner {
+    /// How many bytes of the aggregate's payload stand before that.
+    pub(super) end: usize,
+    pub(super) last: Last,
+    pub(super) ending: TcpFlags,
+}
+
 /// A packet as the comparison sees it.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) name: Name,
     pub(super) facts: Facts,
+    /// The segments that its note gives back; none of a packet without one. An error says what is
+    /// wrong with the note.
+    pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
     compared: Range<usize>,
 }
@@ -96,13 +113,45 @@ impl Seen {
         };
         let vlan = network.vlan.map(|tag| tag.tci & 0x0fff);
         let on_vlan = |key: FlowKey| vlan.map_or(key, |vlan| key.on_device_vlan(vlan));
-        match parsed {
+        let mut seen = match parsed {
             Ok(parsed) => {
                 let parsed = Parsed { key: on_vlan(parsed.key), ..parsed };
                 Self::parsed(record.interface, network.packet, &parsed)
             }
             Err(Unparsed { addresses, .. }) => Self::unread(record, addresses.map(on_vlan)),
+        };
+        if let Some(restored) = restored(record) {
+            seen.inner = restored.and_then(|restored| seen.segments(record, link, &restored));
         }
+        seen
+    }
+
+    /// What its note gives back, which must be segments of this flow that follow each other as the
+    /// aggregate says.
+    fn segments(
+        &self,
+        record: &Record,
+        link: LinkType,
+        restored: &[Restored],
+    ) -> Result<Vec<Inner>, BadNote> {
+        let Facts::Tcp(merged) = self.facts else { return Err(OTHER_SEGMENTS) };
+        let mut end = 0;
+        let one = |restored: &Restored| {
+            let record = Record {
+                bytes: restored.bytes.clone(),
+                original_bytes: restored.original_bytes,
+                interface: record.interface,
+                ..Record::default()
+            };
+            let seen = Self::read(&record, link);
+            let Facts::Tcp(says) = seen.facts else { return Err(OTHER_SEGMENTS) };
+            let is_next = says.seq == merged.seq.wrapping_add(end as u32);
+            end += seen.bytes().len();
+            let fits = is_next && seen.name == self.name && says.steady == merged.steady;
+            let inner = Inner { end, last: says.last, ending: says.ending };
+            if fits { Ok(inner) } else { Err(OTHER_SEGMENTS) }
+        };
+        restored.iter().map(one).collect()
     }
 
     /// The bytes that are compared.
@@ -130,7 +179,7 @@ impl Seen {
             }
         };
         let name = Name { key: parsed.key, class, interface };
-        Self { name, facts, packet, compared: from..end }
+        Self { name, facts, inner: Ok(Vec::new()), packet, compared: from..end }
     }
 
     /// What cannot be read, a packet that the capture cut among them: all its bytes.
@@ -141,6 +190,7 @@ impl Seen {
         Self {
             name: Name { key, class, interface: record.interface },
             facts: Facts::Whole(whole),
+            inner: Ok(Vec::new()),
             packet: record.bytes.clone(),
             compared: 0..record.bytes.as_ref().len(),
         }

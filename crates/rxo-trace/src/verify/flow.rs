@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use rxo_wire::TcpFlags;
 
-use super::facts::{CONGESTION, Facts, Last, Segment, Steady, Whole};
+use super::facts::{CONGESTION, Facts, Inner, Last, Segment, Steady, Whole};
 use super::{Kind, Side};
+use crate::rewrite::note::BadNote;
 
 /// A packet of which some bytes are not yet compared.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Unit<B> {
     pub(super) bytes: B,
     /// How many of the bytes were compared.
     done: usize,
+    /// The segments that it is known to be made of, the last one that is not compared first.
+    inner: Vec<Inner>,
 }
 
 /// What waits, apart from its bytes: counted against the limit, so that packets without payload
@@ -27,35 +30,73 @@ pub(super) struct Unit<B> {
 const UNIT_BYTES: usize = size_of::<Unit<Box<[u8]>>>();
 
 impl<B: AsRef<[u8]>> Unit<B> {
-    pub(super) const fn new(packet: u64, facts: Facts, bytes: B) -> Self {
-        Self { packet, facts, bytes, done: 0 }
+    pub(super) fn new(packet: u64, facts: Facts, bytes: B, mut inner: Vec<Inner>) -> Self {
+        inner.reverse();
+        Self { packet, facts, bytes, done: 0, inner }
     }
 
     fn rest(&self) -> &[u8] {
         self.bytes.as_ref().get(self.done..).unwrap_or_default()
     }
 
+    /// What of the rest is one segment's, as far as is known.
+    fn segment(&self) -> &[u8] {
+        let end = self.inner.last().map_or(usize::MAX, |inner| inner.end);
+        let rest = self.rest();
+        rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
+    }
+
+    /// Compared so far; what the segment says that ends there, if one does.
+    fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
+        self.done += bytes;
+        if self.inner.last().is_some_and(|inner| inner.end == self.done) {
+            return self.inner.pop().map(|inner| (inner.last, inner.ending));
+        }
+        match self.facts {
+            Facts::Tcp(says) if self.rest().is_empty() => Some((says.last, says.ending)),
+            _ => None,
+        }
+    }
+
     /// A copy that needs nobody's memory, of what is not yet compared.
     fn kept(self) -> Unit<Box<[u8]>> {
-        let Self { packet, facts, bytes, done } = self;
-        Unit { packet, facts, bytes: bytes.as_ref().into(), done }
+        let Self { packet, facts, bytes, done, inner } = self;
+        Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner }
     }
 
     /// What it costs to keep it.
     fn cost(&self) -> usize {
-        UNIT_BYTES + self.bytes.as_ref().len()
+        UNIT_BYTES + self.bytes.as_ref().len() + self.inner.capacity() * size_of::<Inner>()
     }
 }
 
-/// Both captures' packets of one flow, as far as they are not yet compared.
-#[derive(Debug)]
+/// Both captures' packets of one flow, as far as they are not yet compared. A million of these must
+/// be small: of a flow of which nothing waits there are a few numbers.
+#[derive(Debug, Default)]
 pub(super) struct Flow {
-    ahead: Side,
-    waiting: VecDeque<Unit<Box<[u8]>>>,
-    /// PSH and FIN of each capture since both had a packet end at the same byte.
-    ending: [TcpFlags; 2],
+    waiting: Option<Box<Waiting>>,
     /// Payload bytes compared.
     offset: u64,
+    /// PSH and FIN of each capture since both had a packet end at the same byte.
+    packet_ending: [TcpFlags; 2],
+    /// Likewise of segments, as far as they are known.
+    segment_ending: [TcpFlags; 2],
+}
+
+/// What one capture has shown and the other has not.
+#[derive(Debug)]
+struct Waiting {
+    ahead: Side,
+    units: VecDeque<Unit<Box<[u8]>>>,
+}
+
+/// What is counted over all flows.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// What waits of each capture, in bytes.
+    pub(super) waiting: [usize; 2],
+    /// Segments that end where the other capture does not say what they said.
+    pub(super) forgotten_segments: u64,
 }
 
 /// Where two flows differ.
@@ -68,23 +109,15 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    pub(super) const fn new() -> Self {
-        Self {
-            ahead: Side::A,
-            waiting: VecDeque::new(),
-            ending: [TcpFlags::from_bits(0); 2],
-            offset: 0,
-        }
-    }
-
     /// Whether nothing waits, so that forgetting the flow loses nothing but the offset.
-    pub(super) fn is_level(&self) -> bool {
-        self.waiting.is_empty()
+    pub(super) const fn is_level(&self) -> bool {
+        self.waiting.is_none()
     }
 
     /// The side that is ahead, and the number of the packet that waits longest.
     pub(super) fn oldest(&self) -> Option<(Side, u64)> {
-        self.waiting.front().map(|unit| (self.ahead, unit.packet))
+        let waiting = self.waiting.as_deref()?;
+        waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
     }
 
     /// Payload bytes found equal so far.
@@ -92,74 +125,103 @@ impl Flow {
         self.offset
     }
 
-    /// Compares one more packet of `side`; what has no counterpart yet waits. Says how many more
-    /// bytes wait (or fewer, of the other side).
+    /// Compares one more packet of `side`; what has no counterpart yet waits.
     pub(super) fn push<B: AsRef<[u8]>>(
         &mut self,
         side: Side,
         mut unit: Unit<B>,
-        waiting: &mut [usize; 2],
+        tally: &mut Tally,
     ) -> Result<(), Mismatch> {
-        while let Some(front) = self.waiting.front_mut().filter(|_| self.ahead != side) {
-            let step = compare(front, &unit, self.offset).map_err(|found| found.seen_from(side))?;
-            front.done += step;
-            unit.done += step;
-            if matches!(unit.facts, Facts::Tcp(_)) {
-                self.offset += step as u64;
+        while let Some(mut waiting) = self.waiting.take_if(|waiting| waiting.ahead != side) {
+            let Some(front) = waiting.units.front_mut() else { continue };
+            let met = self.meet(front, side, &mut unit, tally);
+            if met.is_ok() && front.rest().is_empty() {
+                tally.waiting[side.other().index()] -= front.cost();
+                waiting.units.pop_front();
             }
-            let (front_ends, unit_ends) = (front.rest().is_empty(), unit.rest().is_empty());
-            let found = self.end_of_packets(front_ends, unit_ends, side, &unit);
-            if front_ends && let Some(gone) = self.waiting.pop_front() {
-                waiting[side.other().index()] -= gone.cost();
+            if !waiting.units.is_empty() {
+                self.waiting = Some(waiting);
             }
-            found?;
-            if unit_ends {
+            met?;
+            if unit.rest().is_empty() {
                 return Ok(());
             }
         }
-        self.ahead = side;
-        waiting[side.index()] += unit.cost();
-        self.waiting.push_back(unit.kept());
+        tally.waiting[side.index()] += unit.cost();
+        let fresh = || Box::new(Waiting { ahead: side, units: VecDeque::with_capacity(1) });
+        self.waiting.get_or_insert_with(fresh).units.push_back(unit.kept());
         Ok(())
     }
 
-    /// Takes note of what packets say at their ends, and compares it where both end.
-    fn end_of_packets<B: AsRef<[u8]>>(
+    /// Compares the packet of `side` with the one that waits longest, as far as both are one segment.
+    fn meet<B: AsRef<[u8]>>(
         &mut self,
-        front_ends: bool,
-        unit_ends: bool,
+        front: &mut Unit<Box<[u8]>>,
         side: Side,
-        unit: &Unit<B>,
+        unit: &mut Unit<B>,
+        tally: &mut Tally,
     ) -> Result<(), Mismatch> {
-        let Some(front) = self.waiting.front() else { return Ok(()) };
-        let (Facts::Tcp(front_says), Facts::Tcp(unit_says)) = (front.facts, unit.facts) else {
-            return Ok(());
-        };
-        if front_ends {
-            let ending = &mut self.ending[side.other().index()];
-            *ending = *ending | front_says.ending;
+        let step = compare(front, unit, self.offset).map_err(|found| found.seen_from(side))?;
+        if matches!(unit.facts, Facts::Tcp(_)) {
+            self.offset += step as u64;
         }
-        if unit_ends {
-            self.ending[side.index()] = self.ending[side.index()] | unit_says.ending;
-        }
-        if !(front_ends && unit_ends) {
-            return Ok(());
-        }
-        let mut found = last(front_says.last, unit_says.last);
-        let endings = std::mem::take(&mut self.ending);
-        let (there, here) = (endings[side.other().index()], endings[side.index()]);
-        if found.is_none() && there != here {
-            found = Some((Kind::Flags, format!("{there:?}"), format!("{here:?}")));
-        }
+        let said = [front.step(step), unit.step(step)];
+        let found = self.end_of_segments(side, said, tally);
+        let found = found.or_else(|| self.end_of_packets(side, front, unit));
         match found {
             None => Ok(()),
             Some(found) => Err(mismatch(front, unit, self.offset, found).seen_from(side)),
         }
     }
 
+    /// Takes note of what segments say at their ends, and compares it where both captures know of
+    /// one. First comes the capture that is not `side`.
+    fn end_of_segments(
+        &mut self,
+        side: Side,
+        said: [Option<(Last, TcpFlags)>; 2],
+        tally: &mut Tally,
+    ) -> Option<Found> {
+        for (says, side) in said.iter().zip([side.other(), side]) {
+            if let Some((_, ending)) = says {
+                let so_far = &mut self.segment_ending[side.index()];
+                *so_far = *so_far | *ending;
+            }
+        }
+        let [Some((there, _)), Some((here, _))] = said else {
+            tally.forgotten_segments += u64::from(said.iter().any(Option::is_some));
+            return None;
+        };
+        let endings = std::mem::take(&mut self.segment_ending);
+        last(there, here).or_else(|| ending(endings, side))
+    }
+
+    /// Takes note of what packets say at their ends, and compares it where both end.
+    fn end_of_packets<A: AsRef<[u8]>, B: AsRef<[u8]>>(
+        &mut self,
+        side: Side,
+        front: &Unit<A>,
+        unit: &Unit<B>,
+    ) -> Option<Found> {
+        let (Facts::Tcp(there), Facts::Tcp(here)) = (front.facts, unit.facts) else { return None };
+        let (front_ends, unit_ends) = (front.rest().is_empty(), unit.rest().is_empty());
+        for (ends, says, side) in [(front_ends, there, side.other()), (unit_ends, here, side)] {
+            if ends {
+                let so_far = &mut self.packet_ending[side.index()];
+                *so_far = *so_far | says.ending;
+            }
+        }
+        if !(front_ends && unit_ends) {
+            return None;
+        }
+        let endings = std::mem::take(&mut self.packet_ending);
+        last(there.last, here.last).or_else(|| ending(endings, side))
+    }
+
     /// What waits has no counterpart.
     pub(super) fn missing(&self) -> Option<Mismatch> {
-        let front = self.waiting.front()?;
+        let waiting = self.waiting.as_deref()?;
+        let front = waiting.units.front()?;
         let text = match front.facts {
             Facts::Tcp(says) => describe(&says, front),
             Facts::Whole(_) => format!("a packet of {} bytes", front.bytes.len()),
@@ -170,25 +232,33 @@ impl Flow {
             packets: [Some(front.packet), None],
             texts: [text, "nothing".to_owned()],
         };
-        Some(found.seen_from(self.ahead.other()))
+        Some(found.seen_from(waiting.ahead.other()))
     }
 
     /// Forgets what waits, if it is of `side`.
-    pub(super) fn clear_of(&mut self, side: Side, waiting: &mut [usize; 2]) {
-        if self.ahead == side {
-            self.clear(waiting);
+    pub(super) fn clear_of(&mut self, side: Side, tally: &mut Tally) {
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.ahead == side) {
+            self.clear(tally);
         }
     }
 
     /// Forgets what waits.
-    pub(super) fn clear(&mut self, waiting: &mut [usize; 2]) {
-        let bytes: usize = self.waiting.iter().map(Unit::cost).sum();
-        waiting[self.ahead.index()] -= bytes;
-        self.waiting = VecDeque::new();
+    pub(super) fn clear(&mut self, tally: &mut Tally) {
+        if let Some(waiting) = self.waiting.take() {
+            let bytes: usize = waiting.units.iter().map(Unit::cost).sum();
+            tally.waiting[waiting.ahead.index()] -= bytes;
+        }
     }
 }
 
 impl Mismatch {
+    /// The note beside a packet of `side` does not fit it.
+    pub(super) fn bad_note(side: Side, packet: u64, stream_offset: u64, why: BadNote) -> Self {
+        let texts = ["a packet".to_owned(), why.to_string()];
+        let packets = [None, Some(packet)];
+        Self { kind: Kind::Note, stream_offset, packets, texts }.seen_from(side)
+    }
+
     /// With the first of both pairs being the capture's that is not `side`, puts A first.
     fn seen_from(mut self, side: Side) -> Self {
         if side == Side::A {
@@ -232,7 +302,7 @@ fn segments<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     b_says: &Segment,
     offset: u64,
 ) -> Result<usize, Mismatch> {
-    let (a_rest, b_rest) = (a.rest(), b.rest());
+    let (a_rest, b_rest) = (a.segment(), b.segment());
     let at = |found| mismatch(a, b, offset, found);
     let seq = |says: &Segment, done: usize| says.seq.wrapping_add(done as u32);
     if a_rest.is_empty() != b_rest.is_empty() {
@@ -279,6 +349,12 @@ fn steady(a: Steady, b: Steady) -> Option<Found> {
     } else {
         Some((Kind::Flags, flags(a), flags(b)))
     }
+}
+
+/// Compares what each capture collected; `there` is the one that is not `side`.
+fn ending(endings: [TcpFlags; 2], side: Side) -> Option<Found> {
+    let (there, here) = (endings[side.other().index()], endings[side.index()]);
+    (there != here).then(|| (Kind::Flags, format!("{there:?}"), format!("{here:?}")))
 }
 
 fn last(a: Last, b: Last) -> Option<Found> {

@@ -1,28 +1,47 @@
 //! All flows of both captures, within limits.
 
-use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
 
 use super::facts::{Class, Name, Seen};
-use super::flow::{Flow, Mismatch, Unit};
+use super::flow::{Flow, Mismatch, Tally, Unit};
 use super::{Difference, Limits, Side, Verdict};
 
-/// Every flow, by name. `None` stands for one that differs: nothing more of it is compared.
+/// Every flow, by name. The table holds places in the vector only: with a million flows, what is not
+/// used of a table must be small.
 #[derive(Debug)]
 pub(super) struct Flows {
     limits: Limits,
-    flows: HashMap<Name, Option<Flow>>,
-    /// What waits of each capture, in bytes.
-    waiting: [usize; 2],
+    places: HashTable<u32>,
+    hasher: RandomState,
+    flows: Vec<Entry>,
+    tally: Tally,
     verdict: Verdict,
+}
+
+/// A flow; `None` stands for one that differs: nothing more of it is compared.
+#[derive(Debug)]
+struct Entry {
+    name: Name,
+    flow: Option<Flow>,
 }
 
 impl Flows {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, flows: HashMap::new(), waiting: [0; 2], verdict: Verdict::default() }
+        Self {
+            limits,
+            places: HashTable::new(),
+            hasher: RandomState::new(),
+            flows: Vec::new(),
+            tally: Tally::default(),
+            verdict: Verdict::default(),
+        }
     }
 
     pub(super) const fn waiting_bytes(&self, side: Side) -> usize {
-        self.waiting[side.index()]
+        self.tally.waiting[side.index()]
     }
 
     /// Whether as many flows differ as are told of.
@@ -31,23 +50,43 @@ impl Flows {
     }
 
     /// Takes a packet in: of which side, and whether it may wait for its counterpart.
-    pub(super) fn push(&mut self, (side, may_wait): (Side, bool), packet: u64, seen: &Seen) {
-        let name = seen.name;
+    pub(super) fn push(&mut self, (side, may_wait): (Side, bool), packet: u64, mut seen: Seen) {
         self.make_room();
-        let flow = self.flows.entry(name).or_insert_with(|| {
-            self.verdict.flows += 1;
-            Some(Flow::new())
-        });
-        let Some(flow) = flow else { return };
-        let unit = Unit::new(packet, seen.facts, seen.bytes());
-        if let Err(found) = flow.push(side, unit, &mut self.waiting) {
-            self.differ(name, found);
+        let place = self.place(seen.name);
+        let Some(flow) = self.flows.get_mut(place).and_then(|entry| entry.flow.as_mut()) else {
+            return;
+        };
+        let met = match std::mem::replace(&mut seen.inner, Ok(Vec::new())) {
+            Ok(inner) => {
+                let unit = Unit::new(packet, seen.facts, seen.bytes(), inner);
+                flow.push(side, unit, &mut self.tally)
+            }
+            Err(why) => Err(Mismatch::bad_note(side, packet, flow.offset(), why)),
+        };
+        if let Err(found) = met {
+            self.differ(place, found);
         } else if !may_wait {
-            flow.clear_of(side, &mut self.waiting);
+            flow.clear_of(side, &mut self.tally);
         }
-        while self.waiting.iter().sum::<usize>() > self.limits.waiting_bytes {
+        while self.tally.waiting.iter().sum::<usize>() > self.limits.waiting_bytes {
             self.give_up_oldest();
         }
+    }
+
+    /// Where the flow of that name stands; made if it is not there.
+    fn place(&mut self, name: Name) -> usize {
+        let Self { places, hasher, flows, .. } = self;
+        let hash = hasher.hash_one(name);
+        let is_it = |place: &u32| flows.get(*place as usize).is_some_and(|e| e.name == name);
+        if let Some(place) = places.find(hash, is_it) {
+            return *place as usize;
+        }
+        let place = flows.len();
+        let of = |place: &u32| flows.get(*place as usize).map_or(0, |e| hasher.hash_one(e.name));
+        places.insert_unique(hash, place as u32, of);
+        flows.push(Entry { name, flow: Some(Flow::default()) });
+        self.verdict.flows += 1;
+        place
     }
 
     /// Too many flows: forgets those of which nothing waits.
@@ -55,46 +94,65 @@ impl Flows {
         if self.flows.len() < self.limits.flows {
             return;
         }
-        let before = self.flows.len();
-        let verdict = &mut self.verdict;
-        self.flows.retain(|_, flow| match flow {
+        let Self { places, hasher, flows, verdict, .. } = self;
+        let before = flows.len();
+        flows.retain(|entry| match &entry.flow {
             Some(flow) if flow.is_level() => {
                 verdict.equal_payload_bytes += flow.offset();
                 false
             }
             _ => true,
         });
-        self.verdict.forgotten_flows += (before - self.flows.len()) as u64;
+        verdict.forgotten_flows += (before - flows.len()) as u64;
+        places.clear();
+        for (place, entry) in flows.iter().enumerate() {
+            let of = |place: &u32| {
+                flows.get(*place as usize).map_or(0, |entry| hasher.hash_one(entry.name))
+            };
+            places.insert_unique(hasher.hash_one(entry.name), place as u32, of);
+        }
+    }
+
+    /// Every flow of which something waits: its place, the side ahead, the packet that waits longest.
+    fn waiting(&self) -> impl Iterator<Item = (usize, Side, u64)> {
+        self.flows.iter().enumerate().filter_map(|(place, entry)| {
+            let (side, packet) = entry.flow.as_ref()?.oldest()?;
+            Some((place, side, packet))
+        })
     }
 
     /// Too much waits: the packet that waits longest is missing in the other capture.
     #[cold]
     fn give_up_oldest(&mut self) {
-        let ahead = if self.waiting[0] >= self.waiting[1] { Side::A } else { Side::B };
-        let oldest = self.flows.iter().filter_map(|(name, flow)| {
-            let (side, packet) = flow.as_ref()?.oldest()?;
-            (side == ahead).then_some((packet, *name))
-        });
-        let Some((_, name)) = oldest.min_by_key(|(packet, _)| *packet) else {
+        let [a, b] = self.tally.waiting;
+        let ahead = if a >= b { Side::A } else { Side::B };
+        let oldest = self.waiting().filter(|(_, side, _)| *side == ahead);
+        let Some((place, ..)) = oldest.min_by_key(|(.., packet)| *packet) else {
             // Nothing waits, whatever was counted.
-            self.waiting = [0; 2];
+            self.tally.waiting = [0; 2];
             return;
         };
-        if let Some(found) = self.flows.get(&name).and_then(Option::as_ref).and_then(Flow::missing)
-        {
-            self.differ(name, found);
+        self.miss(place);
+    }
+
+    /// What waits of a flow is missing in the other capture.
+    fn miss(&mut self, place: usize) {
+        let flow = self.flows.get(place).and_then(|entry| entry.flow.as_ref());
+        if let Some(found) = flow.and_then(Flow::missing) {
+            self.differ(place, found);
         }
     }
 
     /// The flow differs: says so, once, and forgets what waits of it.
-    fn differ(&mut self, name: Name, found: Mismatch) {
-        if let Some(Some(mut flow)) = self.flows.insert(name, None) {
-            flow.clear(&mut self.waiting);
+    fn differ(&mut self, place: usize, found: Mismatch) {
+        let Some(entry) = self.flows.get_mut(place) else { return };
+        if let Some(mut flow) = entry.flow.take() {
+            flow.clear(&mut self.tally);
             self.verdict.equal_payload_bytes += flow.offset();
         }
         let Mismatch { kind, stream_offset, packets, texts } = found;
         let ([packet_a, packet_b], [a, b]) = (packets, texts);
-        let (flow, interface) = (text(&name), name.interface);
+        let (flow, interface) = (text(&entry.name), entry.name.interface);
         let difference =
             Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b };
         self.verdict.differences.push(difference);
@@ -102,41 +160,36 @@ impl Flows {
 
     /// Forgets what waits of one capture: nobody knows whether the other has it.
     pub(super) fn forget_waiting(&mut self, side: Side) {
-        for flow in self.flows.values_mut().flatten() {
-            flow.clear_of(side, &mut self.waiting);
+        for flow in self.flows.iter_mut().filter_map(|entry| entry.flow.as_mut()) {
+            flow.clear_of(side, &mut self.tally);
         }
     }
 
     /// What was found. Whatever still waits is missing in the other capture.
     pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
         self.miss_the_rest();
-        let offsets = self.flows.values().flatten().map(Flow::offset);
+        let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
         self.verdict.equal_payload_bytes += offsets.sum::<u64>();
         Verdict {
             equal: self.verdict.differences.is_empty(),
             packets_a,
             packets_b,
             stopped: self.has_enough(),
+            forgotten_segments: self.tally.forgotten_segments,
             ..self.verdict
         }
     }
 
     /// Whatever still waits is missing in the other capture; in the order of the packets.
     fn miss_the_rest(&mut self) {
-        let waiting = self.flows.iter().filter_map(|(name, flow)| {
-            let (_, packet) = flow.as_ref()?.oldest()?;
-            Some((packet, *name))
-        });
-        let mut waiting: Vec<(u64, Name)> = waiting.collect();
-        waiting.sort_unstable_by_key(|(packet, _)| *packet);
-        for (_, name) in waiting {
+        let mut waiting: Vec<(u64, usize)> =
+            self.waiting().map(|(place, _, packet)| (packet, place)).collect();
+        waiting.sort_unstable();
+        for (_, place) in waiting {
             if self.has_enough() {
                 return;
             }
-            let found = self.flows.get(&name).and_then(Option::as_ref).and_then(Flow::missing);
-            if let Some(found) = found {
-                self.differ(name, found);
-            }
+            self.miss(place);
         }
     }
 }

@@ -10,7 +10,10 @@
 //!   byte;
 //! * **acknowledgements**: pure ACKs one by one; wherever a packet of one and a packet of the other
 //!   end at the same byte, the same ACK number, window and options;
-//! * **PSH and FIN**: the same between two such places.
+//! * **PSH and FIN**: the same between two such places;
+//! * **segments inside an aggregate**: where `rxo coalesce` wrote a note, the note must fit its packet,
+//!   and each segment that it gives back says the same as the other capture's. Without a note the
+//!   header says what the last segment said, and the others are counted as forgotten.
 //!
 //! Everything else (UDP, fragments, what cannot be read) is compared packet by packet. Not compared
 //! are times, link-layer headers, TTL, IP IDs and checksums: those may differ between two captures
@@ -123,7 +126,7 @@ impl Comparison {
         *number += 1;
         // What a cut capture does not show cannot be waited for.
         let may_wait = self.ended[side.other().index()] != Some(End::Cut);
-        self.flows.push((side, may_wait), *number, &Seen::read(record, link));
+        self.flows.push((side, may_wait), *number, Seen::read(record, link));
     }
 
     /// One capture has nothing more.

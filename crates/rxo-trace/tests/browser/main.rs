@@ -20,12 +20,15 @@ use serde_json::{Value, json};
 
 use self::chromium::Browser;
 
-const TESTS: [(&str, fn()); 7] = [
+const TESTS: [(&str, fn()); 10] = [
     ("the_page_asks_nobody_and_complains_of_nothing", quiet),
     ("names_from_outside_stay_names", hostile_names_stay_names),
     ("the_flow_table_sorts_on_click", the_flow_table_sorts_on_click),
     ("without_script_the_flow_table_is_a_table", without_script_it_is_a_table),
     ("every_figure_is_there_at_both_widths", every_figure_is_there),
+    ("nothing_is_cut_at_any_width", nothing_is_cut),
+    ("every_count_is_there_and_no_markup", every_count_is_there),
+    ("counts_are_drawn_as_steps", counts_are_drawn_as_steps),
     ("everything_can_be_read_in_both_schemes", everything_can_be_read),
     ("on_paper_nothing_is_folded_away", on_paper_nothing_is_folded_away),
 ];
@@ -153,9 +156,9 @@ fn the_flow_table_sorts_on_click() {
     with_page(&report, 1280, "light", |browser| {
         assert_eq!(order(browser), expected(|flow| flow.packets, true));
         let clicks = [
-            (11, "descending", expected(lasted, true)),
-            (11, "ascending", expected(lasted, false)),
-            (3, "descending", expected(|flow| flow.packets, true)),
+            (10, "descending", expected(lasted, true)),
+            (10, "ascending", expected(lasted, false)),
+            (2, "descending", expected(|flow| flow.packets, true)),
             (1, "ascending", sources.clone()),
         ];
         for (column, direction, sorted) in clicks {
@@ -171,10 +174,10 @@ fn the_flow_table_sorts_on_click() {
     });
 }
 
-/// The first column of the flow table, from above.
+/// The sources of the flows in the table, from above.
 fn order(browser: &mut Browser) -> Vec<String> {
     let cells = browser.value(
-        "[...document.querySelectorAll('#flows tbody tr')].map(row => row.cells[0].textContent)",
+        "[...document.querySelectorAll('#flows tbody tr')].map(row => row.cells[0].textContent.split(' ')[0])",
     );
     cells.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned()).collect()
 }
@@ -199,7 +202,7 @@ fn without_script_it_is_a_table() {
 }
 
 fn every_figure_is_there() {
-    let reports = [(fixture::report(), 10), (fixture::one_axis(), 11)];
+    let reports = [(fixture::report(), 12), (fixture::one_axis(), 13)];
     for (report, figures) in reports {
         for width in [1280, 1000, 700, 400, 320] {
             with_page(&report, width, "light", |browser| {
@@ -209,6 +212,99 @@ fn every_figure_is_there() {
             });
         }
     }
+}
+
+/// Widths between which the page changes its layout, and both sides of each change.
+const WIDTHS: [u32; 9] = [1600, 1280, 1180, 1179, 1000, 721, 720, 400, 320];
+
+fn nothing_is_cut() {
+    for report in [large(), fixture::one_axis(), fixture::hostile(), Report::default()] {
+        for width in WIDTHS {
+            with_page(&report, width, "light", |browser| {
+                browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");
+                let found = browser.value(include_str!("cut.js"));
+                assert_eq!(found["faults"], json!([]), "at {width} px");
+            });
+        }
+    }
+}
+
+/// The fixture with numbers and names as long as they come.
+fn large() -> Report {
+    let mut report = fixture::report();
+    for (index, flow) in report.flows.iter_mut().enumerate() {
+        flow.source = format!("[2001:db8:1234:5678:9abc:def0:1234:{index:x}]:65535");
+        flow.destination = "[fd00:1234:5678:9abc:def0:1234:5678:9abc]:65535".into();
+        flow.packets = 12_345_678_901;
+        flow.bytes = flow.packets * 1_514;
+        flow.data_segments = flow.packets;
+        flow.pure_acks = flow.packets;
+        flow.aggregates = flow.packets;
+        flow.aggregated_segments = flow.packets;
+        flow.last_ns = 999_999_000_000_000;
+    }
+    report.traffic.packets = 12_345_678_901;
+    report.outcome.packets = 12_345_678_901;
+    report.outcome.settings.push(("buffer_bytes".into(), u32::MAX.to_string()));
+    for reason in &mut report.outcome.flushed {
+        reason.count = 123_456_789_012;
+    }
+    report
+}
+
+fn every_count_is_there() {
+    let mut report = fixture::report();
+    report.outcome.settings.push(("buffer_bytes".into(), u32::MAX.to_string()));
+    let counts = [&report.outcome.flushed, &report.outcome.bypassed].map(|reasons| {
+        // As many as have bars.
+        reasons.iter().take(10).map(|reason| {
+            let share = reason.share * 100.0;
+            (reason.count, share)
+        })
+    });
+    let counts: Vec<(u64, f64)> = counts.into_iter().flatten().collect();
+    let parts = [
+        "81.2 % fewer packets for the host's stack",
+        "Worth it: it saves 5.3 % of a core",
+        "0.096 → 0.043",
+        "rxo analyze monday.pcapng tuesday.pcap --html report.html",
+        "monday.pcapng · 2026-11-21 09:29:45 UTC, 6.17 s",
+        "tuesday.pcap · 2026-11-21 09:29:45 UTC, 6.17 s",
+        "ethtool -C eth0 rx-usecs 50",
+        "no limit",
+        "packets:64, at most",
+    ];
+    for width in [1280, 400] {
+        with_page(&report, width, "light", |browser| {
+            let words = browser.value(include_str!("words.js"));
+            let words = words.as_str().unwrap();
+            for (count, share) in &counts {
+                let part = format!("{} (", rxo_trace::figure::number(*count as f64));
+                assert!(words.contains(&part), "{part} of {share} % is not there at {width} px");
+            }
+            for part in parts {
+                assert!(words.contains(part), "{part:?} is not there at {width} px");
+            }
+            for part in ["`", "4294967295", "NaN", "undefined", "inf "] {
+                assert!(!words.contains(part), "{part:?} is there at {width} px");
+            }
+        });
+    }
+}
+
+/// Distributions and counts over time go level and upright; a slanted line would say values that
+/// never occur.
+fn counts_are_drawn_as_steps() {
+    let slanted = "[...document.querySelectorAll('#aggregates polyline, #hold polyline, .course \
+                   polyline')].map(line => [...line.points]).map(points => points.filter((at, i) => i > \
+                   0 && at.x !== points[i - 1].x && at.y !== points[i - 1].y).length)";
+    with_page(&fixture::report(), 1280, "light", |browser| {
+        let found = browser.value(slanted);
+        let lines = found.as_array().unwrap();
+        // Three distributions and two courses, each wide and narrow.
+        assert_eq!(lines.len(), 10, "{found}");
+        assert!(lines.iter().all(|slanted| slanted == 0), "{found}");
+    });
 }
 
 fn everything_can_be_read() {

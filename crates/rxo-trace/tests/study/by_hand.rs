@@ -83,7 +83,12 @@ impl Sizes {
 fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters, Sizes) {
     let networks: Vec<_> =
         records.iter().map(|record| interface.link.network(&record.bytes).unwrap()).collect();
-    let config = Config { link: networks[0].link, ..Config::new(point.policy) };
+    let mut policy = point.policy;
+    if let PollRule::Time(wait) = point.poll {
+        // Held from the interrupt on, and no policy here holds for a time of its own.
+        policy.max_hold += wait;
+    }
+    let config = Config { link: networks[0].link, ..Config::new(policy) };
     let mut engine = Engine::new(config).unwrap();
     let mut sizes = Sizes::default();
     // A host's clock does not go back; one of the captures' does, by little.

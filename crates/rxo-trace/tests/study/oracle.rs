@@ -29,7 +29,7 @@ fn aggregates(records: &[Record], policy: &'static str, poll: usize) -> Vec<Vec<
         Reading::Segment(segment) => !segment.payload.is_empty(),
         _ => false,
     };
-    let groups = expected(&script).into_iter().flatten();
+    let groups = expected(&script).into_iter().flatten().map(|due| due.frames);
     groups.filter(|group| group.len() > 1 && group.iter().all(has_data)).collect()
 }
 

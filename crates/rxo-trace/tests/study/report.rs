@@ -143,24 +143,115 @@ fn damage_makes_it_partial_and_keeps_what_was_read() {
 
 #[test]
 fn advice_names_the_smallest_settings_that_are_enough() {
-    let settings = Settings::new(point("inet-lro", "packets:64"));
+    let settings = Settings::new(point("linux-gro", "time:50us"));
     let report = study(settings, &ethernet(), &generated(Workload::W2, 20_000));
     let advice = report.advice.unwrap();
     let keys: Vec<&str> = advice.choices.iter().map(|choice| choice.key.as_str()).collect();
-    assert_eq!(keys, ["poll", "max_segments", "flows"]);
+    assert_eq!(keys, ["max_segments", "flows"]);
     for choice in &advice.choices {
         assert!(choice.share_of_best >= 0.95, "{choice:?}");
         assert!(choice.tried.len() >= 4, "{choice:?}");
     }
     assert!(advice.expected_share >= 0.95);
-    let flows: u64 = advice.choices[2].value.parse().unwrap();
+    let flows: u64 = advice.choices[1].value.parse().unwrap();
     assert!(flows >= 16, "16 flows take turns: {flows}");
     let linux = advice.linux.unwrap();
-    assert!(linux.rx_usecs > 0 && linux.commands[0].starts_with("ethtool -C IF rx-usecs"));
+    assert_eq!(linux.rx_usecs, 50);
+    assert!(linux.commands[0].starts_with("ethtool -C IF rx-usecs 50 "));
+    // What is advised is what the report is about.
+    let gain = report.outcome.eliminated as f64 / report.outcome.packets as f64;
+    assert!((linux.fewer_packets - gain).abs() < 1e-9);
+    assert!((report.decision.fewer_packets - gain).abs() < 1e-9);
+}
+
+#[test]
+fn the_answer_is_what_a_host_would_see_and_packets_are_a_most() {
+    // Bursts of eight full segments every 200 µs: 40,000 packets a second.
+    let bursts: Vec<Record> = (0..4_000_u32)
+        .map(|n| {
+            let packet = seg().id(n as u16).seq(1 + n * 1_000).len(1_000);
+            record(packet.bytes(), u64::from(n / 8) * 200_000 + u64::from(n % 8) * 1_000)
+        })
+        .collect();
+    let with = |poll| study(Settings::new(point("linux-gro", poll)), &ethernet(), &bursts);
+    let seen = with("time:50us");
+    assert!((seen.decision.fewer_packets - 7.0 / 8.0).abs() < 0.001, "{:?}", seen.decision);
+    assert_eq!((seen.decision.is_worth_it, seen.decision.is_at_most), (Some(true), false));
+    let advice = seen.advice.unwrap();
+    let polls: Vec<(&str, f64)> =
+        advice.polls.iter().map(|poll| (poll.poll.as_str(), poll.fewer_packets)).collect();
+    assert_eq!(polls[0].0, "host:1us");
+    // A poll of 64 packets is 1.4 ms long here: no host would wait so long for it.
+    assert!(polls.last().is_some_and(|(poll, most)| *poll == "packets:64" && *most > 0.95));
+    assert_eq!(advice.polls.iter().filter(|poll| poll.is_chosen).count(), 1);
+    let most = with("packets:64");
+    assert!(most.decision.is_at_most && most.decision.is_worth_it.is_none());
+    assert!(most.decision.sentence.starts_with("At most: "), "{}", most.decision.sentence);
+    assert!(most.advice.unwrap().linux.is_none(), "nothing is advised that no host would see");
+}
+
+#[test]
+fn what_is_not_worth_it_is_not_advised() {
+    let slow: Vec<Record> = (0..2_000_u32)
+        .map(|n| {
+            let packet = seg().id(n as u16).seq(1 + n * 1_000).len(1_000);
+            record(packet.bytes(), u64::from(n / 2) * 100_000_000 + u64::from(n % 2) * 1_000)
+        })
+        .collect();
+    let report = study(Settings::new(point("linux-gro", "time:50us")), &ethernet(), &slow);
+    assert!(report.decision.fewer_packets > 0.4, "{:?}", report.decision);
+    assert_eq!(report.decision.is_worth_it, Some(false));
+    assert!(report.decision.sentence.starts_with("Not worth it: "), "{}", report.decision.sentence);
+    assert!(report.advice.unwrap().linux.is_none());
+}
+
+#[test]
+fn the_course_has_every_packet_and_every_delivery() {
+    for (policy, poll) in
+        [("linux-gro", "time:50us"), ("gallatin-2007", "packets:64"), ("none", "host:1us")]
+    {
+        let report =
+            study(settings(point(policy, poll)), &ethernet(), &generated(Workload::W7, 20_000));
+        let sum = |value: fn(&rxo_trace::report::CourseStep) -> u64| {
+            report.course.steps.iter().map(value).sum::<u64>()
+        };
+        assert_eq!(sum(|step| step.packets), report.traffic.packets, "{policy}");
+        assert_eq!(sum(|step| step.bytes), report.traffic.bytes, "{policy}");
+        assert_eq!(sum(|step| step.deliveries), report.outcome.deliveries, "{policy}");
+        assert!((64..=128).contains(&report.course.steps.len()), "{policy}");
+    }
+}
+
+#[test]
+fn each_capture_has_its_own_time() {
+    let mut study = Study::new(settings(point("linux-gro", "time:50us"))).unwrap();
+    for (name, at_ns) in [("a", 5_000_000_000), ("b", 90_000_000_000_000)] {
+        study.begin_source(name);
+        let packet = |n: u64| record(seg().id(n as u16).bytes(), at_ns + n * 1_000);
+        study.take(&ethernet(), &mut (0..10).map(packet).collect());
+        study.take(&ethernet(), &mut (10..20).map(packet).collect());
+        study.end_source("pcap", None);
+    }
+    let sources = study.finish(None).sources;
+    let times: Vec<_> =
+        sources.iter().map(|source| (source.started_at_ns, source.duration_ns)).collect();
+    assert_eq!(times, [(5_000_000_000, 19_000), (90_000_000_000_000, 19_000)]);
 }
 
 #[test]
 fn without_coalescing_there_is_no_advice() {
     let settings = Settings::new(point("none", "packets:64"));
     assert!(study(settings, &ethernet(), &train(10)).advice.is_none());
+}
+
+/// As it is live: a card that gathers gives packets the time of its interrupt.
+#[test]
+fn what_is_held_for_a_time_is_held_from_the_interrupt_on() {
+    let one = [record(seg().seq(1).len(1_000).bytes(), 0), record(arp().bytes(), 1_000_000)];
+    for (poll, held_ns) in [("host:1us", 100_000), ("time:50us", 150_000)] {
+        let mut point = point("linux-gro", poll);
+        point.policy.set("hold", "100us").unwrap();
+        let outcome = study(settings(point), &ethernet(), &one).outcome;
+        assert_eq!(outcome.hold_ns.max, held_ns, "{poll}");
+    }
 }

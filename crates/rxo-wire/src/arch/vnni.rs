@@ -7,6 +7,7 @@ use core::arch::x86_64::{
     __cpuid_count, __m512i, _mm512_add_epi32, _mm512_dpwssd_epi32, _mm512_reduce_add_epi32,
     _mm512_set1_epi16, _mm512_setzero_si512, _mm512_xor_si512,
 };
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use super::avx512::{Avx512, VECTOR_BYTES, load, load_rest, unflip};
 use crate::checksum::Sum;
@@ -18,12 +19,20 @@ pub(crate) struct Vnni(());
 /// 2¹⁵ words of at most 2¹⁵ each: sums stay below 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 
+/// What the processor said. `CPUID` is asked once a process: a virtual machine traps it, which takes
+/// tens of microseconds.
+static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const ABSENT: u8 = 1;
+const PRESENT: u8 = 2;
+
 impl Vnni {
     pub(crate) fn detect() -> Option<Self> {
-        // With AVX-512 found, leaf 7 is there and the system saves the registers.
-        Avx512::detect()?;
-        let has_vnni = __cpuid_count(7, 0).ecx >> 11 & 1 == 1;
-        has_vnni.then_some(Self(()))
+        let answer = match ANSWER.load(Ordering::Relaxed) {
+            UNKNOWN => ask(),
+            answer => answer,
+        };
+        (answer == PRESENT).then_some(Self(()))
     }
 
     /// The sum of `bytes`.
@@ -32,6 +41,18 @@ impl Vnni {
         // SAFETY: `self` exists only where `detect` found AVX-512 F, BW and VNNI.
         unsafe { sum(bytes) }
     }
+}
+
+/// Asks the processor and keeps the answer. Two threads that ask at once get the same.
+#[cold]
+fn ask() -> u8 {
+    #[cfg(test)]
+    tests::ASKED.fetch_add(1, Ordering::Relaxed);
+    // With AVX-512 found, leaf 7 is there and the system saves the registers.
+    let is_there = Avx512::detect().is_some() && __cpuid_count(7, 0).ecx >> 11 & 1 == 1;
+    let answer = if is_there { PRESENT } else { ABSENT };
+    ANSWER.store(answer, Ordering::Relaxed);
+    answer
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -69,4 +90,24 @@ fn sum_block(block: &[u8]) -> u64 {
 fn add(sum: __m512i, words: __m512i) -> __m512i {
     let flipped = _mm512_xor_si512(words, _mm512_set1_epi16(i16::MIN));
     _mm512_dpwssd_epi32(sum, flipped, _mm512_set1_epi16(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use crate::checksum::Summer;
+
+    pub(super) static ASKED: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn the_processor_is_not_asked_for_every_packet() {
+        let first = Summer::detect();
+        let before = ASKED.load(Ordering::Relaxed);
+        assert!(before >= 1);
+        for _ in 0..1_000 {
+            assert!(Summer::detect() == first);
+        }
+        assert_eq!(ASKED.load(Ordering::Relaxed), before);
+    }
 }

@@ -33,7 +33,8 @@ enum Way {
 const SHORT_BYTES: usize = 64;
 
 impl Summer {
-    /// The fastest way this processor has. Asks it by `CPUID`: call it once, not per packet.
+    /// The fastest way this processor has. The processor is asked by `CPUID` once a process; every
+    /// later call reads the kept answers.
     #[must_use]
     pub fn detect() -> Self {
         Self::available().last().unwrap_or(Self::portable())

@@ -91,7 +91,27 @@ fn lengths_that_contradict_each_other_are_told() {
     assert_eq!(why(&frame), Malformed::Length, "a datagram longer than its packet");
 }
 
-/// RFC 9293, section 3.9.2 (MUST-50): IP options are passed over, and belong to the checksum.
+/// RFC 9293, section 3.9.2 (MUST-50): IP options that nobody knows are passed over: what stands behind
+/// them is what would stand there without them.
+#[test]
+fn unknown_ip_options_are_passed_over() {
+    let plain = parse(&Shape::default().frame()).unwrap();
+    let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
+    let unknown = [0x9e, 6, 1, 2, 3, 4, 1, 0x1f, 4, 9, 9, 0];
+    for ip_options in [record_route.to_vec(), unknown.to_vec(), vec![0xff; 40]] {
+        let shape = Shape { ip_options, ..Shape::default() };
+        let frame = shape.frame();
+        let parsed = parse(&frame).unwrap();
+        assert_eq!((parsed.key, parsed.transport), (plain.key, plain.transport));
+        let text = |parsed: &Parsed, frame: &[u8]| {
+            frame[parsed.payload as usize..parsed.end as usize].to_vec()
+        };
+        assert_eq!(text(&parsed, &frame), text(&plain, &Shape::default().frame()));
+        assert!(parsed.ip.checksum_ok && parsed.ip.has_options);
+    }
+}
+
+/// IP options belong to the checksum.
 #[test]
 fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
     for ip_options in [vec![], vec![1; 40], vec![1; 4]] {

@@ -11,6 +11,7 @@ mod waiter;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rxo_coalesce::Config;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
@@ -41,8 +42,7 @@ pub struct DeviceOptions {
     pub submit: SubmitMode,
     /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
     pub mtu: Option<u32>,
-    /// Whether a TAP or TUN is switched on. One that is down takes no frame, and a worker ends at
-    /// the first.
+    /// Whether a TAP or TUN is switched on. While one is down, what is sent to it is dropped.
     pub bring_up: bool,
 }
 
@@ -130,23 +130,50 @@ fn between<NI, NO, HI, HO>(
 ) -> Result<Outcome, Misfit>
 where
     NI: FrameSource + AsFd,
-    NO: FrameSink + Notices,
+    NO: FrameSink + Notices + AsFd,
     HI: FrameSource + AsFd,
-    HO: FrameSink + Notices,
+    HO: FrameSink + Notices + AsFd,
 {
     let engine = Config { seed: random_seed(), ..config.engine };
-    let mut worker = Worker::new(nic, host, WorkerConfig { engine, ..config })?;
+    let mut pace = Pace::new(config.report_every);
+    // Whoever wants no readings, or few, is still told what the devices have to say.
+    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
+    let mut worker = Worker::new(nic, host, WorkerConfig { engine, report_every, ..config })?;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
         let Report { reading, nic_sink, host_sink } = report;
         let notices = [nic_sink.notice(), host_sink.notice()];
         notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
-        observe(Event::Reading(reading));
+        if pace.is_due(reading.elapsed) {
+            observe(Event::Reading(reading));
+        }
     });
     let totals = worker.reading();
     let (mut nic, mut host) = worker.into_devices();
     let notices = [nic.sink.notice(), host.sink.notice()];
     notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
     Ok(Outcome { totals, result })
+}
+
+/// How often the devices are asked what they have to say, at least.
+const NOTICES_EVERY: Duration = Duration::from_secs(1);
+
+/// Which of the worker's reports are shown as readings.
+struct Pace {
+    every: Option<Duration>,
+    due: Duration,
+}
+
+impl Pace {
+    fn new(every: Option<Duration>) -> Self {
+        Self { every, due: every.unwrap_or_default() }
+    }
+
+    /// Whether one is due after `elapsed`; the next one is then an interval later.
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        let Some(every) = self.every.filter(|_| elapsed >= self.due) else { return false };
+        self.due = (self.due + every).max(elapsed);
+        true
+    }
 }
 
 /// A sink that may have something to say.

@@ -4,10 +4,11 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
-use rxo_driver::{clock, wait};
+use rxo_driver::clock;
+use rxo_driver::wait::{self, Interest};
 use rxo_frame::Instant;
 
-use crate::worker::Waiter;
+use crate::worker::{Awake, Waiter, Wanted};
 
 /// Waits on descriptors and reads the system's clocks, for the thread it was made on.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ impl Default for SystemWaiter {
     }
 }
 
-impl<N: AsFd, H: AsFd> Waiter<N, H> for SystemWaiter {
+impl<NI: AsFd, NO: AsFd, HI: AsFd, HO: AsFd> Waiter<NI, NO, HI, HO> for SystemWaiter {
     fn now(&mut self) -> Instant {
         clock::now()
     }
@@ -45,22 +46,25 @@ impl<N: AsFd, H: AsFd> Waiter<N, H> for SystemWaiter {
 
     fn wait(
         &mut self,
-        nic: Option<&N>,
-        host: Option<&H>,
+        wanted: Wanted<'_, NI, NO, HI, HO>,
         timeout: Duration,
-    ) -> Result<(), DeviceError> {
-        let ready = match (nic, host) {
-            (Some(nic), Some(host)) => {
-                wait::wait_readable(&[nic.as_fd(), host.as_fd()], Some(timeout))
-            }
-            (Some(nic), None) => wait::wait_readable(&[nic.as_fd()], Some(timeout)),
-            (None, Some(host)) => wait::wait_readable(&[host.as_fd()], Some(timeout)),
-            (None, None) => wait::wait_readable(&[], Some(timeout)),
-        };
-        // What is ready shows when it is asked.
-        ready.map(|_| ()).map_err(|source| DeviceError::System {
+    ) -> Result<Awake, DeviceError> {
+        let Wanted { nic_source, nic_sink, host_source, host_sink } = wanted;
+        let ends = [
+            nic_source.map(|nic| (nic.as_fd(), Interest::Readable)),
+            host_source.map(|host| (host.as_fd(), Interest::Readable)),
+            nic_sink.map(|nic| (nic.as_fd(), Interest::Writable)),
+            host_sink.map(|host| (host.as_fd(), Interest::Writable)),
+        ];
+        let ready = wait::wait_for(ends.into_iter().flatten(), Some(timeout));
+        let ready = ready.map_err(|source| DeviceError::System {
             message: "cannot wait for frames".to_owned(),
             source,
+        })?;
+        let host_at = usize::from(nic_source.is_some());
+        Ok(Awake {
+            nic: nic_source.is_some() && ready.has(0),
+            host: host_source.is_some() && ready.has(host_at),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rxo_coalesce::{Config, Policy};
 
-use super::Pause;
+use super::{Overload, Pause};
 
 /// What a worker is made from.
 #[derive(Clone, Debug)]
@@ -20,19 +20,22 @@ pub struct WorkerConfig {
     /// Most frames taken from the host in one batch. They may be super-packets of 64 KiB, and
     /// while they go out the nic waits.
     pub host_budget_frames: usize,
+    /// When a queue before the worker is too long, and frames are dropped; `None`: never. Then the ring
+    /// alone limits it.
+    pub overload: Option<Overload>,
     /// Before an ACK of the host that covers many segments, insert those that were due: one for every
     /// so many full-sized segments, 1 to 64. `None`, the default, inserts nothing. For hosts whose
     /// peers count ACKs; it needs both directions.
     pub ack_split: Option<u16>,
     /// What is carried.
     pub directions: Directions,
-    /// How often the observer is called; `None` for never.
+    /// How often the observer is called, at least 1 ms; `None` for never.
     pub report_every: Option<Duration>,
 }
 
 impl WorkerConfig {
-    /// Both directions, 256 frames a batch from the nic and 64 from the host, the usual pause, no
-    /// ACKs split, no reports.
+    /// Both directions, 256 frames a batch from the nic and 64 from the host, the usual pause, RFC
+    /// 8289's target and interval, no ACKs split, no reports.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -40,6 +43,7 @@ impl WorkerConfig {
             pause: Pause::default(),
             budget_frames: 256,
             host_budget_frames: 64,
+            overload: Some(Overload::default()),
             ack_split: None,
             directions: Directions::Both,
             report_every: None,

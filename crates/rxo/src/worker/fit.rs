@@ -3,6 +3,8 @@
 //! Decided before the first frame, so that a policy is never half in force and no frame is taken
 //! that cannot be handed on.
 
+use std::time::Duration;
+
 use rxo_ack::SplitConfigError;
 use rxo_coalesce::{ConfigError, Policy, PureAckRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
@@ -84,6 +86,9 @@ pub enum Misfit {
         /// Its value.
         value: usize,
     },
+    /// Reports without a time between them would leave no time for anything else.
+    #[error("report_every is {0:?}; it must be at least 1ms, or none")]
+    ReportEvery(Duration),
     /// ACKs cannot be split by a worker that sees only one side.
     #[error(
         "ack_split needs to see what the host is given and what it sends; serve both directions in \
@@ -97,6 +102,9 @@ pub enum Misfit {
     #[error(transparent)]
     Engine(#[from] ConfigError),
 }
+
+/// The least time between two reports.
+const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
 /// Most frames in a batch.
 const MOST_BUDGET_FRAMES: usize = 32_768;
@@ -130,6 +138,9 @@ where
     }
     if config.ack_split.is_some() && config.directions != Directions::Both {
         return Err(Misfit::SplitNeedsBoth);
+    }
+    if let Some(every) = config.report_every.filter(|every| *every < SHORTEST_REPORT) {
+        return Err(Misfit::ReportEvery(every));
     }
     check_budget("budget_frames", config.budget_frames)?;
     check_budget("host_budget_frames", config.host_budget_frames)?;

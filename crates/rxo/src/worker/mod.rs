@@ -13,14 +13,18 @@
 //! and virtual time the very same loop is tested.
 //!
 //! # Contract
-//! Within each direction nothing is reordered, and nothing is dropped that the sink takes. A
-//! buffer is dropped when its frame's delivery was handed over. When the loop ends, whether
+//! Within each direction nothing is reordered, and nothing is dropped that the sink takes, with one
+//! exception: when more arrives than the worker can take, it drops as [`Overload`] says. Neither
+//! direction ever waits for the other's sink: one that is blocked stops the reading of its own source
+//! and nothing else. A buffer is dropped when its frame's delivery was handed over. When the loop ends, whether
 //! stopped or because a device failed, everything held has been handed to the host's sink. After
 //! construction a turn allocates nothing of its own.
 
 mod config;
 mod fit;
 mod next;
+mod outlet;
+mod overload;
 mod reading;
 mod splitting;
 mod to_host;
@@ -28,18 +32,20 @@ mod to_nic;
 mod waiter;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rxo_coalesce::Engine;
+use rxo_coalesce::{Engine, Hold};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 pub use config::{Directions, WorkerConfig};
 pub use fit::Misfit;
+pub use overload::Overload;
 pub use reading::Reading;
 pub use rxo_device::Pause;
-pub use waiter::Waiter;
+pub use waiter::{Awake, Waiter, Wanted};
 
-use next::{Next, Turn, next};
+use next::{LONGEST_WAIT, Next, Turn, next};
 use reading::Times;
 use splitting::Splitting;
 use to_host::ToHost;
@@ -78,6 +84,10 @@ pub struct Report<'a, NO, HO> {
 /// would never let the worker stop; enough for a full ring.
 const LAST_ROUNDS: usize = 64;
 
+/// How long a wait lasts at most while the system may not say what is waited for: memory that is kept
+/// here comes back by itself, and some devices have room before they say so.
+const BRIEF_WAIT: Duration = Duration::from_millis(1);
+
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
 where
     NI: FrameSource,
@@ -97,7 +107,11 @@ where
     ) -> Result<Self, Misfit> {
         fit::check(&nic, &host, &mut config)?;
         let engine = Engine::new(config.engine.clone())?;
-        let to_host = ToHost::new(nic.source, engine, host.sink, config.budget_frames);
+        let mut nic = nic;
+        if config.engine.policy.hold != Hold::EndOfPoll {
+            nic.source.expect_holds();
+        }
+        let to_host = ToHost::new(nic.source, engine, host.sink, &config);
         let to_nic = ToNic::new(host.source, nic.sink, config.host_budget_frames);
         let splitting = Splitting::new(&config)?;
         Ok(Self { to_host, to_nic, splitting, config, times: Times::default() })
@@ -117,7 +131,7 @@ where
     ///
     /// # Errors
     /// The first failure of a device, after everything held was handed over.
-    pub fn run<W: Waiter<NI, HI>>(
+    pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
@@ -127,8 +141,9 @@ where
         let ended = self.work(waiter, stop, &mut observe);
         let now = waiter.now();
         let flushed = self.to_host.flush(now);
+        let finished = self.to_host.outlet.finish().and(self.to_nic.outlet.finish());
         self.times.set(now, waiter.cpu_time());
-        ended.and(flushed)
+        ended.and(flushed).and(finished)
     }
 
     /// All counters since the worker was made; the times are those of the last report or end.
@@ -137,10 +152,11 @@ where
             elapsed: self.times.elapsed(),
             cpu: self.times.cpu(),
             nic_in: self.to_host.source.counters(),
-            host_out: self.to_host.sink.counters(),
+            host_out: self.to_host.outlet.sink.counters(),
             host_in: self.to_nic.source.counters(),
-            nic_out: self.to_nic.sink.counters(),
+            nic_out: self.to_nic.outlet.sink.counters(),
             engine: self.to_host.engine.counters().clone(),
+            overload: self.to_host.overload_drops,
             split: self.splitting.as_ref().map(Splitting::counters),
         }
     }
@@ -148,23 +164,24 @@ where
     /// Gives the devices back.
     #[must_use]
     pub fn into_devices(self) -> (Duplex<NI, NO>, Duplex<HI, HO>) {
-        let nic = Duplex { source: self.to_host.source, sink: self.to_nic.sink };
-        (nic, Duplex { source: self.to_nic.source, sink: self.to_host.sink })
+        let nic = Duplex { source: self.to_host.source, sink: self.to_nic.outlet.sink };
+        (nic, Duplex { source: self.to_nic.source, sink: self.to_host.outlet.sink })
     }
 
-    fn work<W: Waiter<NI, HI>>(
+    fn work<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
         observe: &mut impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
+        let mut awake = Awake::BOTH;
         while !stop.load(Ordering::Relaxed) {
-            let turn = self.turn(waiter)?;
+            let turn = self.turn(waiter, awake)?;
             self.report_when_due(turn.now, waiter, observe);
-            self.rest(waiter, turn)?;
+            awake = self.rest(waiter, turn)?;
         }
         for _ in 0..LAST_ROUNDS {
-            let turn = self.turn(waiter)?;
+            let turn = self.turn(waiter, Awake::BOTH)?;
             if turn.from_nic + turn.from_host == 0 {
                 break;
             }
@@ -172,22 +189,29 @@ where
         Ok(())
     }
 
-    /// A batch in each direction. Both are served also when one fails.
-    fn turn<W: Waiter<NI, HI>>(&mut self, waiter: &mut W) -> Result<Turn, DeviceError> {
+    /// A batch in each direction whose source may have one. Both are served also when one fails.
+    fn turn<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        awake: Awake,
+    ) -> Result<Turn, DeviceError> {
         let directions = self.config.directions;
         let mut now = None;
         let from_nic = if directions.to_host() {
-            self.to_host.turn(self.splitting.as_mut(), || *now.insert(waiter.now()))
+            self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(waiter.now()))
         } else {
             Ok(0)
         };
-        let from_host =
-            if directions.to_nic() { self.to_nic.turn(self.splitting.as_mut()) } else { Ok(0) };
+        let from_host = if directions.to_nic() {
+            self.to_nic.turn(awake.host, self.splitting.as_mut())
+        } else {
+            Ok(0)
+        };
         let (from_nic, from_host) = (from_nic?, from_host?);
         Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(|| waiter.now()) })
     }
 
-    fn report_when_due<W: Waiter<NI, HI>>(
+    fn report_when_due<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         now: Instant,
         waiter: &mut W,
@@ -196,36 +220,69 @@ where
         if self.times.is_report_due(now) {
             self.times.set(now, waiter.cpu_time());
             let reading = self.reading();
-            let (nic_sink, host_sink) = (&mut self.to_nic.sink, &mut self.to_host.sink);
+            let (nic_sink, host_sink) =
+                (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);
             observe(Report { reading: &reading, nic_sink, host_sink });
         }
     }
 
-    /// When a turn is due even if nothing arrives.
+    /// When a turn is due even if nothing arrives. Not for what a source holds back while its sink takes
+    /// nothing: no turn would get it out.
     fn deadline(&self) -> Option<Instant> {
-        let directions = self.config.directions;
+        let Self { to_host, to_nic, config, .. } = self;
+        let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();
+        let gives_nic = config.directions.to_nic() && !to_nic.outlet.is_blocked();
         let held_back = [
-            directions.to_host().then(|| self.to_host.source.poll_at()).flatten(),
-            directions.to_nic().then(|| self.to_nic.source.poll_at()).flatten(),
+            gives_host.then(|| to_host.source.poll_at()).flatten(),
+            gives_nic.then(|| to_nic.source.poll_at()).flatten(),
         ];
-        let deadlines = [self.to_host.engine.poll_at(), self.times.report_at()];
+        let deadlines = [to_host.engine.poll_at(), self.times.report_at()];
         deadlines.into_iter().chain(held_back).flatten().min()
     }
 
-    /// Between two turns.
-    fn rest<W: Waiter<NI, HI>>(&mut self, waiter: &mut W, turn: Turn) -> Result<(), DeviceError> {
+    /// Between two turns. Says which sources the next one should look at.
+    fn rest<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        turn: Turn,
+    ) -> Result<Awake, DeviceError> {
         match next(&self.config, turn, self.deadline()) {
-            Next::Again => Ok(()),
+            Next::Again => Ok(Awake::BOTH),
             Next::Pause(time) => {
                 waiter.pause(time);
-                Ok(())
+                Ok(Awake::BOTH)
             }
-            Next::Wait(timeout) => {
-                let directions = self.config.directions;
-                let nic = directions.to_host().then_some(&self.to_host.source);
-                let host = directions.to_nic().then_some(&self.to_nic.source);
-                waiter.wait(nic, host, timeout)
-            }
+            Next::Wait(timeout) => self.wait(waiter, timeout),
         }
+    }
+
+    /// Waits for whatever a direction needs next: frames, or room for those that it has.
+    fn wait<W: Waiter<NI, NO, HI, HO>>(
+        &self,
+        waiter: &mut W,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
+        let Self { to_host, to_nic, config, .. } = self;
+        let is_nic_starved = to_host.source.is_starved();
+        let is_host_starved = to_nic.source.is_starved();
+        let is_blocked = to_host.outlet.is_blocked() || to_nic.outlet.is_blocked();
+        let reads_nic =
+            config.directions.to_host() && !to_host.outlet.is_blocked() && !is_nic_starved;
+        let reads_host =
+            config.directions.to_nic() && !to_nic.outlet.is_blocked() && !is_host_starved;
+        let wanted = Wanted {
+            nic_source: reads_nic.then_some(&to_host.source),
+            nic_sink: to_nic.outlet.wanted(),
+            host_source: reads_host.then_some(&to_nic.source),
+            host_sink: to_host.outlet.wanted(),
+        };
+        let is_brief = is_blocked || is_nic_starved || is_host_starved;
+        let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
+        let awake = waiter.wait(wanted, timeout)?;
+        // A link that is down says nothing when its device is deleted: somebody has to look.
+        if awake == Awake::NEITHER && timeout >= LONGEST_WAIT {
+            return Ok(Awake::BOTH);
+        }
+        Ok(Awake { nic: awake.nic || is_nic_starved, host: awake.host || is_host_starved })
     }
 }

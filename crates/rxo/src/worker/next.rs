@@ -9,9 +9,9 @@ use super::WorkerConfig;
 /// What a turn did.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Frames taken from the nic.
+    /// Frames taken from the nic; 0 when the host's sink takes no more.
     pub(super) from_nic: usize,
-    /// Frames taken from the host.
+    /// Frames taken from the host; 0 when the nic's sink takes no more.
     pub(super) from_host: usize,
     /// When the nic's batch was taken.
     pub(super) now: Instant,
@@ -29,7 +29,7 @@ pub(super) enum Next {
 }
 
 /// How long a wait lasts at most, so that a stop from another thread is seen.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// Decides. `deadline` is when a turn is due even if nothing comes.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {

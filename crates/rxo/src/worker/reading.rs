@@ -24,6 +24,8 @@ pub struct Reading {
     pub nic_out: SinkCounters,
     /// What the engine did.
     pub engine: Counters,
+    /// Frames from the nic that were dropped because more came than the worker could take.
+    pub overload: u64,
     /// What was done about stretch ACKs; `None` unless [`WorkerConfig::ack_split`] asks for it.
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split

@@ -4,35 +4,67 @@ use rxo_coalesce::{Deliveries, Engine};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
+use super::WorkerConfig;
+use super::outlet::Outlet;
+use super::overload::CoDel;
 use super::splitting::Splitting;
 
 /// One direction, coalescing.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
-    pub(super) sink: K,
+    pub(super) outlet: Outlet<K>,
+    /// Frames dropped because more came than could be taken.
+    pub(super) overload_drops: u64,
+    codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
     budget: usize,
 }
 
 impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
-    pub(super) fn new(source: S, engine: Engine<S::Buffer>, sink: K, budget: usize) -> Self {
-        Self { source, engine, sink, batch: Vec::with_capacity(budget), budget }
+    pub(super) fn new(
+        source: S,
+        engine: Engine<S::Buffer>,
+        sink: K,
+        config: &WorkerConfig,
+    ) -> Self {
+        let budget = config.budget_frames;
+        Self {
+            source,
+            engine,
+            outlet: Outlet::new(sink),
+            overload_drops: 0,
+            codel: config.overload.map(CoDel::new),
+            batch: Vec::with_capacity(budget),
+            budget,
+        }
     }
 
     /// Takes a batch and hands over what comes of it; returns how many frames it had. `clock` is
-    /// read once, after the batch was taken, so that no frame arrives after the poll.
+    /// read once, after the batch was taken, so that no frame arrives after the poll. Takes no batch
+    /// while the sink is blocked, and with `is_worth_a_look` unset only what the source has held back.
     ///
     /// # Errors
     /// When a device failed. What was received before that has been handed over.
     pub(super) fn turn(
         &mut self,
+        is_worth_a_look: bool,
         splitting: Option<&mut Splitting>,
         clock: impl FnOnce() -> Instant,
     ) -> Result<usize, DeviceError> {
-        let received = self.source.receive(&mut self.batch, self.budget);
+        let resumed = self.outlet.resume();
+        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let received = if is_worth_a_look && !self.outlet.is_blocked() {
+            self.source.receive(&mut self.batch, self.budget)
+        } else {
+            Ok(0)
+        };
         let now = clock();
-        let mut sent = Sent { sink: &mut self.sink, splitting, result: Ok(()) };
+        if let Some(codel) = &mut self.codel {
+            let is_all = self.batch.len() < self.budget;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
+        }
+        let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
             // An empty poll is none: a policy that counts polls counts those with frames.
             self.engine.on_timeout(now, |deliveries| sent.transmit(&deliveries));
@@ -40,7 +72,9 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             self.engine.poll(&mut self.batch, now, |deliveries| sent.transmit(&deliveries));
         }
         let sent = sent.result;
-        received.and_then(|frames| sent.map(|()| frames))
+        let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
+        // More than that is not wanted now, however much there is.
+        Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 
     /// Hands over everything held.
@@ -49,7 +83,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     /// When the sink failed.
     pub(super) fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
         // What the host answers now is not carried any more.
-        let mut sent = Sent { sink: &mut self.sink, splitting: None, result: Ok(()) };
+        let mut sent = Sent { sink: &mut self.outlet.sink, splitting: None, result: Ok(()) };
         self.engine.flush(now, |deliveries| sent.transmit(&deliveries));
         sent.result
     }

@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) peer: Namespace,
     /// What carries packets between the two.
     _middle: Namespace,
-    host: Namespace,
+    pub(crate) host: Namespace,
 }
 
 fn ip(text: &str) -> IpAddr {

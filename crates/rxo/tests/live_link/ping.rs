@@ -1,7 +1,9 @@
 //! A Linux host finds rxo's by ARP and neighbour discovery, and pings it.
 
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketType, ipproto};
@@ -10,7 +12,10 @@ use rustix::net::{recv, sendto, socket};
 use crate::Test;
 use crate::network::Row;
 
-pub(crate) const TESTS: &[Test] = &[("linux_pings_it", linux_pings_it)];
+pub(crate) const TESTS: &[Test] = &[
+    ("linux_pings_it", linux_pings_it),
+    ("a_link_that_goes_down_does_not_end_the_host", a_link_that_goes_down),
+];
 
 fn linux_pings_it() {
     let row = Row::routed(1_500);
@@ -30,6 +35,38 @@ fn linux_pings_it() {
     assert_eq!((counters.echoes, counters.conflicts), (asked, 0), "{counters:?}");
     // The router had to ask for each address once at least.
     assert!(counters.answers >= addresses.len() as u64, "{counters:?}");
+}
+
+/// Nor a connection over it.
+fn a_link_that_goes_down() {
+    let row = Row::routed(1_500);
+    let host = row.start(|_| {});
+    let listener = host.handle().listen("10.1.0.2:7".parse().unwrap(), 4).unwrap();
+    let address = "10.1.0.2:7".parse::<SocketAddr>().unwrap();
+    let mut stream = row.peer.run(|| TcpStream::connect(address).unwrap()).unwrap();
+    let (mut accepted, _) = listener.accept().unwrap();
+    let mut exchange = |byte: u8| {
+        stream.write_all(&[byte]).unwrap();
+        let mut seen = [0];
+        accepted.read_exact(&mut seen).unwrap();
+        assert_eq!(seen, [byte]);
+    };
+    exchange(1);
+    let link = row.host.interface("a0");
+    link.down().unwrap();
+    // Long enough for the host to look for what is wrong, several times.
+    thread::sleep(Duration::from_millis(400));
+    assert!(host.is_running());
+    link.up().unwrap();
+    exchange(2);
+    row.peer.run(|| ping("10.1.0.2".parse().unwrap(), 56)).unwrap();
+    link.delete().unwrap();
+    let ends_at = Instant::now() + Duration::from_secs(10);
+    while host.is_running() && Instant::now() < ends_at {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let error = host.stop().result.unwrap_err().to_string();
+    assert!(error.contains("packet:a0 has gone away"), "{error}");
 }
 
 /// Sends an echo request with `bytes` of data, and waits for the answer with the same.

@@ -3,6 +3,8 @@
 //! that cannot be had they fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod blocked;
+mod calls;
 mod capture;
 mod path;
 mod splitting;
@@ -23,7 +25,8 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = transfers::TESTS.iter().chain(splitting::TESTS).map(|&(name, test)| {
+    let groups = [transfers::TESTS, splitting::TESTS, blocked::TESTS, calls::TESTS];
+    let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())

@@ -1,5 +1,7 @@
 //! What does not fit together is refused before the first frame, in one line with the remedy.
 
+use std::time::Duration;
+
 use rxo::device::{MemorySink, MemorySource};
 use rxo::worker::Directions;
 use rxo::{Duplex, LinkKind, MemoryLink, MemoryOptions, Misfit, Policy, Worker, WorkerConfig};
@@ -84,6 +86,16 @@ fn a_misfit_is_one_line_with_its_remedy() {
     for (result, begins) in rows {
         let line = result.unwrap_err().to_string();
         assert!(line.starts_with(begins) && !line.contains('\n'), "{line}");
+    }
+}
+
+#[test]
+fn reports_without_a_time_between_them_are_refused() {
+    let with = |every| WorkerConfig { report_every: every, ..config(Policy::linux_gro()) };
+    let refused = between(USUAL, USUAL, with(Some(Duration::ZERO))).unwrap_err().to_string();
+    assert_eq!(refused, "report_every is 0ns; it must be at least 1ms, or none");
+    for every in [None, Some(Duration::from_millis(1))] {
+        assert!(between(USUAL, USUAL, with(every)).is_ok());
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxo::device::{MemorySink, MemorySource, Sent, SinkCapabilities, SinkCounters};
-use rxo::worker::Waiter;
+use rxo::worker::{Awake, Waiter, Wanted};
 use rxo::{
     DeviceError, Duplex, Frame, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
     Reading, Worker, WorkerConfig,
@@ -23,6 +23,10 @@ pub(crate) enum Event {
     FromNic(Frame<Vec<u8>>),
     /// The host sends a frame.
     FromHost(Frame<Vec<u8>>),
+    /// The nic takes so many packets more; `None`: it has room.
+    NicRoom(Option<usize>),
+    /// The host's device does.
+    HostRoom(Option<usize>),
     /// The nic is taken away.
     NicGone,
     /// The host's device is taken away.
@@ -54,6 +58,7 @@ struct Time {
     now: Instant,
     events: VecDeque<(Instant, Event)>,
     rests: Vec<Rest>,
+    turns: usize,
 }
 
 /// What a run came to.
@@ -107,6 +112,11 @@ impl World {
     /// The clock, for who does not move it.
     pub(crate) fn time_now(&self) -> Instant {
         self.time.borrow().now
+    }
+
+    /// How often the clock was read: turns, with and without a rest after them.
+    pub(crate) fn turns(&self) -> usize {
+        self.time.borrow().turns
     }
 
     /// What a worker looks at to know that it shall stop.
@@ -169,6 +179,8 @@ impl World {
         match event {
             Event::FromNic(frame) => self.from_nic.push(&frame),
             Event::FromHost(frame) => self.from_host.push(&frame),
+            Event::NicRoom(packets) => self.to_nic.set_room(packets),
+            Event::HostRoom(packets) => self.to_host.set_room(packets),
             Event::NicGone => {
                 [&self.from_nic, &self.to_nic].into_iter().for_each(MemoryLink::vanish)
             }
@@ -188,15 +200,24 @@ impl World {
         }
     }
 
+    /// Which of the sources wanted have something.
+    fn awake<NI, NO, HI, HO>(&self, wanted: &Wanted<'_, NI, NO, HI, HO>) -> Awake {
+        Awake {
+            nic: wanted.nic_source.is_some() && !self.from_nic.is_silent(),
+            host: wanted.host_source.is_some() && !self.from_host.is_silent(),
+        }
+    }
+
     fn next_event_at(&self) -> Option<Instant> {
         self.time.borrow().events.front().map(|(at, _)| *at)
     }
 }
 
 /// Every reading of the clock is a turn, and takes its time.
-impl<N, H> Waiter<N, H> for World {
+impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
     fn now(&mut self) -> Instant {
         let now = self.time.borrow().now;
+        self.time.borrow_mut().turns += 1;
         self.advance(TURN);
         now
     }
@@ -210,18 +231,25 @@ impl<N, H> Waiter<N, H> for World {
         self.advance(time);
     }
 
-    fn wait(&mut self, _: Option<&N>, _: Option<&H>, timeout: Duration) -> Result<(), DeviceError> {
+    fn wait(
+        &mut self,
+        wanted: Wanted<'_, NI, NO, HI, HO>,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
         self.time.borrow_mut().rests.push(Rest::Wait);
         let now = self.time.borrow().now;
-        match self.next_event_at() {
-            Some(at) => self.advance(at.since(now).min(timeout)),
-            // The script is at its end, and so is the test once this wait is over.
-            None => {
-                self.advance(timeout);
-                self.stop.store(true, Ordering::Relaxed);
+        // As on a system, a wait for what is there already does not wait.
+        if self.awake(&wanted) == Awake::NEITHER {
+            match self.next_event_at() {
+                Some(at) => self.advance(at.since(now).min(timeout)),
+                None => self.advance(timeout),
             }
         }
-        Ok(())
+        if self.next_event_at().is_none() && self.awake(&wanted) == Awake::NEITHER {
+            // The script is at its end, and so is the test.
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(self.awake(&wanted))
     }
 }
 
@@ -247,5 +275,17 @@ impl FrameSink for SlowSink {
 
     fn counters(&self) -> SinkCounters {
         self.inner.counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.inner.is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        self.inner.resume()
+    }
+
+    fn abandon(&mut self) {
+        self.inner.abandon();
     }
 }

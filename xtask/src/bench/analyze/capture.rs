@@ -24,9 +24,18 @@ const RUN: u32 = 45;
 
 /// About `bytes` of full-size segments: 16 flows that take turns, 45 segments at once.
 pub(super) fn full_size(path: &Path, bytes: u64) -> Result<u64> {
-    let packet_bytes = (RECORD_BYTES + HEADER_BYTES + FULL_PAYLOAD) as u64;
+    bulk(path, bytes, FULL_PAYLOAD)
+}
+
+/// About `bytes` of packets of 100 bytes, link header included, otherwise as [`full_size`].
+pub(super) fn small(path: &Path, bytes: u64) -> Result<u64> {
+    bulk(path, bytes, 100 - HEADER_BYTES)
+}
+
+fn bulk(path: &Path, bytes: u64, payload_bytes: usize) -> Result<u64> {
+    let packet_bytes = (RECORD_BYTES + HEADER_BYTES + payload_bytes) as u64;
     let packets = bytes / packet_bytes;
-    let mut writer = Writer::create(path, FULL_PAYLOAD)?;
+    let mut writer = Writer::create(path, payload_bytes)?;
     let mut sent = vec![0_u32; FULL_FLOWS as usize];
     for index in 0..packets {
         let run = index as u32 / RUN;
@@ -170,17 +179,19 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("rxo-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("few.pcap");
-        let packets = full_size(&path, 200_000).unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-        let records: Vec<&[u8]> =
-            bytes[24..].chunks(RECORD_BYTES + HEADER_BYTES + FULL_PAYLOAD).collect();
-        assert_eq!(records.len() as u64, packets);
-        for record in records {
-            let frame = &record[RECORD_BYTES..];
-            assert_eq!(checksum(sum(&frame[14..34])), 0, "IP");
-            let pseudo = sum(&frame[26..34]) + 6 + (frame.len() - 34) as u64;
-            assert_eq!(checksum(sum(&frame[34..]) + pseudo), 0, "TCP");
+        for payload_bytes in [FULL_PAYLOAD, 100 - HEADER_BYTES] {
+            let packets = bulk(&path, 200_000, payload_bytes).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let records: Vec<&[u8]> =
+                bytes[24..].chunks(RECORD_BYTES + HEADER_BYTES + payload_bytes).collect();
+            assert_eq!(records.len() as u64, packets);
+            for record in records {
+                let frame = &record[RECORD_BYTES..];
+                assert_eq!(checksum(sum(&frame[14..34])), 0, "IP");
+                let pseudo = sum(&frame[26..34]) + 6 + (frame.len() - 34) as u64;
+                assert_eq!(checksum(sum(&frame[34..]) + pseudo), 0, "TCP");
+            }
         }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

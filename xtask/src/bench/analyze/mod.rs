@@ -1,7 +1,9 @@
-//! `cargo xtask bench analyze`: how fast captures are read, beside `tshark`.
+//! `cargo xtask bench analyze`: how fast captures are read, coalesced, given back and compared, beside
+//! `tshark`.
 //!
-//! Two captures are made in the target directory and deleted afterwards: 1 GB of full-size segments,
-//! and a million flows. All programs run in turn, so that what else the machine does hits all alike.
+//! Three captures are made in the target directory and deleted afterwards: 1 GB of full-size segments,
+//! packets of 100 bytes, and a million flows. What is coalesced and given back goes to `/dev/null`, so
+//! that the disk is not what is measured. All programs run in turn, so that what else the machine does hits all alike.
 
 mod capture;
 mod measure;
@@ -21,6 +23,7 @@ use crate::sh::Program;
 use crate::workspace::Workspace;
 
 const FULL_BYTES: u64 = 1_000_000_000;
+const SMALL_BYTES: u64 = 250_000_000;
 const FLOWS: u32 = 1_000_000;
 const ROUNDS: usize = 5;
 
@@ -91,18 +94,29 @@ const ONE: &str = "rxo, one point, trusted";
 const SWEEP: &str = "rxo, 12 points, trusted";
 const TSHARK: &str = "tshark -q -z conv,tcp";
 const MANY: &str = "rxo, a million flows";
+const COALESCE: &str = "rxo coalesce";
+const EXPAND: &str = "rxo expand";
+const COALESCE_SMALL: &str = "rxo coalesce, 100 bytes";
+const EXPAND_SMALL: &str = "rxo expand, 100 bytes";
+const VERIFY_MANY: &str = "rxo verify, a million flows";
 
 fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
-    let (full, many) = (folder.join("full.pcap"), folder.join("many.pcap"));
-    eprintln!("bench: writing captures of 1 GB and of a million flows");
+    let [full, small, many] = ["full", "small", "many"].map(|name| folder.join(name));
+    eprintln!("bench: writing captures of 1 GB, of small packets and of a million flows");
     let full_packets = capture::full_size(&full, FULL_BYTES)?;
+    let small_packets = capture::small(&small, SMALL_BYTES)?;
     let many_packets = capture::many_flows(&many, FLOWS)?;
-    let (full, many) = (full.display().to_string(), many.display().to_string());
+    let [full, small, many] = [full, small, many].map(|path| path.display().to_string());
+    for capture in [&full, &small] {
+        let arguments = ["coalesce", capture, &format!("{capture}.co"), "--policy", "remember"];
+        measure::run(rxo, &arguments.map(str::to_owned))?;
+    }
     let contender = |name, program: &Path, flags: &str| Contender {
         name,
         program: program.to_owned(),
         arguments: flags
             .replace("FULL", &full)
+            .replace("SMALL", &small)
             .replace("MANY", &many)
             .split_whitespace()
             .map(str::to_owned)
@@ -119,6 +133,11 @@ fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
         contender(SWEEP, rxo, sweep),
         contender(TSHARK, tshark, "-r FULL -q -z conv,tcp"),
         contender(MANY, rxo, "analyze MANY"),
+        contender(COALESCE, rxo, "coalesce FULL /dev/null --policy remember"),
+        contender(EXPAND, rxo, "expand FULL.co /dev/null"),
+        contender(COALESCE_SMALL, rxo, "coalesce SMALL /dev/null --policy remember"),
+        contender(EXPAND_SMALL, rxo, "expand SMALL.co /dev/null"),
+        contender(VERIFY_MANY, rxo, "verify MANY MANY"),
     ];
     for round in 0..ROUNDS {
         for contender in &mut contenders {
@@ -126,7 +145,11 @@ fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
             contender.runs.push(measure::run(&contender.program, &contender.arguments)?);
         }
     }
-    let packets = |name| if name == MANY { many_packets } else { full_packets };
+    let packets = |name| match name {
+        MANY | VERIFY_MANY => many_packets,
+        COALESCE_SMALL | EXPAND_SMALL => small_packets,
+        _ => full_packets,
+    };
     Ok(contenders.iter().map(|each| Row::new(each.name, packets(each.name), &each.runs)).collect())
 }
 
@@ -134,11 +157,17 @@ fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
 fn targets(rows: &[Row]) -> Vec<Target> {
     let row = |name: &str| rows.iter().find(|row| row.name == name);
     let seconds = |name| row(name).map_or(f64::NAN, |row| row.median_s);
-    let peak_mb = row(MANY).map_or(f64::NAN, |row| row.peak_mb);
+    let peak_mb = |name| row(name).map_or(f64::NAN, |row: &Row| row.peak_mb);
+    let gb_s = |name, bytes: u64| bytes as f64 / 1e9 / seconds(name);
     vec![
         Target::at_most("1 GB of full-size segments, seconds", seconds(ONE), 1.5),
         Target::at_most("share of tshark's time", seconds(ONE) / seconds(TSHARK), 1.0 / 3.0),
         Target::at_most("12 points for the time of one, times", seconds(SWEEP) / seconds(ONE), 3.0),
-        Target::at_most("a million flows, peak MB", peak_mb, 300.0),
+        Target::at_most("a million flows, peak MB", peak_mb(MANY), 300.0),
+        Target::at_least("coalesce, GB/s", gb_s(COALESCE, FULL_BYTES), 0.8),
+        Target::at_least("expand, GB/s", gb_s(EXPAND, FULL_BYTES), 0.8),
+        Target::at_least("coalesce, 100 bytes, GB/s", gb_s(COALESCE_SMALL, SMALL_BYTES), 0.25),
+        Target::at_least("expand, 100 bytes, GB/s", gb_s(EXPAND_SMALL, SMALL_BYTES), 0.25),
+        Target::at_most("verify of a million flows, peak MB", peak_mb(VERIFY_MANY), 200.0),
     ]
 }

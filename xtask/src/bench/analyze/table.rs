@@ -48,25 +48,42 @@ impl Row {
     }
 }
 
-/// A number and the most it may be.
+/// A number, and the most or the least it may be.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     name: &'static str,
     value: f64,
-    most: f64,
+    bound: Bound,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Most(f64),
+    Least(f64),
 }
 
 impl Target {
     pub(super) const fn at_most(name: &'static str, value: f64, most: f64) -> Self {
-        Self { name, value, most }
+        Self { name, value, bound: Bound::Most(most) }
+    }
+
+    pub(super) const fn at_least(name: &'static str, value: f64, least: f64) -> Self {
+        Self { name, value, bound: Bound::Least(least) }
     }
 
     fn is_met(&self) -> bool {
-        self.value <= self.most
+        match self.bound {
+            Bound::Most(most) => self.value <= most,
+            Bound::Least(least) => self.value >= least,
+        }
     }
 
     pub(super) fn json(&self) -> Value {
-        json!({ "name": self.name, "value": self.value, "most": self.most, "met": self.is_met() })
+        let (bound, limit) = match self.bound {
+            Bound::Most(most) => ("most", most),
+            Bound::Least(least) => ("least", least),
+        };
+        json!({ "name": self.name, "value": self.value, bound: limit, "met": self.is_met() })
     }
 }
 
@@ -84,10 +101,11 @@ pub(super) fn text(rows: &[Row], targets: &[Target]) -> String {
     lines.push(String::new());
     for target in targets {
         let said = if target.is_met() { "met" } else { "FALLS SHORT" };
-        lines.push(format!(
-            "{}: {:.2}, at most {:.2}: {said}",
-            target.name, target.value, target.most
-        ));
+        let bound = match target.bound {
+            Bound::Most(most) => format!("at most {most:.2}"),
+            Bound::Least(least) => format!("at least {least:.2}"),
+        };
+        lines.push(format!("{}: {:.2}, {bound}: {said}", target.name, target.value));
     }
     lines.join("\n")
 }
@@ -106,5 +124,7 @@ mod tests {
         let text = text(&[row], &[Target::at_most("b", 1.1, 1.0)]);
         assert!(text.ends_with("b: 1.10, at most 1.00: FALLS SHORT"), "{text}");
         assert!(!Target::at_most("nothing measured", f64::NAN, 1.0).is_met());
+        assert!(!Target::at_least("nothing measured", f64::NAN, 1.0).is_met());
+        assert!(Target::at_least("c", 2.0, 1.0).is_met());
     }
 }

@@ -1,7 +1,9 @@
 //! Which settings are enough.
 
-use rxo_trace::report::{Advice, Choice, LinuxAdvice};
+use rxo_trace::report::{Advice, Choice, LinuxAdvice, TriedPoll};
 
+use super::decision::three_digits;
+use super::units::time;
 use crate::table::Table;
 
 /// `None` when there is nothing to gain, and so nothing to advise.
@@ -19,7 +21,8 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     } else {
         "Together they keep, by estimate (each was tried alone),"
     };
-    let mut text = format!(
+    let mut text = polls(&advice.polls);
+    text += &format!(
         "The smallest settings that reach {:.0} % of the best ({})\n\n{}\n\n{together} {:.1} % of the best.",
         100.0 * advice.wanted_share,
         advice.basis,
@@ -30,6 +33,34 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
         text += &for_linux(linux);
     }
     Some(text)
+}
+
+/// What a host would see that gathers packets for so long; nothing where the user's sweep says it.
+fn polls(polls: &[TriedPoll]) -> String {
+    if polls.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        Table::new(&["--poll", "fewer packets", "packets each", "cores", "hold p99", ""]);
+    for poll in polls {
+        let remark = match poll {
+            TriedPoll { is_chosen: true, .. } => "this report",
+            TriedPoll { is_at_most: true, .. } => "at most: no host waits as long",
+            _ if poll.poll.starts_with("host:") => {
+                "no wait: a host busy that long with each packet"
+            }
+            _ => "",
+        };
+        table.row([
+            poll.poll.clone(),
+            format!("{:.1} %", 100.0 * poll.fewer_packets),
+            format!("{:.2}", poll.packets_per_delivery),
+            poll.cores_with.map_or("-".to_owned(), three_digits),
+            time(poll.hold_p99_ns),
+            remark.to_owned(),
+        ]);
+    }
+    format!("By how long a host gathers packets before it takes them\n\n{}\n\n", table.render())
 }
 
 fn row(choice: &Choice) -> [String; 5] {
@@ -48,5 +79,10 @@ fn row(choice: &Choice) -> [String; 5] {
 fn for_linux(linux: &LinuxAdvice) -> String {
     let commands: Vec<String> = linux.commands.iter().map(|line| format!("  {line}")).collect();
     let reasons: Vec<String> = linux.derivation.iter().map(|line| format!("  {line}")).collect();
-    format!("\n\nOn a Linux host\n\n{}\n\n{}", commands.join("\n"), reasons.join("\n"))
+    format!(
+        "\n\nOn a Linux host, for {:.1} % fewer packets\n\n{}\n\n{}",
+        100.0 * linux.fewer_packets,
+        commands.join("\n"),
+        reasons.join("\n")
+    )
 }

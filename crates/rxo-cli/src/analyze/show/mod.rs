@@ -1,6 +1,7 @@
-//! The report as text. Every number is the report's; here it only gets its place and unit.
+//! The report as text, what is passed on first. Every number is the report's; here it only gets its place and unit.
 
 mod advice;
+mod decision;
 mod flows;
 mod projection;
 mod reasons;
@@ -12,7 +13,7 @@ use rxo_trace::report::Report;
 
 /// The whole report.
 pub(super) fn text(report: &Report) -> String {
-    let mut parts = vec![summary::text(report)];
+    let mut parts = vec![decision::text(report), summary::text(report)];
     parts.extend(reasons::text(&report.outcome));
     parts.extend(flows::text(report));
     parts.extend(report.sweep.as_ref().map(sweep::text));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rxo_trace::report::{Checksums, Outcome, Report, Source, Traffic};
+use rxo_trace::report::{Checksums, Outcome, Report, Source, Traffic, utc};
 
 use super::units::{bytes, percent, time};
 use crate::numbers::{gbit_per_s, grouped, ratio};
@@ -30,10 +30,13 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 fn capture(source: &Source) -> String {
-    let Source { name, format, packets, damage } = source;
-    let packets = grouped(*packets);
+    let Source { name, format, packets, started_at_ns, duration_ns, damage } = source;
     let cut = if damage.is_some() { "; NOT READ TO ITS END" } else { "" };
-    format!("{name} ({format}): {packets} packets{cut}")
+    let when = match packets {
+        0 => String::new(),
+        _ => format!(" in {} from {}", time(*duration_ns), utc(*started_at_ns)),
+    };
+    format!("{name} ({format}): {} packets{when}{cut}", grouped(*packets))
 }
 
 fn packets(traffic: &Traffic) -> String {

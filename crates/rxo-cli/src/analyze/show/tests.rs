@@ -1,6 +1,6 @@
 use rxo_trace::report::{
-    Advice, Axis, Choice, Distribution, FlowReport, LinuxAdvice, Outcome, ReasonCount, Report,
-    Source, Sweep, Traffic, Tried,
+    Advice, Axis, Choice, Decision, Distribution, FlowReport, LinuxAdvice, Outcome, ReasonCount,
+    Report, Source, Sweep, Traffic, Tried,
 };
 
 use super::*;
@@ -8,7 +8,7 @@ use super::*;
 fn outcome(eliminated: u64) -> Outcome {
     Outcome {
         policy: "linux-gro".into(),
-        poll: "packets:64".into(),
+        poll: "time:50us".into(),
         packets: 10_000,
         deliveries: 10_000 - eliminated,
         aggregates: 100,
@@ -35,6 +35,14 @@ fn outcome(eliminated: u64) -> Outcome {
 
 fn report() -> Report {
     Report {
+        decision: Decision {
+            sentence: "Worth it: it saves much.".into(),
+            fewer_packets: 0.75,
+            cores_without: Some(0.096),
+            cores_with: Some(0.043),
+            poll: "time:50us".into(),
+            ..Decision::default()
+        },
         sources: vec![Source { name: "a.pcap".into(), format: "pcap".into(), ..Source::default() }],
         traffic: Traffic { packets: 10_000, duration_ns: 1_000_000_000, ..Traffic::default() },
         outcome: outcome(7_500),
@@ -54,6 +62,9 @@ fn report() -> Report {
 fn the_summary_says_what_was_eliminated_and_what_ended_it() {
     let text = text(&report());
     for part in [
+        "packets     75.0 % fewer for the host's stack: 2,500 deliveries of 10,000 packets, with --poll",
+        "cores       0.096 busy with receiving at this rate without coalescing, 0.043 with it",
+        "decision    Worth it",
         "capture     a.pcap (pcap): 0 packets",
         "7,500 of 10,000 packets, 7500 of 10,000; 2,500 deliveries are left, 4.00 packets each",
         "21.5 packets (p50 20, p99 32)",
@@ -85,6 +96,17 @@ fn a_sweep_is_a_list_or_a_grid() {
         ["4               30    40", "1               10    20", "flows \\ psh  close  keep"],
         "{text}"
     );
+}
+
+#[test]
+fn the_answer_comes_first_and_a_most_is_called_one() {
+    let mut report = report();
+    let begin = text(&report);
+    assert!(begin.starts_with("packets     75.0 % fewer for the host's stack"), "{begin}");
+    report.decision.is_at_most = true;
+    assert!(text(&report).starts_with("packets     at most 75.0 % fewer"));
+    report.decision.cores_with = None;
+    assert!(text(&report).contains("cores       unknown"));
 }
 
 #[test]

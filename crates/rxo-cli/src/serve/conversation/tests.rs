@@ -365,3 +365,67 @@ fn a_client_that_does_not_take_its_file_is_left() {
     let logged = server.join().unwrap();
     assert!(!logged[0].complete && logged[0].bytes < 64 << 20, "{logged:?}");
 }
+
+/// What stands in the chunks at the beginning of `text`, and what follows the last (RFC 9112, section 7.1).
+fn unchunked(mut text: &str) -> (String, &str) {
+    let mut content = String::new();
+    loop {
+        let (size, rest) = text.split_once('\n').unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        content += &rest[..size];
+        text = rest[size..].strip_prefix('\n').unwrap();
+        if size == 0 {
+            return (content, text);
+        }
+    }
+}
+
+/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length; it comes in chunks, and for who
+/// does not know them it ends with the connection.
+#[test]
+fn a_page_of_many_names_is_streamed() {
+    let scratch = Scratch::new();
+    let www = &scratch.www();
+    let names: Vec<String> = (0..3_000).map(|index| format!("many-{index:04}")).collect();
+    for name in &names {
+        File::create(www.join("sub").join(name)).unwrap();
+    }
+    let is_whole = |page: &str| {
+        let items = names.iter().filter(|name| page.contains(&format!("./{name}\"")));
+        items.count() == names.len() && page.ends_with("</ul>\n")
+    };
+    let next = "GET /empty HTTP/1.1\nHost: x\n\n";
+    for at_once in [7, 1 << 20] {
+        let text = format!("GET /sub/ HTTP/1.1\nHost: x\n\n{next}");
+        let told = heard_in_pieces(www, &text, at_once);
+        assert_eq!((status(&told), field(&told, "Transfer-Encoding")), (200, "chunked"));
+        let (fields, rest) = told.split_once("\n\n").unwrap();
+        assert!(!fields.contains("Content-Length"), "{fields}");
+        let (page, after) = unchunked(rest);
+        assert!(is_whole(&page) && status(after) == 200, "{after}");
+    }
+    let head = heard(www, &format!("HEAD /sub/ HTTP/1.1\nHost: x\n\n{next}"));
+    assert_eq!((head.matches("HTTP/1.1 200").count(), head.contains("<ul>")), (2, false));
+
+    let old = heard(www, &format!("GET /sub/ HTTP/1.0\nConnection: keep-alive\n\n{next}"));
+    assert_eq!(field(&old, "Connection"), "close");
+    assert!(!old.contains("chunked") && is_whole(&old) && old.matches("Date: ").count() == 1);
+}
+
+/// A client that takes a little all the time, but too little.
+#[test]
+fn a_client_that_takes_its_file_too_slowly_is_left() {
+    let scratch = Scratch::new();
+    let file = File::create(scratch.www().join("huge")).unwrap();
+    file.set_len(64 << 20).unwrap();
+    // Sixty-four kilobytes in a few milliseconds, each time; a gigabyte a second is asked of it.
+    let limits = Limits { piece: Duration::from_secs(1), least_rate: 1 << 30, ..Limits::default() };
+    let (mut client, server) = connected(&scratch, limits);
+    client.write_all(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut buffer = vec![0; 64 << 10];
+    while !server.is_finished() && client.read(&mut buffer).is_ok_and(|read| read > 0) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let logged = server.join().unwrap();
+    assert!(!logged[0].complete && logged[0].bytes < 64 << 20, "{logged:?}");
+}

@@ -66,7 +66,7 @@ fn more_clients_than_places_are_all_served() {
     let shared = Arc::new(Shared {
         site: Site::new(Root::open(&www).unwrap()),
         limits: Limits::default(),
-        places: Places::new(4),
+        places: Places::new(4, 4),
         stop: Arc::new(AtomicBool::new(false)),
         log: Box::new(move |_| *count.lock().unwrap() += 1),
     });
@@ -83,4 +83,53 @@ fn more_clients_than_places_are_all_served() {
     server.join().unwrap().unwrap();
     assert!(*logged.lock().unwrap() >= 20);
     fs::remove_dir_all(www).unwrap();
+}
+
+/// One address keeps its share of the places, and what comes beyond is told so; others find room.
+#[test]
+fn an_address_with_enough_places_is_turned_away() {
+    let www = std::env::temp_dir().join(format!("rxo-per-peer-{}", std::process::id()));
+    fs::create_dir_all(&www).unwrap();
+    fs::write(www.join("file"), b"hello").unwrap();
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&logged);
+    let shared = Arc::new(Shared {
+        site: Site::new(Root::open(&www).unwrap()),
+        limits: Limits::default(),
+        places: Places::new(8, 2),
+        stop: Arc::new(AtomicBool::new(false)),
+        log: Box::new(move |access| log.lock().unwrap().push(access.text())),
+    });
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || serve(&listener, &shared)
+    });
+    // They keep their places without a word.
+    let held = [(); 2].map(|()| TcpStream::connect(("127.0.0.1", port)).unwrap());
+    let mut third = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    third.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut told = String::new();
+    third.read_to_string(&mut told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("Connection: close"), "{told}");
+    assert!(!shared.places.are_all_taken());
+    drop(held);
+    while !ask_once(port) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    shared.stop.store(true, Ordering::Relaxed);
+    server.join().unwrap().unwrap();
+    assert!(logged.lock().unwrap()[0].contains(" 503 "), "{:?}", logged.lock().unwrap());
+    fs::remove_dir_all(www).unwrap();
+}
+
+/// Whether a client is let in again.
+fn ask_once(port: u16) -> bool {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let asked = client.write_all(b"GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut told = String::new();
+    // One that is turned away may be reset.
+    asked.is_ok() && client.read_to_string(&mut told).is_ok() && told.ends_with("hello")
 }

@@ -20,11 +20,13 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What a file is compressed with that begins with `head`.
+    /// What a file is compressed with that begins with `head`, its first four bytes or all it has:
+    /// of a file that is cut within its magic number, the one that can only be meant.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
-        match *head.first_chunk::<4>()? {
+        match *head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some(Self::Zstd),
+            [0x28, 0xb5] | [0x28, 0xb5, 0x2f] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             _ => None,
         }
     }

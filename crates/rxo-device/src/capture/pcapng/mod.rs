@@ -11,9 +11,10 @@ mod packet;
 use rxo_frame::Instant;
 
 use self::block::Block;
+use super::options::OptionIter;
+use super::outline::Outline;
 use super::stream::Stream;
-use super::ticks::Ticks;
-use super::{Fault, Interface, Options, Record};
+use super::{Clock, Fault, Interface, Options, Part, Record};
 
 /// What every pcapng file begins with: a section header, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -33,10 +34,16 @@ pub(super) struct PcapNg {
     is_big_endian: bool,
     /// The first of `interfaces` that the current section described.
     first_interface: usize,
+    /// What that one keeps of a packet: simple packet blocks do not say.
+    first_snap_bytes: u32,
     /// Those of all sections.
     pub(super) interfaces: Vec<Interface>,
     /// Each interface's clock.
-    clocks: Vec<Ticks>,
+    clocks: Vec<Clock>,
+    /// Sections and interfaces as they were described.
+    pub(super) outline: Outline,
+    /// Packets read.
+    records: u64,
     /// When the last packet was seen.
     last_at: Instant,
     /// What the first section says of itself.
@@ -48,8 +55,11 @@ impl PcapNg {
         Self {
             is_big_endian: false,
             first_interface: 0,
+            first_snap_bytes: u32::MAX,
             interfaces: Vec::new(),
             clocks: Vec::new(),
+            outline: Outline::default(),
+            records: 0,
             last_at: Instant::ZERO,
             section: Options::default(),
         }
@@ -92,6 +102,10 @@ impl PcapNg {
                 "a section is pcapng version {major}.{minor}; convert the file to version 1.0"
             )));
         }
+        let options = block.body.get(SECTION_OPTIONS_AT - block::BODY_AT..).unwrap_or_default();
+        let options = OptionIter::new(options, self.is_big_endian);
+        let section = Part::Section { options: options.little_endian(&[]) };
+        self.outline.add(self.records, section);
         if self.section.is_empty() && self.interfaces.is_empty() {
             let options = stream.share(SECTION_OPTIONS_AT..length as usize - 4);
             self.section = Options::new(options.detached(), self.is_big_endian);

@@ -6,7 +6,7 @@ use rxo_frame::Instant;
 
 use super::super::options::OptionIter;
 use super::super::stream::Stream;
-use super::super::{Fault, Options, Record};
+use super::super::{Clock, Fault, Options, Record, SharedBytes};
 use super::PcapNg;
 use super::block::{BODY_AT, Block};
 
@@ -23,6 +23,7 @@ struct Found {
     original_bytes: u32,
     interface: u32,
     at: Instant,
+    ticks: Option<u64>,
 }
 
 impl PcapNg {
@@ -46,12 +47,12 @@ impl PcapNg {
         block.require(SIMPLE_PACKET_AT, "a simple packet")?;
         let interface = self.place(0)?;
         let original_bytes = block.number(0);
-        let snap_bytes = self.interfaces.get(interface as usize).and_then(|found| found.snap_bytes);
-        let kept_bytes = original_bytes.min(snap_bytes.unwrap_or(u32::MAX));
+        let kept_bytes = original_bytes.min(self.first_snap_bytes);
         let (packet, end) = block.packet(SIMPLE_PACKET_AT, kept_bytes)?;
         let options = end.end..end.end;
         let at = self.last_at;
-        self.take(stream, length, Found { packet, options, original_bytes, interface, at })
+        let found = Found { packet, options, original_bytes, interface, at, ticks: None };
+        self.take(stream, length, found)
     }
 
     #[inline]
@@ -63,13 +64,14 @@ impl PcapNg {
         block.require(PACKET_AT, "a packet block")?;
         let interface = self.place(interface(block))?;
         let ticks = u64::from(block.number(4)) << 32 | u64::from(block.number(8));
-        let clock = self.clocks.get(interface as usize).copied().unwrap_or(super::Ticks::MICROS);
+        let clock = self.clocks.get(interface as usize).copied().unwrap_or(Clock::MICROS);
         let (packet, options) = block.packet(PACKET_AT, block.number(12))?;
         if !options.is_empty() {
             self.check_options(block, &options)?;
         }
         let original_bytes = block.number(16);
-        Ok(Found { packet, options, original_bytes, interface, at: clock.instant(ticks) })
+        let (at, ticks) = (clock.instant(ticks), Some(ticks));
+        Ok(Found { packet, options, original_bytes, interface, at, ticks })
     }
 
     fn check_options(&self, block: &Block<'_>, place: &Range<usize>) -> Result<(), Fault> {
@@ -107,9 +109,12 @@ impl PcapNg {
             original_bytes: found.original_bytes,
             interface: found.interface,
             at: found.at,
+            ticks: found.ticks,
+            head: SharedBytes::default(),
             options,
         };
         self.last_at = found.at;
+        self.records += 1;
         stream.consume(length as usize);
         Ok(record)
     }

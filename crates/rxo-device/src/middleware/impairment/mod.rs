@@ -51,6 +51,8 @@ pub struct Impairment {
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
+    /// When the frames come out that are gathered now, or were last.
+    gathered_until: Instant,
     last_due_at: Instant,
     last_given_at: Instant,
 }
@@ -104,6 +106,7 @@ impl Impairment {
             passed: 0,
             entered_at: Instant::ZERO,
             link_free_at: Instant::ZERO,
+            gathered_until: Instant::ZERO,
             last_due_at: Instant::ZERO,
             last_given_at: Instant::ZERO,
         }
@@ -200,9 +203,20 @@ impl Impairment {
             sent_at = sent_at.max(self.link_free_at) + Duration::from_nanos(nanos);
             self.link_free_at = sent_at;
         }
-        let due_at = gathered(sent_at + self.settings.delay + jitter, self.settings.gather);
+        let due_at = self.gathered(sent_at + self.settings.delay + jitter);
         self.last_due_at = self.last_due_at.max(due_at);
         self.last_due_at
+    }
+
+    /// When what would come out at `at` does: with the first of those that are gathered.
+    fn gathered(&mut self, at: Instant) -> Instant {
+        if self.settings.gather.is_zero() {
+            return at;
+        }
+        if at >= self.gathered_until {
+            self.gathered_until = at + self.settings.gather;
+        }
+        self.gathered_until
     }
 
     fn set_aside(&mut self, waiting: Waiting) {
@@ -230,13 +244,5 @@ impl Impairment {
         self.last_given_at = self.last_given_at.max(at);
         frame.arrived_at = self.last_given_at;
         frame
-    }
-}
-
-/// The first multiple of `time` that is not before `at`.
-fn gathered(at: Instant, time: Duration) -> Instant {
-    match u64::try_from(time.as_nanos()) {
-        Ok(0) | Err(_) => at,
-        Ok(nanos) => Instant::from_nanos(at.as_nanos().div_ceil(nanos).saturating_mul(nanos)),
     }
 }

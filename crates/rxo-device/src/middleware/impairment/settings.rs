@@ -21,8 +21,8 @@ pub struct ImpairmentSettings {
     pub delay: Duration,
     /// By how much longer at most, at random and evenly; frames stay in order.
     pub jitter: Duration,
-    /// Frames come out together, at multiples of this time on their clock, as behind a card that
-    /// moderates its interrupts; zero: each at its own time.
+    /// Frames come out together, so long after the first of them, as behind a card that moderates its
+    /// interrupts (`rx-usecs`); zero: each at its own time.
     pub gather: Duration,
     /// The rate of a link that frames have to go through one after the other, in bytes a second
     /// of what the source gives (no preamble, no gap); `None` is no such link.

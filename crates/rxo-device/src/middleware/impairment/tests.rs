@@ -103,11 +103,15 @@ fn gathered_frames_come_out_together() {
     let gather = Duration::from_micros(250);
     let mut network = network(ImpairmentSettings { gather, ..Default::default() });
     (0..50).for_each(|index| network.push(&numbered(index, at(u64::from(index) * 10 + 1))));
-    assert_eq!(network.poll_at(), Some(at(250)));
-    assert_eq!(out(&mut network, at(250)).len(), 25);
-    assert_eq!(network.poll_at(), Some(at(500)));
-    assert_eq!(out(&mut network, at(499)), [0_u32; 0]);
-    assert_eq!(out(&mut network, at(500)).len(), 25);
+    // The first came at 1 and the 26th at 251, when the wait for the first is over.
+    assert_eq!(network.poll_at(), Some(at(251)));
+    assert_eq!(out(&mut network, at(251)).len(), 25);
+    assert_eq!(network.poll_at(), Some(at(501)));
+    assert_eq!(out(&mut network, at(500)), [0_u32; 0]);
+    assert_eq!(out(&mut network, at(501)).len(), 25);
+    // A frame that comes later begins another wait.
+    network.push(&numbered(99, at(10_000)));
+    assert_eq!(network.poll_at(), Some(at(10_250)));
 }
 
 #[test]

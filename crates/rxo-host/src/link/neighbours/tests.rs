@@ -13,6 +13,10 @@ fn at(millis: u64) -> Instant {
     Instant::from_micros(millis * 1_000)
 }
 
+fn table_of(limit: usize) -> Neighbours {
+    Neighbours::new(limit, vec![ip(1)])
+}
+
 fn answer(host: u32) -> Heard {
     Heard { ip: ip(host), mac: Some(MAC), is_answer: true, overrides: true, is_for_us: true }
 }
@@ -28,7 +32,7 @@ fn asked(table: &mut Neighbours, millis: u64) -> Vec<Ask> {
 }
 
 fn resolved() -> Neighbours {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     assert_eq!(table.resolve(ip(1), at(0)), Known::Ask);
     assert!(table.hear(&answer(1), at(0)));
     table
@@ -37,7 +41,7 @@ fn resolved() -> Neighbours {
 /// RFC 4861, section 7.2.2: three times, a second apart; then the failure is remembered for one.
 #[test]
 fn a_neighbour_is_asked_for_three_times() {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     assert_eq!(table.resolve(ip(1), at(0)), Known::Ask);
     assert_eq!(table.resolve(ip(1), at(10)), Known::Pending);
     assert_eq!(asked(&mut table, 999), []);
@@ -106,7 +110,7 @@ fn another_address_must_override() {
 
 #[test]
 fn an_answer_that_nobody_asked_for_is_not_learnt() {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     table.hear(&answer(1), at(0));
     table.hear(&Heard { is_for_us: false, ..request(2) }, at(0));
     table.hear(&Heard { mac: None, ..request(3) }, at(0));
@@ -118,7 +122,7 @@ fn an_answer_that_nobody_asked_for_is_not_learnt() {
 /// An advertisement without an address says nothing to one who has none (RFC 4861, 7.2.5).
 #[test]
 fn an_answer_without_an_address_does_not_resolve() {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     table.resolve(ip(1), at(0));
     assert!(!table.hear(&Heard { mac: None, ..answer(1) }, at(1)));
     assert_eq!(table.resolve(ip(1), at(2)), Known::Pending);
@@ -126,7 +130,7 @@ fn an_answer_without_an_address_does_not_resolve() {
 
 #[test]
 fn a_flood_of_names_leaves_those_in_use() {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     for host in 0..4 {
         table.resolve(ip(host), at(0));
         table.hear(&answer(host), at(0));
@@ -143,7 +147,7 @@ fn a_flood_of_names_leaves_those_in_use() {
 /// As a flood of SYNs from names that do not exist makes this host ask.
 #[test]
 fn a_flood_of_questions_leaves_those_in_use() {
-    let mut table = Neighbours::with_limit(8);
+    let mut table = table_of(8);
     for host in 0..4 {
         table.resolve(ip(host), at(0));
         table.hear(&answer(host), at(0));
@@ -157,17 +161,76 @@ fn a_flood_of_questions_leaves_those_in_use() {
     }
 }
 
+/// More neighbours than places, all of them in use: the one used least recently gives way, the gateway
+/// never.
 #[test]
-fn a_table_in_use_refuses_until_some_are_idle() {
-    let mut table = Neighbours::with_limit(4);
-    for host in 0..4 {
-        table.resolve(ip(host), at(0));
-        table.hear(&answer(host), at(host.into()));
+fn the_least_recently_used_gives_way() {
+    let mut table = table_of(4);
+    let mut use_at = |host, millis| {
+        let known = table.resolve(ip(host), at(millis));
+        table.hear(&answer(host), at(millis));
+        assert!(table.len() <= 4);
+        known
+    };
+    for host in 1..5 {
+        assert_eq!(use_at(host, host.into()), Known::Ask);
     }
-    assert_eq!(table.resolve(ip(9), at(59_000)), Known::Full);
-    table.resolve(ip(0), at(59_000));
-    assert_eq!(table.resolve(ip(9), at(60_000)), Known::Ask);
-    assert_eq!(table.resolve(ip(0), at(60_000)), Known::Mac(MAC));
-    assert_eq!(table.resolve(ip(2), at(60_000)), Known::Mac(MAC));
-    assert_eq!(table.len(), 4);
+    assert_eq!(use_at(2, 10), Known::Mac(MAC));
+    // Not the gateway, which is 1, nor 2: 3, then 4.
+    assert_eq!(use_at(5, 11), Known::Ask);
+    assert_eq!(use_at(6, 12), Known::Ask);
+    assert_eq!((use_at(1, 13), use_at(2, 14)), (Known::Mac(MAC), Known::Mac(MAC)));
+    assert_eq!((use_at(3, 15), use_at(4, 16)), (Known::Ask, Known::Ask));
+    assert_eq!(use_at(1, 1_000), Known::Mac(MAC));
+}
+
+/// Those that take turns all get their answers, however much more there are of them than places.
+#[test]
+fn more_than_there_are_places_are_reached_in_turn() {
+    let mut table = table_of(8);
+    for round in 0..20_u32 {
+        for host in 1..100 {
+            let now = at(u64::from(round) * 100 + u64::from(host));
+            if table.resolve(ip(host), now) == Known::Ask {
+                assert!(table.hear(&answer(host), now), "round {round}, {host}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_gateways_left_is_full() {
+    let mut table = Neighbours::new(2, vec![ip(1), ip(2)]);
+    for host in [1, 2] {
+        table.resolve(ip(host), at(0));
+        table.hear(&answer(host), at(0));
+    }
+    assert_eq!(table.resolve(ip(3), at(1)), Known::Full);
+}
+
+proptest::proptest! {
+    /// The index says what a look at every entry would.
+    #[test]
+    fn the_index_is_right(
+        steps in proptest::collection::vec((0_u8..5, 1_u32..20, 0_u64..40_000), 0..200)
+    ) {
+        let mut table = table_of(6);
+        let mut millis = 0;
+        for (kind, host, later) in steps {
+            millis += later;
+            match kind {
+                0 | 1 => drop(table.resolve(ip(host), at(millis))),
+                2 => drop(table.hear(&answer(host), at(millis))),
+                3 => drop(table.hear(&request(host), at(millis))),
+                _ => drop(asked(&mut table, millis)),
+            }
+            let entries = table.entries.iter();
+            let order: BTreeSet<_> = entries.map(|(ip, entry)| table.turn_of(*ip, *entry)).collect();
+            let waiting = table.entries.values().filter(|entry| !entry.has_mac()).count();
+            proptest::prop_assert!(order == table.order && waiting == table.waiting);
+            proptest::prop_assert!(table.len() <= 6 && waiting <= 4);
+            let next = table.entries.values().map(|entry| entry.until).min();
+            proptest::prop_assert!(next.is_none_or(|next| table.next_at.is_some_and(|at| at <= next)));
+        }
+    }
 }

@@ -62,6 +62,10 @@ impl Parser {
             Some(Kind::Ellipsis) => Ok(Value::Any),
             Some(Kind::Text(text)) => Ok(Value::Text(text)),
             Some(Kind::Sign('[')) => self.values_at(']', depth + 1).map(Value::List),
+            // `{..., 1000}`: a piece of a scattered buffer.
+            Some(Kind::Sign('{')) if self.peek() == Some(&Kind::Ellipsis) => {
+                self.values_at('}', depth + 1).map(Value::List)
+            }
             Some(Kind::Sign('{')) => self.fields(depth + 1).map(Value::Fields),
             Some(Kind::Integer(_) | Kind::Word(_)) => {
                 self.at -= 1;
@@ -96,6 +100,8 @@ impl Parser {
                 self.sign(',')?;
             }
             let name = self.word("the name of a field")?;
+            // `msg_iov(1)`: how many there are is seen from the list itself.
+            self.note()?;
             self.sign('=')?;
             fields.push((name, self.value(depth)?));
         }

@@ -7,7 +7,7 @@
 
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
 
-use super::{BadNote, Layout, MAX_HEADER_BYTES, Shape};
+use super::{BadNote, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
 
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
@@ -40,6 +40,9 @@ impl<'a> Plan<'a> {
         if !fits {
             return Err(BadNote("puts headers where they cannot be"));
         }
+        if merged.len() - layout.payload > MAX_PAYLOAD_BYTES {
+            return Err(BadNote("belongs to an aggregate, and none can be so long"));
+        }
         Ok(Self { merged, layout, shape, summer: Summer::detect() })
     }
 
@@ -66,21 +69,25 @@ impl<'a> Plan<'a> {
         self.merged.get(self.layout.network).is_some_and(|first| first >> 4 == 4)
     }
 
-    /// The header of `segment`, predicted from that of the one after it; of the last from the
-    /// merged one.
-    pub(super) fn predict(&self, after: Option<Headers>, segment: Position) -> Headers {
+    /// What the last segment's header is predicted from.
+    pub(super) fn merged_header(&self) -> Headers {
         let merged = self.merged.get(self.layout.network..self.layout.payload);
-        let mut header = after.unwrap_or_else(|| Headers(merged.unwrap_or_default().to_vec()));
-        let first_seq = merged.map_or(0, |merged| long(merged, self.tcp_at() + 4));
-        let first_id = merged.map_or(0, |merged| half(merged, 4));
+        Headers(merged.unwrap_or_default().to_vec())
+    }
+
+    /// Makes the header of the segment after `segment` (of the last, the merged one) what that of
+    /// `segment` is predicted to be.
+    pub(super) fn predict(&self, header: &mut Headers, segment: Position) {
         let total = self.header_bytes() + segment.payload_bytes;
         if self.is_v4() {
             let step = u16::from(self.shape.has(Shape::COUNTING_ID));
+            let first_id = half(self.merged, self.layout.network + 4);
             header.put(2, (total as u16).to_be_bytes());
             header.put(4, first_id.wrapping_add(step * segment.number as u16).to_be_bytes());
         } else {
             header.put(4, (total.saturating_sub(IPV6_BYTES) as u16).to_be_bytes());
         }
+        let first_seq = long(self.merged, self.layout.transport + 4);
         let seq = first_seq.wrapping_add(segment.payload_at as u32);
         header.put(self.tcp_at() + 4, seq.to_be_bytes());
         if segment.from_end == 1 {
@@ -88,8 +95,7 @@ impl<'a> Plan<'a> {
             let flags = header.0.get(self.tcp_at() + 13).copied().unwrap_or(0);
             header.put(self.tcp_at() + 13, [flags & !ENDING_FLAGS]);
         }
-        self.clear_checksums(&mut header);
-        header
+        self.clear_checksums(header);
     }
 
     /// Takes both checksums out of `header`; the IPv4 one, then TCP's.
@@ -146,7 +152,7 @@ pub(super) struct Position {
 }
 
 /// The bytes of an IP and a TCP header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Headers(pub(super) Vec<u8>);
 
 impl Headers {

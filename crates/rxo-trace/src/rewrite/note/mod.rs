@@ -13,13 +13,15 @@
 //! # Contract
 //! [`write()`] and [`read()`] are inverse for every aggregate of the engine. [`read()`] refuses what
 //! does not fit together, whatever the bytes, and ends with a check of all it gives back; it never
-//! panics, and what it allocates is bounded by the merged packet and the note.
+//! panics. What it allocates is bounded before it begins: no aggregate has more payload than an IP
+//! packet, so none has more segments, and no header is longer than 256 bytes.
 //!
 //! # Format
 //! Numbers are LEB128; signed ones are zigzag-coded. In this order: place of the last record
 //! (signed, against the expected one), segment count, bytes of link header, of IP header, of TCP
 //! header, `Shape` bits, payload sizes; then from the last segment to the first `Differs` bits
 //! and what they announce; at the end a CRC-32 of the records, four bytes, least significant first.
+//! Places count from the expected one there, so that a note can be checked by itself.
 
 mod bits;
 mod header;
@@ -32,6 +34,8 @@ mod write;
 mod tests;
 
 use thiserror::Error;
+
+use super::crc::Crc;
 
 pub(crate) use self::bits::{Differs, Shape};
 pub use self::number::Reader;
@@ -85,18 +89,32 @@ pub struct BadNote(pub(crate) &'static str);
 /// engine coalesces no longer ones; the limit bounds what a damaged note can make of memory.
 const MAX_HEADER_BYTES: usize = 256;
 
+/// The most payload of an aggregate, and so the most segments: what the length of an IP packet can
+/// say.
+const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
+
 /// The CRC-32 that ends a note.
 const CHECK_BYTES: usize = 4;
 
-/// Covers everything about the records, in order.
-fn check<'a>(records: impl Iterator<Item = Original<'a>>) -> u32 {
-    let mut check = crc32fast::Hasher::new();
-    for record in records {
-        check.update(&record.place.to_le_bytes());
-        check.update(&record.at_ns.to_le_bytes());
-        check.update(&record.original_bytes.to_le_bytes());
-        check.update(&(record.bytes.len() as u32).to_le_bytes());
-        check.update(record.bytes);
+/// The check of a note: covers everything about the records, in order.
+#[derive(Default)]
+struct Check(Crc);
+
+impl Check {
+    /// Takes the next record in; `expected_place` is that of the merged packet.
+    fn add(&mut self, record: &Original<'_>, expected_place: u64) {
+        let mut head = [0; 24];
+        let place = record.place.wrapping_sub(expected_place);
+        head[..8].copy_from_slice(&place.to_le_bytes());
+        head[8..16].copy_from_slice(&record.at_ns.to_le_bytes());
+        head[16..20].copy_from_slice(&record.original_bytes.to_le_bytes());
+        head[20..].copy_from_slice(&(record.bytes.len() as u32).to_le_bytes());
+        self.0.update(&head);
+        self.0.update(record.bytes);
     }
-    check.finalize()
+
+    /// The bytes that end the note.
+    fn bytes(self) -> [u8; CHECK_BYTES] {
+        self.0.sum().to_le_bytes()
+    }
 }

@@ -10,10 +10,10 @@ const GAP_BYTES: usize = 2;
 /// Appends what makes `to` out of `from`. Nothing is appended when they are equal; returns whether
 /// they were not. Both have the same length.
 pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
-    let hunks = hunks(from, to);
-    if hunks.is_empty() {
+    if from == to {
         return false;
     }
+    let hunks = hunks(from, to);
     put_number(note, hunks.len() as u64);
     let mut after = 0;
     for (start, end) in hunks {

@@ -1,16 +1,21 @@
 //! From a merged packet and its note to the records that it was made of.
 
+use core::ops::Range;
+use std::rc::Rc;
+
+use rxo_device::capture::SharedBytes;
+
 use super::header::{Headers, Plan, Position};
 use super::{
-    BadNote, CHECK_BYTES, Differs, Layout, MAX_HEADER_BYTES, Merged, Original, Reader, Shape,
-    check, patch,
+    BadNote, CHECK_BYTES, Check, Differs, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Merged,
+    Original, Reader, Shape, patch,
 };
 
 /// A record as a note gives it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its captured bytes.
-    pub bytes: Vec<u8>,
+    /// Its captured bytes; those of all records of one note share a chunk.
+    pub bytes: SharedBytes,
     /// How many bytes it had on the wire.
     pub original_bytes: u32,
     /// When it was captured, in nanoseconds since 1970 UTC.
@@ -30,27 +35,40 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     let outline = Outline::read(merged, &mut note)?;
     let plan = Plan::new(merged.bytes, outline.layout, outline.shape)?;
     let sizes = sizes(&outline, plan.payload().len(), &mut note)?;
-    let mut records = segments(&plan, merged.at_ns, &outline, &sizes, &mut note)?;
+    let (bytes, mut found) = segments(&plan, merged.at_ns, &outline, &sizes, &mut note)?;
     if !note.is_at_end() {
         return Err(BadNote("says more than the packet has segments"));
     }
-    records.reverse();
-    if check(records.iter().map(Restored::as_original)).to_le_bytes() != *expected {
+    found.reverse();
+    let mut check = Check::default();
+    for one in &found {
+        check.add(&one.as_original(&bytes), merged.expected_place);
+    }
+    if check.bytes() != *expected {
         return Err(BadNote("does not fit the packet: one of them was changed"));
     }
-    Ok(records)
+    let chunk = Rc::new(bytes);
+    Ok(found.into_iter().map(|one| one.restored(&chunk)).collect())
 }
 
-impl Restored {
-    fn as_original(&self) -> Original<'_> {
-        let Self { bytes, original_bytes, at_ns, place } = self;
-        Original {
-            bytes,
-            network: 0,
-            original_bytes: *original_bytes,
-            at_ns: *at_ns,
-            place: *place,
-        }
+/// A record whose bytes stand among those of all.
+struct Found {
+    range: Range<usize>,
+    original_bytes: u32,
+    at_ns: u64,
+    place: u64,
+}
+
+impl Found {
+    fn as_original<'a>(&self, all: &'a [u8]) -> Original<'a> {
+        let bytes = all.get(self.range.clone()).unwrap_or_default();
+        let Self { original_bytes, at_ns, place, .. } = *self;
+        Original { bytes, network: 0, original_bytes, at_ns, place }
+    }
+
+    fn restored(self, chunk: &Rc<Vec<u8>>) -> Restored {
+        let Self { range, original_bytes, at_ns, place } = self;
+        Restored { bytes: SharedBytes::new(chunk, range), original_bytes, at_ns, place }
     }
 }
 
@@ -66,7 +84,7 @@ impl Outline {
     fn read(merged: Merged<'_>, note: &mut Reader<'_>) -> Result<Self, BadNote> {
         let last_place = merged.expected_place.wrapping_add(note.signed()? as u64);
         // Every segment has payload.
-        let segments = note.size(merged.bytes.len())?;
+        let segments = note.size(merged.bytes.len().min(MAX_PAYLOAD_BYTES))?;
         let network = note.size(MAX_HEADER_BYTES)?;
         let transport = network + note.size(MAX_HEADER_BYTES)?;
         let payload = transport + note.size(MAX_HEADER_BYTES)?;
@@ -98,19 +116,20 @@ fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Ve
     Ok(sizes)
 }
 
-/// The records, from the last to the first.
+/// The records, from the last to the first, and the bytes of all of them.
 fn segments(
     plan: &Plan<'_>,
     at_ns: u64,
     outline: &Outline,
     sizes: &[usize],
     note: &mut Reader<'_>,
-) -> Result<Vec<Restored>, BadNote> {
-    let mut link = plan.link().to_vec();
-    let mut reader = SegmentReader { plan, shape: outline.shape, header_after: None };
+) -> Result<(Vec<u8>, Vec<Found>), BadNote> {
+    let most_bytes = plan.payload().len() + sizes.len() * (plan.link().len() + plan.header_bytes());
+    let (mut all, mut found) = (Vec::with_capacity(most_bytes), Vec::with_capacity(sizes.len()));
+    let (mut link, header) = (plan.link(), plan.merged_header());
+    let mut reader = SegmentReader { plan, shape: outline.shape, header };
     let (mut at_ns, mut place) = (at_ns, outline.last_place.wrapping_add(1));
     let mut payload_at = plan.payload().len();
-    let mut records = Vec::with_capacity(sizes.len());
     for (number, &payload_bytes) in sizes.iter().enumerate().rev() {
         payload_at -= payload_bytes;
         let from_end = sizes.len() - 1 - number;
@@ -121,13 +140,15 @@ fn segments(
         place = place.wrapping_sub(1).wrapping_sub(between as u64);
         if differs.has(Differs::LINK) {
             let bytes = note.size(MAX_HEADER_BYTES)?;
-            link = note.bytes(bytes)?.to_vec();
+            link = note.bytes(bytes)?;
         }
-        let bytes = reader.bytes(&link, differs, position, note)?;
-        let original_bytes = original_bytes(bytes.len(), differs, note)?;
-        records.push(Restored { bytes, original_bytes, at_ns, place });
+        let start = all.len();
+        all.extend_from_slice(link);
+        reader.put_bytes(differs, position, note, &mut all)?;
+        let original_bytes = original_bytes(all.len() - start, differs, note)?;
+        found.push(Found { range: start..all.len(), original_bytes, at_ns, place });
     }
-    Ok(records)
+    Ok((all, found))
 }
 
 fn original_bytes(
@@ -144,7 +165,8 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    header_after: Option<Headers>,
+    /// That of the segment read before, which comes after in the file; of none, the merged one.
+    header: Headers,
 }
 
 impl SegmentReader<'_> {
@@ -156,52 +178,58 @@ impl SegmentReader<'_> {
         Ok(note.signed()?.wrapping_mul(self.shape.unit_ns()))
     }
 
-    /// The captured bytes.
-    fn bytes(
+    /// Appends the captured bytes behind the link header.
+    fn put_bytes(
         &mut self,
-        link: &[u8],
         differs: Differs,
         position: Position,
         note: &mut Reader<'_>,
-    ) -> Result<Vec<u8>, BadNote> {
+        to: &mut Vec<u8>,
+    ) -> Result<(), BadNote> {
         let end = position.payload_at + position.payload_bytes;
         let payload = self.plan.payload().get(position.payload_at..end).unwrap_or_default();
-        let mut bytes = link.to_vec();
-        bytes.extend_from_slice(&self.header(differs, position, payload, note)?.0);
-        bytes.extend_from_slice(payload);
+        self.put_header(differs, position, payload, note, to)?;
+        to.extend_from_slice(payload);
         if differs.has(Differs::PADDING) {
             let count = note.size(usize::MAX)?;
-            bytes.extend_from_slice(note.bytes(count)?);
+            to.extend_from_slice(note.bytes(count)?);
         }
-        Ok(bytes)
+        Ok(())
     }
 
-    /// The header with its checksums.
-    fn header(
+    /// Appends the header with its checksums.
+    fn put_header(
         &mut self,
         differs: Differs,
         position: Position,
         payload: &[u8],
         note: &mut Reader<'_>,
-    ) -> Result<Headers, BadNote> {
-        let plan = self.plan;
-        let mut header = plan.predict(self.header_after.take(), position);
+        to: &mut Vec<u8>,
+    ) -> Result<(), BadNote> {
+        let (plan, header) = (self.plan, &mut self.header);
+        plan.predict(header, position);
         if differs.has(Differs::HEADER) {
             patch::apply(&mut header.0, note)?;
         }
-        self.header_after = Some(header.clone());
         let ip_checksum = match differs.has(Differs::IP_CHECKSUM) {
             true => note.pair()?,
-            false => plan.ip_checksum(&header),
+            false => plan.ip_checksum(header),
         };
         let tcp_checksum = match differs.has(Differs::TCP_CHECKSUM) {
             true => note.pair()?,
-            false => plan.tcp_checksum(&header, payload),
+            false => plan.tcp_checksum(header, payload),
+        };
+        let start = to.len();
+        to.extend_from_slice(&header.0);
+        let mut put = |at: usize, field: [u8; 2]| {
+            if let Some(place) = to.get_mut(start + at..).and_then(|rest| rest.first_chunk_mut()) {
+                *place = field;
+            }
         };
         if let Some(at) = plan.ip_checksum_at() {
-            header.put(at, ip_checksum);
+            put(at, ip_checksum);
         }
-        header.put(plan.tcp_checksum_at(), tcp_checksum);
-        Ok(header)
+        put(plan.tcp_checksum_at(), tcp_checksum);
+        Ok(())
     }
 }

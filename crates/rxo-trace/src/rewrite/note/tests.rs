@@ -64,7 +64,7 @@ impl Written {
         let merged = Merged { bytes: &packet, at_ns, expected_place };
         write(merged, layout, &originals, &mut note).unwrap();
         let records = records.into_iter().map(|record| Restored {
-            bytes: record.bytes.clone(),
+            bytes: record.bytes.clone().into(),
             original_bytes: record.original_bytes,
             at_ns: record.at_ns,
             place: record.place,
@@ -249,4 +249,29 @@ proptest! {
         let note = &written.note[..keep.index(written.note.len())];
         prop_assert!(read(written.merged(), note).is_err());
     }
+}
+
+/// A merged packet of so much payload, and a note that says it is `segments` segments of one byte.
+fn claiming(payload_bytes: usize, segments: u64) -> Result<Vec<Restored>, BadNote> {
+    let packet = [seg().len(0).bytes(), vec![7; payload_bytes]].concat();
+    let mut note = Vec::new();
+    put_signed(&mut note, 0);
+    put_number(&mut note, segments);
+    [14, 20, 20].into_iter().for_each(|bytes| put_number(&mut note, bytes));
+    note.push(Shape::REGULAR.0);
+    put_number(&mut note, 1);
+    // That no segment differs from what is predicted: a byte each.
+    note.resize(note.len() + segments as usize, 0);
+    note.extend([0; CHECK_BYTES]);
+    read(Merged { bytes: &packet, at_ns: 0, expected_place: 0 }, &note)
+}
+
+#[test]
+fn a_note_describes_no_more_than_an_aggregate_can_hold() {
+    let refused = |payload_bytes, segments| claiming(payload_bytes, segments).unwrap_err().0;
+    assert!(refused(65_535, 65_535).contains("does not fit the packet"), "only its check is wrong");
+    assert!(refused(65_536, 65_535).contains("none can be so long"));
+    assert!(refused(4_000_000, 65_535).contains("none can be so long"));
+    assert!(refused(65_535, 65_536).contains("size that cannot be"));
+    assert!(refused(4_000_000, 4_000_000).contains("size that cannot be"));
 }

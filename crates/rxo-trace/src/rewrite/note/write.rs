@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::header::{Headers, Plan, Position};
 use super::{
-    BadNote, Differs, Layout, Merged, Original, Shape, check, patch, put_number, put_signed,
+    BadNote, Check, Differs, Layout, Merged, Original, Shape, patch, put_number, put_signed,
 };
 
 /// Appends the note of the aggregate `merged`, made of `records`, to `note`.
@@ -32,7 +32,9 @@ pub fn write(
     note.push(shape.0);
     put_sizes(shape, &sizes, note);
     put_segments(&plan, merged.at_ns, shape, records, &sizes, note)?;
-    note.extend_from_slice(&check(records.iter().copied()).to_le_bytes());
+    let mut check = Check::default();
+    records.iter().for_each(|record| check.add(record, merged.expected_place));
+    note.extend_from_slice(&check.bytes());
     Ok(())
 }
 
@@ -89,7 +91,8 @@ fn put_segments(
     sizes: &[usize],
     note: &mut Vec<u8>,
 ) -> Result<(), BadNote> {
-    let mut writer = SegmentWriter { plan, shape, at_ns, header_after: None, after: None, note };
+    let (predicted, header) = (plan.merged_header(), Headers::default());
+    let mut writer = SegmentWriter { plan, shape, at_ns, predicted, header, after: None, note };
     let mut payload_at: usize = sizes.iter().sum();
     for (number, (record, &payload_bytes)) in records.iter().zip(sizes).enumerate().rev() {
         payload_at -= payload_bytes;
@@ -105,8 +108,11 @@ struct SegmentWriter<'a, 'n> {
     shape: Shape,
     /// The time written beside the merged packet.
     at_ns: u64,
-    /// The header of the segment written before, which comes after in the file.
-    header_after: Option<Headers>,
+    /// The header of the segment written before, which comes after in the file; of none, the merged
+    /// one.
+    predicted: Headers,
+    /// The memory of the header that is being written.
+    header: Headers,
     after: Option<Original<'a>>,
     note: &'n mut Vec<u8>,
 }
@@ -159,24 +165,26 @@ impl<'a> SegmentWriter<'a, '_> {
     /// The header and its checksums; then it is what the one before is predicted from.
     fn put_header(&mut self, header: &[u8], payload: &[u8], position: Position) -> Differs {
         let plan = self.plan;
-        let predicted = plan.predict(self.header_after.take(), position);
-        let mut header = Headers(header.to_vec());
-        let tcp_checksum = header.pair(plan.tcp_checksum_at());
-        let ip_checksum = plan.ip_checksum_at().map(|at| header.pair(at));
-        plan.clear_checksums(&mut header);
+        plan.predict(&mut self.predicted, position);
+        let own = &mut self.header;
+        own.0.clear();
+        own.0.extend_from_slice(header);
+        let tcp_checksum = own.pair(plan.tcp_checksum_at());
+        let ip_checksum = plan.ip_checksum_at().map(|at| own.pair(at));
+        plan.clear_checksums(own);
         let mut differs = Differs::default();
-        if patch::write(&predicted.0, &header.0, self.note) {
+        if patch::write(&self.predicted.0, &own.0, self.note) {
             differs = differs | Differs::HEADER;
         }
-        if let Some(checksum) = ip_checksum.filter(|field| *field != plan.ip_checksum(&header)) {
+        if let Some(checksum) = ip_checksum.filter(|field| *field != plan.ip_checksum(own)) {
             self.note.extend_from_slice(&checksum);
             differs = differs | Differs::IP_CHECKSUM;
         }
-        if tcp_checksum != plan.tcp_checksum(&header, payload) {
+        if tcp_checksum != plan.tcp_checksum(own, payload) {
             self.note.extend_from_slice(&tcp_checksum);
             differs = differs | Differs::TCP_CHECKSUM;
         }
-        self.header_after = Some(header);
+        std::mem::swap(&mut self.predicted, &mut self.header);
         differs
     }
 

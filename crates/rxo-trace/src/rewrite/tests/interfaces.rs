@@ -43,7 +43,7 @@ fn several_interfaces_of_several_kinds_come_back() {
             _ => packet.raw_ip().bytes(),
         };
         let at = Instant::from_nanos(START_NS + u64::from(n) * 777);
-        records.push((number, at, bytes.len() as u32, bytes, PacketOptions::new()));
+        records.push((number, at, bytes.len() as u32, bytes, Vec::new()));
     }
     let figures = round(&pcapng(&interfaces, &records), remember());
     assert_eq!(figures.aggregated_packets, 240, "all but those of an unknown kind");

@@ -1,16 +1,20 @@
 //! Whole captures in memory: coalesced, expanded, compared.
 
+mod clocks;
 mod interfaces;
 mod pcap;
 mod policies;
 mod random;
 mod refusals;
+mod tampering;
+mod verified;
 
 use std::io::Cursor;
 
 use rxo_coalesce::Policy;
 use rxo_device::capture::{
-    Capture, CaptureError, CaptureWriter, Interface, LinkType, Packet as Written, Record,
+    Capture, CaptureError, CaptureWriter, Described, Interface, LinkType, Packet as Written,
+    Record, put_option,
 };
 use rxo_frame::{Instant, LinkKind};
 use rxo_testkit::script::scripts;
@@ -18,10 +22,9 @@ use rxo_testkit::{Packet, Random, arp, seg, udp};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{parse, parse_ip};
 
-use super::digest::PacketOptions;
 use super::*;
 use crate::study::{ChecksumMode, Point};
-use crate::verify::{Comparison, Limits, Side, Verdict};
+use crate::verify::{Comparison, Kind, Limits, Side, Verdict};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -56,10 +59,10 @@ fn coalesce(file: &[u8], settings: Settings) -> Result<(Vec<u8>, Coalesced), Rew
     let mut more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
     let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
     while more {
-        coalescer.take(capture.interfaces(), &mut batch)?;
+        coalescer.take(&capture, &mut batch)?;
         more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
     }
-    coalescer.take(capture.interfaces(), &mut batch)?;
+    coalescer.take(&capture, &mut batch)?;
     coalescer.finish(&capture, false)
 }
 
@@ -69,8 +72,8 @@ fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded)
     let mut expander = Expander::new(&capture, Vec::new(), format)?;
     loop {
         match read {
-            Ok(0) => return expander.finish(capture.interfaces()),
-            Ok(_) => expander.take(capture.interfaces(), &mut batch)?,
+            Ok(0) => return expander.finish(),
+            Ok(_) => expander.take(&mut batch)?,
             Err(_) => return expander.finish_partial(),
         }
         read = capture.read_batch(&mut batch, 50);
@@ -94,14 +97,26 @@ fn compare(a: &[u8], b: &[u8]) -> Verdict {
     comparison.finish()
 }
 
-/// A record as it can be compared.
-type Plain = (u32, Instant, u32, Vec<u8>, PacketOptions);
+/// A record of a made capture: interface, time, length on the wire, bytes, options.
+type Plain = (u32, Instant, u32, Vec<u8>, Vec<(u16, Vec<u8>)>);
 
 fn plain(record: &Record) -> Plain {
-    let mut options = PacketOptions::new();
+    let mut options = Vec::new();
     record.options.each_little_endian(|code, value| options.push((code, value)));
     let Record { interface, at, original_bytes, .. } = *record;
     (interface, at, original_bytes, record.bytes.as_ref().to_vec(), options)
+}
+
+/// All of a record that a file of its format can say.
+fn whole(record: &Record) -> (Plain, Option<u64>, Vec<u8>) {
+    (plain(record), record.ticks, record.head.as_ref().to_vec())
+}
+
+/// What a capture has beside its records: header, sections, interfaces.
+fn around(file: &[u8]) -> (Option<[u8; 24]>, Vec<Described>) {
+    let (mut capture, mut records) = (open(file), Vec::new());
+    while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
+    (capture.pcap_header(), capture.described().to_vec())
 }
 
 /// Coalesces, expands, and checks everything that must hold. Says what became of it.
@@ -112,10 +127,11 @@ fn round(file: &[u8], settings: Settings) -> Coalesced {
     assert!(error.is_none(), "{error:?}");
     assert_eq!(before.len() as u64, given.originals);
     for (number, (before, after)) in before.iter().zip(&after).enumerate() {
-        assert_eq!(plain(before), plain(after), "record {number}");
+        assert_eq!(whole(before), whole(after), "record {number}");
     }
     assert_eq!(before.len(), after.len());
     assert_eq!(interfaces, same_interfaces);
+    assert_eq!(around(file), around(&expanded));
     let whole = figures.packets - figures.aggregated_packets + figures.aggregates;
     assert_eq!((figures.packets, figures.deliveries), (before.len() as u64, whole));
     if settings.checksums != ChecksumMode::Trust {
@@ -170,7 +186,9 @@ fn pcapng(interfaces: &[Interface], records: &[Plain]) -> Vec<u8> {
             comments: &[],
             custom: &[],
         };
-        writer.write_with(&packet, options).unwrap();
+        let mut list = Vec::new();
+        options.iter().for_each(|(code, value)| put_option(&mut list, *code, value));
+        writer.write_with(&packet, &list).unwrap();
     }
     writer.finish().unwrap()
 }
@@ -184,7 +202,7 @@ fn ethernet(packets: &[Packet]) -> Vec<u8> {
     let record = |(number, packet): (usize, &Packet)| -> Plain {
         let bytes = packet.bytes();
         let at = Instant::from_nanos(START_NS + 1_000 * number as u64);
-        (0, at, bytes.len() as u32, bytes, PacketOptions::new())
+        (0, at, bytes.len() as u32, bytes, Vec::new())
     };
     let records: Vec<Plain> = packets.iter().enumerate().map(record).collect();
     pcapng(&[interface(LinkType::ETHERNET)], &records)

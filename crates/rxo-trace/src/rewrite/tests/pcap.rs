@@ -56,15 +56,61 @@ fn pcap_files_of_odd_versions_come_back() {
         let (coalesced, _) = coalesce(&file, remember()).unwrap();
         assert!(expand(&coalesced, None).unwrap().0 == file, "{version:?}");
     }
-    // Of a patched libpcap: eight bytes more a record, which nobody reads.
-    let mut file = pcap([0x34, 0xcd, 0xb2, 0xa1], 65_535, 1, &[]);
-    for (_, _, length, bytes) in &records {
-        for number in [7, 1, *length, *length, 0xeeee_eeee, 0xeeee_eeee] {
+}
+
+#[test]
+fn version_2_3_has_the_lengths_in_either_order() {
+    let mut file = pcap(MAGICS[0], 65_535, 1, &[]);
+    file[4..8].copy_from_slice(&[2, 0, 3, 0]);
+    for (number, packet) in bulk(2, 9).iter().enumerate() {
+        let (bytes, whole) = (packet.bytes(), 9_000);
+        let kept = bytes.len() as u32;
+        let lengths = if number % 2 == 0 { [kept, whole] } else { [whole, kept] };
+        for number in [7, number as u32, lengths[0], lengths[1]] {
             file.extend(number.to_le_bytes());
         }
         file.extend(bytes);
     }
     assert_eq!(round(&file, remember()).packets, 9);
-    file.truncate(file.len() - 700);
-    assert_eq!(round(&file, remember()).packets, 8);
+    let (coalesced, _) = coalesce(&file, remember()).unwrap();
+    assert!(expand(&coalesced, None).unwrap().0 == file);
+}
+
+#[test]
+fn what_a_patched_libpcap_added_comes_back() {
+    let mut file = pcap([0x34, 0xcd, 0xb2, 0xa1], 65_535, 1, &[]);
+    for (number, packet) in bulk(2, 9).iter().enumerate() {
+        let length = packet.bytes().len() as u32;
+        // Eight bytes more a record: interface, protocol, kind.
+        for number in [7, 1, length, length, number as u32, 0xeeee_eeee] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend(packet.bytes());
+    }
+    assert_eq!(round(&file, remember()).aggregated_packets, 9);
+    for length in [file.len(), file.len() - 700] {
+        let (coalesced, _) = coalesce(&file[..length], remember()).unwrap();
+        assert!(expand(&coalesced, None).unwrap().0 == file[..length], "{length} bytes");
+    }
+}
+
+#[test]
+fn fractions_of_a_second_or_more_come_back() {
+    for magic in MAGICS {
+        let is_nanos = magic.contains(&0x3c);
+        let unit = if is_nanos { 1_000_000_000 } else { 1_000_000 };
+        let records: Vec<_> = bulk(2, 40)
+            .iter()
+            .enumerate()
+            .map(|(n, packet)| {
+                let fraction = [0, 5, unit - 1, unit, unit + 7, u32::MAX][n % 6];
+                (7 + n as u32, fraction, packet.bytes().len() as u32, packet.bytes())
+            })
+            .chain([(u32::MAX, u32::MAX, 42, arp().bytes()), (0, 0, 42, arp().bytes())])
+            .collect();
+        let file = pcap(magic, 65_535, 1, &records);
+        assert_eq!(round(&file, remember()).aggregated_packets, 40);
+        let (coalesced, _) = coalesce(&file, remember()).unwrap();
+        assert!(expand(&coalesced, None).unwrap().0 == file, "{magic:02x?}");
+    }
 }

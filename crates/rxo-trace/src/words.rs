@@ -1,15 +1,15 @@
-//! Numbers, times and sizes in words.
+//! Numbers, times and sizes in words, for sentences of reports and for the page.
 
 use crate::figure::number;
 
 /// A whole number with groups.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     number(value as f64)
 }
 
 /// A share from 0 to 1 as a percentage. What is there never reads as nothing, nor what is missing
 /// as all.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1_000.0).round() / 10.0;
     match share {
         s if s > 0.0 && tenths == 0.0 => "< 0.1 %".to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A duration in the unit that suits it.
-pub(super) fn duration(ns: f64) -> String {
+pub(crate) fn duration(ns: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
     let unit = UNITS.iter().find(|(unit, _)| ns >= *unit);
     unit.map_or_else(
@@ -29,7 +29,7 @@ pub(super) fn duration(ns: f64) -> String {
 }
 
 /// A size in the unit that suits it, decimal as networks count.
-pub(super) fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let unit = UNITS.iter().find(|(unit, _)| value as f64 >= *unit);
     unit.map_or_else(
@@ -39,12 +39,13 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// "1 flow", "2 flows".
-pub(super) fn plural(value: u64, one: &str) -> String {
+pub(crate) fn plural(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
 /// Nanoseconds since 1970 as a date and a time, UTC.
-pub(super) fn utc(ns: u64) -> String {
+#[must_use]
+pub fn utc(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(day);

@@ -1,4 +1,7 @@
-//! Writes pcapng: one section, nanoseconds, packets in as many pieces as they come in.
+//! Writes pcapng: one section, nanoseconds, packets in as many pieces as they come in; or, in
+//! [`verbatim`], everything as another file had it.
+
+mod verbatim;
 
 use std::io::{self, BufWriter, Write};
 
@@ -6,7 +9,9 @@ use rxo_frame::Instant;
 use thiserror::Error;
 
 use super::limits::{INTERFACES, RECORD_BYTES};
-use super::{Direction, Interface};
+use super::{Direction, Interface, LinkType};
+
+pub use self::verbatim::Verbatim;
 
 /// A pcapng file being written, in little-endian byte order.
 ///
@@ -15,6 +20,7 @@ use super::{Direction, Interface};
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
+    /// Of the section.
     interfaces: u32,
     /// The block being made, without the packet. Its memory is kept from packet to packet.
     head: Vec<u8>,
@@ -67,7 +73,7 @@ pub enum WriteError {
     #[error("an option of {0} bytes does not fit into pcapng, which allows 65535; split it")]
     OptionTooLong(usize),
     /// The reader would refuse the block.
-    #[error("a packet block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
+    #[error("a block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
     PacketTooLong(usize),
     /// A packet names an interface that was not added.
     #[error("interface {0} was not added to the capture")]
@@ -76,6 +82,9 @@ pub enum WriteError {
     #[error("a capture has at most {INTERFACES} interfaces")]
     TooManyInterfaces,
 }
+
+/// How much is gathered before it is written. A longer packet is written from where it is.
+const BUFFER_BYTES: usize = 32 * 1024;
 
 /// What an option's length can say.
 const MOST_OPTION_BYTES: usize = u16::MAX as usize;
@@ -110,22 +119,12 @@ impl<W: Write> CaptureWriter<W> {
         comments: &[&str],
         custom: &[Custom<'_>],
     ) -> Result<Self, WriteError> {
-        let mut writer = Self {
-            output: BufWriter::with_capacity(64 * 1024, output),
-            interfaces: 0,
-            head: Vec::new(),
-            tail: Vec::new(),
-        };
+        let mut writer = Self::verbatim(output);
         writer.begin();
-        writer.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
-        writer.head.extend([1, 0, 0, 0]);
-        // The section's length is not known while it is written.
-        writer.head.extend((-1_i64).to_le_bytes());
         writer.comments(comments)?;
         writer.option(code::SECTION_APPLICATION, &[application.as_bytes()])?;
         writer.customs(custom)?;
-        writer.end_options();
-        writer.write_block(0x0a0d_0d0a, &[])?;
+        writer.write_section()?;
         Ok(writer)
     }
 
@@ -140,17 +139,11 @@ impl<W: Write> CaptureWriter<W> {
             return Err(WriteError::TooManyInterfaces);
         }
         self.begin();
-        self.head.extend(interface.link.0.to_le_bytes());
-        self.head.extend([0, 0]);
-        self.head.extend(interface.snap_bytes.unwrap_or(0).to_le_bytes());
         if let Some(name) = &interface.name {
             self.option(code::INTERFACE_NAME, &[name.as_bytes()])?;
         }
         self.option(code::INTERFACE_RESOLUTION, &[&[9]])?;
-        self.end_options();
-        self.write_block(1, &[])?;
-        self.interfaces += 1;
-        Ok(self.interfaces - 1)
+        self.write_interface(interface.link, interface.snap_bytes.unwrap_or(0))
     }
 
     /// Writes one packet; its pieces are not copied together first.
@@ -162,42 +155,17 @@ impl<W: Write> CaptureWriter<W> {
         self.write_with(packet, &[])
     }
 
-    /// Writes one packet and, before those that it has itself, options whose codes and values are
-    /// taken as they are, as [`Options::each_little_endian`](super::Options::each_little_endian)
-    /// gives them.
+    /// Writes one packet and, before those that it has itself, options as bytes: one after the other
+    /// as [`put_option`](super::put_option) makes them.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_with(
-        &mut self,
-        packet: &Packet<'_>,
-        options: &[(u16, Vec<u8>)],
-    ) -> Result<(), WriteError> {
-        if packet.interface >= self.interfaces {
-            return Err(WriteError::UnknownInterface(packet.interface));
-        }
-        let kept_bytes = packet.pieces.iter().map(|piece| piece.len()).sum::<usize>();
+    pub fn write_with(&mut self, packet: &Packet<'_>, options: &[u8]) -> Result<(), WriteError> {
         self.begin();
-        for (code, value) in options {
-            self.option(*code, &[value])?;
-        }
+        self.tail.extend_from_slice(options);
         self.packet_options(packet)?;
-        let block_bytes = 32 + kept_bytes.next_multiple_of(4) + self.tail.len();
-        if block_bytes > RECORD_BYTES {
-            return Err(WriteError::PacketTooLong(block_bytes));
-        }
         let nanos = packet.at.as_nanos();
-        let kept_bytes = kept_bytes as u32;
-        for number in [
-            packet.interface,
-            (nanos >> 32) as u32,
-            nanos as u32,
-            kept_bytes,
-            packet.original_bytes,
-        ] {
-            self.head.extend(number.to_le_bytes());
-        }
-        self.write_block(6, packet.pieces)
+        self.write_enhanced(packet.interface, nanos, packet.original_bytes, packet.pieces)
     }
 
     /// Writes what is buffered and gives the output back.
@@ -224,9 +192,7 @@ impl<W: Write> CaptureWriter<W> {
             };
             self.option(code::PACKET_FLAGS, &[&flags.to_le_bytes()])?;
         }
-        self.customs(packet.custom)?;
-        self.end_options();
-        Ok(())
+        self.customs(packet.custom)
     }
 
     fn comments(&mut self, comments: &[&str]) -> Result<(), WriteError> {
@@ -250,6 +216,45 @@ impl<W: Write> CaptureWriter<W> {
         Ok(())
     }
 
+    /// Begins a section with the options that are there.
+    fn write_section(&mut self) -> Result<(), WriteError> {
+        self.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
+        self.head.extend([1, 0, 0, 0]);
+        // The section's length is not known while it is written.
+        self.head.extend((-1_i64).to_le_bytes());
+        self.interfaces = 0;
+        self.write_block(0x0a0d_0d0a, &[])
+    }
+
+    /// Describes an interface with the options that are there; says its number in the section.
+    fn write_interface(&mut self, link: LinkType, snap_bytes: u32) -> Result<u32, WriteError> {
+        self.head.extend(link.0.to_le_bytes());
+        self.head.extend([0, 0]);
+        self.head.extend(snap_bytes.to_le_bytes());
+        self.write_block(1, &[])?;
+        self.interfaces += 1;
+        Ok(self.interfaces - 1)
+    }
+
+    /// Writes a packet with the options that are there.
+    fn write_enhanced(
+        &mut self,
+        interface: u32,
+        ticks: u64,
+        original_bytes: u32,
+        pieces: &[&[u8]],
+    ) -> Result<(), WriteError> {
+        if interface >= self.interfaces {
+            return Err(WriteError::UnknownInterface(interface));
+        }
+        let kept_bytes = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let (high, low) = ((ticks >> 32) as u32, ticks as u32);
+        for number in [interface, high, low, kept_bytes as u32, original_bytes] {
+            self.head.extend(number.to_le_bytes());
+        }
+        self.write_block(6, pieces)
+    }
+
     fn end_options(&mut self) {
         if !self.tail.is_empty() {
             self.tail.extend(code::END.to_le_bytes());
@@ -257,11 +262,16 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
-    /// Writes a block: what is in `head`, the packet, what is in `tail`.
+    /// Writes a block: what is in `head`, the packet, what is in `tail`, unless it is one that would
+    /// not be read back.
     fn write_block(&mut self, kind: u32, packet: &[&[u8]]) -> Result<(), WriteError> {
+        self.end_options();
         let packet_bytes = packet.iter().map(|piece| piece.len()).sum::<usize>();
         let padding = packet_bytes.next_multiple_of(4) - packet_bytes;
         let length = 12 + self.head.len() + packet_bytes + padding + self.tail.len();
+        if length > RECORD_BYTES {
+            return Err(WriteError::PacketTooLong(length));
+        }
         let length = (length as u32).to_le_bytes();
         self.output.write_all(&kind.to_le_bytes())?;
         self.output.write_all(&length)?;

@@ -1,0 +1,87 @@
+//! Work that must not grow: for a stranger's fragment with the flows held, for a frame with the poll.
+
+use std::collections::BTreeMap;
+
+use rxo_coalesce::{Config, Engine, Policy};
+use rxo_frame::{Frame, Instant};
+use rxo_testkit::{Packet, seg};
+
+/// Fragments between strangers in one pass.
+const FRAGMENTS: usize = 4_096;
+/// Frames for which the engine of the large polls has room.
+const ROOM: usize = 256;
+const SEGMENTS_EACH: u32 = 8;
+
+/// What is counted: one row for each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    /// Fragments between hosts without held flows, while this many flows of other hosts are held.
+    Strangers(u32),
+    /// A poll of so many frames.
+    Poll(usize),
+}
+
+impl Bound {
+    /// Every row, each kind small and large.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Strangers(64), Self::Strangers(4_096), Self::Poll(8_192), Self::Poll(262_144)];
+
+    /// The row's name.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Strangers(flows) => format!("strangers-{flows}"),
+            Self::Poll(frames) => format!("poll-{frames}"),
+        }
+    }
+
+    /// Runs it `passes` times inside of `counted`, and gives the frames of one pass.
+    pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
+        let (held, frames) = self.packets();
+        let borrowed = |packets: &[Vec<u8>]| -> Vec<Frame<Vec<u8>>> {
+            packets.iter().map(|bytes| Frame::new(bytes.clone(), Instant::ZERO)).collect()
+        };
+        let mut engine = self.engine();
+        for _ in 0..passes {
+            let mut batch = borrowed(&frames);
+            engine.push(&mut borrowed(&held), Instant::ZERO, |_| ());
+            counted(&mut || engine.push(&mut batch, Instant::ZERO, |_| ()));
+            engine.flush(Instant::ZERO, |_| ());
+        }
+        frames.len()
+    }
+
+    fn engine(self) -> Engine<Vec<u8>> {
+        let batch_frames = match self {
+            Self::Strangers(_) => 2 * FRAGMENTS,
+            Self::Poll(_) => ROOM,
+        };
+        let policy = Policy { flows: 4_096, ..Policy::linux_gro() };
+        let config = Config { batch_frames, trust_checksums: true, ..Config::new(policy) };
+        Engine::new(config).expect("numbers in range")
+    }
+
+    /// What is held before, and what is counted.
+    fn packets(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let bytes = |packet: Packet| packet.bytes();
+        match self {
+            Self::Strangers(flows) => {
+                let held = (0..flows).map(|flow| bytes(seg().flow(flow)));
+                let stranger = |number| seg().host(100_000 + number).df(false).fragment(1, true);
+                (
+                    held.collect(),
+                    (0..FRAGMENTS as u32).map(|number| bytes(stranger(number))).collect(),
+                )
+            }
+            Self::Poll(frames) => {
+                let mut sent: BTreeMap<u32, u32> = BTreeMap::new();
+                let segment = |number: usize| {
+                    let flow = number as u32 / SEGMENTS_EACH % 64;
+                    let count = sent.entry(flow).or_insert(0);
+                    *count += 1;
+                    bytes(seg().flow(flow).seq(*count * 10).len(10).id(*count as u16))
+                };
+                (Vec::new(), (0..frames).map(segment).collect())
+            }
+        }
+    }
+}

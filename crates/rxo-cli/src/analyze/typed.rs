@@ -1,0 +1,39 @@
+//! The command as it was typed, to be typed again.
+
+use std::borrow::Cow;
+
+/// This process's command line, quoted where a shell asks for it.
+pub(super) fn command() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let words = arguments.map(|word| quoted(&word.to_string_lossy()).into_owned());
+    std::iter::once("rxo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_change_is_quoted() {
+        let rows = [
+            ("--poll", "--poll"),
+            ("time:50us", "time:50us"),
+            ("a b.pcap", "'a b.pcap'"),
+            ("flows=1..8*2", "'flows=1..8*2'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ];
+        for (word, typed) in rows {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+}

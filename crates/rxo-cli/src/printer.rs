@@ -1,0 +1,171 @@
+//! Standard output for what must never wait for its reader: lines are queued and printed by a
+//! thread of their own.
+//!
+//! A reader may pause at any time (Ctrl-S, a full pipe), and a network must not pause with it. The
+//! queue is bounded: lines that come again, the intervals, are left out while it is full, and a line
+//! in their place says how many. All others are few, and are kept.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::exit::partial;
+use crate::output;
+
+/// Prints from another thread.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    shared: Arc<Shared>,
+    /// The line for so many intervals that were left out.
+    skipped_line: fn(u64) -> String,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Line>,
+    /// Intervals left out since the last line of them.
+    skipped: u64,
+    /// Whether a line is being written now.
+    is_writing: bool,
+    /// Why nothing can be written any more.
+    failed: Option<io::Error>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Output(String),
+    Note(String),
+}
+
+/// The most lines that wait. At the least time between two they are some seconds.
+const MOST_WAITING: usize = 32;
+
+impl Printer {
+    /// Starts the thread. When nobody reads any more, it sets `stop`.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub(crate) fn start(skipped_line: fn(u64) -> String, stop: Arc<AtomicBool>) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let printer = Self { shared: Arc::clone(&shared), skipped_line };
+        let print = move || shared.print(&stop);
+        let thread = thread::Builder::new().name("rxo-print".to_owned()).spawn(print);
+        thread.context("cannot start a thread that prints")?;
+        Ok(printer)
+    }
+
+    /// Prints a line on standard output.
+    pub(crate) fn line(&self, text: String) {
+        self.queue(Line::Output(text));
+    }
+
+    /// Says a line on standard error, as [`output::note`].
+    pub(crate) fn note(&self, text: String) {
+        self.queue(Line::Note(text));
+    }
+
+    /// Prints a line on standard output, unless too many wait.
+    pub(crate) fn interval(&self, text: String) {
+        let mut state = self.shared.lock();
+        if state.waiting.len() < MOST_WAITING {
+            self.say_skipped(&mut state);
+            state.waiting.push_back(Line::Output(text));
+            self.shared.changed.notify_all();
+        } else {
+            state.skipped += 1;
+        }
+    }
+
+    /// Waits until everything is printed, at most for `patience`.
+    ///
+    /// # Errors
+    /// When nobody reads any more, or does not for so long.
+    pub(crate) fn finish(self, patience: Duration) -> Result<()> {
+        let state = self.shared.lock();
+        let is_busy = |state: &mut State| {
+            state.failed.is_none() && (state.is_writing || !state.waiting.is_empty())
+        };
+        let waited = self.shared.changed.wait_timeout_while(state, patience, is_busy);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failed.take() {
+            return Err(error.into());
+        }
+        if timeout.timed_out() {
+            let lines = state.waiting.len() + usize::from(state.is_writing);
+            let time = patience.as_secs();
+            return Err(partial(format!(
+                "standard output was not read for {time} s; {lines} lines are not printed"
+            )));
+        }
+        Ok(())
+    }
+
+    fn queue(&self, line: Line) {
+        let mut state = self.shared.lock();
+        self.say_skipped(&mut state);
+        state.waiting.push_back(line);
+        self.shared.changed.notify_all();
+    }
+
+    fn say_skipped(&self, state: &mut State) {
+        if state.skipped > 0 {
+            let line = (self.skipped_line)(std::mem::take(&mut state.skipped));
+            state.waiting.push_back(Line::Output(line));
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The queue is whole between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn print(&self, stop: &AtomicBool) {
+        let mut state = self.lock();
+        loop {
+            let Some(line) = state.waiting.pop_front() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.is_writing = true;
+            drop(state);
+            let written = line.write();
+            state = self.lock();
+            state.is_writing = false;
+            if let Err(error) = written {
+                state.failed = Some(error);
+                stop.store(true, Ordering::Relaxed);
+                self.changed.notify_all();
+                return;
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Line {
+    fn write(&self) -> io::Result<()> {
+        match self {
+            Self::Output(text) => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{text}").and_then(|()| out.flush())
+            }
+            Self::Note(text) => {
+                output::note(text);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What keeper and worker tell each other. A message is a byte that says what it is, and a number.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use anyhow::{Context, Result};
+use rxo_frame::Instant;
+
+/// From the keeper to the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Everything is as it must be; what arrived before this instant had the kernel.
+    Begin(Instant),
+    /// It cannot be; the keeper says why.
+    Quit,
+    /// The user wants an end.
+    Stop,
+    /// What was changed is put back.
+    PutBack,
+}
+
+/// From the worker to the keeper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The devices are open; the TAP has this index, 0 when there is none.
+    Opened(u32),
+    /// The nic was gone, and one of its name is there and open; this is its index.
+    NicIsBack(u32),
+    /// The devices are closed for good.
+    Closed,
+}
+
+const BYTES: usize = 9;
+
+impl Order {
+    pub(super) fn send(self, to: &UnixStream) -> io::Result<()> {
+        match self {
+            Self::Begin(at) => send(to, b'b', at.as_nanos()),
+            Self::Quit => send(to, b'q', 0),
+            Self::Stop => send(to, b's', 0),
+            Self::PutBack => send(to, b'p', 0),
+        }
+    }
+
+    fn receive(from: &UnixStream) -> io::Result<Self> {
+        match receive(from)? {
+            (b'b', nanos) => Ok(Self::Begin(Instant::from_nanos(nanos))),
+            (b'q', _) => Ok(Self::Quit),
+            (b's', _) => Ok(Self::Stop),
+            (b'p', _) => Ok(Self::PutBack),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+impl Report {
+    fn send(self, to: &UnixStream) -> io::Result<()> {
+        match self {
+            Self::Opened(tap) => send(to, b'o', tap.into()),
+            Self::NicIsBack(nic) => send(to, b'n', nic.into()),
+            Self::Closed => send(to, b'c', 0),
+        }
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// When the worker has ended.
+    pub(super) fn receive(from: &UnixStream) -> io::Result<Self> {
+        let (kind, number) = receive(from)?;
+        let index = u32::try_from(number).map_err(io::Error::other)?;
+        match kind {
+            b'o' => Ok(Self::Opened(index)),
+            b'n' => Ok(Self::NicIsBack(index)),
+            b'c' => Ok(Self::Closed),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// The worker's end: orders are read by a thread, so that one to stop is seen whatever it does.
+#[derive(Debug)]
+pub(super) struct Control {
+    channel: UnixStream,
+    orders: Receiver<Order>,
+}
+
+impl Control {
+    /// Starts the thread. It sets `stop` when the user wants an end, and when the keeper is gone.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub(super) fn start(channel: UnixStream, stop: Arc<AtomicBool>) -> Result<Self> {
+        let (sender, orders) = self::channel();
+        let from = channel.try_clone()?;
+        let thread = thread::Builder::new().name("rxo-control".to_owned());
+        thread
+            .spawn(move || pass_on(&from, &sender, &stop))
+            .context("cannot start a thread that takes orders")?;
+        Ok(Self { channel, orders })
+    }
+
+    /// Tells the keeper, and waits for what it orders: `None` when it is gone, and everything is left
+    /// to this process.
+    pub(super) fn report(&self, report: Report) -> Option<Order> {
+        report.send(&self.channel).ok()?;
+        self.orders.recv().ok()
+    }
+}
+
+fn pass_on(from: &UnixStream, to: &Sender<Order>, stop: &AtomicBool) {
+    loop {
+        match Order::receive(from) {
+            Ok(Order::Stop) => stop.store(true, Ordering::Relaxed),
+            Ok(order) => {
+                if to.send(order).is_err() {
+                    return;
+                }
+            }
+            Err(_) => {
+                stop.store(true, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+fn send(mut to: &UnixStream, kind: u8, number: u64) -> io::Result<()> {
+    let mut message = [kind; BYTES];
+    message[1..].copy_from_slice(&number.to_ne_bytes());
+    to.write_all(&message)
+}
+
+fn receive(mut from: &UnixStream) -> io::Result<(u8, u64)> {
+    let mut message = [0; BYTES];
+    from.read_exact(&mut message)?;
+    let [kind, number @ ..] = message;
+    Ok((kind, u64::from_ne_bytes(number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_understood() {
+        let (keeper, worker) = UnixStream::pair().unwrap();
+        for order in [Order::Begin(Instant::from_nanos(77)), Order::Quit, Order::PutBack] {
+            order.send(&keeper).unwrap();
+            assert_eq!(Order::receive(&worker).unwrap(), order);
+        }
+        for report in [Report::Opened(7), Report::NicIsBack(9), Report::Closed] {
+            report.send(&worker).unwrap();
+            assert_eq!(Report::receive(&keeper).unwrap(), report);
+        }
+    }
+
+    #[test]
+    fn a_keeper_that_is_gone_is_an_order_to_stop() {
+        let (keeper, worker) = UnixStream::pair().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let control = Control::start(worker, Arc::clone(&stop)).unwrap();
+        drop(keeper);
+        assert_eq!(control.report(Report::Closed), None);
+        while !stop.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+    }
+}

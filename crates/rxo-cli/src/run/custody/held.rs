@@ -1,0 +1,231 @@
+//! One interface that existed before the run: what it was like, and who may use it meanwhile.
+
+use anyhow::{Context, Error, Result};
+use rxo_driver::{
+    DeviceName, Feature, Holdings, Interface, InterfaceLock, Isolation, Link, Settings,
+};
+
+use super::state::{self, Owed};
+use super::tap::TapBefore;
+use crate::exit::usage;
+
+/// An interface in our hands.
+#[derive(Debug)]
+pub(in crate::run) struct Held {
+    device: String,
+    /// Its index and name now; what it has was read when it had others, if it is one that came in
+    /// the place of the first.
+    index: u32,
+    name: String,
+    holdings: Holdings,
+    settings: Settings,
+    /// Whether the kernel coalesced there. Left on, it would hand us what it has coalesced by rules
+    /// of its own, and ours would find nothing to do.
+    has_gro: bool,
+    lock: Option<InterfaceLock>,
+    isolation: Option<Isolation>,
+}
+
+impl Held {
+    /// Looks at the interface of `device`.
+    ///
+    /// # Errors
+    /// When it cannot be used; the message names what is in the way and how that is changed.
+    pub(super) fn examine(device: &DeviceName, flag: &str, takes_over: bool) -> Result<Self> {
+        let name = device.interface();
+        let interface = Interface::find(name)?;
+        let link = Link::read(interface.index()?.unsigned_abs())?;
+        let link = link.with_context(|| format!("{flag} {device}: `{name}` has gone away"))?;
+        let holdings = Holdings::read(&link)?;
+        if let Some(refusal) = refusal(&holdings, takes_over) {
+            return Err(usage(format!("{flag} {device}: {refusal}")));
+        }
+        Ok(Self {
+            device: device.to_string(),
+            index: link.index,
+            name: link.name.clone(),
+            holdings,
+            settings: Settings::read(name),
+            has_gro: interface.feature(Feature::Gro).unwrap_or(false),
+            lock: None,
+            isolation: None,
+        })
+    }
+
+    pub(in crate::run) const fn holdings(&self) -> &Holdings {
+        &self.holdings
+    }
+
+    /// What the user should know of it.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        let Self { device, .. } = self;
+        let remedy = "nothing can pass until it has; is the cable in?";
+        let carrier =
+            (!self.link().has_carrier).then(|| format!("{device} has no carrier; {remedy}"));
+        carrier.into_iter().chain(big_packets(device, self.link()))
+    }
+
+    pub(super) fn hold(&mut self, lock: InterfaceLock) {
+        self.lock = Some(lock);
+    }
+
+    pub(super) fn lock(&mut self) -> Result<()> {
+        self.hold(InterfaceLock::take(&self.device, self.index)?);
+        Ok(())
+    }
+
+    pub(super) fn isolate(&mut self) -> Result<()> {
+        let isolation = Isolation::new(self.index);
+        let remedy = "or give --no-isolation, and it takes frames there as well";
+        let isolation = isolation.map_err(|error| Error::msg(format!("{error}; {remedy}")))?;
+        self.isolation = Some(isolation);
+        Ok(())
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        Interface::name_of(self.index).is_none()
+    }
+
+    /// Another interface is in the place of this one, which has gone. What was moved stays what it was,
+    /// and is given to this one at the end.
+    pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
+        let link = Link::read(index)?;
+        let link = link.with_context(|| format!("{} has gone away again", self.device))?;
+        let interface = Interface::find(&link.name)?;
+        state::settle(self.index);
+        (self.index, self.name) = (index, link.name.clone());
+        self.settings = Settings::read(&self.name);
+        self.has_gro = interface.feature(Feature::Gro).unwrap_or(false);
+        (self.lock, self.isolation) = (None, None);
+        if was_taken_over {
+            // Whoever set it up meanwhile gave it what is elsewhere now.
+            self.holdings.take_from(&link);
+        } else {
+            self.holdings = Holdings::read(&link)?;
+        }
+        Ok(())
+    }
+
+    /// Gives `tap` its hardware address.
+    pub(super) fn lend_mac(&self, tap: &TapBefore) -> Result<()> {
+        let link = Link::read(self.index)?;
+        link.map_or(Ok(()), |link| Ok(tap.link().set_mac(&link.mac)?))
+    }
+
+    /// Switches the kernel's coalescing off, and keeps the kernel off what arrives. An interface that
+    /// does not let coalescing be switched keeps it: its large frames then pass as they come.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.has_gro {
+            _ = Interface::find(&self.name)?.set_feature(Feature::Gro, false);
+        }
+        self.isolation.as_ref().map_or(Ok(()), |isolation| Ok(isolation.close(&self.name)?))
+    }
+
+    /// Keeps the kernel from sending there by itself: it would in the name of addresses that are
+    /// elsewhere now.
+    pub(super) fn silence(&self) -> Result<()> {
+        Ok(self.settings.silence_ipv6(&self.name)?)
+    }
+
+    pub(super) fn move_to(&self, tap: &TapBefore) -> Result<()> {
+        let link = tap.link();
+        link.set_mac(&self.link().mac)?;
+        self.settings.copy_to(&link.name);
+        link.set_up(true)?;
+        Ok(self.holdings.move_to(link)?)
+    }
+
+    pub(super) fn follow_name(&mut self) {
+        let Some(name) = Interface::name_of(self.index) else { return };
+        if name != self.name {
+            self.name = name;
+            // Refused, it is as it was a moment ago; the next look tries again.
+            _ = self.close();
+        }
+    }
+
+    /// Notes in a file what it is owed from here on.
+    ///
+    /// # Errors
+    /// When no such file can be written, or the interface has gone.
+    pub(super) fn record(&self, was_taken_over: bool) -> Result<()> {
+        let link = Link::read(self.index)?;
+        let link = link.with_context(|| format!("{} has gone away", self.device))?;
+        self.owed(was_taken_over).write(&link)
+    }
+
+    /// Gives it back what it had; nothing to do when it has gone.
+    pub(super) fn give_back(&self, was_taken_over: bool) -> Result<()> {
+        let Some(link) = Link::read(self.index)? else {
+            state::settle(self.index);
+            return Ok(());
+        };
+        let given = give(&self.owed(was_taken_over), &link);
+        let opened = self.isolation.as_ref().map_or(Ok(()), Isolation::open);
+        state::settle(self.index);
+        given.and(opened.map_err(Error::from))
+    }
+
+    const fn owed(&self, was_taken_over: bool) -> Owed<'_> {
+        let Self { holdings, settings, has_gro, .. } = self;
+        Owed { holdings, settings, has_gro: *has_gro, was_taken_over }
+    }
+
+    const fn link(&self) -> &Link {
+        self.holdings.link()
+    }
+}
+
+/// Says so where a device is set to packets that no aggregate can be as large as.
+pub(super) fn big_packets(device: &str, link: &Link) -> Option<String> {
+    let Link { name, most_bytes, .. } = link;
+    (*most_bytes > LARGEST_AGGREGATE).then(|| {
+        format!(
+            "{device} is set to packets of up to {most_bytes} bytes (BIG TCP); those over \
+             {LARGEST_AGGREGATE} pass as their frames; to have none, `ip link set {name} \
+             gso_max_size {LARGEST_AGGREGATE} gro_max_size {LARGEST_AGGREGATE}`"
+        )
+    })
+}
+
+/// In bytes, with all headers: what the kernel's `GSO_LEGACY_MAX_SIZE` is.
+const LARGEST_AGGREGATE: u32 = 65_536;
+
+/// Gives `link` what it is owed. Each on its own: one that is refused must not keep the others.
+pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
+    let Owed { holdings, settings, has_gro, was_taken_over } = *owed;
+    let woken = settings.wake_ipv6(&link.name);
+    let given =
+        if was_taken_over { holdings.give_back(link) } else { holdings.give_back_ipv6(link) };
+    settings.resume_addresses(&link.name);
+    let coalesces =
+        if has_gro { Interface::find(&link.name)?.set_feature(Feature::Gro, true) } else { Ok(()) };
+    Ok(woken.and(given).and(coalesces)?)
+}
+
+/// Why an interface cannot be used as it is.
+fn refusal(holdings: &Holdings, takes_over: bool) -> Option<String> {
+    let link = holdings.link();
+    let name = &link.name;
+    if link.is_loopback {
+        return Some(format!("`{name}` is loopback, which has no wire; give a nic"));
+    }
+    if let Some(master) = &link.master {
+        return Some(format!(
+            "`{name}` is part of `{master}`, which would get its frames no more; take it out with \
+             `ip link set {name} nomaster`"
+        ));
+    }
+    if let [upper, ..] = link.uppers.as_slice() {
+        return Some(format!(
+            "`{upper}` is made of `{name}` and would get its frames no more; remove it with `ip \
+             link delete {upper}`, and make it of the host's device"
+        ));
+    }
+    let address = holdings.first_own_address().filter(|_| !takes_over)?;
+    Some(format!(
+        "`{name}` has the address {address}, and the host would get each frame twice; give \
+         --take-over to have it moved to the host's device, or take it away with `ip address \
+         delete {address} dev {name}`"
+    ))
+}

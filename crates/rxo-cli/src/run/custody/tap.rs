@@ -1,0 +1,81 @@
+//! The host's TAP as it was before the run changed it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rxo_driver::{Holdings, Link, Settings};
+
+use super::held::big_packets;
+
+/// A TAP as it is when opened.
+#[derive(Debug)]
+pub(in crate::run) struct TapBefore {
+    link: Link,
+    settings: Settings,
+    /// What a persistent one had of its own.
+    holdings: Holdings,
+    /// Whether it was there before the run.
+    is_persistent: bool,
+}
+
+/// How long the kernel may take to remove a TAP whose process has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl TapBefore {
+    /// Looks at the TAP with this index.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub(in crate::run) fn read(index: u32, is_persistent: bool) -> Result<Self> {
+        let link = Link::read(index)?.context("the host's TAP has gone away")?;
+        let settings = Settings::read(&link.name);
+        let holdings = Holdings::read(&link)?;
+        Ok(Self { link, settings, holdings, is_persistent })
+    }
+
+    pub(in crate::run) const fn index(&self) -> u32 {
+        self.link.index
+    }
+
+    /// What the user should know of it.
+    pub(super) fn notice(&self) -> Option<String> {
+        big_packets(&format!("tap:{}", self.link.name), &self.link)
+    }
+
+    pub(super) const fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Takes from a persistent one what was moved to it; makes sure that one of ours is gone.
+    pub(super) fn restore(&self, moved: Option<&Holdings>) -> Result<()> {
+        if !self.is_persistent {
+            return self.remove();
+        }
+        let (Some(holdings), Some(link)) = (moved, Link::read(self.link.index)?) else {
+            return Ok(());
+        };
+        holdings.take_from(&link);
+        link.set_mac(&self.link.mac)?;
+        link.set_up(self.link.is_up)?;
+        self.settings.copy_to(&link.name);
+        // Off and on again in between: no address is made for an interface that is down.
+        let silenced = self.settings.silence_ipv6(&link.name);
+        self.settings.resume_addresses(&link.name);
+        let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
+        Ok(allowed.and(self.holdings.give_back(&link))?)
+    }
+
+    /// The kernel removes it when its process has ended, but what io_uring has open is closed later.
+    fn remove(&self) -> Result<()> {
+        let begin = Instant::now();
+        while let Some(link) = Link::read(self.link.index)? {
+            if begin.elapsed() > PATIENCE {
+                return Ok(link.remove()?);
+            }
+            // Both at once would each wait for the other's lock; a moment is enough.
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+//! The process that works: devices opened, frames carried, figures printed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::{Config, LinkKind, Reading, WorkerConfig};
+use rxo_device::DeviceError;
+use rxo_device::middleware::{Impairment, ImpairmentSettings};
+use rxo_driver::{DeviceName, Interface, Tap, wait};
+use rxo_frame::Instant;
+
+use super::channel::{Control, Order, Report};
+use super::configuration::Configuration;
+use super::custody::{Custody, TapBefore};
+use super::figures::Figures;
+use super::plan::Plan;
+use super::say::Sayer;
+use super::survey::Survey;
+use super::tap::Capture;
+use crate::exit::usage;
+use crate::output;
+
+/// Everything decided before the devices are opened.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) plan: Plan,
+    pub(super) survey: Survey,
+    pub(super) configuration: Configuration,
+    pub(super) custody: Custody,
+}
+
+/// The devices, and the TAP by itself where there is one: it outlives a nic that goes and comes.
+#[derive(Debug)]
+struct Devices {
+    nic: Device,
+    host: Device,
+    tap: Option<Tap>,
+}
+
+/// How long the end waits for a reader of standard output.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Session {
+    /// Works until `stop` is set, and prints the totals.
+    ///
+    /// # Errors
+    /// When a device cannot be opened, or one fails while in use.
+    pub(super) fn work(mut self, control: &Control, stop: &Arc<AtomicBool>) -> Result<()> {
+        let devices = self.open()?;
+        let tap = self.tap_before(&devices)?;
+        // Whatever can be refused is refused before anything is changed.
+        let capture = self.capture()?;
+        let index = tap.as_ref().map_or(0, TapBefore::index);
+        let worked = match control.report(Report::Opened(index)) {
+            Some(Order::Begin(closed_at)) => {
+                self.carry(devices, capture, closed_at, (control, stop))
+            }
+            // The keeper says why, or is gone.
+            _ => {
+                drop(devices);
+                Ok(None)
+            }
+        };
+        if control.report(Report::Closed).is_none() {
+            self.custody.give_back(tap.as_ref()).iter().for_each(|line| output::note(line));
+        }
+        match worked? {
+            Some(ended) => ended.say(PATIENCE),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&self) -> Result<Devices> {
+        let Self { plan, survey, .. } = self;
+        let made = |makes: bool| DeviceOptions {
+            mtu: makes.then_some(survey.mtu),
+            // One that takes over is switched on when it has the nic's hardware address.
+            bring_up: !plan.take_over,
+            ..DeviceOptions::default()
+        };
+        let nic = Device::open(&plan.nic, made(survey.makes_nic))?;
+        let DeviceName::Tap(kind, name) = &plan.host else {
+            let host = Device::open(&plan.host, made(survey.makes_host))?;
+            return Ok(Devices { nic, host, tap: None });
+        };
+        let tap = Tap::open(name, *kind)?;
+        let host = Device::of_tap(&tap, made(survey.makes_host))?;
+        Ok(Devices { nic, host, tap: Some(tap) })
+    }
+
+    fn tap_before(&self, devices: &Devices) -> Result<Option<TapBefore>> {
+        let Some(tap) = &devices.tap else { return Ok(None) };
+        let index = tap.interface().index()?.unsigned_abs();
+        TapBefore::read(index, !self.survey.makes_host).map(Some)
+    }
+
+    fn capture(&self) -> Result<Option<Capture>> {
+        let Self { plan, survey, .. } = self;
+        let begin = |path| Capture::begin(path, (&plan.nic, &plan.host), survey.link);
+        plan.tap.as_deref().map(begin).transpose()
+    }
+
+    /// Carries frames until the end. The devices are closed when this returns.
+    fn carry(
+        &mut self,
+        devices: Devices,
+        capture: Option<Capture>,
+        mut closed_at: Instant,
+        (control, stop): (&Control, &Arc<AtomicBool>),
+    ) -> Result<Option<Ended>> {
+        let Devices { mut nic, mut host, tap } = devices;
+        let mut sayer = Sayer::start(self.plan.json, Arc::clone(stop))?;
+        sayer.configuration(&self.configuration)?;
+        loop {
+            if let Device::Packet(nic) = &mut nic {
+                nic.source.discard_before(closed_at);
+            }
+            let middleware = middleware(&self.plan, self.survey.link, capture.as_ref())?;
+            let outcome = work(&self.plan, (nic, host), middleware, stop, &mut sayer)?;
+            let part = Figures::totals(&outcome.totals);
+            if !self.waits_after(&outcome) {
+                return Ok(Some(Ended { sayer, capture, last: part, result: outcome.result }));
+            }
+            sayer.part_ended(part);
+            let Some(again) = self.nic_again(&sayer, stop)? else {
+                let last = Figures::totals(&Reading::default());
+                return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
+            };
+            nic = Device::open(&self.plan.nic, DeviceOptions::default())?;
+            host = match &tap {
+                Some(tap) => Device::of_tap(tap, DeviceOptions::default())?,
+                None => Device::open(&self.plan.host, DeviceOptions::default())?,
+            };
+            self.custody.succeed(again)?;
+            let Some(Order::Begin(at)) = control.report(Report::NicIsBack(again)) else {
+                // The keeper says why, or is gone.
+                return Ok(None);
+            };
+            closed_at = at;
+        }
+    }
+
+    /// Whether the nic has gone and is to be waited for.
+    fn waits_after(&self, outcome: &Outcome) -> bool {
+        let is_gone = matches!(outcome.result, Err(DeviceError::Gone(_)));
+        self.plan.wait_for_nic && is_gone && self.custody.has_lost_nic()
+    }
+
+    /// Waits until there is an interface of the nic's name, and has it as the first was: up, and with
+    /// its MTU. Its index; `None` when the user wants an end instead.
+    fn nic_again(&self, sayer: &Sayer, stop: &AtomicBool) -> Result<Option<u32>> {
+        let name = self.plan.nic.interface();
+        sayer.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
+        while !stop.load(Ordering::Relaxed) {
+            if let Ok(interface) = Interface::find(name) {
+                if interface.mtu()? != self.survey.mtu {
+                    interface.set_mtu(self.survey.mtu)?;
+                }
+                interface.set_up(true)?;
+                sayer.notice(format!("{} is back", self.plan.nic));
+                return Ok(Some(interface.index()?.unsigned_abs()));
+            }
+            wait::pause(BETWEEN_LOOKS);
+        }
+        Ok(None)
+    }
+}
+
+/// How often a nic that has gone is looked for.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// What is left to say when the devices are closed.
+#[derive(Debug)]
+struct Ended {
+    sayer: Sayer,
+    capture: Option<Capture>,
+    /// Of the last part.
+    last: Figures,
+    result: Result<(), DeviceError>,
+}
+
+impl Ended {
+    fn say(self, patience: Duration) -> Result<()> {
+        let Self { sayer, capture, last, result } = self;
+        sayer.totals(last, patience)?;
+        capture.as_ref().map_or(Ok(()), Capture::finish)?;
+        Ok(result?)
+    }
+}
+
+/// What the plan puts between the devices and the worker; `None` for nothing at all.
+fn middleware(
+    plan: &Plan,
+    link: LinkKind,
+    capture: Option<&Capture>,
+) -> Result<Option<Middleware>> {
+    let impairment = |settings: Option<ImpairmentSettings>| {
+        settings.map(|settings| Impairment::new(settings, link)).transpose()
+    };
+    let middleware = Middleware {
+        trace_nic: capture.map(|capture| capture.nic.clone()),
+        trace_host: capture.map(|capture| capture.host.clone()),
+        impair_nic: impairment(plan.impair[0])?,
+        impair_host: impairment(plan.impair[1])?,
+    };
+    let is_any = capture.is_some() || plan.impair.iter().any(Option::is_some);
+    Ok(is_any.then_some(middleware))
+}
+
+/// The worker, and its lines while it runs.
+fn work(
+    plan: &Plan,
+    (nic, host): (Device, Device),
+    middleware: Option<Middleware>,
+    stop: &AtomicBool,
+    sayer: &mut Sayer,
+) -> Result<Outcome> {
+    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
+    let config = WorkerConfig {
+        engine,
+        report_every: plan.stats,
+        ack_split: plan.ack_split,
+        ..WorkerConfig::new(plan.policy)
+    };
+    let mut last = Reading::default();
+    let observe = |event: Event<'_>| match event {
+        Event::Notice(line) => sayer.notice(line),
+        Event::Reading(reading) => {
+            sayer.interval(Figures::between(&last, reading));
+            last = reading.clone();
+        }
+    };
+    let outcome = match middleware {
+        None => rxo::live::run(nic, host, config, stop, observe),
+        Some(middleware) => rxo::live::run_through((nic, host), middleware, config, stop, observe),
+    };
+    outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))
+}

@@ -1,0 +1,118 @@
+//! The kernel's own stack is kept off the nic: whatever the peer sends arrives once.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use rxo_lab::{Lab, LabOptions, Namespace, Offload, create_veth};
+
+use crate::Test;
+use crate::process::{Rxo, run, wait_until};
+use crate::setup::{self, SetUp};
+use crate::traffic::totals;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("each_datagram_arrives_once_however_routes_are_checked", each_datagram_arrives_once),
+    ("without_isolation_the_host_gets_datagrams_twice", without_isolation),
+    ("the_kernel_sends_nothing_from_the_nic_by_itself", the_kernel_is_silent),
+    ("a_second_rxo_on_a_nic_is_refused_and_changes_nothing", a_second_rxo),
+    ("a_nic_renamed_meanwhile_gets_back_what_was_its_own", a_renamed_nic),
+];
+
+pub(crate) const DATAGRAMS: u32 = 300;
+
+/// How many datagrams arrived, of those that the peer sent once each: different ones, and all.
+pub(crate) fn received(lab: &Lab, to: IpAddr) -> (usize, usize) {
+    let bind = |namespace: &Namespace, ip: IpAddr| {
+        namespace.run(|| UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap()).unwrap()
+    };
+    let receiver = bind(lab.host(), to);
+    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let sender = bind(lab.peer(), any);
+    let port = receiver.local_addr().unwrap().port();
+    let (mut numbers, mut all) = (std::collections::BTreeSet::new(), 0);
+    let mut take = |patience| {
+        receiver.set_read_timeout(Some(patience)).unwrap();
+        let mut number = [0; 4];
+        let came = receiver.recv(&mut number).is_ok();
+        all += usize::from(came);
+        came.then(|| numbers.insert(number))
+    };
+    for number in 0..DATAGRAMS {
+        sender.send_to(&number.to_ne_bytes(), SocketAddr::new(to, port)).unwrap();
+        // One is waited for, so that nothing overflows however slow the machine is.
+        take(Duration::from_secs(10)).unwrap();
+    }
+    while take(Duration::from_millis(300)).is_some() {}
+    (numbers.len(), all)
+}
+
+fn each_datagram_arrives_once() {
+    for set_up in [SetUp::ByHand, SetUp::TakeOver] {
+        for check in ["0", "1", "2"] {
+            let lab = set_up.lab(LabOptions::default());
+            lab.host().set_sysctl("net.ipv4.conf.all.rp_filter", check).unwrap();
+            let (rxo, _) = Rxo::start(lab.host(), set_up.flags());
+            set_up.attach(&lab);
+            for to in [Lab::HOST_ADDRESSES.0.into(), Lab::HOST_ADDRESSES.1.into()] {
+                let once = DATAGRAMS as usize;
+                assert_eq!(received(&lab, to), (once, once), "{set_up:?} {check} {to}");
+            }
+            totals(rxo);
+        }
+    }
+}
+
+/// What the tests above look for is there to be found.
+fn without_isolation() {
+    let (lab, rxo) = setup::start(SetUp::ByHand, LabOptions::default(), "--no-isolation");
+    let (different, all) = received(&lab, Lab::HOST_ADDRESSES.0.into());
+    assert_eq!(different, DATAGRAMS as usize);
+    assert!(all > different * 3 / 2, "{all} of {different}");
+    totals(rxo);
+}
+
+fn the_kernel_is_silent() {
+    let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
+    let switch = "net.ipv6.conf.eth1.disable_ipv6";
+    assert_eq!(lab.host().sysctl(switch).unwrap(), "1");
+    totals(rxo);
+    assert_eq!(lab.host().sysctl(switch).unwrap(), "0");
+}
+
+fn a_second_rxo() {
+    let lab = SetUp::ByHand.lab(LabOptions::default());
+    let nic = lab.host().interface(Lab::NIC);
+    nic.set_offload(Offload::GenericReceive, true).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), SetUp::ByHand.flags());
+    let output = run(lab.host(), "run --nic packet:eth1 --host tap:rxo1");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("packet:eth1 is in use by another rxo"), "{said}");
+    assert!(!nic.offload(Offload::GenericReceive).unwrap(), "switched on under the first");
+    assert!(!lab.host().interface("rxo1").exists());
+    SetUp::ByHand.attach(&lab);
+    let once = DATAGRAMS as usize;
+    assert_eq!(received(&lab, Lab::HOST_ADDRESSES.0.into()), (once, once));
+    totals(rxo);
+    assert!(nic.offload(Offload::GenericReceive).unwrap());
+}
+
+/// And another one that came under the old name keeps what it has.
+fn a_renamed_nic() {
+    let lab = SetUp::ByHand.lab(LabOptions::default());
+    let nic = lab.host().interface(Lab::NIC);
+    nic.set_offload(Offload::GenericReceive, true).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), SetUp::ByHand.flags());
+    SetUp::ByHand.attach(&lab);
+    nic.rename("old1").unwrap();
+    let (old, other) = (lab.host().interface("old1"), lab.host().interface(Lab::NIC));
+    create_veth(&other, &lab.host().interface("far0")).unwrap();
+    other.set_offload(Offload::GenericReceive, false).unwrap();
+    wait_until("the kernel is kept off the nic under its new name", || {
+        let to = Lab::HOST_ADDRESSES.0.into();
+        received(&lab, to) == (DATAGRAMS as usize, DATAGRAMS as usize)
+    });
+    totals(rxo);
+    assert!(old.offload(Offload::GenericReceive).unwrap());
+    assert!(!other.offload(Offload::GenericReceive).unwrap());
+}

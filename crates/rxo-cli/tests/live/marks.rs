@@ -1,0 +1,104 @@
+//! Marks of congestion as a host counts them behind a TAP, beside the kernel's own path.
+//!
+//! What the host counts is `InCEPkts` of its IP layer: of packets that the kernel coalesced itself their
+//! segments, of packets that came coalesced one each. A host with accurate ECN (RFC 9768) counts marks for
+//! its peer the same way (`tcpi_received_ce`), but needs a kernel that negotiates it (`tcp_ecn=3`).
+
+use std::time::{Duration, Instant};
+
+use rxo_device::FrameSink;
+use rxo_driver::PacketSink;
+use rxo_frame::Frame;
+use rxo_lab::{KernelGro, Lab, LabOptions};
+use rxo_testkit::seg;
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::Rxo;
+use crate::traffic::totals;
+
+pub(crate) const TESTS: &[Test] =
+    &[("a_host_behind_a_tap_counts_every_ce_mark", a_host_behind_a_tap_counts_every_ce_mark)];
+
+const CE: u8 = 3;
+const FLOWS: u32 = 32;
+const SEGMENTS_EACH: u32 = 8;
+const MARKED: u64 = (FLOWS * SEGMENTS_EACH) as u64;
+/// How long the host may take to see all.
+const LONG: Duration = Duration::from_secs(5);
+/// Longer than anything is held: what has not come by then does not come.
+const QUIET: Duration = Duration::from_millis(200);
+/// Held long enough that what may be merged is.
+const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --hold 5ms";
+
+fn a_host_behind_a_tap_counts_every_ce_mark() {
+    for is_v6 in [false, true] {
+        let kernel = Lab::direct_with(KernelGro::On, options()).unwrap();
+        assert_eq!(counted(&kernel, Lab::HOST_INTERFACE, is_v6), MARKED, "by the kernel alone");
+        let (marks, totals) = through_rxo("", is_v6);
+        assert_eq!(marks, MARKED, "{totals}");
+        // Those that asked whether the host hears are among them.
+        assert!(totals["bypass"]["ce_mark"].as_u64().unwrap() > MARKED, "{totals}");
+        // Merged they are lost: this is what is counted otherwise.
+        let (marks, totals) = through_rxo("--set ce=equal", is_v6);
+        assert!(marks < MARKED / 2, "{marks} of {MARKED} marks: {totals}");
+    }
+}
+
+fn options() -> LabOptions {
+    LabOptions { partial_checksums: false, ..LabOptions::default() }
+}
+
+/// How many marks a host counts behind rxo with these flags, and what rxo says at its end.
+fn through_rxo(flags: &str, is_v6: bool) -> (u64, Value) {
+    let lab = Lab::through_with(options()).unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
+    lab.attach_host("rxo0").unwrap();
+    (counted(&lab, "rxo0", is_v6), totals(rxo))
+}
+
+/// Sends segments that are all marked, and reads how many marks the host counted once all are there.
+fn counted(lab: &Lab, interface: &str, is_v6: bool) -> u64 {
+    let mac = lab.host().interface(interface).mac().unwrap();
+    wait_until_heard(lab, mac, is_v6);
+    let before = lab.host().stack_counters().unwrap();
+    lab.peer().run(|| send(mac, is_v6, FLOWS * SEGMENTS_EACH)).unwrap();
+    let begin = Instant::now();
+    loop {
+        let now = lab.host().stack_counters().unwrap();
+        let marks = now.ce_marks - before.ce_marks;
+        std::thread::sleep(QUIET);
+        let is_quiet = now == lab.host().stack_counters().unwrap();
+        if marks >= MARKED || (marks > 0 && is_quiet) || begin.elapsed() > LONG {
+            return marks;
+        }
+    }
+}
+
+/// Sends single marked segments until the host counts one: what is sent sooner after an interface came up
+/// is lost. Then waits for those on their way.
+fn wait_until_heard(lab: &Lab, mac: rxo_lab::Mac, is_v6: bool) {
+    let marks = || lab.host().stack_counters().unwrap().ce_marks;
+    let (begin, before) = (Instant::now(), marks());
+    while marks() == before {
+        assert!(begin.elapsed() < LONG, "the host hears nothing");
+        lab.peer().run(|| send(mac, is_v6, 1)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(QUIET);
+}
+
+fn send(to: rxo_lab::Mac, is_v6: bool, count: u32) {
+    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let segment = |number: u32| {
+        let (flow, place) = (number / SEGMENTS_EACH, number % SEGMENTS_EACH);
+        let packet = seg().flow(flow).seq(100 + place * 1_000).len(1_000).id(place as u16).tos(CE);
+        let mut frame = if is_v6 { packet.v6().frame() } else { packet.frame() };
+        frame.bytes[..6].copy_from_slice(&to);
+        frame
+    };
+    let frames: Vec<Frame<Vec<u8>>> = (0..count).map(segment).collect();
+    sink.transmit(frames.iter().map(Frame::borrowed)).unwrap();
+    let counters = sink.counters();
+    assert_eq!((counters.packets, counters.dropped), (count.into(), 0));
+}

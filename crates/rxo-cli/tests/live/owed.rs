@@ -1,0 +1,218 @@
+//! What a run owes the nic: in a file while it runs, and given back whatever happened meanwhile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rxo_lab::{Lab, LabOptions};
+
+use crate::Test;
+use crate::process::{Rxo, command, spawn, wait_until};
+use crate::repro::Scratch;
+use crate::setup::SetUp;
+use crate::takeover::{facts, shell, sorted};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_nic_that_came_back_is_given_back_after_both_are_killed", a_nic_that_came_back),
+    ("what_an_earlier_boot_owed_is_not_given", an_earlier_boot),
+    ("a_run_that_cannot_be_noted_says_so", a_run_without_a_file),
+    ("a_capture_that_cannot_be_written_changes_nothing", a_capture_that_cannot_be),
+    ("a_run_that_waits_for_another_sees_what_that_gave_back", a_run_after_another),
+    ("an_ipv6_route_by_two_nics_loses_none", an_ipv6_route_by_two),
+    ("a_device_set_to_big_tcp_is_said", big_tcp),
+];
+
+/// A place for the file.
+struct Place {
+    _scratch: Scratch,
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let scratch = Scratch::new("owed");
+        Self { directory: scratch.file("rxo"), _scratch: scratch }
+    }
+
+    fn start(&self, lab: &Lab, flags: &str) -> Rxo {
+        let variables: [(&str, &Path); 1] = [("RUNTIME_DIRECTORY", &self.directory)];
+        Rxo::start_with(lab.host(), &format!("{} {flags}", SetUp::TakeOver.flags()), &variables).0
+    }
+
+    fn file(&self) -> PathBuf {
+        fs::read_dir(&self.directory).unwrap().next().unwrap().unwrap().path()
+    }
+
+    /// What `rxo run --restore` says.
+    fn restore(&self, lab: &Lab) -> String {
+        let mut restore = command("run --nic packet:eth1 --restore");
+        restore.env("RUNTIME_DIRECTORY", &self.directory);
+        let output = lab.host().run(|| restore.output()).unwrap().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+fn kill_both(lab: &Lab, rxo: Rxo) {
+    let worker = rxo.worker();
+    // Neither may see the other end.
+    rxo.signal("STOP");
+    rxo.signal_worker("KILL");
+    rxo.signal("KILL");
+    rxo.end();
+    wait_until("both are gone", || !Path::new(&format!("/proc/{worker}")).exists());
+    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+}
+
+fn a_nic_that_came_back() {
+    let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
+    let have = || {
+        let addresses = "ip -o address show dev eth1 | cut -d' ' -f3- | grep -v fe80";
+        let routes = "ip route show default; ip -6 route show default";
+        [addresses, routes].map(|command| sorted(&lab, command))
+    };
+    let before = have();
+    let rxo = place.start(&lab, "--wait-for-nic");
+    let first = place.file();
+    lab.host().interface(Lab::NIC).delete().unwrap();
+    wait_until("the nic is gone", || !lab.host().interface(Lab::NIC).exists());
+    lab.connect_again(Lab::NIC).unwrap();
+    let is_noted = || {
+        fs::read_dir(&place.directory)
+            .unwrap()
+            .flatten()
+            .any(|entry| entry.path() != first && entry.path().extension().is_none())
+    };
+    wait_until("what the new nic is owed is noted", is_noted);
+    let switch = "net.ipv6.conf.eth1.disable_ipv6";
+    wait_until("the run goes on", || lab.host().sysctl(switch).unwrap() == "1");
+    kill_both(&lab, rxo);
+    assert!(!sorted(&lab, "ip -o address show").contains("10.77.0.2"));
+    let said = place.restore(&lab);
+    assert!(said.contains("packet:eth1 has back what a run that was killed"), "{said}");
+    assert_eq!(have(), before);
+    assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0);
+}
+
+fn an_earlier_boot() {
+    let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
+    kill_both(&lab, place.start(&lab, ""));
+    let file = place.file();
+    let text = fs::read_to_string(&file).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    fs::write(&file, text.replace(boot.trim(), "another")).unwrap();
+    place.restore(&lab);
+    assert!(!facts(&lab).contains("10.77.0.2"));
+    assert!(!file.exists());
+}
+
+fn a_run_without_a_file() {
+    let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
+    let before = facts(&lab);
+    fs::write(&place.directory, "no directory").unwrap();
+    let rxo = place.start(&lab, "");
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("cannot note what the nic is owed"), "{said}");
+    assert_eq!(facts(&lab), before);
+}
+
+fn a_capture_that_cannot_be() {
+    let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
+    let flags = SetUp::TakeOver.flags();
+    let mut rxo = command(&format!("run {flags} --tap /nowhere/capture"));
+    rxo.env("RUNTIME_DIRECTORY", &place.directory);
+    let output = lab.host().run(|| rxo.output()).unwrap().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--tap /nowhere/capture: cannot be written"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(!place.directory.exists(), "something was changed");
+}
+
+/// The second looks at the nic when the first has let go of it, not while that still has everything.
+fn a_run_after_another() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    // No file says what the first owes: this is about what the second sees itself.
+    let place = Place::new();
+    fs::write(&place.directory, "no directory").unwrap();
+    let before = facts(&lab);
+    for attempt in 0.. {
+        let first = place.start(&lab, "");
+        let line = format!("run --json {}", SetUp::TakeOver.flags().replace("rxo0", "rxo1"));
+        let second = spawn(lab.host(), &line);
+        // It waits for the first a second long at most.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        first.signal("TERM");
+        assert_eq!(first.end().0, Some(0));
+        let second = Rxo::from_child(second);
+        match second {
+            Some((rxo, configuration)) => {
+                let moved = configuration["take_over"]["addresses"].to_string();
+                assert!(moved.contains("10.77.0.2/24"), "{configuration}");
+                rxo.signal("TERM");
+                assert_eq!(rxo.end().0, Some(0));
+                break;
+            }
+            // On a busy machine the first can take longer than that.
+            None => assert!(attempt < 20, "never waited for"),
+        }
+    }
+    assert_eq!(facts(&lab), before);
+}
+
+/// The kernel has each way as a route of its own, and those by another nic are there already.
+fn an_ipv6_route_by_two() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    shell(
+        &lab,
+        &[
+            "ip link add other0 type veth peer name other1",
+            "ip link set other1 up",
+            "ip link set other0 up",
+            "ip address add fd99::9/64 dev other0 nodad",
+            "ip -6 route add 2001:db8:8::/48 nexthop via fd77::1 dev eth1 nexthop via fd99::1 dev other0",
+        ],
+    );
+    let ways = || {
+        let text = sorted(&lab, "ip -6 route show 2001:db8:8::/48");
+        let mut ways: Vec<String> = text
+            .split_whitespace()
+            .filter(|word| ["eth1", "rxo0", "other0"].contains(word))
+            .map(str::to_owned)
+            .collect();
+        ways.sort();
+        ways
+    };
+    assert_eq!(ways(), ["eth1", "other0"]);
+    let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
+    assert_eq!(ways(), ["other0", "rxo0"]);
+    rxo.signal("TERM");
+    assert_eq!(rxo.end().0, Some(0));
+    assert_eq!(ways(), ["eth1", "other0"]);
+}
+
+fn big_tcp() {
+    // A TAP is never given more than 64 KiB, but the kernel may coalesce more there.
+    let devices = [
+        ("eth1", "gso_max_size 130000 gro_max_size 130000", true),
+        ("rxo0", "gro_max_size 130000", true),
+        ("other0", "gso_max_size 130000", false),
+    ];
+    for (device, sizes, is_said) in devices {
+        let lab = SetUp::TakeOver.lab(LabOptions::default());
+        shell(
+            &lab,
+            &[
+                "ip tuntap add dev rxo0 mode tap",
+                "ip link add other0 type veth peer name other1",
+                &format!("ip link set dev {device} {sizes}"),
+            ],
+        );
+        let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
+        rxo.signal("TERM");
+        let (code, _, said) = rxo.end();
+        assert_eq!(code, Some(0), "{said}");
+        let notice = format!(":{device} is set to packets of up to 130000 bytes (BIG TCP)");
+        assert_eq!(said.matches(&notice).count(), usize::from(is_said), "{device}: {said}");
+        assert_eq!(said.matches("BIG TCP").count(), usize::from(is_said), "{device}: {said}");
+    }
+}

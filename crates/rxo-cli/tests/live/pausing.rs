@@ -1,0 +1,94 @@
+//! A reader of standard output that pauses: the network goes on, and so does the end.
+
+use std::io::{PipeReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+use rxo_lab::{Lab, LabOptions, Offload};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::wait_until;
+use crate::setup::SetUp;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_reader_that_pauses_stops_no_traffic", a_reader_that_pauses),
+    ("a_reader_that_never_comes_back_does_not_stop_the_end", a_reader_that_never_comes_back),
+];
+
+/// A run whose output is a pipe that is read only by the test, and a transfer through it.
+fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    // A page, the least: a few lines fill it.
+    rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    let flags = format!("run {} --json --stats 100ms", SetUp::TakeOver.flags());
+    command.args(flags.split_whitespace()).stdin(Stdio::null()).stdout(writer);
+    command.stderr(Stdio::piped());
+    let child = lab.host().run(|| command.spawn()).unwrap().unwrap();
+    drop(command);
+    wait_until("rxo runs", || lab.host().interface("rxo0").exists());
+    let config = BulkConfig { connections: 2, ..BulkConfig::default() };
+    let transfer =
+        BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
+    (child, reader, transfer)
+}
+
+/// Long enough for so many intervals that pipe and queue are full many times over.
+fn let_intervals_pass(transfer: &BulkTransfer) {
+    let begun = Instant::now();
+    let mut last = 0;
+    while begun.elapsed() < Duration::from_secs(8) {
+        thread::sleep(Duration::from_millis(500));
+        let now = transfer.received_bytes();
+        assert!(now > last, "nothing crossed between {last} and {now} bytes");
+        last = now;
+    }
+}
+
+fn signal(child: &Child) {
+    let kill = format!("kill -TERM {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+fn a_reader_that_pauses() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    let (mut child, mut reader, transfer) = start(&lab);
+    let_intervals_pass(&transfer);
+    assert!(transfer.stop().unwrap().is_intact());
+    signal(&child);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of =
+        |kind: &str| -> Vec<&Value> { lines.iter().filter(|line| line["kind"] == kind).collect() };
+    let skipped: u64 = of("skipped").iter().map(|line| line["intervals"].as_u64().unwrap()).sum();
+    assert!(skipped > 5, "{skipped} left out: {text}");
+    let all = of("interval").len() as u64 + skipped;
+    let totals = lines.last().unwrap();
+    assert_eq!(totals["kind"], "totals");
+    // Each interval was printed or counted: there were as many as the time had.
+    let time = totals["elapsed_s"].as_f64().unwrap();
+    assert!(all as f64 <= time * 10.0 + 1.0 && all > 20, "{all} intervals in {time} s");
+}
+
+fn a_reader_that_never_comes_back() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    let nic = lab.host().interface(Lab::NIC);
+    nic.set_offload(Offload::GenericReceive, true).unwrap();
+    let (mut child, reader, transfer) = start(&lab);
+    let_intervals_pass(&transfer);
+    drop(transfer);
+    signal(&child);
+    // The network is given back before anybody is waited for.
+    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+    wait_until("the nic is as it was", || nic.offload(Offload::GenericReceive).unwrap());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("standard output was not read for 5 s"), "{said}");
+    drop(reader);
+}

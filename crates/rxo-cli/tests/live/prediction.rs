@@ -1,0 +1,214 @@
+//! What `rxo analyze` predicts, `rxo run` does: captures are sent through it slowly, with gathering and
+//! holding as much slower, so that no scheduler decides what comes together.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rxo_device::FrameSink;
+use rxo_device::capture::{Capture, CaptureWriter, Interface, LinkType, Packet, Record};
+use rxo_driver::PacketSink;
+use rxo_frame::Frame;
+use rxo_lab::{Lab, Namespace};
+use rxo_testkit::{Random, seg};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::{Rxo, run_within};
+use crate::repro::Scratch;
+use crate::traffic::totals;
+
+pub(crate) const TESTS: &[Test] = &[("what_is_predicted_of_captures_happens", what_is_predicted)];
+
+/// How much slower the packets are sent than they were captured.
+const SLOWER: u32 = 100;
+/// No gap on the capture's clock is longer: nothing is gathered or held for as long as that.
+const LONGEST_GAP: Duration = Duration::from_micros(200);
+/// Stretches of each capture, and the packets of each.
+const WINDOWS: usize = 3;
+const PACKETS: usize = 250;
+const MTU_FRAME: usize = 1_514;
+/// How far life may be from the prediction.
+const MOST_DIFFERENCE: f64 = 0.15;
+/// A prediction on a machine that builds beside.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What the host does, as `analyze` and as `run` call it.
+const MANNERS: [(&str, &str); 3] = [
+    ("--poll time:50us", "--impair gather=5ms"),
+    ("--poll host:1us --hold 50us", "--hold 5ms"),
+    ("--poll time:50us --hold 100us", "--impair gather=5ms --hold 10ms"),
+];
+
+fn what_is_predicted() {
+    let scratch = Scratch::new("prediction");
+    let windows: Vec<Window> = windows(&scratch);
+    assert!(windows.len() >= WINDOWS, "at least those of our own capture");
+    // Most of the time each of them waits for its next packet.
+    let ratios: Vec<[f64; MANNERS.len()]> = thread::scope(|scope| {
+        let of_capture =
+            |windows| move || <[Window]>::iter(windows).map(ratios).collect::<Vec<_>>();
+        let all: Vec<_> =
+            windows.chunks(WINDOWS).map(|windows| scope.spawn(of_capture(windows))).collect();
+        all.into_iter().flat_map(|each| each.join().unwrap()).collect()
+    });
+    for (of_capture, windows) in ratios.chunks(WINDOWS).zip(windows.chunks(WINDOWS)) {
+        for (manner, (predicted, _)) in MANNERS.iter().enumerate() {
+            let mut ratios: Vec<f64> = of_capture.iter().map(|ratios| ratios[manner]).collect();
+            ratios.sort_by(f64::total_cmp);
+            // What else the machine does may spoil one of them.
+            let median = ratios[ratios.len() / 2];
+            let name = &windows[0].name;
+            println!("{name}, {predicted}: {ratios:.3?} of what was predicted");
+            assert!((median - 1.0).abs() <= MOST_DIFFERENCE, "{name}, {predicted}: {ratios:?}");
+        }
+    }
+}
+
+/// A stretch of a capture: its packets with their times, and the same as a file.
+struct Window {
+    name: String,
+    packets: Vec<(Duration, Vec<u8>)>,
+    file: PathBuf,
+}
+
+/// Packets per aggregate as they came, over those predicted, for each manner.
+fn ratios(window: &Window) -> [f64; MANNERS.len()] {
+    MANNERS.map(|(predicted, lived)| {
+        let (predicted, lived) = (predict(window, predicted), live(window, lived));
+        lived / predicted
+    })
+}
+
+fn predict(window: &Window, manner: &str) -> f64 {
+    let namespace = Namespace::new("predict").unwrap();
+    let file = window.file.display();
+    let line = format!("analyze {file} --json --no-advice --checksum trust {manner}");
+    let output = run_within(&namespace, &line, LONG);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["outcome"]["packets_per_aggregate"].as_f64().unwrap()
+}
+
+fn live(window: &Window, manner: &str) -> f64 {
+    let lab = Lab::through().unwrap();
+    let flags = format!("--nic packet:wire0 --host tap:rxo0 --stats 0s --checksum trust {manner}");
+    let (rxo, _) = Rxo::start(lab.host(), &flags);
+    lab.attach_host("rxo0").unwrap();
+    lab.peer().run(|| send(&window.packets)).unwrap();
+    // What is gathered and held by then has left.
+    thread::sleep(Duration::from_millis(200));
+    let totals = totals(rxo);
+    let sent = window.packets.len() as u64;
+    assert!(totals["nic_in"]["packets"].as_u64().unwrap() >= sent, "{totals}");
+    assert_eq!(totals["nic_in"]["ring_drops"], 0, "{totals}");
+    totals["packets_per_aggregate"].as_f64().unwrap()
+}
+
+/// Sends each packet at its time, [`SLOWER`].
+fn send(packets: &[(Duration, Vec<u8>)]) {
+    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let begin = Instant::now();
+    for (at, bytes) in packets {
+        thread::sleep((*at * SLOWER).saturating_sub(begin.elapsed()));
+        let frame = Frame::new(bytes.as_slice(), rxo_frame::Instant::ZERO);
+        sink.transmit(std::iter::once(frame)).unwrap();
+    }
+}
+
+/// Those of our own capture, and of the captures beside the project, where they are at hand.
+fn windows(scratch: &Scratch) -> Vec<Window> {
+    let mut all = cut(scratch, "made", &made());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    let Ok(entries) = fs::read_dir(&folder) else {
+        println!("skipped: there are no captures in {}", folder.display());
+        return all;
+    };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.to_string_lossy().contains(".pcap"));
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        all.extend(cut(scratch, &name, &read(&path)));
+    }
+    all
+}
+
+fn read(path: &Path) -> Vec<Record> {
+    let mut capture = Capture::open(path).unwrap();
+    let mut records = Vec::new();
+    // One of them lacks its last bytes.
+    while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
+    let is_ethernet =
+        capture.interfaces().iter().all(|interface| interface.link == LinkType::ETHERNET);
+    records.retain(|record| is_ethernet && record.bytes.as_ref().len() <= MTU_FRAME);
+    records
+}
+
+/// Bursts of four senders, of one to twelve segments, with pauses on both sides of what is gathered.
+fn made() -> Vec<Record> {
+    let mut random = Random::new(11);
+    let (mut at_ns, mut sent, mut records) = (0, [0_u32; 4], Vec::new());
+    while records.len() < 2 * WINDOWS * PACKETS {
+        let flow = random.below(4) as u32;
+        for _ in 0..=random.below(12) {
+            let number = &mut sent[flow as usize];
+            let packet = seg().flow(flow).id(*number as u16).seq(1 + *number * 1_400).len(1_400);
+            let at = rxo_frame::Instant::from_nanos(at_ns);
+            let bytes = packet.bytes();
+            let original_bytes = bytes.len() as u32;
+            records.push(Record { bytes: bytes.into(), original_bytes, at, ..Record::default() });
+            *number += 1;
+            at_ns += 4_000 + random.below(20_000);
+        }
+        at_ns += random.below(120_000);
+    }
+    records
+}
+
+/// [`WINDOWS`] stretches, evenly spread; none of a capture that nothing can be coalesced of.
+fn cut(scratch: &Scratch, name: &str, records: &[Record]) -> Vec<Window> {
+    if records.len() < WINDOWS * PACKETS || name.starts_with("ip_fragments") {
+        return Vec::new();
+    }
+    let step = (records.len() - PACKETS) / (WINDOWS - 1);
+    (0..WINDOWS)
+        .map(|number| {
+            let packets = timed(&records[number * step..][..PACKETS]);
+            let file = scratch.file(&format!("{name}-{number}.pcapng"));
+            write(&file, &packets);
+            Window { name: name.to_owned(), packets, file }
+        })
+        .collect()
+}
+
+/// Their times from the first on, without gaps in which nothing happens.
+fn timed(records: &[Record]) -> Vec<(Duration, Vec<u8>)> {
+    let (mut at, mut last) = (Duration::ZERO, records[0].at);
+    let timed = records.iter().map(|record| {
+        at += record.at.since(last).min(LONGEST_GAP);
+        last = record.at.max(last);
+        (at, record.bytes.as_ref().to_vec())
+    });
+    timed.collect()
+}
+
+fn write(file: &Path, packets: &[(Duration, Vec<u8>)]) {
+    let mut writer = CaptureWriter::new(File::create(file).unwrap(), "a test").unwrap();
+    let ethernet = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: None };
+    let interface = writer.add_interface(&ethernet).unwrap();
+    for (at, bytes) in packets {
+        writer
+            .write(&Packet {
+                interface,
+                at: rxo_frame::Instant::from_nanos(at.as_nanos() as u64),
+                original_bytes: bytes.len() as u32,
+                pieces: &[bytes],
+                direction: None,
+                comments: &[],
+                custom: &[],
+            })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+}

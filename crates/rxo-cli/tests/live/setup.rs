@@ -1,0 +1,66 @@
+//! Host and rxo, put together in every way that a user can.
+
+use rxo_lab::{Lab, LabOptions};
+use serde_json::Value;
+
+use crate::process::Rxo;
+
+/// How host and rxo are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetUp {
+    /// The nic has no address, answers nobody, and has another hardware address than the TAP.
+    Apart,
+    /// The commands of README.md: the TAP gets the nic's hardware address and the host's addresses.
+    ByHand,
+    /// `--take-over`.
+    TakeOver,
+}
+
+impl SetUp {
+    pub(crate) const ALL: [Self; 3] = [Self::Apart, Self::ByHand, Self::TakeOver];
+
+    /// The network before rxo.
+    pub(crate) fn lab(self, options: LabOptions) -> Lab {
+        match self {
+            Self::Apart => Lab::through_with(options).unwrap(),
+            Self::ByHand => Lab::with_bare_nic(options).unwrap(),
+            Self::TakeOver => Lab::with_addressed_nic(options).unwrap(),
+        }
+    }
+
+    /// What `rxo run` is called with.
+    pub(crate) const fn flags(self) -> &'static str {
+        match self {
+            Self::Apart => "--nic packet:wire0 --host tap:rxo0",
+            Self::ByHand => "--nic packet:eth1 --host tap:rxo0",
+            Self::TakeOver => "--nic packet:eth1 --host tap:rxo0 --take-over",
+        }
+    }
+
+    /// What is done when rxo runs.
+    pub(crate) fn attach(self, lab: &Lab) {
+        if self == Self::ByHand {
+            let mac = lab.host().interface(Lab::NIC).mac().unwrap();
+            lab.host().interface("rxo0").set_mac(mac).unwrap();
+        }
+        if self != Self::TakeOver {
+            lab.attach_host("rxo0").unwrap();
+        }
+    }
+}
+
+/// A network with a running rxo, called with `flags` beside those of the set-up.
+pub(crate) fn start(set_up: SetUp, options: LabOptions, flags: &str) -> (Lab, Rxo) {
+    let lab = set_up.lab(options);
+    let (rxo, _) = Rxo::start(lab.host(), &format!("{} {flags}", set_up.flags()));
+    set_up.attach(&lab);
+    (lab, rxo)
+}
+
+/// The peer was told of next to no duplicates: a retransmission that a busy machine made needlessly is
+/// one, but with each frame delivered twice they would be a large part of all.
+pub(crate) fn assert_nothing_came_twice(lab: &Lab, totals: &Value) {
+    let told = lab.peer().stack_counters().unwrap().duplicates_told;
+    let packets = totals["nic_in"]["packets"].as_u64().unwrap();
+    assert!(told * 200 <= packets, "{told} duplicates of {packets} packets");
+}

@@ -1,0 +1,199 @@
+//! Which flows hold something between the same two hosts.
+//!
+//! A fragment, an unreadable packet or a wrong checksum may belong to any flow between its addresses, so
+//! what all of these hold is flushed before it. This index finds them without a look at any other flow.
+//!
+//! Such packets are rare, and a flow that starts must not pay for them: the index is brought up to date
+//! when it is asked. What a flow holds ends in a frame, so the frames taken since the last time name every
+//! flow that is new. A place whose flow was flushed meanwhile stays until it is met, or until its next
+//! flow stands elsewhere. So each frame in hand is looked at once and each entry removed once, however
+//! many flows are held. Bounded: an entry for each place. Nothing allocates after construction.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use rxo_wire::FlowHash;
+
+const NOBODY: u16 = u16::MAX;
+const MIN_BUCKETS: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    /// The first place of each bucket; a power of two of them.
+    buckets: Box<[u16]>,
+    /// By place.
+    entries: Box<[Entry]>,
+    /// Every flow whose last frame stands before this slot is here.
+    known_to: u32,
+    /// The last frames' slots and the places of the flows found; empty between searches.
+    found: Vec<(u32, u16)>,
+}
+
+/// Where a place stands: a chain in both directions.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// `NOBODY` when it stands nowhere.
+    bucket: u16,
+    before: u16,
+    after: u16,
+}
+
+/// What a place that a search meets is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Its flow was flushed.
+    Gone,
+    /// A flow between other hosts.
+    Other,
+    /// A flow between these hosts, whose last frame is in this slot.
+    Meant(u32),
+}
+
+impl Pairs {
+    /// For this many places; the second number is how many flows may hold something.
+    pub(crate) fn new(places: usize, flows: usize) -> Self {
+        let nowhere = Entry { bucket: NOBODY, before: NOBODY, after: NOBODY };
+        let buckets = (flows * 2).next_power_of_two().max(MIN_BUCKETS);
+        Self {
+            buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
+            entries: core::iter::repeat_n(nowhere, places).collect(),
+            known_to: 0,
+            found: Vec::with_capacity(flows),
+        }
+    }
+
+    /// The first slot that was not looked at. From now on all before the slot `to` were.
+    pub(crate) const fn look_up_to(&mut self, to: u32) -> u32 {
+        core::mem::replace(&mut self.known_to, to)
+    }
+
+    /// Frames have moved to other slots.
+    pub(crate) const fn forget_slots(&mut self) {
+        self.known_to = 0;
+    }
+
+    /// The flow at `place` is between the hosts of this hash.
+    pub(crate) fn note(&mut self, place: u16, pair: FlowHash) {
+        let bucket = self.bucket(pair);
+        if self.entries[usize::from(place)].bucket == bucket {
+            return;
+        }
+        self.remove(place);
+        let after = core::mem::replace(&mut self.buckets[usize::from(bucket)], place);
+        self.entries[usize::from(place)] = Entry { bucket, before: NOBODY, after };
+        if let Some(next) = self.entries.get_mut(usize::from(after)) {
+            next.before = place;
+        }
+    }
+
+    /// Searches the flows between the hosts of this hash; `meet` says what a place is. [`Pairs::next_found`]
+    /// gives them, the least recently used first.
+    pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
+        let mut place = self.buckets[usize::from(self.bucket(pair))];
+        while let Some(Entry { after, .. }) = self.entries.get(usize::from(place)).copied() {
+            match meet(place) {
+                Met::Gone => self.remove(place),
+                Met::Other => {}
+                Met::Meant(tail) => {
+                    self.remove(place);
+                    self.found.push((tail, place));
+                }
+            }
+            place = after;
+        }
+        // Taken from the end.
+        self.found.sort_unstable_by(|one, other| other.cmp(one));
+    }
+
+    /// The place of the next flow found, which is out of the index now.
+    pub(crate) fn next_found(&mut self) -> Option<u16> {
+        self.found.pop().map(|(_, place)| place)
+    }
+
+    fn remove(&mut self, place: u16) {
+        let Entry { bucket, before, after } = self.entries[usize::from(place)];
+        if bucket == NOBODY {
+            return;
+        }
+        match self.entries.get_mut(usize::from(before)) {
+            Some(before) => before.after = after,
+            None => self.buckets[usize::from(bucket)] = after,
+        }
+        if let Some(after) = self.entries.get_mut(usize::from(after)) {
+            after.before = before;
+        }
+        self.entries[usize::from(place)].bucket = NOBODY;
+    }
+
+    fn bucket(&self, pair: FlowHash) -> u16 {
+        (pair.0 as usize & (self.buckets.len() - 1)) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Spreads as the hash of addresses does.
+    const fn hash(pair: u64) -> FlowHash {
+        FlowHash(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
+    }
+
+    fn found(pairs: &mut Pairs) -> Vec<u16> {
+        core::iter::from_fn(|| pairs.next_found()).collect()
+    }
+
+    #[test]
+    fn a_stranger_meets_as_few_of_4096_flows_as_of_64() {
+        for flows in [64, 4_096] {
+            let mut pairs = Pairs::new(flows, flows);
+            (0..flows).for_each(|place| pairs.note(place as u16, hash(place as u64)));
+            let mut met = 0;
+            for stranger in 10_000..11_000 {
+                pairs.search(hash(stranger), |_| {
+                    met += 1;
+                    Met::Other
+                });
+            }
+            assert!(met < 1_000, "{flows} flows: {met} met in 1,000 searches");
+        }
+    }
+
+    #[test]
+    fn flows_between_two_hosts_are_found_in_the_order_of_their_last_frames() {
+        let mut pairs = Pairs::new(8, 8);
+        [3, 5, 1].iter().for_each(|place| pairs.note(*place, hash(7)));
+        pairs.note(2, hash(8));
+        let tails = [0, 90, 0, 30, 0, 60];
+        pairs.search(hash(7), |place| Met::Meant(tails[usize::from(place)]));
+        assert_eq!(found(&mut pairs), [3, 5, 1]);
+        pairs.search(hash(7), |place| panic!("{place} was found before"));
+        assert_eq!(found(&mut pairs), []);
+    }
+
+    #[test]
+    fn a_place_stands_where_its_last_flow_does_and_leaves_when_it_is_gone() {
+        let mut pairs = Pairs::new(4, 4);
+        [0, 1, 2].iter().for_each(|place| pairs.note(*place, hash(7)));
+        pairs.note(1, hash(9));
+        let mut met = Vec::new();
+        pairs.search(hash(7), |place| {
+            met.push(place);
+            Met::Gone
+        });
+        assert_eq!(met, [2, 0]);
+        pairs.search(hash(7), |place| panic!("{place} is gone"));
+        pairs.search(hash(9), |_| Met::Meant(1));
+        assert_eq!(found(&mut pairs), [1]);
+    }
+
+    #[test]
+    fn each_slot_is_looked_at_once() {
+        let mut pairs = Pairs::new(4, 4);
+        assert_eq!((pairs.look_up_to(5), pairs.look_up_to(9)), (0, 5));
+        pairs.forget_slots();
+        assert_eq!(pairs.look_up_to(2), 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! Everything that an interface has, at one time.
+
+use std::io;
+use std::time::Duration;
+
+use rxo_device::DeviceError;
+use rxo_frame::Instant;
+
+use super::address::Address;
+use super::link::Link;
+use super::neighbour::{self, Neighbour};
+use super::route::{self, Route};
+use crate::netlink::{Netlink, Request};
+use crate::{clock, fault};
+
+/// Addresses, routes and set neighbours of an interface, read at one time.
+#[derive(Clone, Debug)]
+pub struct Holdings {
+    pub(super) link: Link,
+    pub(super) addresses: Vec<Address>,
+    pub(super) routes: Vec<Route>,
+    pub(super) neighbours: Vec<Neighbour>,
+    /// Routes by other interfaces that say one of the addresses as their source. They stay where they
+    /// are, but the kernel takes them away in the moment in which nobody has the address.
+    pub(super) dependents: Vec<Route>,
+    pub(super) read_at: Instant,
+}
+
+/// Which of an interface's holdings are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Both,
+    Ipv6,
+}
+
+impl Holdings {
+    /// Reads what `link` has. Changes nothing.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn read(link: &Link) -> Result<Self, DeviceError> {
+        let read = || {
+            let netlink = Netlink::route()?;
+            let addresses = addresses(&netlink, link.index)?;
+            let (routes, others): (Vec<_>, Vec<_>) =
+                routes(&netlink)?.into_iter().partition(|route| route.leaves_by(link.index));
+            let says_ours = |route: &Route| {
+                let source = route.source();
+                source.is_some() && addresses.iter().any(|address| address.ip() == source)
+            };
+            Ok(Self {
+                link: link.clone(),
+                routes,
+                dependents: others.into_iter().filter(says_ours).collect(),
+                addresses,
+                neighbours: neighbours(&netlink, link.index)?,
+                read_at: clock::now(),
+            })
+        };
+        read().map_err(|error: io::Error| {
+            fault::system(format!("cannot read what {} has", link.name), error)
+        })
+    }
+
+    /// The interface that has them.
+    #[must_use]
+    pub const fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The addresses with their prefix lengths, as text.
+    pub fn addresses(&self) -> impl Iterator<Item = String> {
+        self.addresses.iter().map(Address::to_string)
+    }
+
+    /// The routes that are not made by the kernel for an address, as text.
+    pub fn routes(&self) -> impl Iterator<Item = String> {
+        self.routes.iter().map(Route::to_string)
+    }
+
+    /// How many neighbours are set.
+    #[must_use]
+    pub fn neighbours(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// The first address that is more than what the kernel gives every interface with IPv6.
+    #[must_use]
+    pub fn first_own_address(&self) -> Option<String> {
+        self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
+    }
+
+    /// Moves everything to `to`, which must be up. At each moment either interface has it, as far as
+    /// the kernel allows.
+    ///
+    /// # Errors
+    /// When the kernel refuses one; what was moved before stays moved until it is given back.
+    pub fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
+        let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
+        self.add_to(&netlink, to, Of::Both)?;
+        let way = (self.link.index, self.link.index);
+        let routes = self.routes.iter().filter_map(|route| route.remove(way));
+        let addresses = self.addresses.iter().map(|address| address.remove(self.link.index));
+        let neighbours = self.neighbours.iter().map(|one| one.remove(self.link.index));
+        for request in routes.chain(neighbours).chain(addresses) {
+            // Taking away a first address takes those that depend on it.
+            _ = netlink.change(&request);
+        }
+        Ok(())
+    }
+
+    /// Takes from `other`, which is there still, what was moved to it.
+    pub fn take_from(&self, other: &Link) {
+        let Ok(netlink) = Netlink::route() else { return };
+        let way = (self.link.index, other.index);
+        let routes = self.routes.iter().filter_map(|route| route.remove(way));
+        let neighbours = self.neighbours.iter().map(|one| one.remove(other.index));
+        let addresses = self.addresses.iter().map(|address| address.remove(other.index));
+        for request in routes.chain(neighbours).chain(addresses) {
+            // Whatever is gone already need not be taken.
+            _ = netlink.change(&request);
+        }
+    }
+
+    /// Gives everything to `to`: the interface that had it, or the one that came in its place.
+    ///
+    /// # Errors
+    /// The first that the kernel refuses; the others are given all the same.
+    pub fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
+        let given = self.give(to, Of::Both);
+        given.and(self.give_dependents())
+    }
+
+    /// Gives back what switching IPv6 off took, and touches nothing of IPv4.
+    ///
+    /// # Errors
+    /// As [`Holdings::give_back`].
+    pub fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
+        self.give(to, Of::Ipv6)
+    }
+
+    /// What was not moved, but went with the addresses.
+    fn give_dependents(&self) -> Result<(), DeviceError> {
+        let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
+        let elapsed = clock::now().since(self.read_at);
+        let way = (self.link.index, self.link.index);
+        let given = self
+            .dependents
+            .iter()
+            .filter_map(|one| Some((format!("route {one}"), one.add_back(way, elapsed)?)));
+        self.make(&netlink, "the routes", given.collect())
+    }
+
+    fn give(&self, to: &Link, of: Of) -> Result<(), DeviceError> {
+        let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
+        self.add_to(&netlink, to, of)
+    }
+
+    /// Addresses first, then routes without a gateway, then the others: each needs those before it.
+    fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
+        let elapsed = clock::now().since(self.read_at);
+        self.make(netlink, &to.name, self.requests(to, elapsed, of))
+    }
+
+    /// Makes all of these, and leaves alone what is there already. The first refusal is the result.
+    fn make(
+        &self,
+        netlink: &Netlink,
+        to: &str,
+        requests: Vec<(String, Request)>,
+    ) -> Result<(), DeviceError> {
+        let mut first_refusal = Ok(());
+        for (what, request) in requests {
+            match netlink.change(&request) {
+                Err(error) if error.raw_os_error() != Some(libc::EEXIST) => {
+                    let from = &self.link.name;
+                    let refusal =
+                        fault::system(format!("cannot give {to} what {from} has: {what}"), error);
+                    first_refusal = first_refusal.and(Err(refusal));
+                }
+                _ => {}
+            }
+        }
+        first_refusal
+    }
+
+    fn requests(&self, to: &Link, elapsed: Duration, of: Of) -> Vec<(String, Request)> {
+        let way = (self.link.index, to.index);
+        let is_meant = |is_ipv6: bool| of == Of::Both || is_ipv6;
+        let addresses = self.addresses.iter().filter(|one| is_meant(one.0.is_ipv6()));
+        let addresses = addresses
+            .filter(|address| !address.is_duplicate())
+            .filter_map(|one| Some((one.to_string(), one.add(&self.link, to, elapsed)?)));
+        let routes = self.routes.iter().filter(|one| is_meant(one.0.is_ipv6()));
+        let routes =
+            routes.filter_map(|one| Some((format!("route {one}"), one.add_back(way, elapsed)?)));
+        let neighbours = self.neighbours.iter().filter(|one| is_meant(one.0.is_ipv6()));
+        let neighbours = neighbours.map(|one| ("a neighbour".to_owned(), one.add(to.index)));
+        addresses.chain(routes).chain(neighbours).collect()
+    }
+
+    fn cannot(&self, what: &str, error: io::Error) -> DeviceError {
+        fault::system(format!("cannot read what {} has, to {what}", self.link.name), error)
+    }
+}
+
+fn addresses(netlink: &Netlink, index: u32) -> io::Result<Vec<Address>> {
+    let shown =
+        netlink.dump(&Request::new(libc::RTM_GETADDR, &[0; super::address::HEADER_BYTES]))?;
+    let all = shown.iter().filter_map(|shown| Address::read(shown));
+    Ok(all.filter(|address| address.is_on(index)).collect())
+}
+
+fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
+    let mut found = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut header = [0; route::HEADER_BYTES];
+        header[0] = family as u8;
+        let shown = netlink.dump(&Request::new(libc::RTM_GETROUTE, &header))?;
+        let all = shown.iter().filter_map(|shown| Route::read(shown));
+        found.extend(all.filter(Route::is_set));
+    }
+    found.sort_by_key(Route::has_gateway);
+    Ok(found)
+}
+
+fn neighbours(netlink: &Netlink, index: u32) -> io::Result<Vec<Neighbour>> {
+    let mut found = Vec::new();
+    for flags in [0, libc::NTF_PROXY] {
+        let mut header = [0; neighbour::HEADER_BYTES];
+        header[10] = flags;
+        let shown = netlink.dump(&Request::new(libc::RTM_GETNEIGH, &header))?;
+        let all = shown.iter().filter_map(|shown| Neighbour::read(shown));
+        found.extend(all.filter(|one| one.is_set_on(index)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,73 @@
+//! One object of the kernel's tables, as the bytes it showed: a fixed part and attributes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::netlink::{Request, attribute, attributes, u32_at};
+
+/// An object, and how long its fixed part is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) header: Vec<u8>,
+    /// Everything behind the header.
+    pub(super) rest: Vec<u8>,
+}
+
+impl Item {
+    /// What a dump showed; `None` when it is shorter than its header.
+    pub(super) fn read(shown: &[u8], header_bytes: usize) -> Option<Self> {
+        let (header, rest) = shown.split_at_checked(header_bytes)?;
+        Some(Self { header: header.to_vec(), rest: rest.to_vec() })
+    }
+
+    /// As the dump showed it.
+    pub(super) fn shown(&self) -> Vec<u8> {
+        [self.header.as_slice(), &self.rest].concat()
+    }
+
+    pub(super) fn attribute(&self, kind: u16) -> Option<&[u8]> {
+        attribute(&self.rest, kind)
+    }
+
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        attributes(&self.rest)
+    }
+
+    /// An attribute that is a number of 32 bits.
+    pub(super) fn number(&self, kind: u16) -> Option<u32> {
+        u32_at(self.attribute(kind)?, 0)
+    }
+
+    /// An attribute that is an IP address.
+    pub(super) fn ip(&self, kind: u16) -> Option<IpAddr> {
+        ip(self.attribute(kind)?)
+    }
+
+    pub(super) fn is_ipv6(&self) -> bool {
+        libc::c_int::from(self.header[0]) == libc::AF_INET6
+    }
+
+    /// A request of this kind with the fixed part and those attributes that are named.
+    pub(super) fn naming(&self, kind: u16, named: &[u16]) -> Request {
+        let kept = self.attributes().filter(|(kind, _)| named.contains(kind));
+        kept.fold(Request::new(kind, &self.header), |request, (kind, value)| {
+            request.attribute(kind, value)
+        })
+    }
+}
+
+/// Four bytes or sixteen.
+pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Some(Ipv4Addr::from(v4).into());
+    }
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into())
+}
+
+/// `header` with the index of another interface at `at`.
+pub(super) fn with_index(header: &[u8], at: usize, index: u32) -> Vec<u8> {
+    let mut header = header.to_vec();
+    if let Some(place) = header.get_mut(at..at + 4) {
+        place.copy_from_slice(&index.to_ne_bytes());
+    }
+    header
+}

@@ -1,0 +1,44 @@
+//! A neighbour whose hardware address is fixed, or for whom the interface answers.
+
+use super::item::{Item, with_index};
+use crate::netlink::{Request, u32_at};
+
+/// An entry as the kernel showed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour(pub(super) Item);
+
+/// `ndmsg`: family, interface, state, flags, type.
+pub(super) const HEADER_BYTES: usize = 12;
+const INDEX_AT: usize = 4;
+const STATE_AT: usize = 8;
+const FLAGS_AT: usize = 10;
+
+impl Neighbour {
+    pub(super) fn read(shown: &[u8]) -> Option<Self> {
+        Item::read(shown, HEADER_BYTES).map(Self)
+    }
+
+    /// Whether it was set for the interface with this index, not learned.
+    pub(super) fn is_set_on(&self, index: u32) -> bool {
+        let header = &self.0.header;
+        let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&libc::c_int::from(header[0]));
+        let state = u16::from_ne_bytes([header[STATE_AT], header[STATE_AT + 1]]);
+        let is_set = state & libc::NUD_PERMANENT != 0 || header[FLAGS_AT] & libc::NTF_PROXY != 0;
+        is_ip && is_set && u32_at(header, INDEX_AT) == Some(index)
+    }
+
+    /// Adds it to the interface with this index.
+    pub(super) fn add(&self, index: u32) -> Request {
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        self.on(index).naming(libc::RTM_NEWNEIGH, &[libc::NDA_DST, libc::NDA_LLADDR]).flags(flags)
+    }
+
+    /// Takes it away from there.
+    pub(super) fn remove(&self, index: u32) -> Request {
+        self.on(index).naming(libc::RTM_DELNEIGH, &[libc::NDA_DST])
+    }
+
+    fn on(&self, index: u32) -> Item {
+        Item { header: with_index(&self.0.header, INDEX_AT, index), rest: self.0.rest.clone() }
+    }
+}

@@ -1,0 +1,206 @@
+//! A route that leaves by an interface, in whatever table, with all of its metrics and next hops.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::item::Item;
+use crate::netlink::{Request, u32_at};
+
+/// A route as the kernel showed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route(pub(super) Item);
+
+/// `rtmsg`: family, lengths of destination and source, type of service, table, protocol, scope,
+/// type, flags.
+pub(super) const HEADER_BYTES: usize = 12;
+const TABLE_AT: usize = 4;
+const PROTOCOL_AT: usize = 5;
+const FLAGS_AT: usize = 8;
+
+/// `rtnexthop`: its length, flags, weight, interface; attributes follow.
+const HOP_HEADER_BYTES: usize = 8;
+
+impl Route {
+    pub(super) fn read(shown: &[u8]) -> Option<Self> {
+        Item::read(shown, HEADER_BYTES).map(Self)
+    }
+
+    /// Whether it is none that the kernel makes by itself for an address.
+    pub(super) fn is_set(&self) -> bool {
+        let made_by_kernel = self.0.header[PROTOCOL_AT] == libc::RTPROT_KERNEL;
+        let flags = u32_at(&self.0.header, FLAGS_AT).unwrap_or(0);
+        !made_by_kernel && flags & libc::RTM_F_CLONED == 0
+    }
+
+    /// Whether it leaves by a gateway: the way to that must be there before.
+    pub(super) fn has_gateway(&self) -> bool {
+        let is_gateway = |kind: u16| [libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH].contains(&kind);
+        self.0.attributes().any(|(kind, _)| is_gateway(kind))
+    }
+
+    /// The address that packets on it are sent from, where it says one.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.0.ip(libc::RTA_PREFSRC)
+    }
+
+    /// Adds it, leaving by `to` where it left by `from`, beside what is there already. A next hop that
+    /// was an object of its own is written out. `None` when it has expired meanwhile.
+    pub(super) fn add_by(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
+        self.add(elapsed, |kind, value| match kind {
+            NEXT_HOP_OBJECT => None,
+            libc::RTA_OIF if u32_at(value, 0) == Some(from) => Some(to.to_ne_bytes().to_vec()),
+            libc::RTA_MULTIPATH => Some(by_other_interface(&self.own_hops(value, from), from, to)),
+            _ => Some(value.to_vec()),
+        })
+    }
+
+    /// Adds it as it was.
+    pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
+        if from != to || self.0.attribute(NEXT_HOP_OBJECT).is_none() {
+            return self.add_by((from, to), elapsed);
+        }
+        // The object says these, and the kernel wants them said once.
+        let said = [libc::RTA_OIF, libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH, ENCAP_TYPE, ENCAP];
+        self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
+    }
+
+    /// Takes it away where it leaves by `to` instead of `from`; both are the same for the route as it
+    /// was.
+    pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
+        let added = self.add_by(way, Duration::ZERO)?;
+        Some(added.with_kind(libc::RTM_DELROUTE))
+    }
+
+    /// Whether it, or one of its ways, leaves by the interface with this index.
+    pub(super) fn leaves_by(&self, index: u32) -> bool {
+        self.0.number(libc::RTA_OIF) == Some(index)
+            || self
+                .0
+                .attribute(libc::RTA_MULTIPATH)
+                .is_some_and(|hops| next_hops(hops).any(|hop| u32_at(hop, 4) == Some(index)))
+    }
+
+    /// The next hops that are added and taken away together. With IPv6 each is a route of its own to the
+    /// kernel, and one that is there already would have it refuse the others.
+    fn own_hops(&self, hops: &[u8], index: u32) -> Vec<u8> {
+        let is_meant = |hop: &&[u8]| !self.0.is_ipv6() || u32_at(hop, 4) == Some(index);
+        next_hops(hops).filter(is_meant).flat_map(padded).collect()
+    }
+
+    fn add(
+        &self,
+        elapsed: Duration,
+        change: impl Fn(u16, &[u8]) -> Option<Vec<u8>>,
+    ) -> Option<Request> {
+        let mut header = self.0.header.clone();
+        let flags = u32_at(&header, FLAGS_AT)? & ONLINK;
+        header[FLAGS_AT..].copy_from_slice(&flags.to_ne_bytes());
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_APPEND;
+        let mut request = Request::new(libc::RTM_NEWROUTE, &header).flags(flags);
+        for (kind, value) in self.0.attributes() {
+            if kind != libc::RTA_CACHEINFO {
+                let changed = change(kind, value).map(|value| (kind, value));
+                request = request.attributes(changed.as_slice());
+            } else if let Some(seconds) = seconds_left(value) {
+                let left = seconds.checked_sub(u32::try_from(elapsed.as_secs()).ok()?)?;
+                request = request.attribute(EXPIRES, &left.to_ne_bytes());
+            }
+        }
+        Some(request)
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Item { header, .. } = &self.0;
+        match self.0.ip(libc::RTA_DST) {
+            Some(destination) => write!(f, "{destination}/{}", header[1])?,
+            None => f.write_str(if self.0.is_ipv6() { "default (IPv6)" } else { "default" })?,
+        }
+        if let Some(gateway) = self.0.ip(libc::RTA_GATEWAY) {
+            write!(f, " via {gateway}")?;
+        }
+        if self.0.attribute(libc::RTA_MULTIPATH).is_some() {
+            f.write_str(" by several ways")?;
+        }
+        if let Some(metric) = self.0.number(libc::RTA_PRIORITY) {
+            write!(f, " metric {metric}")?;
+        }
+        let table = self.0.number(libc::RTA_TABLE).unwrap_or_else(|| u32::from(header[TABLE_AT]));
+        if table == u32::from(libc::RT_TABLE_MAIN) { Ok(()) } else { write!(f, " table {table}") }
+    }
+}
+
+/// The next hops of a route that has several.
+fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(rest.get(..2)?.try_into().ok()?));
+        let hop = rest.get(..length).filter(|hop| hop.len() >= HOP_HEADER_BYTES)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(hop)
+    })
+}
+
+/// A next hop with the bytes that keep the one behind it aligned.
+fn padded(hop: &[u8]) -> Vec<u8> {
+    let mut bytes = hop.to_vec();
+    bytes.resize(hop.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// The next hops, those by `from` now by `to`, without what the kernel says of their state.
+fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
+    let mut changed = Vec::with_capacity(hops.len());
+    for hop in next_hops(hops) {
+        let begin = changed.len();
+        changed.extend_from_slice(hop);
+        changed[begin + 2] &= ONLINK as u8;
+        if u32_at(hop, 4) == Some(from) {
+            changed[begin + 4..begin + 8].copy_from_slice(&to.to_ne_bytes());
+        }
+        changed.resize(changed.len().next_multiple_of(4), 0);
+    }
+    changed
+}
+
+/// For how many seconds a route is valid, after `rta_cacheinfo`; `None` is for ever.
+fn seconds_left(cache: &[u8]) -> Option<u32> {
+    let ticks = u32_at(cache, 8)?.cast_signed();
+    (ticks > 0).then(|| ticks.unsigned_abs().div_ceil(TICKS_A_SECOND))
+}
+
+/// What the kernel shows times in, on every architecture.
+const TICKS_A_SECOND: u32 = 100;
+// linux/rtnetlink.h.
+const ONLINK: u32 = 4;
+const VIA: u16 = 18;
+const ENCAP_TYPE: u16 = 21;
+const ENCAP: u16 = 22;
+const EXPIRES: u16 = 23;
+const NEXT_HOP_OBJECT: u16 = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(flags: u8, index: u32, rest: &[u8]) -> Vec<u8> {
+        let length = (HOP_HEADER_BYTES + rest.len()) as u16;
+        [&length.to_ne_bytes()[..], &[flags, 3], &index.to_ne_bytes(), rest].concat()
+    }
+
+    #[test]
+    fn only_the_hops_by_the_interface_change() {
+        let hops = [hop(1, 7, &[1; 8]), hop(4, 9, &[2; 8])].concat();
+        let expected = [hop(0, 20, &[1; 8]), hop(4, 9, &[2; 8])].concat();
+        assert_eq!(by_other_interface(&hops, 7, 20), expected);
+    }
+
+    #[test]
+    fn next_hops_that_cannot_be_end_the_list() {
+        for bytes in [&[][..], &[3], &[3, 0, 0, 0], &[200, 0, 0, 0, 1, 0, 0, 0]] {
+            assert_eq!(next_hops(bytes).count(), 0);
+        }
+    }
+}

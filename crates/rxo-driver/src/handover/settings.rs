@@ -1,0 +1,155 @@
+//! The kernel's switches for one interface: `/proc/sys/net/ipv4/conf/IF` and `ipv6/conf/IF`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::fault;
+use rxo_device::DeviceError;
+
+/// All switches of an interface that can be read, with their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    values: Vec<(Protocol, String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Ipv4,
+    Ipv6,
+}
+
+impl Settings {
+    /// Reads those of the interface `name`. What the kernel does not have is left out: without IPv6
+    /// there is none of its switches.
+    #[must_use]
+    pub fn read(name: &str) -> Self {
+        let mut values = Vec::new();
+        for protocol in [Protocol::Ipv4, Protocol::Ipv6] {
+            let entries = fs::read_dir(protocol.directory(name)).into_iter().flatten().flatten();
+            for entry in entries {
+                if let (Ok(switch), Ok(value)) =
+                    (entry.file_name().into_string(), fs::read_to_string(entry.path()))
+                {
+                    values.push((protocol, switch, value.trim().to_owned()));
+                }
+            }
+        }
+        values.sort_by(|a, b| a.1.cmp(&b.1));
+        Self { values }
+    }
+
+    /// Whether IPv6 is on.
+    #[must_use]
+    pub fn has_ipv6(&self) -> bool {
+        self.ipv6(DISABLE_IPV6) == Some("0")
+    }
+
+    /// Gives `name` the same, where it has others; it keeps from making addresses of its own. One that
+    /// cannot be set stays as it is: some are for reading only.
+    pub fn copy_to(&self, name: &str) {
+        let there = Self::read(name);
+        if self.has_ipv6() {
+            _ = fs::write(Protocol::Ipv6.path(name, ADDRESS_MODE), NO_ADDRESSES);
+        }
+        for value in self.values.iter().filter(|value| !there.values.contains(value)) {
+            let (protocol, switch, value) = value;
+            if *protocol == Protocol::Ipv4 || ![ADDRESS_MODE, MTU].contains(&switch.as_str()) {
+                _ = fs::write(protocol.path(name, switch), value);
+            }
+        }
+    }
+
+    /// Switches IPv6 off on `name`, where it is on: its addresses and routes go, and the kernel sends
+    /// nothing there by itself any more.
+    ///
+    /// # Errors
+    /// When the switch cannot be written.
+    pub fn silence_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+        if !self.has_ipv6() {
+            return Ok(());
+        }
+        write_ipv6(name, DISABLE_IPV6, "1")
+    }
+
+    /// Switches it on again, where it was: without an address yet, so that those it had can be given
+    /// back first.
+    ///
+    /// # Errors
+    /// When a switch cannot be written.
+    pub fn wake_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+        if !self.has_ipv6() {
+            return Ok(());
+        }
+        // Older kernels have no such switch.
+        _ = write_ipv6(name, ADDRESS_MODE, NO_ADDRESSES);
+        self.allow_ipv6(name)
+    }
+
+    /// Switches it on again, where it was.
+    ///
+    /// # Errors
+    /// When the switch cannot be written.
+    pub fn allow_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+        if !self.has_ipv6() {
+            return Ok(());
+        }
+        write_ipv6(name, DISABLE_IPV6, "0")
+    }
+
+    /// Lets `name` make addresses of its own again, as it did.
+    pub fn resume_addresses(&self, name: &str) {
+        if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
+            _ = write_ipv6(name, ADDRESS_MODE, mode);
+        }
+    }
+
+    /// Those that keeping the kernel silent changes.
+    pub(super) const CHANGED: [&str; 2] = [ADDRESS_MODE, DISABLE_IPV6];
+
+    /// These with their values, where the kernel has them.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        Self::CHANGED.into_iter().filter_map(|switch| Some((switch, self.ipv6(switch)?)))
+    }
+
+    /// Switches of IPv6, and nothing else.
+    pub(super) fn with_ipv6<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let of =
+            |(switch, value): (&str, &str)| (Protocol::Ipv6, switch.to_owned(), value.to_owned());
+        Self { values: values.map(of).collect() }
+    }
+
+    fn ipv6(&self, switch: &str) -> Option<&str> {
+        let mut values = self.values.iter();
+        let found =
+            values.find(|(protocol, name, _)| *protocol == Protocol::Ipv6 && name == switch);
+        found.map(|(_, _, value)| value.as_str())
+    }
+}
+
+impl Protocol {
+    fn directory(self, name: &str) -> PathBuf {
+        let protocol = match self {
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+        };
+        PathBuf::from(format!("/proc/sys/net/{protocol}/conf/{name}"))
+    }
+
+    fn path(self, name: &str, switch: &str) -> PathBuf {
+        self.directory(name).join(switch)
+    }
+}
+
+fn write_ipv6(name: &str, switch: &str, value: &str) -> Result<(), DeviceError> {
+    let path = Protocol::Ipv6.path(name, switch);
+    fs::write(&path, value).map_err(|error| {
+        let remedy = "run where it can be, or set it before";
+        fault::system(format!("cannot write {value} to {}; {remedy}", path.display()), error)
+    })
+}
+
+const DISABLE_IPV6: &str = "disable_ipv6";
+const ADDRESS_MODE: &str = "addr_gen_mode";
+const MTU: &str = "mtu";
+/// Of [`ADDRESS_MODE`]: the kernel makes none.
+const NO_ADDRESSES: &str = "1";

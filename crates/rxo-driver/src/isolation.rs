@@ -1,0 +1,174 @@
+//! Keeping the kernel's own stack off an interface.
+//!
+//! A host takes a packet for one of its addresses on whichever interface it arrives (the weak host
+//! model of RFC 1122, section 3.3.4.2). An interface whose frames also reach the host through a TAP
+//! would deliver each of them twice. A chain of nftables that drops everything at the interface's
+//! ingress prevents that: packet sockets see a frame before it. What leaves does not pass there.
+//!
+//! Contract: the kernel removes table and chain when the last process that has the [`Isolation`]
+//! ends, however it ends: the table is owned by its socket (Linux 5.12 and later).
+
+use std::io;
+
+use rxo_device::DeviceError;
+
+use crate::fault;
+use crate::netlink::{Netlink, Request};
+
+/// A table of the packet filter, which drops what arrives on an interface once it is
+/// [closed](Isolation::close). Dropping it takes it away.
+#[derive(Debug)]
+pub struct Isolation {
+    netlink: Netlink,
+    table: String,
+    /// Whether the kernel removes the table by itself.
+    is_owned: bool,
+}
+
+impl Isolation {
+    /// Makes the table for the interface with this index. Nothing is dropped yet.
+    ///
+    /// A process that is forked afterwards shares it: it is there until both have ended.
+    ///
+    /// # Errors
+    /// When the kernel has no nftables, privilege is missing, or another program has the table.
+    pub fn new(index: u32) -> Result<Self, DeviceError> {
+        let table = format!("rxo-{index}");
+        let netlink = Netlink::netfilter().map_err(|error| refused(index, error))?;
+        let is_owned = match make_table(&netlink, &table, TABLE_OWNER) {
+            Ok(()) => true,
+            // Before Linux 5.12 no table has an owner, and the flag is not known.
+            Err(error) if is_unknown_flag(&error) => {
+                make_table(&netlink, &table, 0).map_err(|error| refused(index, error))?;
+                false
+            }
+            Err(error) => return Err(refused(index, error)),
+        };
+        Ok(Self { netlink, table, is_owned })
+    }
+
+    /// From here on everything that arrives on `interface` is dropped, behind packet sockets. Called
+    /// again, such as after the interface got another name, it replaces what was before.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the kernel cannot filter at an interface's ingress.
+    pub fn close(&self, interface: &str) -> Result<(), DeviceError> {
+        // Without a chain there is nothing to remove.
+        _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]);
+        let hook: [(u16, &[u8]); 3] = [
+            (HOOK_NUMBER, &INGRESS.to_be_bytes()),
+            (HOOK_PRIORITY, &FIRST.to_be_bytes()),
+            (HOOK_DEVICE, &[interface.as_bytes(), &[0]].concat()),
+        ];
+        let chain = self
+            .chain(NEW_CHAIN)
+            .flags(libc::NLM_F_CREATE)
+            .nest(CHAIN_HOOK, &hook)
+            .attribute(CHAIN_POLICY, &DROP.to_be_bytes())
+            .string(CHAIN_TYPE, "filter");
+        batch(&self.netlink, &[&chain]).map_err(|error| {
+            let remedy = "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
+            fault::system(format!("cannot keep the kernel off {interface}; {remedy}"), error)
+        })
+    }
+
+    /// Lets everything pass again.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn open(&self) -> Result<(), DeviceError> {
+        match batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(fault::system(format!("cannot remove the table {}", self.table), error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn chain(&self, kind: u16) -> Request {
+        let request = request(kind);
+        request.string(CHAIN_TABLE, &self.table).string(CHAIN_NAME, "ingress")
+    }
+}
+
+impl Drop for Isolation {
+    fn drop(&mut self) {
+        if !self.is_owned {
+            // What cannot be removed is said nowhere; `nft list ruleset` shows it.
+            _ = remove_table(&self.netlink, &self.table);
+        }
+    }
+}
+
+/// One table with these flags. One of this name that is left over, which only a kernel without owners
+/// can have, is replaced.
+fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
+    let make = request(NEW_TABLE)
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .string(TABLE_NAME, table)
+        .attribute(TABLE_FLAGS, &flags.to_be_bytes());
+    match batch(netlink, &[&make]) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_table(netlink, table)?;
+            batch(netlink, &[&make])
+        }
+        other => other,
+    }
+}
+
+fn remove_table(netlink: &Netlink, table: &str) -> io::Result<()> {
+    batch(netlink, &[&request(DELETE_TABLE).string(TABLE_NAME, table)])
+}
+
+/// A request of nftables: its header is the family and, for a batch, which subsystem it is for.
+fn request(kind: u16) -> Request {
+    Request::new((NFTABLES << 8) | kind, &[NETDEV, 0, 0, 0])
+}
+
+fn batch(netlink: &Netlink, changes: &[&Request]) -> io::Result<()> {
+    let [begin, end] =
+        [BATCH_BEGIN, BATCH_END].map(|kind| Request::new(kind, &[0, 0, 0, NFTABLES as u8]));
+    let acknowledged: Vec<Request> =
+        changes.iter().map(|change| (*change).clone().flags(libc::NLM_F_ACK)).collect();
+    let all: Vec<&Request> =
+        std::iter::once(&begin).chain(&acknowledged).chain(std::iter::once(&end)).collect();
+    netlink.change_together(&all)
+}
+
+fn is_unknown_flag(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
+}
+
+fn refused(index: u32, error: io::Error) -> DeviceError {
+    let remedy = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run as root or give CAP_NET_RAW and CAP_NET_ADMIN",
+        Some(libc::EBUSY | libc::EEXIST) => "another program has its table; end it",
+        _ => "load the module nf_tables",
+    };
+    fault::system(format!("cannot keep the kernel off interface {index}; {remedy}"), error)
+}
+
+// linux/netfilter/nfnetlink.h and nf_tables.h.
+const NFTABLES: u16 = 10;
+const NETDEV: u8 = 5;
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const NEW_TABLE: u16 = 0;
+const DELETE_TABLE: u16 = 2;
+const NEW_CHAIN: u16 = 3;
+const DELETE_CHAIN: u16 = 5;
+const TABLE_NAME: u16 = 1;
+const TABLE_FLAGS: u16 = 2;
+const TABLE_OWNER: u32 = 2;
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_POLICY: u16 = 5;
+const CHAIN_TYPE: u16 = 7;
+const HOOK_NUMBER: u16 = 1;
+const HOOK_PRIORITY: u16 = 2;
+const HOOK_DEVICE: u16 = 3;
+const INGRESS: u32 = 0;
+const DROP: u32 = 0;
+/// Before every other chain there: nobody shall count or forward what is dropped anyway.
+const FIRST: i32 = i32::MIN + 1;

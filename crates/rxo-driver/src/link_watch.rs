@@ -1,0 +1,53 @@
+//! Whether an interface is up, said when it changes.
+//!
+//! It stands apart because every sink has one: a link that goes down is not the end of its device, and
+//! what is sent to it meanwhile is dropped and counted.
+
+use crate::interface::Interface;
+
+/// Remembers what was said last.
+#[derive(Debug, Default)]
+pub(crate) struct LinkWatch {
+    is_down: bool,
+}
+
+impl LinkWatch {
+    /// What the user should know of `interface`, which `label` names as the user did; `None` while
+    /// nothing has changed. Asks the system.
+    pub(crate) fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
+        // One that was deleted is for the next read or write to say.
+        self.changed_to(!interface.is_up().unwrap_or(!self.is_down), label, interface.name())
+    }
+
+    fn changed_to(&mut self, is_down: bool, label: &str, name: &str) -> Option<String> {
+        if std::mem::replace(&mut self.is_down, is_down) == is_down {
+            return None;
+        }
+        Some(if is_down {
+            format!(
+                "{label} is down; waiting, and dropping what is sent to it, until \
+                 `ip link set {name} up`"
+            )
+        } else {
+            format!("{label} is up again")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_said_once() {
+        let mut watch = LinkWatch::default();
+        let mut said = Vec::new();
+        for is_down in [false, false, true, true, true, false, false, true] {
+            said.extend(watch.changed_to(is_down, "tap:rxo0", "rxo0"));
+        }
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[0].contains("tap:rxo0 is down") && said[0].contains("ip link set rxo0 up"));
+        assert_eq!(said[1], "tap:rxo0 is up again");
+        assert_eq!(said[0], said[2]);
+    }
+}

@@ -1,0 +1,204 @@
+//! What goes over a netlink socket, as bytes: requests written, answers and attributes read.
+//!
+//! Pure. Contract: nothing panics on any bytes; lengths that cannot be end what is read.
+
+use std::io;
+
+/// A request to be sent: its kind, flags beside the usual ones, and its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    kind: u16,
+    flags: u16,
+    body: Vec<u8>,
+}
+
+/// What came back.
+pub(super) enum Answer<'a> {
+    /// One of the objects that were asked for, from its own header on.
+    Object(&'a [u8]),
+    /// The request of this number is done.
+    Done(u32),
+    /// Something changed while a dump was taken.
+    Overtaken,
+    /// The kernel refuses the request of this number.
+    Refused(u32, io::Error),
+}
+
+const HEADER_BYTES: usize = 16;
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
+/// What an attribute's type has beside it: nested, or in network order.
+const TYPE_MASK: u16 = 0x3fff;
+const NESTED: u16 = 0x8000;
+const DUMP_INTERRUPTED: u16 = 0x10;
+
+impl Request {
+    /// A request with this fixed part.
+    pub(crate) fn new(kind: u16, header: &[u8]) -> Self {
+        Self { kind, flags: 0, body: header.to_vec() }
+    }
+
+    /// The same as a request of another kind, with none of the flags.
+    pub(crate) fn with_kind(self, kind: u16) -> Self {
+        Self { kind, flags: 0, ..self }
+    }
+
+    /// Adds flags.
+    pub(crate) fn flags(self, flags: libc::c_int) -> Self {
+        Self { flags: self.flags | flags as u16, ..self }
+    }
+
+    /// Adds an attribute.
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+        push(&mut self.body, kind, value);
+        self
+    }
+
+    /// Adds a text, with the zero at its end.
+    pub(crate) fn string(self, kind: u16, text: &str) -> Self {
+        self.attribute(kind, &[text.as_bytes(), &[0]].concat())
+    }
+
+    /// Adds attributes inside one.
+    pub(crate) fn nest(self, kind: u16, inside: &[(u16, &[u8])]) -> Self {
+        self.attribute(kind | NESTED, &nested(inside))
+    }
+
+    /// Adds all of these.
+    pub(crate) fn attributes(self, all: &[(u16, Vec<u8>)]) -> Self {
+        all.iter().fold(self, |request, (kind, value)| request.attribute(*kind, value))
+    }
+
+    /// Whether the kernel answers at its end, with `flags` beside its own.
+    pub(super) const fn is_answered(&self, flags: u16) -> bool {
+        (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
+    }
+
+    pub(super) fn write(&self, to: &mut Vec<u8>, flags: u16, sequence: u32) {
+        let bytes = HEADER_BYTES + self.body.len();
+        to.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes());
+        to.extend_from_slice(&self.kind.to_ne_bytes());
+        to.extend_from_slice(&(self.flags | flags).to_ne_bytes());
+        to.extend_from_slice(&sequence.to_ne_bytes());
+        to.extend_from_slice(&0_u32.to_ne_bytes());
+        to.extend_from_slice(&self.body);
+        pad(to);
+    }
+}
+
+/// Attributes as they stand inside another.
+fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    inside.iter().for_each(|(kind, value)| push(&mut bytes, *kind, value));
+    bytes
+}
+
+/// The attributes in `bytes`.
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(rest, 0)?);
+        let kind = u16_at(rest, 2)? & TYPE_MASK;
+        let value = rest.get(ATTRIBUTE_HEADER_BYTES..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The value of the first attribute of this type.
+pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
+}
+
+/// The number that stands at `at`, in the machine's order.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The messages of a datagram.
+pub(super) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((answer, length)) = first(rest) else {
+            rest = &[];
+            return Some(Err(io::Error::other("an answer of the kernel cannot be read")));
+        };
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok(answer))
+    })
+}
+
+fn first(bytes: &[u8]) -> Option<(Answer<'_>, usize)> {
+    let length = u32_at(bytes, 0)? as usize;
+    let (kind, flags) = (u16_at(bytes, 4)?, u16_at(bytes, 6)?);
+    let sequence = u32_at(bytes, 8)?;
+    let body = bytes.get(HEADER_BYTES..length)?;
+    let answer = match libc::c_int::from(kind) {
+        libc::NLMSG_ERROR => match u32_at(body, 0)?.cast_signed() {
+            0 => Answer::Done(sequence),
+            code => Answer::Refused(sequence, io::Error::from_raw_os_error(code.saturating_neg())),
+        },
+        libc::NLMSG_DONE => Answer::Done(sequence),
+        _ if flags & DUMP_INTERRUPTED != 0 => Answer::Overtaken,
+        _ => Answer::Object(body),
+    };
+    Some((answer, length))
+}
+
+fn push(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).unwrap_or(u16::MAX);
+    to.extend_from_slice(&length.to_ne_bytes());
+    to.extend_from_slice(&kind.to_ne_bytes());
+    to.extend_from_slice(value);
+    pad(to);
+}
+
+fn pad(to: &mut Vec<u8>) {
+    to.resize(to.len().next_multiple_of(4), 0);
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let inside: [(u16, &[u8]); 2] = [(1, b"abc"), (7, &[9; 8])];
+        let bytes = nested(&inside);
+        assert_eq!(bytes.len(), 8 + 12);
+        assert_eq!(attributes(&bytes).collect::<Vec<_>>(), inside);
+        assert_eq!(attribute(&bytes, 7), Some([9; 8].as_slice()));
+        assert_eq!(attribute(&bytes, 2), None);
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_end_what_is_read() {
+        for length in [0_u16, 3, 9, u16::MAX] {
+            let bytes = [&length.to_ne_bytes()[..], &[1, 0, 5, 5, 5, 5]].concat();
+            assert_eq!(attributes(&bytes).count(), 0, "{length}");
+        }
+        assert!(answers(&[1, 2, 3]).next().unwrap().is_err());
+        let short = [&40_u32.to_ne_bytes()[..], &[0; 12]].concat();
+        assert!(answers(&short).next().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_an_acknowledgement() {
+        let mut bytes = Vec::new();
+        for (code, sequence) in [(0_i32, 3), (-libc::EPERM, 4)] {
+            let error = Request::new(libc::NLMSG_ERROR as u16, &code.to_ne_bytes());
+            error.write(&mut bytes, 0, sequence);
+        }
+        let mut found = answers(&bytes);
+        assert!(matches!(found.next(), Some(Ok(Answer::Done(3)))));
+        let refused = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
+        assert!(matches!(found.next(), Some(Ok(Answer::Refused(4, error))) if refused(&error)));
+        assert!(found.next().is_none());
+    }
+}

@@ -1,0 +1,108 @@
+//! Packets for which the device had no room, in order, as copies.
+//!
+//! It stands apart so that its bounds can be tested alone. Contract: all memory is reserved at the
+//! start and none is touched before the first packet; what does not fit is refused, and the caller
+//! counts it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rxo_frame::Frame;
+
+/// Room for one batch of the largest packets: 64 of 64 KiB. Whoever reads for a sink that is blocked
+/// stops reading, so there is no more than that.
+const MOST_BYTES: usize = 64 * (64 << 10);
+
+/// Room for as many small ones.
+const MOST_PACKETS: usize = 4_096;
+
+/// The packets that wait.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    bytes: Vec<u8>,
+    packets: VecDeque<Frame<Range<usize>>>,
+}
+
+impl Backlog {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(MOST_BYTES),
+            packets: VecDeque::with_capacity(MOST_PACKETS),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Keeps a copy of `frame`; `false`, and nothing kept, when there is no room.
+    pub(crate) fn push(&mut self, frame: Frame<&[u8]>) -> bool {
+        let start = self.bytes.len();
+        let end = start + frame.bytes.len();
+        if end > MOST_BYTES || self.packets.len() == MOST_PACKETS {
+            return false;
+        }
+        self.bytes.extend_from_slice(frame.bytes);
+        let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
+        self.packets.push_back(Frame { bytes: start..end, arrived_at, checksum, gso, vlan });
+        true
+    }
+
+    /// The packets, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Frame<&[u8]>> {
+        self.packets.iter().map(|packet| {
+            let Frame { arrived_at, checksum, gso, vlan, .. } = *packet;
+            let bytes = &self.bytes[packet.bytes.clone()];
+            Frame { bytes, arrived_at, checksum, gso, vlan }
+        })
+    }
+
+    /// Forgets the `count` oldest. The memory is free again when all are forgotten.
+    pub(crate) fn forget(&mut self, count: usize) {
+        self.packets.drain(..count);
+        if self.packets.is_empty() {
+            self.bytes.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::Instant;
+
+    use super::*;
+
+    fn frame(bytes: &[u8]) -> Frame<&[u8]> {
+        Frame::new(bytes, Instant::ZERO)
+    }
+
+    #[test]
+    fn what_is_kept_comes_out_in_order() {
+        let mut backlog = Backlog::new();
+        for n in 0..10_u8 {
+            assert!(backlog.push(frame(&[n; 60])));
+        }
+        backlog.forget(3);
+        assert!(backlog.push(frame(&[10; 9])));
+        let seen: Vec<_> =
+            backlog.iter().map(|frame| (frame.bytes[0], frame.bytes.len())).collect();
+        let expected: Vec<_> = (3..10).map(|n| (n, 60)).chain([(10, 9)]).collect();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn it_is_bounded_in_bytes_and_in_packets_and_never_grows() {
+        let large = vec![0; 64 << 10];
+        let mut backlog = Backlog::new();
+        let reserved = backlog.bytes.capacity();
+        for (bytes, fit) in [(&large[..], 64), (&large[..1], MOST_PACKETS)] {
+            assert_eq!((0..10_000).filter(|_| backlog.push(frame(bytes))).count(), fit);
+            backlog.forget(fit);
+        }
+        assert_eq!(backlog.bytes.capacity(), reserved);
+    }
+}

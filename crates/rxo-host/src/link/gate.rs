@@ -1,0 +1,196 @@
+//! The gate: what arrives is for this host, or goes no further.
+//!
+//! Everything that a device delivers comes by here before anybody acts on it: single segments,
+//! aggregates, records of pure ACKs, ARP, neighbour discovery and other ICMP. Separate so that there is
+//! one list of reasons to refuse, checked in one order and counted, and so that no way in can leave one
+//! out. A device in promiscuous mode shows what is for others; whoever answers that speaks in their name.
+
+use std::net::IpAddr;
+
+use rxo_frame::{Frame, LinkKind};
+use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, ethertype};
+
+use super::frames::{BROADCAST, ETHERTYPE_ARP};
+use super::neighbours::Mac;
+use super::routes::Routes;
+
+/// Deliveries that went no further, by the first reason found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GateCounters {
+    /// Sent to another station's hardware address.
+    pub other_station: u64,
+    /// Sent to all or to a group at the link, where one host alone is meant (RFC 1122, section 3.3.6).
+    pub group_station: u64,
+    /// On a VLAN: this host has none.
+    pub other_vlan: u64,
+    /// For an IP address that is not this host's.
+    pub other_address: u64,
+    /// From an address that no other host can have: a group's, a broadcast, loopback, this host's own
+    /// (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
+    pub no_source: u64,
+    /// With a wrong IP, TCP or ICMP checksum.
+    pub bad_checksum: u64,
+}
+
+impl GateCounters {
+    /// All of them together.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        let Self {
+            other_station,
+            group_station,
+            other_vlan,
+            other_address,
+            no_source,
+            bad_checksum,
+        } = *self;
+        other_station + group_station + other_vlan + other_address + no_source + bad_checksum
+    }
+}
+
+/// Why a delivery goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    OtherStation,
+    GroupStation,
+    OtherVlan,
+    OtherAddress,
+    NoSource,
+    BadChecksum,
+}
+
+/// Whom a message is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// One host: TCP, echo, ICMP errors.
+    OneHost,
+    /// Neighbours: also a group's members, and from whoever has no address yet or claims ours.
+    Neighbours,
+}
+
+/// Whom a frame was sent to at the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Station {
+    Us,
+    Group,
+}
+
+/// The gate of one link.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    kind: LinkKind,
+    mac: Mac,
+    /// The flow that was let in last: its addresses need not be looked at again.
+    last: FlowKey,
+    pub(super) counters: GateCounters,
+}
+
+impl Gate {
+    pub(super) fn new(kind: LinkKind, mac: Mac) -> Self {
+        // What is on a VLAN never gets as far as to be compared with it.
+        let last = FlowKey::NOBODY.on_device_vlan(0);
+        Self { kind, mac, last, counters: GateCounters::default() }
+    }
+
+    /// Whether a segment, or the several that `frame` is the first of, may reach TCP: all of them share
+    /// link header and `key`. `is_right` verifies checksums; it is asked last, because it may read all
+    /// of the frame.
+    #[inline]
+    pub(super) fn admits_segment<B: AsRef<[u8]>>(
+        &mut self,
+        routes: &Routes,
+        frame: &Frame<B>,
+        key: &FlowKey,
+        is_right: impl FnOnce() -> bool,
+    ) -> bool {
+        let outcome = self.check_link(frame).and_then(|station| {
+            if station != Station::Us || self.last != *key {
+                check_addresses(routes, station, key, Meant::OneHost)?;
+            }
+            if is_right() { Ok(()) } else { Err(Refusal::BadChecksum) }
+        });
+        if outcome.is_ok() {
+            self.last = *key;
+        }
+        self.count(outcome).is_some()
+    }
+
+    /// Whom an untagged frame that is not for another station was sent to.
+    #[inline]
+    pub(super) fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
+        let bytes = frame.bytes();
+        if self.kind == LinkKind::RawIp {
+            return if frame.vlan.is_some() { Err(Refusal::OtherVlan) } else { Ok(Station::Us) };
+        }
+        let station = match bytes.first_chunk::<6>() {
+            Some(mac) if *mac == self.mac => Station::Us,
+            Some(mac) if *mac == BROADCAST || mac[..2] == IPV6_GROUP => Station::Group,
+            _ => return Err(Refusal::OtherStation),
+        };
+        if frame.vlan.is_some() || is_tagged(bytes) {
+            return Err(Refusal::OtherVlan);
+        }
+        Ok(station)
+    }
+
+    /// Counts a refusal.
+    #[inline]
+    pub(super) fn count<T>(&mut self, outcome: Result<T, Refusal>) -> Option<T> {
+        outcome.inspect_err(|refusal| self.refuse(*refusal)).ok()
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal) {
+        let counters = &mut self.counters;
+        *match refusal {
+            Refusal::OtherStation => &mut counters.other_station,
+            Refusal::GroupStation => &mut counters.group_station,
+            Refusal::OtherVlan => &mut counters.other_vlan,
+            Refusal::OtherAddress => &mut counters.other_address,
+            Refusal::NoSource => &mut counters.no_source,
+            Refusal::BadChecksum => &mut counters.bad_checksum,
+        } += 1;
+    }
+}
+
+/// Whether a packet with the addresses of `key`, sent to `station`, may be for this host.
+pub(super) fn check_addresses(
+    routes: &Routes,
+    station: Station,
+    key: &FlowKey,
+    meant: Meant,
+) -> Result<(), Refusal> {
+    let (source, destination) = (key.source(), key.destination());
+    let is_ours = routes.is_ours(destination);
+    let is_to_us = is_ours || meant == Meant::Neighbours && hears_group(routes, destination);
+    if !is_to_us {
+        return Err(Refusal::OtherAddress);
+    }
+    let is_claimed = source.is_unspecified() || routes.is_ours(source);
+    let is_from_another = routes.may_be_another(source) || meant == Meant::Neighbours && is_claimed;
+    if !is_from_another {
+        return Err(Refusal::NoSource);
+    }
+    if station == Station::Group && meant == Meant::OneHost {
+        return Err(Refusal::GroupStation);
+    }
+    Ok(())
+}
+
+fn hears_group(routes: &Routes, group: IpAddr) -> bool {
+    matches!(group, IpAddr::V6(group) if super::hears_group(routes, group))
+}
+
+/// Whether something stands between the Ethernet header and what this host understands.
+#[inline]
+fn is_tagged(bytes: &[u8]) -> bool {
+    match ethertype(bytes) {
+        Some(ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_ARP) | None => false,
+        Some(other) => TAGS.contains(&other),
+    }
+}
+
+/// RFC 2464, section 7.
+const IPV6_GROUP: [u8; 2] = [0x33, 0x33];
+/// IEEE 802.1Q, 802.1ad, and what came before it.
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];

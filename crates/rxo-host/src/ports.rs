@@ -1,0 +1,188 @@
+//! Local ports of connections that this host opens.
+//!
+//! Separate because a port is not a thing of its own: two connections may have the same one as long as
+//! their peers differ. So pairs of sockets are counted, not ports, and each destination has all ports for
+//! itself (RFC 6056, section 3.3.4). Applications' threads choose, and may wait for each other; the
+//! worker never waits: what it changes while a thread is choosing, it changes a turn later.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use rxo_tcp::Secret;
+use rxo_wire::{FlowHasher, FlowKey};
+
+use crate::demux::AsItIs;
+use crate::settings;
+
+/// The pairs of sockets that exist, as far as their local port is one of the dynamic ones.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    secret: Secret,
+    hasher: FlowHasher,
+    /// Hashes of pairs: two that are alike cannot both be in it, and the later takes another port.
+    taken: Mutex<HashSet<u64, BuildHasherDefault<AsItIs>>>,
+    /// How many ports were tried, for each of some groups of destinations.
+    tried: Box<[AtomicU16]>,
+}
+
+/// What the worker says of a pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PortChange {
+    /// A connection that a peer opened has it.
+    Taken(FlowKey),
+    /// Nobody has it any more.
+    Free(FlowKey),
+}
+
+impl Ports {
+    pub(crate) fn new(secret: Secret) -> Self {
+        // RFC 6056, section 3.3.4: the table begins at random.
+        let group =
+            |index: u32| AtomicU16::new(secret.port_hash(&FlowKey::v4(0, index, 0, 0)) as u16);
+        Self {
+            secret,
+            hasher: FlowHasher::new(secret.0[0]),
+            taken: Mutex::default(),
+            tried: (0..GROUPS).map(group).collect(),
+        }
+    }
+
+    /// Takes a pair from `source`, whose port says nothing, to `remote`, with a port that no other
+    /// connection to there has, and that is none of `avoided`; `None` when there is none, or the
+    /// addresses are of two versions.
+    pub(crate) fn take(
+        &self,
+        source: SocketAddr,
+        remote: SocketAddr,
+        avoided: &[u16],
+    ) -> Option<FlowKey> {
+        let hash = self.secret.port_hash(&settings::pair(source, remote)?);
+        let (offset, group) = (hash as u16, &self.tried[(hash >> 32) as usize % self.tried.len()]);
+        let mut taken = self.lock();
+        (0..COUNT).find_map(|_| {
+            let tried = group.fetch_add(1, Ordering::Relaxed);
+            let port = FIRST + offset.wrapping_add(tried) % COUNT;
+            let pair = settings::pair(SocketAddr::new(source.ip(), port), remote)?;
+            let is_free = !avoided.contains(&port) && taken.insert(self.hash(&pair));
+            is_free.then_some(pair)
+        })
+    }
+
+    /// Gives back a pair that was taken and never used. Not for the worker: it may wait.
+    pub(crate) fn give_back(&self, pair: &FlowKey) {
+        self.lock().remove(&self.hash(pair));
+    }
+
+    /// Whether pairs with this local port are counted here.
+    pub(crate) const fn counts(port: u16) -> bool {
+        port >= FIRST
+    }
+
+    /// Does what the worker says, unless a thread is choosing now; then `changes` stay for later.
+    pub(crate) fn change(&self, changes: &mut Vec<PortChange>) {
+        let mut taken = match self.taken.try_lock() {
+            Ok(taken) => taken,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        for change in changes.drain(..) {
+            match change {
+                PortChange::Taken(pair) => taken.insert(self.hash(&pair)),
+                PortChange::Free(pair) => taken.remove(&self.hash(&pair)),
+            };
+        }
+    }
+
+    fn hash(&self, pair: &FlowKey) -> u64 {
+        self.hasher.hash(pair).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<AsItIs>>> {
+        // A panic leaves at most one pair too many in it.
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The `step`-th port that a listener without a wish is offered.
+pub(crate) const fn any(step: u16) -> u16 {
+    FIRST + step % COUNT
+}
+
+/// RFC 6335, section 6: the dynamic ports.
+const FIRST: u16 = 49_152;
+pub(crate) const COUNT: u16 = 16_384;
+const GROUPS: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn ports() -> Ports {
+        Ports::new(Secret([7, 11]))
+    }
+
+    fn taken(ports: &Ports, remote: &str) -> Vec<u16> {
+        let take = || ports.take(socket("10.0.0.1:0"), socket(remote), &[]);
+        std::iter::from_fn(take).map(|pair| pair.source_port()).collect()
+    }
+
+    #[test]
+    fn each_destination_has_all_ports() {
+        let ports = ports();
+        for remote in ["10.0.0.2:80", "10.0.0.2:81", "10.0.0.3:80"] {
+            let mut all = taken(&ports, remote);
+            all.sort_unstable();
+            assert!(all.iter().copied().eq(FIRST..=u16::MAX), "{remote}: {}", all.len());
+        }
+    }
+
+    /// RFC 6056, section 3.3.4: who sees the ports of one destination knows nothing of another's.
+    #[test]
+    fn ports_begin_elsewhere_for_each_destination_and_secret() {
+        let first = |secret, remote: &str| {
+            let pair = Ports::new(Secret(secret)).take(socket("10.0.0.1:0"), socket(remote), &[]);
+            pair.unwrap().source_port()
+        };
+        let rows = [([1, 2], "10.0.0.2:80"), ([1, 2], "10.0.0.2:81"), ([1, 3], "10.0.0.2:80")];
+        let [a, b, c] = rows.map(|(secret, remote)| first(secret, remote));
+        assert!(a != b && a != c && b != c, "{a} {b} {c}");
+        assert_eq!(first([1, 2], "10.0.0.2:80"), a);
+    }
+
+    #[test]
+    fn what_is_avoided_or_taken_by_a_peer_is_left_out() {
+        let ports = ports();
+        let all = taken(&ports, "10.0.0.2:80");
+        let pair = |port: u16| {
+            let source = SocketAddr::new([10, 0, 0, 1].into(), port);
+            settings::pair(source, socket("10.0.0.2:80")).unwrap()
+        };
+        let mut changes: Vec<_> =
+            all[..3].iter().map(|port| PortChange::Free(pair(*port))).collect();
+        changes.push(PortChange::Taken(pair(all[0])));
+        ports.change(&mut changes);
+        assert!(changes.is_empty());
+        let take = || ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[all[1]]);
+        assert_eq!((take().map(|pair| pair.source_port()), take()), (Some(all[2]), None));
+    }
+
+    #[test]
+    fn the_worker_does_not_wait_for_who_is_choosing() {
+        let ports = ports();
+        let pair = ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[]).unwrap();
+        let mut changes = vec![PortChange::Free(pair)];
+        let choosing = ports.lock();
+        ports.change(&mut changes);
+        assert_eq!(changes.len(), 1);
+        drop(choosing);
+        ports.change(&mut changes);
+        assert!(changes.is_empty() && ports.lock().is_empty());
+    }
+}

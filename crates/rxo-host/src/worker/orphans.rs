@@ -1,0 +1,82 @@
+//! Connections that no application has any more, and that are not over: so many, and no more.
+//!
+//! Separate because it is a queue and a count. How long each may last the connection knows; this bounds how
+//! many there are at once, whatever their peers do.
+
+use std::collections::VecDeque;
+
+/// The queue, the one that was dropped first at its front.
+#[derive(Debug)]
+pub(super) struct Orphans {
+    limit: usize,
+    /// Places and tickets; those that are over stand in it for a while.
+    queue: VecDeque<(u32, u64)>,
+    live: usize,
+    last_ticket: u64,
+}
+
+impl Orphans {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { limit, queue: VecDeque::new(), live: 0, last_ticket: 0 }
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The connection at `place` has been dropped; gives it a ticket. `is_live` says whether a place is
+    /// still that of a ticket.
+    pub(super) fn push(&mut self, place: u32, is_live: impl Fn(u32, u64) -> bool) -> u64 {
+        while self.queue.front().is_some_and(|(place, ticket)| !is_live(*place, *ticket)) {
+            self.queue.pop_front();
+        }
+        if self.queue.len() > 2 * self.limit {
+            self.queue.retain(|(place, ticket)| is_live(*place, *ticket));
+        }
+        self.last_ticket += 1;
+        self.queue.push_back((place, self.last_ticket));
+        self.live += 1;
+        self.last_ticket
+    }
+
+    /// One of them is over.
+    pub(super) fn remove(&mut self) {
+        self.live -= 1;
+    }
+
+    /// One that must give way, if there are too many: perhaps it is over already.
+    pub(super) fn pop_excess(&mut self) -> Option<(u32, u64)> {
+        if self.live > self.limit { self.queue.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_dropped_gives_way() {
+        let mut orphans = Orphans::new(2);
+        let all = |_, _| true;
+        let first = orphans.push(7, all);
+        orphans.push(8, all);
+        assert_eq!(orphans.pop_excess(), None);
+        orphans.push(9, all);
+        assert_eq!(orphans.pop_excess(), Some((7, first)));
+        orphans.remove();
+        assert_eq!((orphans.pop_excess(), orphans.len()), (None, 2));
+    }
+
+    #[test]
+    fn what_is_over_is_not_kept() {
+        let mut orphans = Orphans::new(4);
+        let oldest = orphans.push(0, |_, _| true);
+        for place in 1..1_000 {
+            orphans.push(place, |_, ticket| ticket == oldest);
+            orphans.remove();
+            assert!(orphans.queue.len() <= 10);
+        }
+        assert_eq!(orphans.queue.front(), Some(&(0, oldest)));
+    }
+}

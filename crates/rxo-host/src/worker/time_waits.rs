@@ -1,0 +1,161 @@
+//! Connections in TIME-WAIT: numbers alone, in a table of their own.
+//!
+//! Separate from the cells because a server that closes first has thousands of them: 80 bytes each and
+//! four for the index, and they take no socket's place. All of it is allocated at construction. They stand
+//! in the order in which they came, which is nearly that in which they end; a full table gives up the
+//! oldest, whose pair of sockets may then be used again early.
+
+use rxo_frame::{Duration, Instant};
+use rxo_tcp::TimeWait;
+use rxo_wire::{FlowHasher, FlowKey};
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct TimeWaits {
+    hasher: FlowHasher,
+    /// A ring: `used` entries from `first` on, those that were forgotten among them.
+    ring: Vec<Entry>,
+    limit: usize,
+    first: usize,
+    used: usize,
+    live: usize,
+    /// The first entry of each hash chain, as its place plus one; 0 is none.
+    buckets: Vec<u32>,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The direction in which segments arrive; [`FlowKey::NOBODY`] when it was forgotten.
+    key: FlowKey,
+    until: Instant,
+    left: TimeWait,
+    /// The next in its hash chain, as in the buckets.
+    next: u32,
+}
+
+impl TimeWaits {
+    /// Room for `limit`, at least 1.
+    pub(super) fn new(limit: usize, seed: u64) -> Self {
+        let (limit, hasher) = (limit.max(1), FlowHasher::new(seed));
+        let (ring, buckets) = (Vec::with_capacity(limit), vec![0; limit.next_power_of_two()]);
+        Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// When [`TimeWaits::take_due`] is to be called: they end in great numbers, together once a second.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
+        Some(oldest.until + TOGETHER)
+    }
+
+    /// What is left of the connection whose segments arrive as `key`.
+    #[inline]
+    pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut TimeWait> {
+        let place = self.find(key)?;
+        Some(&mut self.ring[place].left)
+    }
+
+    /// Adds one whose key no other has. In a full table the oldest gives way, and its key comes back.
+    pub(super) fn insert(
+        &mut self,
+        key: FlowKey,
+        left: TimeWait,
+        until: Instant,
+    ) -> Option<FlowKey> {
+        let given_up = if self.used == self.limit { self.take_first() } else { None };
+        let (place, bucket) = ((self.first + self.used) % self.limit, self.bucket(&key));
+        let entry = Entry { key, until, left, next: self.buckets[bucket] };
+        match self.ring.get_mut(place) {
+            Some(free) => *free = entry,
+            // The ring is on its first lap.
+            None => self.ring.push(entry),
+        }
+        self.buckets[bucket] = place as u32 + 1;
+        self.used += 1;
+        self.live += 1;
+        given_up
+    }
+
+    /// The time of `key` begins again, once a second at most: each time takes a place of the ring, and a peer
+    /// that repeats itself shall not push out others. The key of another that had to give way comes back.
+    pub(super) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
+        let place = self.find(key)?;
+        let Entry { left, until: before, .. } = self.ring[place];
+        if until < before + TOGETHER {
+            return None;
+        }
+        self.unlink(place);
+        self.insert(*key, left, until)
+    }
+
+    /// Forgets the connection of `key`.
+    pub(super) fn remove(&mut self, key: &FlowKey) {
+        if let Some(place) = self.find(key) {
+            self.unlink(place);
+        }
+    }
+
+    /// Forgets one whose time is over at `now`, and gives its key.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
+        while self.used > 0 && self.ring[self.first].until <= now {
+            if let Some(key) = self.take_first() {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Takes the oldest entry out of the ring; `None` when it was forgotten before.
+    fn take_first(&mut self) -> Option<FlowKey> {
+        let (place, key) = (self.first, self.ring[self.first].key);
+        (self.first, self.used) = ((self.first + 1) % self.limit, self.used - 1);
+        let is_live = key != FlowKey::NOBODY;
+        if is_live {
+            self.unlink(place);
+        }
+        is_live.then_some(key)
+    }
+
+    fn find(&self, key: &FlowKey) -> Option<usize> {
+        if self.live == 0 {
+            return None;
+        }
+        self.chain(self.bucket(key)).find(|place| self.ring[*place].key == *key)
+    }
+
+    fn chain(&self, bucket: usize) -> impl Iterator<Item = usize> {
+        let mut next = self.buckets[bucket];
+        std::iter::from_fn(move || {
+            let place = next.checked_sub(1)? as usize;
+            next = self.ring[place].next;
+            Some(place)
+        })
+    }
+
+    /// Takes the entry at `place` out of its chain and marks it as forgotten.
+    fn unlink(&mut self, place: usize) {
+        let Entry { key, next, .. } = self.ring[place];
+        let (bucket, own) = (self.bucket(&key), place as u32 + 1);
+        let before = self.chain(bucket).find(|before| self.ring[*before].next == own);
+        match before {
+            Some(before) => self.ring[before].next = next,
+            None => self.buckets[bucket] = next,
+        }
+        self.ring[place].key = FlowKey::NOBODY;
+        self.live -= 1;
+    }
+
+    fn bucket(&self, key: &FlowKey) -> usize {
+        self.hasher.hash(key).0 as usize & (self.buckets.len() - 1)
+    }
+}
+
+const TOGETHER: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Crowds that do the host no good: clients that never read, never finish, and answer every probe.
+
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+use rxo_host::TcpStream;
+
+use crate::counting::held_bytes;
+use crate::world::{World, drain, fill, options, pattern, server};
+
+/// Clients that never read, and the server's ends, which have written as much as there was room for.
+fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
+    let listener = world.listen(16);
+    let data = pattern(1_000_000);
+    let mut ends = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (client, accepted) = world.connected(&listener);
+        for _ in 0..4 {
+            fill(&accepted, &data);
+            world.settle();
+        }
+        ends.0.push(client);
+        ends.1.push(accepted);
+    }
+    ends
+}
+
+/// What the server drops while its peers answer every probe is bounded in number: the oldest are reset.
+#[test]
+fn connections_that_nobody_has_any_more_are_so_many_at_most() {
+    const MOST: usize = 16;
+    let mut world = World::with(options(), |config| config.orphans = MOST);
+    let (clients, accepted) = silent_clients(&mut world, 200);
+    let left = world.server.counters().memory_left_bytes;
+    drop(accepted);
+    world.settle();
+    let counters = world.server.counters();
+    assert_eq!((counters.connections, counters.orphans), (MOST, MOST));
+    assert_eq!(counters.orphans_reset, 200 - MOST as u64);
+    assert!(counters.memory_left_bytes > left);
+    // The oldest were told, the others wait with what they have.
+    let told = |client: &&TcpStream| client.take_error().unwrap().is_some();
+    assert_eq!(clients.iter().filter(told).count(), 200 - MOST);
+    assert!(clients[200 - MOST..].iter().all(|client| client.take_error().unwrap().is_none()));
+    for client in &clients[200 - MOST..] {
+        assert!(!drain(client).unwrap().0.is_empty());
+    }
+}
+
+/// In time as well, although their peers answer every probe of the closed window: after
+/// `orphan_timeout` nothing is left of them, not a byte.
+#[test]
+fn what_never_ends_is_ended() {
+    const COUNT: usize = 500;
+    let mut world = World::new();
+    let before = world.server.counters().memory_left_bytes;
+    let (clients, accepted) = silent_clients(&mut world, COUNT);
+    let held = held_bytes();
+    drop(accepted);
+    world.settle();
+    let timeout = rxo_tcp::Config::default().orphan_timeout;
+    world.pass(timeout.saturating_sub(Duration::from_secs(1)));
+    assert_eq!(world.server.counters().orphans, COUNT, "they are there as long as they may be");
+    world.pass(Duration::from_secs(2));
+    let counters = world.server.counters();
+    assert_eq!((counters.connections, counters.orphans, counters.timers), (0, 0, 0));
+    assert_eq!(counters.memory_left_bytes, before);
+    assert!(clients.iter().all(|client| client.take_error().unwrap().is_some()), "they are told");
+    let freed = held - held_bytes();
+    assert!(freed > 250_000 * COUNT as i64, "{freed} bytes");
+}
+
+/// All that connections hold of the host's memory, however many there are and whatever they do.
+#[test]
+fn the_memory_of_all_connections_is_bounded() {
+    const MEMORY_BYTES: u64 = 16 << 20;
+    let mut world = World::with(options(), |config| config.memory_bytes = MEMORY_BYTES);
+    let listener = world.listen(16);
+    let (data, mut ends) = (pattern(1_000_000), Vec::with_capacity(1_000));
+    let before = held_bytes();
+    loop {
+        let stream = match world.at_client().connect_nonblocking(server()) {
+            Ok(stream) => stream,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{error}");
+                break;
+            }
+        };
+        stream.set_nonblocking(true).unwrap();
+        world.settle();
+        let Ok((accepted, _)) = listener.accept() else { break };
+        accepted.set_nonblocking(true).unwrap();
+        // Nobody reads: both directions hold what they can.
+        for _ in 0..4 {
+            fill(&stream, &data);
+            fill(&accepted, &data);
+            world.settle();
+        }
+        ends.push((stream, accepted));
+    }
+    assert!(ends.len() > 60, "{} connections", ends.len());
+    let held = (held_bytes() - before) as u64;
+    assert!(held < 2 * MEMORY_BYTES, "{held} bytes of two hosts with {MEMORY_BYTES} each");
+    assert!(held > MEMORY_BYTES, "{held} bytes: the bound is far from what is held");
+    // Everybody still gets what he was sent, with the buffers that he has.
+    for (stream, accepted) in &ends {
+        let mut bytes = [0, 0];
+        for _ in 0..20 {
+            bytes[0] += drain(accepted).unwrap().0.len();
+            bytes[1] += drain(stream).unwrap().0.len();
+            world.pass(Duration::from_millis(1));
+        }
+        assert!(bytes.iter().all(|bytes| *bytes >= 32 << 10), "{bytes:?}");
+    }
+    drop(ends);
+    world.pass(Duration::from_secs(400));
+    for host in [&mut world.client, &mut world.server] {
+        let counters = host.counters();
+        assert_eq!((counters.connections, counters.memory_left_bytes), (0, MEMORY_BYTES));
+    }
+}
+
+/// A host without memory for another connection drops SYNs; when there is some again, it answers.
+#[test]
+fn a_syn_waits_for_memory() {
+    let mut world = World::new();
+    let mut config = crate::world::config("10.0.0.2/24");
+    config.memory_bytes = 1 << 20;
+    world.server = rxo_host::Host::new(world.there.source(), world.back.sink(), config).unwrap();
+    let listener = world.listen(64);
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        let stream = world.at_client().connect_nonblocking(server()).unwrap();
+        world.settle();
+        held.push(stream);
+    }
+    let dropped = world.server.counters().syns_dropped;
+    assert!((1..20).contains(&dropped), "{dropped}");
+    while let Ok((accepted, _)) = listener.accept() {
+        accepted.abort();
+    }
+    world.pass(Duration::from_secs(4));
+    let open = held.iter().filter(|stream| stream.is_connected().is_ok_and(|it| it)).count();
+    assert!(open > 0);
+    let mut last = held.last().unwrap();
+    assert!(last.write(b"x").is_ok());
+}

@@ -1,0 +1,74 @@
+//! epoll_create, epoll_ctl, epoll_wait.
+
+use std::ffi::{c_int, c_void};
+
+use libc::epoll_event;
+
+use super::connections::hold;
+use super::{guarded, int};
+use crate::abi::{EPOLL_CTL_DEL, Errno};
+use crate::host::Call;
+
+pub(super) unsafe extern "C" fn epoll_create(userdata: *mut c_void, _size: c_int) -> c_int {
+    // SAFETY: packetdrill gives back what it was given.
+    let value = unsafe {
+        guarded(userdata, |session| {
+            let made = session.call(|_| Call::EpollCreate)?;
+            hold(session, made.value)
+        })
+    };
+    int(value)
+}
+
+pub(super) unsafe extern "C" fn epoll_ctl(
+    userdata: *mut c_void,
+    epoll: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    // SAFETY: packetdrill gives back what it was given, and an event or null.
+    let value = unsafe {
+        guarded(userdata, |session| {
+            let (events, data) = match event.is_null() {
+                // SAFETY: not null, so it is an event; it need not be aligned, as C packs it.
+                false => {
+                    let event = event.read_unaligned();
+                    (event.events, event.u64)
+                }
+                true if operation == EPOLL_CTL_DEL => (0, 0),
+                true => return Err(Errno::EFAULT),
+            };
+            session
+                .call(|find| Call::EpollControl(find(epoll), operation, find(fd), events, data))
+                .map(|answer| answer.value)
+        })
+    };
+    int(value)
+}
+
+pub(super) unsafe extern "C" fn epoll_wait(
+    userdata: *mut c_void,
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout_ms: c_int,
+) -> c_int {
+    // SAFETY: packetdrill gives back what it was given, and room for as many events.
+    let value = unsafe {
+        guarded(userdata, |session| {
+            let most = usize::try_from(most).map_err(|_| Errno::EINVAL)?;
+            if events.is_null() {
+                return Err(Errno::EFAULT);
+            }
+            let answer = session.call(|find| Call::EpollWait(find(epoll), most, timeout_ms))?;
+            for (at, (found, data)) in answer.events.iter().enumerate() {
+                let event = epoll_event { events: *found, u64: *data };
+                // SAFETY: there are at most `most` of them, and the caller says that those fit.
+                events.add(at).write_unaligned(event);
+            }
+            Ok(answer.value)
+        })
+    };
+    int(value)
+}

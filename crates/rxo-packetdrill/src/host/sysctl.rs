@@ -1,0 +1,272 @@
+//! Linux's names for what a host is set to: `net.ipv4.tcp_sack=1`.
+//!
+//! Scripts are written for machines that they configure with sysctl(8). Each name is one of three: it
+//! sets something of ours; it must have the value that says what we do anyway; or it is about something
+//! that no segment shows here, and any value will do. Every other name, and every other value, is
+//! refused by name: a script that needs what is not there must not run as if it were.
+
+use rxo_frame::Duration;
+use rxo_tcp::KeepAlive;
+
+use super::Settings;
+use super::settings::algorithm;
+
+/// A name, a value, and why it cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("sysctl {name}={value} cannot be set; {accepted}")]
+pub struct SysctlError {
+    name: String,
+    value: String,
+    accepted: String,
+}
+
+/// What a name stands for.
+struct Sysctl {
+    name: &'static str,
+    /// What a file with that name has at first.
+    default: &'static str,
+    meaning: Meaning,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// Sets something; what it takes, for those who are refused.
+    Sets(fn(&mut Settings, &str) -> Option<()>, &'static str),
+    /// Must be one of these.
+    Is(&'static [&'static str]),
+    /// Shows in no segment.
+    Nothing,
+}
+
+impl Settings {
+    /// Sets `name`, with or without `net.ipv4.`, as sysctl(8) would; white space in `value` separates
+    /// its parts.
+    ///
+    /// # Errors
+    /// A name that is not known here, or a value that says what is not done here.
+    pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let (full, value) = (name.replace('/', "."), value.trim());
+        let short = full.strip_prefix("net.ipv4.").unwrap_or(&full);
+        let refused = |accepted: String| SysctlError {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            accepted,
+        };
+        let Some(sysctl) = SYSCTLS.iter().find(|known| known.name == short) else {
+            return Err(refused("there is no such setting here".to_owned()));
+        };
+        match sysctl.meaning {
+            Meaning::Nothing => Ok(()),
+            Meaning::Is(values) if values.contains(&value) => Ok(()),
+            Meaning::Is(values) => {
+                Err(refused(format!("what is done here is {}", values.join(" or "))))
+            }
+            Meaning::Sets(set, accepted) => {
+                set(self, value).ok_or_else(|| refused(accepted.to_owned()))?;
+                self.config.check().map_err(|error| refused(error.to_string()))
+            }
+        }
+    }
+
+    /// Every name that is known, without `net.ipv4.`, and the value that it begins with.
+    pub fn sysctls() -> impl Iterator<Item = (&'static str, &'static str)> {
+        SYSCTLS.iter().map(|sysctl| (sysctl.name, sysctl.default))
+    }
+}
+
+const fn sets(
+    name: &'static str,
+    default: &'static str,
+    set: fn(&mut Settings, &str) -> Option<()>,
+    accepted: &'static str,
+) -> Sysctl {
+    Sysctl { name, default, meaning: Meaning::Sets(set, accepted) }
+}
+
+const fn is(name: &'static str, values: &'static [&'static str]) -> Sysctl {
+    Sysctl { name, default: values[0], meaning: Meaning::Is(values) }
+}
+
+const fn nothing(name: &'static str, default: &'static str) -> Sysctl {
+    Sysctl { name, default, meaning: Meaning::Nothing }
+}
+
+const SWITCH: &str = "it is 0 or 1";
+const SECONDS: &str = "it is a number of seconds";
+const THREE: &str = "it is least, default and most, in bytes";
+
+const SYSCTLS: &[Sysctl] = &[
+    sets("tcp_sack", "1", |all, value| switch(&mut all.config.sack, value), SWITCH),
+    sets("tcp_timestamps", "1", |all, value| switch(&mut all.config.timestamps, value), SWITCH),
+    sets(
+        "tcp_window_scaling",
+        "1",
+        |all, value| switch(&mut all.config.window_scaling, value),
+        SWITCH,
+    ),
+    sets("tcp_ecn", "2", ecn, "it is 0 (no), 1 (ask) or 2 (if asked)"),
+    sets("tcp_congestion_control", "cubic", congestion, "it is cubic or reno"),
+    sets("tcp_rmem", "4096 540000 15728640", receive_memory, THREE),
+    sets("tcp_wmem", "4096 262144 4194304", send_memory, THREE),
+    sets("tcp_notsent_lowat", "4294967295", unsent, "it is a number of bytes up to 4294967295"),
+    sets(
+        "tcp_slow_start_after_idle",
+        "1",
+        |all, value| switch(&mut all.config.restart_after_idle, value),
+        SWITCH,
+    ),
+    sets("tcp_syn_retries", "6", syn_retries, RETRIES),
+    sets("tcp_synack_retries", "5", syn_retries, RETRIES),
+    sets("tcp_fin_timeout", "60", |all, value| seconds(&mut all.config.fin_wait_2, value), SECONDS),
+    sets(
+        "tcp_keepalive_time",
+        "7200",
+        |all, value| seconds(&mut all.keep_alive.idle, value),
+        SECONDS,
+    ),
+    sets(
+        "tcp_keepalive_intvl",
+        "75",
+        |all, value| seconds(&mut all.keep_alive.interval, value),
+        SECONDS,
+    ),
+    sets("tcp_keepalive_probes", "9", keep_alive_probes, "it is a number from 2 to 255"),
+    sets("tcp_rto_min_us", "200000", least_timeout, "it is a number of microseconds"),
+    is("tcp_frto", &["2", "1"]),
+    is("tcp_dsack", &["1"]),
+    is("tcp_fack", &["0"]),
+    is("tcp_reordering", &["3"]),
+    is("tcp_recovery", &["1"]),
+    is("tcp_early_retrans", &["3", "4"]),
+    is("tcp_mtu_probing", &["1"]),
+    is("tcp_thin_linear_timeouts", &["0"]),
+    is("tcp_comp_sack_nr", &["0"]),
+    is("tcp_shrink_window", &["0"]),
+    is("tcp_retrans_collapse", &["0"]),
+    // How packets are put together before a device cuts them.
+    nothing("tcp_tso_win_divisor", "3"),
+    nothing("tcp_min_tso_segs", "2"),
+    // Nothing is paced.
+    nothing("tcp_pacing_ss_ratio", "200"),
+    nothing("tcp_pacing_ca_ratio", "120"),
+    // Nothing opens fast: a script that wants it is refused at its own call.
+    nothing("tcp_fastopen", "0"),
+    nothing("tcp_fastopen_key", ""),
+    nothing("tcp_fastopen_blackhole_timeout_sec", "0"),
+    // A full queue is no part of a script.
+    nothing("tcp_syncookies", "1"),
+    nothing("tcp_ecn_option", "0"),
+    nothing("tcp_no_metrics_save", "1"),
+    nothing("tcp_base_mss", "1024"),
+    nothing("tcp_moderate_rcvbuf", "1"),
+];
+
+const RETRIES: &str = "it is a number from 1 to 16";
+
+fn switch(setting: &mut bool, value: &str) -> Option<()> {
+    *setting = match value {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn ecn(all: &mut Settings, value: &str) -> Option<()> {
+    (all.config.ecn, all.accepts_ecn) = match value {
+        "0" => (false, false),
+        "1" => (true, true),
+        "2" => (false, true),
+        _ => return None,
+    };
+    Some(())
+}
+
+fn congestion(all: &mut Settings, value: &str) -> Option<()> {
+    all.config.congestion = algorithm(value)?;
+    Some(())
+}
+
+/// Of least, default and most: the default and the most, at most what any window says.
+fn memory(value: &str) -> Option<(u32, u32)> {
+    let mut parts = value.split_whitespace().map(|part| part.parse::<u32>().ok());
+    let (_, default, most) = (parts.next()??, parts.next()??, parts.next()??);
+    parts.next().is_none().then_some((default.min(MOST_BYTES), most.min(MOST_BYTES)))
+}
+
+/// The largest window decides about its scale.
+fn receive_memory(all: &mut Settings, value: &str) -> Option<()> {
+    all.config.receive_buffer_bytes = memory(value)?.1;
+    Some(())
+}
+
+fn send_memory(all: &mut Settings, value: &str) -> Option<()> {
+    all.send_limit_bytes = memory(value)?.0;
+    Some(())
+}
+
+fn unsent(all: &mut Settings, value: &str) -> Option<()> {
+    all.unsent_limit_bytes = value.parse().ok()?;
+    Some(())
+}
+
+/// The first waits a second, each further twice as long as the one before.
+fn syn_retries(all: &mut Settings, value: &str) -> Option<()> {
+    let retries: u32 = value.parse().ok().filter(|retries| (1..=16).contains(retries))?;
+    all.config.handshake_timeout = Duration::from_secs((2 << retries) - 1);
+    Some(())
+}
+
+fn seconds(setting: &mut Duration, value: &str) -> Option<()> {
+    *setting = Duration::from_secs(value.parse::<u32>().ok()?.into());
+    Some(())
+}
+
+fn least_timeout(all: &mut Settings, value: &str) -> Option<()> {
+    all.config.min_rto = Duration::from_micros(value.parse::<u32>().ok()?.into());
+    Some(())
+}
+
+fn keep_alive_probes(all: &mut Settings, value: &str) -> Option<()> {
+    let probes = value.parse().ok().filter(|probes| *probes > 1)?;
+    all.keep_alive = KeepAlive { probes, ..all.keep_alive };
+    Some(())
+}
+
+/// The largest window that can be said (RFC 7323, section 2.3).
+const MOST_BYTES: u32 = (1 << 30) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_set_and_are_refused_by_name() {
+        let mut all = Settings::default();
+        assert_eq!(all.set_sysctl("net.ipv4.tcp_sack", "0"), Ok(()));
+        assert_eq!(all.set_sysctl("net/ipv4/tcp_rmem", "4096\t131072 6291456\n"), Ok(()));
+        assert_eq!((all.config.sack, all.config.receive_buffer_bytes), (false, 6_291_456));
+        let refused =
+            |name, value| Settings::default().set_sysctl(name, value).unwrap_err().to_string();
+        assert_eq!(
+            refused("net.ipv4.tcp_retries3", "1"),
+            "sysctl net.ipv4.tcp_retries3=1 cannot be set; there is no such setting here"
+        );
+        assert_eq!(
+            refused("net.ipv4.tcp_early_retrans", "0"),
+            "sysctl net.ipv4.tcp_early_retrans=0 cannot be set; what is done here is 3 or 4"
+        );
+        assert_eq!(
+            refused("tcp_ecn", "5"),
+            "sysctl tcp_ecn=5 cannot be set; it is 0 (no), 1 (ask) or 2 (if asked)"
+        );
+    }
+
+    #[test]
+    fn every_default_is_taken() {
+        let mut all = Settings::default();
+        for (name, value) in Settings::sysctls() {
+            assert_eq!(all.set_sysctl(name, value), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Code of a script: `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`.
+//!
+//! packetdrill gives code to Python, with the fields of TCP_INFO as variables. Here is what nearly
+//! all of it is: assertions that compare fields with numbers, alone or between two bounds. What is
+//! said after a comma is for the reader and left out; anything else is refused.
+
+use std::str::FromStr;
+
+use super::{Runner, Wrong};
+use crate::abi::{IPPROTO_TCP, TCP_INFO};
+use crate::host::{Call, OptionValue, Progress, TcpInfo};
+
+impl Runner {
+    /// Holds every assertion of `code` against the connection that was connected or accepted last.
+    pub(super) fn code(&mut self, code: &str) -> Result<(), Wrong> {
+        let info = self.info()?;
+        let whole = code.replace("\\\n", " ");
+        for statement in whole.split(['\n', ';']).map(str::trim).filter(|text| !text.is_empty()) {
+            let assertion: Assertion = statement.parse()?;
+            assertion.check(&info)?;
+        }
+        Ok(())
+    }
+
+    fn info(&mut self) -> Result<TcpInfo, Wrong> {
+        let none = || Wrong::new("a connection to look at", "none");
+        let fd = self.under_test.ok_or_else(none)?;
+        let call = Call::GetOption(fd, IPPROTO_TCP, TCP_INFO);
+        match self.host.start(call) {
+            Progress::Done(Ok(answer)) => match answer.option {
+                Some(OptionValue::Info(info)) => Ok(info),
+                _ => Err(none()),
+            },
+            _ => Err(none()),
+        }
+    }
+}
+
+/// `5000 <= tcpi_rtt <= 20000`: neighbours are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Assertion {
+    first: Operand,
+    rest: Vec<(Comparison, Operand)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Operand {
+    Field(String),
+    Number(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Unequal,
+    AtMost,
+    AtLeast,
+    Less,
+    More,
+}
+
+impl FromStr for Assertion {
+    type Err = Wrong;
+
+    fn from_str(statement: &str) -> Result<Self, Wrong> {
+        let refused = || Wrong::new("assert FIELD == NUMBER, or <=, <, !=, >, >=", statement);
+        let text = statement.strip_prefix("assert ").ok_or_else(refused)?;
+        let text = text.split(',').next().unwrap_or(text);
+        let mut words = text.split_whitespace();
+        let first = words.next().and_then(operand).ok_or_else(refused)?;
+        let mut rest = Vec::new();
+        while let Some(word) = words.next() {
+            let comparison = comparison(word).ok_or_else(refused)?;
+            rest.push((comparison, words.next().and_then(operand).ok_or_else(refused)?));
+        }
+        if rest.is_empty() {
+            return Err(refused());
+        }
+        Ok(Self { first, rest })
+    }
+}
+
+impl Assertion {
+    fn check(&self, info: &TcpInfo) -> Result<(), Wrong> {
+        let mut left = self.first.value(info)?;
+        let mut before = &self.first;
+        for (comparison, operand) in &self.rest {
+            let right = operand.value(info)?;
+            if !comparison.holds(left, right) {
+                let expected = format!("{before} {comparison:?} {operand}");
+                return Err(Wrong::new(expected, format!("{left} and {right}")));
+            }
+            (left, before) = (right, operand);
+        }
+        Ok(())
+    }
+}
+
+impl Operand {
+    fn value(&self, info: &TcpInfo) -> Result<u64, Wrong> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Field(name) => info
+                .get(name)
+                .or_else(|| constant(name))
+                .ok_or_else(|| Wrong::new("a field of TCP_INFO", name)),
+        }
+    }
+}
+
+impl std::fmt::Display for Operand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field(name) => f.write_str(name),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::AtMost => left <= right,
+            Self::AtLeast => left >= right,
+            Self::Less => left < right,
+            Self::More => left > right,
+        }
+    }
+}
+
+fn comparison(word: &str) -> Option<Comparison> {
+    Some(match word {
+        "==" => Comparison::Equal,
+        "!=" => Comparison::Unequal,
+        "<=" => Comparison::AtMost,
+        ">=" => Comparison::AtLeast,
+        "<" => Comparison::Less,
+        ">" => Comparison::More,
+        _ => return None,
+    })
+}
+
+fn operand(word: &str) -> Option<Operand> {
+    if word.starts_with(|c: char| c.is_ascii_digit()) {
+        return word.parse().ok().map(Operand::Number);
+    }
+    let is_name = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then(|| Operand::Field(word.to_owned()))
+}
+
+/// Names of numbers that packetdrill knows beside the fields.
+fn constant(name: &str) -> Option<u64> {
+    let at = CONSTANTS.iter().find(|(known, _)| *known == name);
+    at.map(|(_, value)| *value)
+}
+
+const CONSTANTS: &[(&str, u64)] = &[
+    ("TCP_ESTABLISHED", 1),
+    ("TCP_SYN_SENT", 2),
+    ("TCP_SYN_RECV", 3),
+    ("TCP_FIN_WAIT1", 4),
+    ("TCP_FIN_WAIT2", 5),
+    ("TCP_TIME_WAIT", 6),
+    ("TCP_CLOSE", 7),
+    ("TCP_CLOSE_WAIT", 8),
+    ("TCP_LAST_ACK", 9),
+    ("TCP_LISTEN", 10),
+    ("TCP_CLOSING", 11),
+    ("TCP_CA_Open", 0),
+    ("TCP_CA_Disorder", 1),
+    ("TCP_CA_CWR", 2),
+    ("TCP_CA_Recovery", 3),
+    ("TCP_CA_Loss", 4),
+    ("TCP_INFINITE_SSTHRESH", 0x7fff_ffff),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assertions_are_read_or_refused() {
+        let between: Assertion = "assert 5 <= tcpi_rtt < 9, 'rtt=%d' % tcpi_rtt".parse().unwrap();
+        let field = Operand::Field("tcpi_rtt".to_owned());
+        let rest = [(Comparison::AtMost, field), (Comparison::Less, Operand::Number(9))];
+        assert_eq!(between, Assertion { first: Operand::Number(5), rest: rest.to_vec() });
+        for refused in ["import os", "assert tcpi_rtt", "assert tcpi_rtt / 2 == 1", "cwnd = 1"] {
+            assert!(refused.parse::<Assertion>().is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Text in order, piece by piece: first what is in the buffers it came in, then what was copied.
+
+/// The pieces of `first`, then those of `last` that are not empty.
+pub(super) struct Slices<'a, I> {
+    first: I,
+    last: [&'a [u8]; 2],
+}
+
+impl<'a, I> Slices<'a, I> {
+    pub(super) fn new(first: I, last: [&'a [u8]; 2]) -> Self {
+        Self { first, last }
+    }
+}
+
+impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Slices<'a, I> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.first.next();
+        next.or_else(|| self.last.iter_mut().find(|part| !part.is_empty()).map(core::mem::take))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let last = self.last.iter().filter(|part| !part.is_empty()).count();
+        let exact = self.first.len() + last;
+        (exact, Some(exact))
+    }
+}
+
+impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> ExactSizeIterator for Slices<'a, I> {}

@@ -1,0 +1,114 @@
+//! Text that is copied together because it came in too many pieces.
+//!
+//! The window counts bytes, but each segment's text keeps a buffer of its own: a peer that puts few
+//! bytes into each segment would use up all buffers long before its window. What finds no place by
+//! reference is copied here, so that everything inside an offered window can be held, in memory that
+//! is as large as the window. Separate because it only knows bytes by sequence number; what of them
+//! is in order, and what waits, is `mod.rs` and `reassembly.rs`.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use rxo_wire::SeqNumber;
+
+use crate::sequence::distance;
+
+/// A ring of bytes. Reserves its memory when made and never after; touches it only when used.
+pub(crate) struct Spill {
+    /// Grows within its capacity, so that what is never used is never written.
+    bytes: Vec<u8>,
+    size: usize,
+    /// What stands at `head`; nothing before it is read any more.
+    origin: SeqNumber,
+    head: usize,
+}
+
+impl Spill {
+    /// Room for text that spans `bytes`.
+    pub(crate) fn with_capacity(bytes: u32) -> Self {
+        let size = bytes as usize;
+        Self { bytes: Vec::with_capacity(size), size, origin: SeqNumber::default(), head: 0 }
+    }
+
+    /// Forgets everything: the next byte that is written is not before `origin`.
+    pub(crate) fn begin_at(&mut self, origin: SeqNumber) {
+        (self.origin, self.head) = (origin, 0);
+    }
+
+    /// All before `origin` has been read, and makes room.
+    pub(crate) fn advance_to(&mut self, origin: SeqNumber) {
+        let gone = distance(self.origin, origin) as usize;
+        (self.origin, self.head) = (origin, self.place(gone));
+    }
+
+    /// Copies `data` to where `seq` stands. What lies before the origin, or further behind it than there
+    /// is room, is left out.
+    pub(crate) fn write(&mut self, seq: SeqNumber, data: &[u8]) {
+        let Ok(offset) = usize::try_from(seq - self.origin) else { return };
+        let data = &data[..data.len().min(self.size.saturating_sub(offset))];
+        if data.is_empty() {
+            return;
+        }
+        let at = self.place(offset);
+        let (first, second) = data.split_at(data.len().min(self.size - at));
+        self.copy(at, first);
+        self.copy(0, second);
+    }
+
+    fn copy(&mut self, at: usize, data: &[u8]) {
+        let end = at + data.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[at..end].copy_from_slice(data);
+    }
+
+    /// The `bytes` from `seq` on, in two pieces where the ring's end lies between them.
+    pub(crate) fn slices(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
+        if bytes == 0 {
+            return [&[], &[]];
+        }
+        let (at, bytes) = (self.place(distance(self.origin, seq) as usize), bytes as usize);
+        let first = bytes.min(self.size - at);
+        let part = |at: usize, bytes: usize| self.bytes.get(at..at + bytes).unwrap_or_default();
+        [part(at, first), part(0, bytes - first)]
+    }
+
+    fn place(&self, offset: usize) -> usize {
+        (self.head + offset).checked_rem(self.size).unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Spill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spill")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_across_the_rings_end_and_the_wrap() {
+        let mut spill = Spill::with_capacity(10);
+        let start = SeqNumber(u32::MAX - 3);
+        spill.begin_at(start);
+        spill.write(start + 2, b"cdefgh");
+        spill.write(start, b"ab");
+        assert_eq!(spill.slices(start, 8), [&b"abcdefgh"[..], &b""[..]]);
+        spill.advance_to(start + 7);
+        spill.write(start + 8, b"ijklmnopq is too much");
+        assert_eq!(spill.slices(start + 7, 10).concat(), b"hijklmnopq");
+        assert_eq!(spill.slices(start + 9, 2), [&b"j"[..], &b"k"[..]]);
+        spill.write(start + 3, b"too old");
+        assert_eq!(spill.slices(start + 7, 10).concat(), b"hijklmnopq");
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let mut spill = Spill::with_capacity(0);
+        spill.write(SeqNumber(0), b"x");
+        assert_eq!(spill.slices(SeqNumber(0), 0), [&b""[..]; 2]);
+    }
+}

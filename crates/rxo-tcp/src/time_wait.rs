@@ -1,0 +1,168 @@
+//! TIME-WAIT in a few bytes.
+//!
+//! A server that closes first has thousands of connections in TIME-WAIT, of which nothing is needed but
+//! their numbers. Separate from [`Connection`] so that an owner may keep these alone, in a table of its
+//! own, and has the rules of RFC 9293, section 3.10.7.4 for this state beside them. Does not allocate.
+
+use rxo_frame::Instant;
+use rxo_wire::tcp::Timestamp;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use crate::options::OptionBytes;
+use crate::segment::{Ecn, Segment};
+use crate::timestamps::Timestamps;
+use crate::{Connection, Reuse, State, Transmit};
+
+/// What is left of a connection in TIME-WAIT: 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeWait {
+    /// SND.NXT.
+    snd_nxt: SeqNumber,
+    /// RCV.NXT.
+    rcv_nxt: SeqNumber,
+    /// TS.Recent; means nothing without timestamps.
+    ts_recent: u32,
+    /// What our timestamps begin with.
+    ts_offset: u32,
+    /// When an answer left that is limited, on a wrapping clock of milliseconds.
+    answered_ms: u32,
+    /// SEG.WND of every answer.
+    window: u16,
+    has_timestamps: bool,
+}
+
+/// What a segment means to a connection in TIME-WAIT.
+#[derive(Clone, Copy, Debug)]
+pub enum InTimeWait {
+    /// Nothing: it is dropped.
+    Ignored,
+    /// It is answered by this acknowledgement; if `restarts`, the time begins again.
+    Answered {
+        /// The acknowledgement.
+        ack: Transmit<'static>,
+        /// Whether the peer has repeated its FIN.
+        restarts: bool,
+    },
+    /// It is a SYN that may open a new connection of the same sockets (RFC 6191): one that
+    /// [`Connection::follow`]s this, which is then to be forgotten.
+    Reused(Reuse),
+    /// The peer has reset the connection: it is over.
+    Over,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes what TIME-WAIT needs out of a connection in that state, with the time at which it ends,
+    /// and closes the connection without failure: what has arrived stays readable. `None` in any other
+    /// state, and while something is still to be sent.
+    pub fn take_time_wait(&mut self, now: Instant) -> Option<(TimeWait, Instant)> {
+        if self.state != State::TimeWait || self.has_to_send() {
+            return None;
+        }
+        let until = self.poll_at()?;
+        let left = self.time_wait(now);
+        self.time_wait_is_over();
+        Some((left, until))
+    }
+
+    /// What of it TIME-WAIT needs.
+    pub(crate) fn time_wait(&self, now: Instant) -> TimeWait {
+        TimeWait {
+            snd_nxt: self.snd.nxt,
+            rcv_nxt: self.rcv.nxt,
+            ts_recent: self.timestamps.recent(),
+            ts_offset: self.timestamps.clock(Instant::ZERO),
+            // The first answer may leave at once.
+            answered_ms: millis(now).wrapping_sub(LEAST_MS_BETWEEN_ANSWERS),
+            window: self.rcv.window_field_for(self.rcv.nxt),
+            has_timestamps: self.timestamps.is_agreed,
+        }
+    }
+}
+
+impl TimeWait {
+    /// Takes a segment of its sockets, by the steps of RFC 9293, section 3.10.7.4, with a window of
+    /// nothing: the peer has sent its FIN, so no text can follow.
+    pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
+        if let Some(reuse) = self.reuse_by(segment) {
+            return InTimeWait::Reused(reuse);
+        }
+        let is_reset = segment.has(TcpFlags::RST);
+        let is_in_time = match segment.options.timestamp {
+            _ if !self.has_timestamps || is_reset => true,
+            // RFC 7323, section 3.2: it is none of this connection.
+            None => return InTimeWait::Ignored,
+            Some(timestamp) => timestamp.value.wrapping_sub(self.ts_recent) as i32 >= 0,
+        };
+        let is_next = segment.seq == self.rcv_nxt;
+        match (is_reset, is_next) {
+            (true, true) => return InTimeWait::Over,
+            (true, false) => return InTimeWait::Ignored,
+            _ => {}
+        }
+        let is_acknowledgement =
+            segment.is_empty() && segment.has(TcpFlags::ACK) && segment.ack == self.snd_nxt;
+        if is_in_time && is_next && is_acknowledgement {
+            return InTimeWait::Ignored;
+        }
+        self.answer(now, segment, is_in_time)
+    }
+
+    /// Whether `segment` is a SYN that may start a new connection: with timestamps when its own is newer
+    /// (RFC 6191, section 2), without when its sequence number is larger (RFC 9293, section 3.6.1).
+    #[must_use]
+    pub fn reuse_by<B>(&self, segment: &Segment<B>) -> Option<Reuse> {
+        let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);
+        if !is_syn {
+            return None;
+        }
+        let newer_by = segment.options.timestamp.filter(|_| self.has_timestamps);
+        let newer_by = newer_by.map_or(0, |stamp| stamp.value.wrapping_sub(self.ts_recent) as i32);
+        let is_newer = match newer_by {
+            0 => self.rcv_nxt.is_before(segment.seq),
+            more => more > 0,
+        };
+        is_newer.then_some(Reuse { iss_after: self.snd_nxt })
+    }
+
+    /// The peer's FIN again is always answered; two sides that disagree must not answer each other's
+    /// bare answers for ever, nor a flood (RFC 5961, section 7).
+    fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
+        // The peer has sent no other: any else may be somebody's guess.
+        let is_fin = segment.has(TcpFlags::FIN)
+            && !segment.has(TcpFlags::SYN)
+            && segment.seq + segment.text_bytes() + 1 == self.rcv_nxt;
+        if !is_fin {
+            if millis(now).wrapping_sub(self.answered_ms) < LEAST_MS_BETWEEN_ANSWERS {
+                return InTimeWait::Ignored;
+            }
+            self.answered_ms = millis(now);
+        }
+        InTimeWait::Answered { ack: self.acknowledge(now), restarts: is_fin && is_in_time }
+    }
+
+    fn acknowledge(&self, now: Instant) -> Transmit<'static> {
+        let mut options = OptionBytes::default();
+        if self.has_timestamps {
+            let value = Timestamps::new(self.ts_offset).clock(now);
+            options.push_timestamp(Timestamp { value, echo: self.ts_recent });
+        }
+        Transmit {
+            seq: self.snd_nxt,
+            ack: self.rcv_nxt,
+            flags: TcpFlags::ACK,
+            window: self.window,
+            options,
+            payload: [&[], &[]],
+            gso_size: None,
+            ecn: Ecn::NotCapable,
+            later_acks: &[],
+        }
+    }
+}
+
+fn millis(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+/// As often as Linux answers.
+const LEAST_MS_BETWEEN_ANSWERS: u32 = 500;

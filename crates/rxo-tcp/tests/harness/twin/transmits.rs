@@ -1,0 +1,69 @@
+//! The twin that takes the steps transmits after each segment, and what it sent is what the other sends
+//! after the whole aggregate.
+
+use rxo_frame::Instant;
+use rxo_tcp::{Connection, PlainSegment, Segment, Transmit};
+use rxo_wire::TcpFlags;
+
+use super::{Twins, clock};
+
+impl Twins {
+    /// Gives `segments` to the one that takes the steps.
+    pub(super) fn step(&mut self, segments: Vec<Segment<Vec<u8>>>) {
+        self.segments += segments.len() as u64;
+        if !self.transmits_between {
+            self.slow.on_aggregate(self.now, segments);
+            return;
+        }
+        for segment in segments {
+            self.slow.on_segment(self.now, segment);
+            self.left.extend(leaving(&mut self.slow, self.now));
+        }
+    }
+
+    /// Whether a peer may send it that has seen only what has left both: inside the window, or far behind
+    /// it, where no acknowledgement in between can put the edge.
+    pub(super) fn may_come(&self, segment: &PlainSegment<Vec<u8>>) -> bool {
+        let seen = self.fast.statistics();
+        let end = segment.seq + segment.payload.bytes();
+        let is_far = segment.seq - seen.rcv_nxt > FAR_BEHIND_ANY_WINDOW;
+        !self.transmits_between || is_far || (seen.rcv_nxt + seen.rcv_wnd).is_at_or_after(end)
+    }
+
+    pub(super) fn compare_transmits(&mut self) {
+        self.left.extend(leaving(&mut self.slow, self.now));
+        let mut left = core::mem::take(&mut self.left);
+        while let Some(transmit) = self.fast.poll_transmit(self.now) {
+            self.clock = clock(&transmit, self.now).unwrap_or(self.clock);
+            for said in says(&transmit) {
+                // What ends a connection forgets what was owed, and answers the rest of an aggregate once.
+                if self.fast.is_closed() {
+                    left.drain(..left.iter().position(|alone| *alone == said).unwrap_or(0));
+                }
+                assert!(!left.is_empty(), "only together: {said}");
+                assert_eq!(said, left.remove(0), "together, and alone");
+            }
+        }
+        assert!(left.is_empty() || self.fast.is_closed(), "only alone: {left:?}");
+    }
+}
+
+/// All that leaves now.
+fn leaving(connection: &mut Connection<Vec<u8>>, now: Instant) -> Vec<String> {
+    let mut left = Vec::new();
+    while let Some(transmit) = connection.poll_transmit(now) {
+        left.extend(says(&transmit));
+    }
+    left
+}
+
+/// What `transmit` and the acknowledgements that follow it say, each on its own.
+fn says(transmit: &Transmit<'_>) -> Vec<String> {
+    let alone = Transmit { later_acks: &[], ..*transmit };
+    let is_reset = transmit.flags.contains(TcpFlags::RST);
+    assert!(!is_reset || transmit.later_acks.is_empty());
+    core::iter::once(alone).chain(transmit.later()).map(|one| format!("{one:?}")).collect()
+}
+
+/// More than any receive buffer here, and its rounding.
+const FAR_BEHIND_ANY_WINDOW: i32 = 80_000;

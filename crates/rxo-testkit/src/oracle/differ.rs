@@ -1,0 +1,142 @@
+//! What keeps a segment from joining those that its flow holds: the first difference, in the order in
+//! which a header is read.
+
+use rxo_frame::Frame;
+
+use super::options;
+use super::refuse::{AE, ECE, FIN, PSH, only_timestamp};
+use super::rules::{Change, Options, Psh, Rules};
+use crate::naive::Segment;
+
+/// Why `next` may not join `held`, all of one flow, all with payload, and none refused; `None` when it may.
+pub(super) fn difference<B>(
+    held: &[(&Frame<B>, &Segment)],
+    frame: &Frame<B>,
+    next: &Segment,
+    rules: &Rules,
+) -> Option<&'static str> {
+    let (first, last) = (held[0].1, held[held.len() - 1].1);
+    let payload: usize = held.iter().map(|(_, segment)| segment.payload.len()).sum();
+    let merged = first.payload_at - first.network_at + payload + next.payload.len();
+    let expected = last.seq.wrapping_add(last.payload.len() as u32);
+    let rest = [
+        ("link_changed", link(first) != link(next)),
+        ("options_changed", !options_stay(&last.options, &next.options)),
+        ("checksum_status_changed", frame.checksum.is_partial() != held[0].0.checksum.is_partial()),
+        ("long_segment", !rules.any_size && next.payload.len() > first.payload.len()),
+        (
+            "byte_limit",
+            merged > rules.max_bytes || payload + next.payload.len() > rules.max_payload,
+        ),
+    ];
+    let broken = |(name, is_broken): &(&'static str, bool)| is_broken.then_some(*name);
+    (next.seq != expected)
+        .then_some("out_of_sequence")
+        .or_else(|| ip_header(first, next))
+        .or_else(|| (!next.v6 && !id_follows(held, next)).then_some("ip_id"))
+        .or_else(|| tcp_header(last, next, rules))
+        .or_else(|| rest.iter().find_map(broken))
+}
+
+/// The first field of the IP header that differs, the ID aside.
+pub(super) fn ip_header(one: &Segment, other: &Segment) -> Option<&'static str> {
+    [
+        ("traffic_class_changed", one.traffic_class != other.traffic_class),
+        ("hop_limit_changed", one.hop_limit != other.hop_limit),
+        ("df_changed", one.dont_fragment != other.dont_fragment),
+        ("flow_label_changed", one.flow_label != other.flow_label),
+    ]
+    .into_iter()
+    .find_map(|(name, differs)| differs.then_some(name))
+}
+
+/// All that stands around the IP header's own fields.
+pub(super) fn link(segment: &Segment) -> impl PartialEq + use<'_> {
+    (&segment.link, segment.device_tag, segment.v6, &segment.between)
+}
+
+/// The ID stays or counts, as the second segment decided; it stays only with DF.
+fn id_follows<B>(held: &[(&Frame<B>, &Segment)], next: &Segment) -> bool {
+    let ids: Vec<u16> = held.iter().map(|(_, segment)| segment.id).chain([next.id]).collect();
+    let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && next.dont_fragment;
+    let counts = ids.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
+    fixed || counts
+}
+
+fn tcp_header(last: &Segment, next: &Segment, rules: &Rules) -> Option<&'static str> {
+    let time = |segment: &Segment| only_timestamp(&segment.options);
+    let values = (time(last), time(next));
+    let went_back = match &values {
+        (Some(last), Some(next)) => !follows(value(last), value(next), Change::Forward),
+        _ => false,
+    };
+    let timestamp = match rules.options {
+        Options::Identical => ("options_changed", values.0 != values.1),
+        Options::OnlyTimestamp { may_go_back } => {
+            ("timestamp_decreased", went_back && !may_go_back)
+        }
+    };
+    [
+        ("flags_changed", (next.flags ^ last.flags) & (ECE | AE) != 0),
+        ("ack_changed", !follows(last.ack, next.ack, rules.ack)),
+        ("window_changed", rules.window == Change::None && next.window != last.window),
+        ("options_changed", arrangement(&last.options) != arrangement(&next.options)),
+        timestamp,
+    ]
+    .into_iter()
+    .find_map(|(name, is_broken)| is_broken.then_some(name))
+}
+
+/// How options stand in their field, as far as a merged header asks.
+#[derive(PartialEq)]
+enum Arrangement {
+    Nothing,
+    /// The timestamp alone, where nearly every stack puts it.
+    Usual,
+    /// The timestamp alone, elsewhere.
+    Unusual,
+    Other,
+}
+
+fn arrangement(field: &[u8]) -> Arrangement {
+    match only_timestamp(field) {
+        _ if field.is_empty() => Arrangement::Nothing,
+        Some(_) if field.len() == 12 && field[..4] == [1, 1, 8, 10] => Arrangement::Usual,
+        Some(_) => Arrangement::Unusual,
+        None => Arrangement::Other,
+    }
+}
+
+/// Whether the merged header can say the last segment's options: only in its usual place the timestamp may
+/// have changed.
+fn options_stay(last: &[u8], next: &[u8]) -> bool {
+    debug_assert!(options::list(last).is_some(), "lists that lie are refused");
+    last == next
+        || arrangement(last) == Arrangement::Usual && arrangement(next) == Arrangement::Usual
+}
+
+fn follows(last: u32, next: u32, change: Change) -> bool {
+    match change {
+        Change::None => next == last,
+        Change::Forward => (next.wrapping_sub(last) as i32) >= 0,
+        Change::Any => true,
+    }
+}
+
+/// TSval.
+fn value(body: &[u8]) -> u32 {
+    u32::from_be_bytes([body[0], body[1], body[2], body[3]])
+}
+
+/// Why nothing can be appended to `held` any more, if nothing can.
+pub(super) fn closing(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
+    let (first, last) = (held[0], held[held.len() - 1]);
+    [
+        ("psh", last.flags & PSH != 0 && rules.psh != Psh::Kept),
+        ("fin", last.flags & FIN != 0),
+        ("short_segment", !rules.any_size && last.payload.len() < first.payload.len()),
+        ("segment_limit", held.len() >= rules.max_segments),
+    ]
+    .into_iter()
+    .find_map(|(name, closes)| closes.then_some(name))
+}

@@ -1,0 +1,136 @@
+//! What may not be coalesced at all, and why: the first rule that a segment breaks, in the order in which
+//! the reasons are documented. What a segment breaks against others is [`super::differ`]'s.
+
+use rxo_frame::Frame;
+
+use super::acks;
+use super::options::{self, TIMESTAMP};
+use super::rules::{Options, PureAcks, Rules};
+use crate::naive::Segment;
+
+pub(super) const FIN: u16 = 0x001;
+const SYN: u16 = 0x002;
+const RST: u16 = 0x004;
+pub(super) const PSH: u16 = 0x008;
+pub(super) const ACK: u16 = 0x010;
+const URG: u16 = 0x020;
+pub(super) const ECE: u16 = 0x040;
+pub(super) const CWR: u16 = 0x080;
+pub(super) const AE: u16 = 0x100;
+const RESERVED: u16 = 0xe00;
+/// Congestion Experienced.
+const CE: u8 = 3;
+/// The longest header that a merged packet can have here.
+const LONGEST_HEADER: usize = 192;
+
+/// A rule's name, and whether a segment breaks it.
+type Rule = (&'static str, bool);
+
+fn first_broken(rules: &[Rule]) -> Option<&'static str> {
+    rules.iter().find(|(_, is_broken)| *is_broken).map(|(name, _)| *name)
+}
+
+/// Whether the rules for pure ACKs judge this segment.
+pub(super) fn is_ack(segment: &Segment, rules: &Rules) -> bool {
+    rules.ack_limit() >= 2 && segment.payload.is_empty()
+}
+
+/// Why a segment may not be coalesced with anything; `None` when it may.
+pub(super) fn refusal<B>(
+    frame: &Frame<B>,
+    segment: &Segment,
+    rules: &Rules,
+    trusts: bool,
+) -> Option<&'static str> {
+    let own = match is_ack(segment, rules) {
+        true => ack_header(segment, rules),
+        false => data_header(segment, rules),
+    };
+    let is_intact = is_intact(frame, segment, trusts);
+    ip_header(segment, rules).or(own).or_else(|| {
+        first_broken(&[
+            ("already_aggregated", frame.gso.is_some()),
+            ("bad_tcp_checksum", !is_intact),
+        ])
+    })
+}
+
+pub(super) fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) -> bool {
+    trusts || frame.checksum.is_trusted() || segment.checksum_ok
+}
+
+fn ip_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+    let has_any = if segment.v6 { segment.between.len() > 1 } else { !segment.between.is_empty() };
+    let may_have = segment.v6 && rules.merges_extensions && segment.payload_at <= LONGEST_HEADER;
+    first_broken(&[
+        ("bad_ip_checksum", !segment.ip_checksum_ok),
+        ("reserved_bit", segment.reserved_bit),
+        ("extension_header", segment.odd_extensions),
+        ("ip_options", has_any && !may_have),
+    ])
+}
+
+fn data_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+    let has = |flag| segment.flags & flag != 0;
+    let is_empty = segment.payload.is_empty();
+    first_broken(&[
+        ("syn", has(SYN)),
+        ("rst", has(RST)),
+        ("urg", has(URG)),
+        ("cwr", has(CWR)),
+        ("odd_flags", has(RESERVED) || !has(ACK)),
+        ("fin", has(FIN) && (is_empty || !rules.appends_fin)),
+        ("ece", has(ECE) && !is_empty && !rules.merges_ece),
+        ("urg", segment.urgent != 0),
+        ("pure_ack", is_empty),
+        ("ce_mark", is_marked_ce(segment) && !rules.merges_ce),
+        ("df_clear", rules.needs_df && !segment.dont_fragment),
+        ("zero_echo", echoes_zero(segment) && !rules.zero_echo),
+        ("tcp_options", !options_allowed(&segment.options, rules.options)),
+        (
+            "too_large",
+            segment.packet_bytes() > rules.max_bytes || segment.payload.len() > rules.max_payload,
+        ),
+        ("coalescing_off", !rules.coalesce),
+    ])
+}
+
+fn ack_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+    let has = |flag| segment.flags & flag != 0;
+    let shows_last = rules.pure_acks == PureAcks::Single;
+    first_broken(&[
+        ("syn", has(SYN)),
+        ("rst", has(RST)),
+        ("urg", has(URG)),
+        ("fin", has(FIN)),
+        ("pure_ack", has(PSH)),
+        ("odd_flags", has(RESERVED) || !has(ACK)),
+        ("urg", segment.urgent != 0),
+        ("ce_mark", shows_last && is_marked_ce(segment) && !rules.merges_ce),
+    ])
+    .or_else(|| acks::refused_options(segment, rules))
+}
+
+const fn is_marked_ce(segment: &Segment) -> bool {
+    segment.traffic_class & CE == CE
+}
+
+/// Whether the timestamp is the only option, and its echo is zero.
+fn echoes_zero(segment: &Segment) -> bool {
+    only_timestamp(&segment.options).is_some_and(|body| body[4..] == [0; 4])
+}
+
+/// The timestamp's values, if it is the only option that is no padding.
+pub(super) fn only_timestamp(field: &[u8]) -> Option<Vec<u8>> {
+    match &options::real(field)?[..] {
+        [only] if only.kind == TIMESTAMP && only.body.len() == 8 => Some(only.body.clone()),
+        _ => None,
+    }
+}
+
+fn options_allowed(field: &[u8], rule: Options) -> bool {
+    match rule {
+        Options::Identical => options::real(field).is_some(),
+        Options::OnlyTimestamp { .. } => field.is_empty() || only_timestamp(field).is_some(),
+    }
+}

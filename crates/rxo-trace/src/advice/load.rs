@@ -1,0 +1,54 @@
+//! What receiving the traffic takes of a core, at its mean rate.
+
+use crate::projection::Costs;
+use crate::report::{Outcome, Traffic};
+
+/// The traffic's mean rate, and what a packet of it costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    packet_bytes: f64,
+    packets_per_ns: f64,
+    costs: Costs,
+}
+
+/// Cores busy with receiving: 0.5 is half of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cores {
+    pub(super) without: f64,
+    pub(super) with: f64,
+}
+
+impl Cores {
+    pub(super) const fn saved(self) -> f64 {
+        self.without - self.with
+    }
+}
+
+impl Load {
+    /// `None` when no time passes between the first packet and the last: there is no rate then.
+    pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
+        let Traffic { packets, bytes, duration_ns, .. } = *traffic;
+        (packets > 0 && duration_ns > 0).then(|| Self {
+            packet_bytes: bytes as f64 / packets as f64,
+            packets_per_ns: packets as f64 / duration_ns as f64,
+            costs,
+        })
+    }
+
+    /// Without coalescing, and with what `outcome` says.
+    pub(super) fn cores(&self, outcome: &Outcome) -> Cores {
+        let k = packets_per_delivery(outcome);
+        let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
+        Cores { without: without_ns * self.packets_per_ns, with: with_ns * self.packets_per_ns }
+    }
+}
+
+/// 1 where there are no packets.
+pub(super) fn packets_per_delivery(outcome: &Outcome) -> f64 {
+    outcome.packets.max(1) as f64 / outcome.deliveries.max(1) as f64
+}
+
+/// The share of packets that the host's stack is spared.
+pub(super) fn fewer_packets(outcome: &Outcome) -> f64 {
+    outcome.eliminated as f64 / outcome.packets.max(1) as f64
+}

@@ -1,0 +1,104 @@
+//! Rules for polls beside the chosen one: what a host that does not wait would see, what longer waits
+//! would give, and the most that polls can.
+
+use super::decide::WORTH_CORES;
+use super::load::{Load, fewer_packets, packets_per_delivery};
+use crate::report::{Outcome, TriedPoll};
+use crate::study::PollRule;
+
+/// From a host that takes packets as it can to one that always has 64 at once.
+const RULES: [&str; 7] =
+    ["host:1us", "time:20us", "time:50us", "time:100us", "time:200us", "time:500us", "packets:64"];
+
+/// The rules to try beside `chosen`, which is among them, the shortest wait first.
+pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
+    let mut rules: Vec<PollRule> = RULES.iter().filter_map(|rule| rule.parse().ok()).collect();
+    rules.push(chosen);
+    rules.sort_by_key(|rule| match rule {
+        PollRule::Host(time) => (0, time.as_nanos()),
+        PollRule::Time(time) => (1, time.as_nanos()),
+        PollRule::Packets(count) => (2, u128::from(*count)),
+    });
+    rules.dedup();
+    rules
+}
+
+/// What each rule came to.
+pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) -> Vec<TriedPoll> {
+    let tried = outcomes.iter().map(|outcome| TriedPoll {
+        poll: outcome.poll.clone(),
+        fewer_packets: fewer_packets(outcome),
+        packets_per_delivery: packets_per_delivery(outcome),
+        cores_with: load.map(|load| load.cores(outcome).with),
+        hold_p99_ns: outcome.hold_ns.p99,
+        is_chosen: outcome.poll == chosen,
+        is_at_most: is_at_most(&outcome.poll),
+    });
+    tried.collect()
+}
+
+/// Polls of a number of packets wait for them, however long that takes: no host would.
+pub(super) fn is_at_most(poll: &str) -> bool {
+    matches!(poll.parse(), Ok(PollRule::Packets(_)))
+}
+
+/// The shortest wait from which no longer one saves [`WORTH_CORES`] more, where `tried` has the chosen
+/// wait and it is shorter than that.
+pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
+    let wait = |poll: &TriedPoll| match poll.poll.parse() {
+        Ok(PollRule::Time(_)) => poll.cores_with,
+        _ => None,
+    };
+    let chosen = tried.iter().find(|poll| poll.is_chosen).and_then(wait)?;
+    let best = tried.iter().filter_map(wait).fold(f64::INFINITY, f64::min);
+    if chosen - best < WORTH_CORES {
+        return None;
+    }
+    let enough = tried.iter().find(|poll| wait(poll).is_some_and(|with| with - best < WORTH_CORES));
+    enough.map(|poll| poll.poll.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_rule_stands_among_the_others_by_its_wait() {
+        let texts = |chosen: &str| -> Vec<String> {
+            rules(chosen.parse().unwrap()).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(texts("time:50us"), RULES);
+        assert_eq!(texts("time:30us")[2], "time:30us");
+        assert_eq!(texts("host:2us")[1], "host:2us");
+        assert_eq!(texts("packets:20")[6], "packets:20");
+    }
+
+    fn poll(poll: &str, cores_with: f64, is_chosen: bool) -> TriedPoll {
+        TriedPoll {
+            poll: poll.into(),
+            cores_with: Some(cores_with),
+            is_chosen,
+            ..TriedPoll::default()
+        }
+    }
+
+    #[test]
+    fn a_longer_wait_is_better_only_from_one_percent_of_a_core_on() {
+        let waits = |chosen: &str| {
+            let rows = [
+                ("host:1us", 0.9),
+                ("time:20us", 0.60),
+                ("time:50us", 0.50),
+                ("time:100us", 0.405),
+                ("time:500us", 0.40),
+                ("packets:64", 0.1),
+            ];
+            better(&rows.map(|(rule, cores)| poll(rule, cores, rule == chosen)))
+        };
+        assert_eq!(waits("time:50us").as_deref(), Some("time:100us"));
+        assert_eq!(waits("time:20us").as_deref(), Some("time:100us"));
+        assert_eq!(waits("time:100us"), None);
+        assert_eq!(waits("time:500us"), None);
+        assert_eq!(waits("packets:64"), None, "no wait was chosen");
+    }
+}

@@ -1,0 +1,52 @@
+//! The traffic over time: what came, and what the host would have been given.
+
+use super::table::Drawing;
+use crate::figure::{Axis, Figure, Series, number};
+use crate::report::{Course, CourseStep};
+
+/// The figure; nothing when there is no time to speak of.
+pub(super) fn drawing(course: &Course) -> Option<Drawing> {
+    if course.steps.len() < 2 {
+        return None;
+    }
+    let (unit, one) = unit_of(course.step_ns.saturating_mul(course.steps.len() as u64));
+    let per_second = 1e9 / course.step_ns as f64;
+    let line = |name: &str, count: fn(&CourseStep) -> u64| {
+        let rate = move |step: &CourseStep| count(step) as f64 * per_second;
+        let steps = course.steps.iter().enumerate();
+        let points = steps.map(|(place, step)| (start(course, place, one), rate(step)));
+        // The last step is as long as the others.
+        let end =
+            course.steps.last().map(|last| (start(course, course.steps.len(), one), rate(last)));
+        Series::steps(name, points.chain(end).collect::<Vec<_>>())
+    };
+    let most = |count: fn(&CourseStep) -> u64| {
+        course.steps.iter().map(count).max().unwrap_or_default() as f64 * per_second
+    };
+    let figure =
+        Figure::new("The traffic over time", Axis::linear(unit), Axis::linear("per second"))
+            .with(line("packets that came", |step| step.packets).colour(1))
+            .with(line("deliveries to the host's stack", |step| step.deliveries).colour(0))
+            .describe(format!(
+                "In {} steps; at most {} packets and {} deliveries a second.",
+                course.steps.len(),
+                number(most(|step| step.packets).round()),
+                number(most(|step| step.deliveries).round())
+            ));
+    Some(Drawing::low(&figure))
+}
+
+/// When a step begins, in the axis' unit.
+fn start(course: &Course, place: usize, one: f64) -> f64 {
+    course.step_ns as f64 * place as f64 / one
+}
+
+/// The unit in which a capture of so many nanoseconds is read.
+const fn unit_of(ns: u64) -> (&'static str, f64) {
+    match ns {
+        0..2_000_000 => ("µs since the first packet", 1e3),
+        2_000_000..2_000_000_000 => ("ms since the first packet", 1e6),
+        2_000_000_000..7_200_000_000_000 => ("s since the first packet", 1e9),
+        _ => ("hours since the first packet", 3.6e12),
+    }
+}

@@ -1,0 +1,159 @@
+//! What a record has beside its bytes that the coalesced file's own fields do not say.
+//!
+//! The coalesced file counts nanoseconds, in which nearly every time of nearly every file comes back.
+//! Of the others the ticks are kept as they were read.
+
+use rxo_device::capture::{Clock, Options, Record, put_option};
+use rxo_frame::Instant;
+
+use super::note::{BadNote, Reader, put_number};
+use super::{ENTERPRISE, NAME, VERSIONS};
+
+/// Options as bytes, one after the other, as they stand in a little-endian file.
+pub(super) type PacketOptions = Vec<u8>;
+
+/// What of a record would be lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    pub(super) time: Time,
+    /// The header of an unusual pcap file's record.
+    pub(super) head: Vec<u8>,
+    /// The options of a record within an aggregate. A packet that came through alone has them.
+    pub(super) options: PacketOptions,
+}
+
+/// A record's time, in the ticks of its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Time {
+    /// What its interface's clock shows at its instant.
+    #[default]
+    AsClock,
+    /// It has none: a simple packet block.
+    Absent,
+    /// Something else.
+    Ticks(u64),
+}
+
+impl Time {
+    /// Whether the record's instant is all that there is to its time.
+    pub(super) fn is_exact(self) -> bool {
+        self == Self::AsClock
+    }
+
+    /// Of a record on an interface with this clock.
+    pub(super) fn of(record: &Record, clock: Clock) -> Self {
+        match record.ticks {
+            None => Self::Absent,
+            Some(ticks) if clock.comes_back(ticks) => Self::AsClock,
+            Some(ticks) => Self::Ticks(ticks),
+        }
+    }
+
+    /// The ticks of a record at that instant; an error if its clock has none.
+    pub(super) fn ticks(self, at: Instant, clock: Clock) -> Result<Option<u64>, BadNote> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Ticks(ticks) => Ok(Some(ticks)),
+            Self::AsClock => {
+                clock.ticks(at).map(Some).ok_or(BadNote("has a time that its clock cannot show"))
+            }
+        }
+    }
+}
+
+const NO_TIME: u8 = 1;
+const TICKS: u8 = 2;
+const HEAD: u8 = 4;
+const OPTIONS: u8 = 8;
+const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
+
+impl Beside {
+    /// Of a record; its options are `options`.
+    pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
+        Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
+    }
+
+    /// Whether nothing would be lost.
+    pub(super) fn is_empty(&self) -> bool {
+        self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
+    }
+
+    /// Appends it: what there is, then each.
+    pub(super) fn put(&self, to: &mut Vec<u8>) {
+        let time = match self.time {
+            Time::AsClock => 0,
+            Time::Absent => NO_TIME,
+            Time::Ticks(_) => TICKS,
+        };
+        let head = if self.head.is_empty() { 0 } else { HEAD };
+        let options = if self.options.is_empty() { 0 } else { OPTIONS };
+        to.push(time | head | options);
+        if let Time::Ticks(ticks) = self.time {
+            put_number(to, ticks);
+        }
+        for bytes in [&self.head, &self.options] {
+            if !bytes.is_empty() {
+                put_bytes(to, bytes);
+            }
+        }
+    }
+
+    /// Reads what was appended.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
+        let has = reader.byte()?;
+        let time = match has & (NO_TIME | TICKS) {
+            0 => Time::AsClock,
+            NO_TIME => Time::Absent,
+            TICKS => Time::Ticks(reader.number()?),
+            _ => return Err(UNKNOWN),
+        };
+        let mut bytes = |bit| if has & bit == 0 { Ok(Vec::new()) } else { bytes(reader) };
+        let (head, options) = (bytes(HEAD)?, bytes(OPTIONS)?);
+        if has & !ALL != 0 { Err(UNKNOWN) } else { Ok(Self { time, head, options }) }
+    }
+}
+
+/// What a later version may write.
+pub(super) const UNKNOWN: BadNote = BadNote("is of a kind that this version does not know");
+
+/// Appends bytes behind their number.
+pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+/// Reads bytes behind their number.
+pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
+    let count = reader.size(usize::MAX)?;
+    Ok(reader.bytes(count)?.to_vec())
+}
+
+/// A packet's options apart: those that were there before, and what rides, in one piece.
+pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
+    let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
+    options.each_little_endian(|code, value| {
+        let bytes = (code == CUSTOM_CODE)
+            .then(|| value.strip_prefix(&ENTERPRISE.to_le_bytes()))
+            .flatten()
+            .filter(|bytes| !ours.is_empty() || begins_as_ours(bytes));
+        match bytes {
+            Some(bytes) => ours.extend_from_slice(bytes),
+            None => put_option(&mut before, code, &value),
+        }
+    });
+    (before, ours)
+}
+
+/// Whether any version of rxo has written this.
+fn begins_as_ours(bytes: &[u8]) -> bool {
+    let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
+    version.is_some_and(|version| VERSIONS.contains(version))
+}
+
+/// Whether options hold something of ours.
+pub(super) fn is_ours(options: &Options) -> bool {
+    !options.is_empty() && !apart(options).1.is_empty()
+}
+
+/// The custom option that is bytes and not to be copied.
+const CUSTOM_CODE: u16 = 19_373;

@@ -1,0 +1,104 @@
+//! The file given back: in the format that it had, byte for byte or block for block; or in the
+//! other one, as far as that can say it.
+
+mod pcap;
+mod pcapng;
+
+use std::io::Write;
+
+use rxo_device::capture::{Clock, Described, Part};
+
+use self::pcap::PcapFile;
+use self::pcapng::{FreshFile, SameFile};
+use super::RewriteError;
+use super::order::Given;
+use super::origin::Origin;
+
+/// A format of capture files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// The old one: one kind of link, no options.
+    Pcap,
+    /// The next generation.
+    PcapNg,
+}
+
+/// The file being written.
+#[derive(Debug)]
+pub(super) enum Original<W: Write> {
+    /// Pcap, with the header that it had or a fresh one.
+    Pcap(Box<PcapFile<W>>),
+    /// Pcapng as it was.
+    Same(Box<SameFile<W>>),
+    /// Pcapng out of pcap.
+    Fresh(Box<FreshFile<W>>),
+}
+
+impl<W: Write> Original<W> {
+    /// Begins it, in `format` or the one that it had.
+    pub(super) fn begin(
+        output: W,
+        origin: &Origin,
+        format: Option<FileFormat>,
+    ) -> Result<Self, RewriteError> {
+        let header = origin.pcap_header;
+        let had = if header.is_some() { FileFormat::Pcap } else { FileFormat::PcapNg };
+        Ok(match (format.unwrap_or(had), header) {
+            (FileFormat::Pcap, header) => Self::Pcap(Box::new(PcapFile::new(output, header))),
+            (FileFormat::PcapNg, None) => Self::Same(Box::new(SameFile::new(output))),
+            (FileFormat::PcapNg, Some(_)) => Self::Fresh(Box::new(FreshFile::new(output)?)),
+        })
+    }
+
+    /// Takes in what the original described next.
+    pub(super) fn describe(&mut self, described: &[Described]) -> Result<(), RewriteError> {
+        match self {
+            Self::Pcap(file) => described.iter().try_for_each(|one| file.describe(&one.part)),
+            Self::Same(file) => {
+                file.describe(described);
+                Ok(())
+            }
+            Self::Fresh(file) => described.iter().try_for_each(|one| file.describe(&one.part)),
+        }
+    }
+
+    /// Writes the next record; `ticks` is its time as the original counted.
+    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+        match self {
+            Self::Pcap(file) => file.write(record, ticks),
+            Self::Same(file) => file.write(record, ticks),
+            Self::Fresh(file) => file.write(record),
+        }
+    }
+
+    /// Writes what the file had of a record that it ended within.
+    pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
+        match self {
+            Self::Pcap(file) => file.put_cut_record(bytes),
+            Self::Same(_) | Self::Fresh(_) => Ok(()),
+        }
+    }
+
+    /// Writes the rest, and gives the output back.
+    pub(super) fn finish(self) -> Result<W, RewriteError> {
+        match self {
+            Self::Pcap(file) => file.finish(),
+            Self::Same(file) => file.finish(),
+            Self::Fresh(file) => file.finish(),
+        }
+    }
+}
+
+/// The clocks of the interfaces among `described`, in a file with this header if it is pcap.
+pub(super) fn clocks<'a>(
+    described: &'a [Described],
+    pcap_header: Option<&[u8; 24]>,
+) -> impl Iterator<Item = Clock> + 'a {
+    let of_pcap = pcap_header.map(pcap::clock);
+    described.iter().filter_map(move |one| match &one.part {
+        Part::Section { .. } => None,
+        Part::Interface { options, .. } => {
+            Some(of_pcap.unwrap_or_else(|| Clock::of_interface(options)))
+        }
+    })
+}

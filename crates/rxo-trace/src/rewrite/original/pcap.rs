@@ -1,0 +1,146 @@
+//! A pcap file: under the header that it had, or made of a pcapng file.
+
+use std::io::{BufWriter, Write};
+
+use rxo_device::capture::{Clock, Part, WriteError};
+
+use super::super::RewriteError;
+use super::super::order::Given;
+
+/// A pcap file being written.
+#[derive(Debug)]
+pub(in super::super) struct PcapFile<W: Write> {
+    output: BufWriter<W>,
+    /// The header that the file had; of a pcapng file none.
+    header: Option<[u8; 24]>,
+    shape: Shape,
+    clock: Clock,
+    /// Whether the header is written.
+    has_begun: bool,
+}
+
+/// What a header says of the records after it.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    is_big_endian: bool,
+    unit_ns: u64,
+    /// Files of very old libpcap have the lengths the other way round.
+    is_swapped: bool,
+}
+
+impl Shape {
+    const NANOS: Self = Self { is_big_endian: false, unit_ns: 1, is_swapped: false };
+
+    /// Of a header that a reader has accepted.
+    fn of(header: &[u8; 24]) -> Self {
+        let [a, b, c, d, _, _, e, f, ..] = *header;
+        let is_big_endian = a == 0xa1;
+        let magic = if is_big_endian { [a, b, c, d] } else { [d, c, b, a] };
+        let unit_ns = if magic == NANOS_MAGIC { 1 } else { 1_000 };
+        let minor =
+            if is_big_endian { u16::from_be_bytes([e, f]) } else { u16::from_le_bytes([e, f]) };
+        Self { is_big_endian, unit_ns, is_swapped: minor < 3 }
+    }
+
+    fn number(self, number: u32) -> [u8; 4] {
+        if self.is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() }
+    }
+}
+
+/// What the records of a file with this header count time in.
+pub(super) fn clock(header: &[u8; 24]) -> Clock {
+    Clock::pcap(Shape::of(header).unit_ns)
+}
+
+const NANOS_MAGIC: [u8; 4] = [0xa1, 0xb2, 0x3c, 0x4d];
+
+impl<W: Write> PcapFile<W> {
+    pub(super) fn new(output: W, header: Option<[u8; 24]>) -> Self {
+        let shape = header.as_ref().map_or(Shape::NANOS, Shape::of);
+        let output = BufWriter::with_capacity(BUFFER_BYTES, output);
+        Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
+    }
+
+    /// The first interface makes the header; there is no second.
+    pub(super) fn describe(&mut self, described: &Part) -> Result<(), RewriteError> {
+        let Part::Interface { link, snap_bytes, .. } = described else { return Ok(()) };
+        if self.has_begun {
+            return Err(RewriteError::NotForPcap("several interfaces"));
+        }
+        let snap_bytes = if *snap_bytes == 0 { NO_LIMIT } else { *snap_bytes };
+        self.begin(snap_bytes, link.0.into())
+    }
+
+    /// Writes the header that the file had, or one of version 2.4, in nanoseconds.
+    fn begin(&mut self, snap_bytes: u32, link: u32) -> Result<(), RewriteError> {
+        self.has_begun = true;
+        let numbers = [u32::from_be_bytes(NANOS_MAGIC), 4 << 16 | 2, 0, 0, snap_bytes, link];
+        let mut fresh = [0; 24];
+        for (field, number) in fresh.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+            *field = number.to_le_bytes();
+        }
+        let header = self.header.unwrap_or(fresh);
+        self.put(&header)
+    }
+
+    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+        if !record.head.as_ref().is_empty() {
+            self.put(record.head.as_ref())?;
+            return self.put(record.bytes.as_ref());
+        }
+        let ticks = if self.header.is_some() { ticks } else { self.converted(record, ticks)? };
+        let ticks = ticks.ok_or(RewriteError::NotForPcap("packets without a time"))?;
+        let (mut first, mut second) = (record.bytes.as_ref().len() as u32, record.original_bytes);
+        if self.shape.is_swapped {
+            (first, second) = (second, first);
+        }
+        let mut head = [0; 16];
+        let numbers = [(ticks >> 32) as u32, ticks as u32, first, second];
+        for (field, number) in head.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+            *field = self.shape.number(number);
+        }
+        self.put(&head)?;
+        self.put(record.bytes.as_ref())
+    }
+
+    /// The ticks of a record out of a pcapng file, whose clock is another.
+    fn converted(&self, record: &Given, ticks: Option<u64>) -> Result<Option<u64>, RewriteError> {
+        if !record.options.is_empty() {
+            return Err(RewriteError::NotForPcap("comments or other options of packets"));
+        }
+        if ticks.is_some() && !record.time.is_exact() {
+            return Err(RewriteError::NotForPcap("times finer than its unit, or out of its range"));
+        }
+        let ticks = ticks.map(|_| {
+            let late = RewriteError::NotForPcap("a time after the year 2106");
+            self.clock.ticks(record.at).ok_or(late)
+        });
+        ticks.transpose()
+    }
+
+    /// Writes what the file had of a record that it ended within; another's cannot be said.
+    pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
+        if self.header.is_some() { self.put(bytes) } else { Ok(()) }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
+        Ok(self.output.write_all(bytes).map_err(WriteError::Io)?)
+    }
+
+    pub(super) fn finish(mut self) -> Result<W, RewriteError> {
+        const ETHERNET: u32 = 1;
+        if !self.has_begun {
+            self.begin(NO_LIMIT, ETHERNET)?;
+        }
+        let mut output =
+            self.output.into_inner().map_err(|error| WriteError::Io(error.into_error()))?;
+        output.flush().map_err(WriteError::Io)?;
+        Ok(output)
+    }
+}
+
+/// What libpcap takes for no limit.
+const NO_LIMIT: u32 = 262_144;
+
+/// How much is gathered before it is written. A longer packet is written from where it is.
+const BUFFER_BYTES: usize = 32 * 1024;

@@ -1,0 +1,114 @@
+//! A pcapng file: as it was, or made of a pcap file.
+
+use std::collections::VecDeque;
+use std::io::Write;
+
+use rxo_device::capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
+
+use super::super::RewriteError;
+use super::super::order::Given;
+
+/// A pcapng file with the sections, interfaces and times that it had. Each section and interface is
+/// written between the packets that it stood between, because a section ends the one before it.
+#[derive(Debug)]
+pub(in super::super) struct SameFile<W: Write> {
+    writer: CaptureWriter<W>,
+    /// What is described and not yet written.
+    waiting: VecDeque<Described>,
+    records: u64,
+    /// Interfaces that are written, of all sections.
+    interfaces: u32,
+    /// The first of them that the current section has.
+    first_interface: u32,
+}
+
+impl<W: Write> SameFile<W> {
+    pub(super) fn new(output: W) -> Self {
+        let writer = CaptureWriter::verbatim(output);
+        Self { writer, waiting: VecDeque::new(), records: 0, interfaces: 0, first_interface: 0 }
+    }
+
+    pub(super) fn describe(&mut self, described: &[Described]) {
+        self.waiting.extend(described.iter().cloned());
+    }
+
+    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+        while let Some(next) = self.waiting.pop_front_if(|next| next.records_before <= self.records)
+        {
+            self.put(&next.part)?;
+        }
+        self.records += 1;
+        if record.interface >= self.interfaces {
+            return Err(NOT_DESCRIBED);
+        }
+        let interface = record.interface.checked_sub(self.first_interface).ok_or(NOT_DESCRIBED)?;
+        Ok(self.writer.write_verbatim(&Verbatim {
+            interface,
+            ticks,
+            original_bytes: record.original_bytes,
+            bytes: record.bytes.as_ref(),
+            options: &record.options,
+        })?)
+    }
+
+    fn put(&mut self, part: &Part) -> Result<(), RewriteError> {
+        match part {
+            Part::Section { options } => {
+                self.first_interface = self.interfaces;
+                self.writer.section(options)?;
+            }
+            Part::Interface { link, snap_bytes, options } => {
+                self.writer.describe(*link, *snap_bytes, options)?;
+                self.interfaces += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<W, RewriteError> {
+        while let Some(next) = self.waiting.pop_front() {
+            self.put(&next.part)?;
+        }
+        Ok(self.writer.finish()?)
+    }
+}
+
+const NOT_DESCRIBED: RewriteError =
+    RewriteError::Changed("a packet is of an interface that its section does not have");
+
+/// A pcapng file made of a pcap file, in nanoseconds.
+#[derive(Debug)]
+pub(in super::super) struct FreshFile<W: Write>(CaptureWriter<W>);
+
+impl<W: Write> FreshFile<W> {
+    pub(super) fn new(output: W) -> Result<Self, RewriteError> {
+        Ok(Self(CaptureWriter::new(output, APPLICATION)?))
+    }
+
+    pub(super) fn describe(&mut self, part: &Part) -> Result<(), RewriteError> {
+        if let Part::Interface { link, snap_bytes, .. } = part {
+            let snap_bytes = (*snap_bytes > 0).then_some(*snap_bytes);
+            self.0.add_interface(&Interface { link: *link, snap_bytes, name: None })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, record: &Given) -> Result<(), RewriteError> {
+        let packet = Packet {
+            interface: record.interface,
+            at: record.at,
+            original_bytes: record.original_bytes,
+            pieces: &[record.bytes.as_ref()],
+            direction: None,
+            comments: &[],
+            custom: &[],
+        };
+        Ok(self.0.write(&packet)?)
+    }
+
+    pub(super) fn finish(self) -> Result<W, RewriteError> {
+        Ok(self.0.finish()?)
+    }
+}
+
+const APPLICATION: &str = concat!("rxo ", env!("CARGO_PKG_VERSION"));

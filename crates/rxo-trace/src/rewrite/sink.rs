@@ -1,0 +1,273 @@
+//! What deliveries go to: remembered, put into the order of their first records, written.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use rxo_coalesce::{Aggregate, Deliveries, Delivery};
+use rxo_device::capture::{Capture, Clock, Interface, LinkType, Record, SharedBytes};
+use rxo_wire::checksum::Summer;
+
+use super::beside::{Beside, PacketOptions, apart};
+use super::digest::{Around, Digest, Summed};
+use super::lane::Carried;
+use super::note::{self, Layout, Merged, Original};
+use super::origin::Origin;
+use super::output::{Output, Written};
+use super::remark::{End, Remark};
+use super::span::Span;
+use super::{Coalesced, RewriteError, merged};
+
+/// Between the engines and the coalesced file.
+#[derive(Debug)]
+pub(super) struct Sink<W: Write> {
+    output: Output<W>,
+    interfaces: Vec<Interface>,
+    clocks: Vec<Clock>,
+    summer: Summer,
+    digest: Digest,
+    span: Span,
+    /// What is delivered while something older is not, by the place of its first record.
+    ready: BTreeMap<u64, Written>,
+    /// Whether deliveries are forced now.
+    is_early: bool,
+    pub(super) figures: Coalesced,
+    failed: Option<RewriteError>,
+}
+
+impl<W: Write> Sink<W> {
+    /// Nothing written yet.
+    pub(super) fn new(output: W, origin: Origin, comment: String) -> Self {
+        Self {
+            output: Output::new(output, origin, comment),
+            interfaces: Vec::new(),
+            clocks: Vec::new(),
+            summer: Summer::detect(),
+            digest: Digest::default(),
+            span: Span::default(),
+            ready: BTreeMap::new(),
+            is_early: false,
+            figures: Coalesced::default(),
+            failed: None,
+        }
+    }
+
+    /// Takes in what the capture has described so far.
+    pub(super) fn learn(&mut self, capture: &Capture) -> Result<(), RewriteError> {
+        if capture.describes_too_much() {
+            return Err(RewriteError::DescribesTooMuch);
+        }
+        let new = self.output.learn(capture.described());
+        self.clocks.extend(new);
+        let known = self.interfaces.len();
+        self.interfaces.extend_from_slice(capture.interfaces().get(known..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// What packets of an interface begin with.
+    pub(super) fn link(&self, interface: u32) -> Option<LinkType> {
+        self.interfaces.get(interface as usize).map(|interface| interface.link)
+    }
+
+    pub(super) const fn summer(&self) -> Summer {
+        self.summer
+    }
+
+    /// A record arrives; says its place.
+    pub(super) fn enter(&mut self, record: &Record) -> u64 {
+        let bytes = record.bytes.as_ref();
+        self.figures.packets += 1;
+        self.figures.captured_bytes += bytes.len() as u64;
+        let options = options_of(record);
+        self.digest.add(&Summed {
+            interface: record.interface,
+            at: record.at,
+            ticks: record.ticks,
+            original_bytes: record.original_bytes,
+            bytes,
+            head: record.head.as_ref(),
+            options: &options,
+        });
+        self.span.enter(bytes.len() + options.len() + record.head.as_ref().len())
+    }
+
+    /// Whether everything held is to be delivered now.
+    pub(super) fn is_full(&self) -> bool {
+        self.span.is_full()
+    }
+
+    /// From here on deliveries are forced.
+    pub(super) const fn begin_early(&mut self) {
+        self.figures.early_flushes += 1;
+        self.is_early = true;
+    }
+
+    /// Deliveries are the policy's again.
+    pub(super) const fn end_early(&mut self) {
+        self.is_early = false;
+    }
+
+    /// The first thing that went wrong since the last call.
+    pub(super) fn check(&mut self) -> Result<(), RewriteError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Everything was delivered: writes the rest.
+    pub(super) fn finish(
+        mut self,
+        cut_record: &[u8],
+        is_partial: bool,
+    ) -> Result<(W, Coalesced), RewriteError> {
+        self.check()?;
+        let (pcap_header, described) = self.output.around();
+        let digest = self.digest.sum(&Around { pcap_header, described, is_partial, cut_record });
+        let records = self.digest.records;
+        let end = End { records, digest, is_partial, cut_record: cut_record.to_vec() };
+        let (output, remembered_bytes) = self.output.finish(&self.interfaces, end)?;
+        Ok((output, Coalesced { remembered_bytes, ..self.figures }))
+    }
+
+    pub(super) fn take(&mut self, deliveries: Deliveries<'_, Carried>) {
+        for delivery in deliveries.iter() {
+            match delivery {
+                Delivery::Frame(frame) => self.single(&frame.bytes.record, frame.bytes.place),
+                Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
+                // There is no payload to save: a capture keeps every pure ACK as it came.
+                Delivery::Acks(acks) => {
+                    for frame in acks.frames() {
+                        self.single(&frame.bytes.record, frame.bytes.place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A packet that came through alone.
+    pub(super) fn single(&mut self, record: &Record, place: u64) {
+        let mut remark = Remark::default();
+        let beside = self.beside(record, PacketOptions::new());
+        remark.beside.extend(beside.map(|beside| (0, beside)));
+        let written = Written {
+            interface: record.interface,
+            at: record.at,
+            original_bytes: record.original_bytes,
+            bytes: record.bytes.clone(),
+            comment: None,
+            options: options_of(record),
+            remark,
+        };
+        self.span.leave(place);
+        self.write(written, place);
+    }
+
+    fn aggregate(&mut self, aggregate: &Aggregate<'_, Carried>) {
+        let all: Vec<&Carried> = aggregate.frames().map(|frame| &frame.bytes).collect();
+        let Some(first) = all.first() else { return };
+        let link = first.record.bytes.as_ref().get(..first.link_bytes).unwrap_or_default();
+        let mut bytes = Vec::new();
+        let layout = merged::write(aggregate, link, self.summer, &mut bytes);
+        let at = first.record.at;
+        let merged = Merged { bytes: &bytes, at_ns: at.as_nanos(), expected_place: first.place };
+        match self.remark(merged, layout, aggregate.network_at(), &all) {
+            Err(why) => {
+                let packet = self.figures.deliveries + 1;
+                self.failed.get_or_insert(RewriteError::Packet { packet, why });
+            }
+            Ok(remark) => {
+                let written = Written {
+                    interface: first.record.interface,
+                    at,
+                    original_bytes: bytes.len() as u32,
+                    bytes: bytes.into(),
+                    comment: Some(self.comment(aggregate)),
+                    options: PacketOptions::new(),
+                    remark,
+                };
+                all.iter().for_each(|carried| self.span.leave(carried.place));
+                self.figures.aggregates += 1;
+                self.figures.aggregated_packets += all.len() as u64;
+                self.write(written, first.place);
+            }
+        }
+    }
+
+    /// What Wireshark shows beside an aggregate.
+    fn comment(&self, aggregate: &Aggregate<'_, Carried>) -> String {
+        let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
+        let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
+        format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
+    }
+
+    /// What rides beside an aggregate of `all`, whose IP headers stand `network_at` bytes into what
+    /// the engine saw.
+    fn remark(
+        &self,
+        merged: Merged<'_>,
+        layout: Layout,
+        network_at: usize,
+        all: &[&Carried],
+    ) -> Result<Remark, note::BadNote> {
+        let originals: Vec<Original<'_>> = all
+            .iter()
+            .map(|carried| Original {
+                bytes: carried.record.bytes.as_ref(),
+                network: carried.link_bytes + network_at,
+                original_bytes: carried.record.original_bytes,
+                at_ns: carried.record.at.as_nanos(),
+                place: carried.place,
+            })
+            .collect();
+        // Room for the head, and for most of what a steady stream takes.
+        let mut note = Vec::with_capacity(48 + 4 * originals.len());
+        note::write(merged, layout, &originals, &mut note)?;
+        let beside = all.iter().enumerate().filter_map(|(number, carried)| {
+            let beside = self.beside(&carried.record, options_of(&carried.record))?;
+            Some((number, beside))
+        });
+        Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
+    }
+
+    /// What of a record would be lost, if anything.
+    fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
+        let clock = *self.clocks.get(record.interface as usize)?;
+        let beside = Beside::of(record, clock, options);
+        (!beside.is_empty()).then_some(beside)
+    }
+
+    /// Writes what is delivered in the order of first records: so an acknowledgement never stands
+    /// before the data that it speaks of, and whoever expands need not be told any place.
+    fn write(&mut self, written: Written, first_place: u64) {
+        self.figures.deliveries += 1;
+        let oldest = self.span.oldest();
+        if self.ready.is_empty() && first_place < oldest {
+            return self.put(written);
+        }
+        // What waits must not keep the chunk that it was read in.
+        let bytes = if first_place < oldest { written.bytes } else { detached(&written) };
+        self.ready.insert(first_place, Written { bytes, ..written });
+        while let Some(next) = self.ready.first_entry().filter(|entry| *entry.key() < oldest) {
+            let written = next.remove();
+            self.put(written);
+        }
+    }
+
+    fn put(&mut self, written: Written) {
+        if self.failed.is_none()
+            && let Err(error) = self.output.write(&self.interfaces, written)
+        {
+            self.failed = Some(error);
+        }
+    }
+}
+
+/// The reason of a flush that no rule of the policy asked for.
+const EARLY: &str = "order_limit";
+
+/// The bytes in memory of their own; an aggregate's are already.
+fn detached(written: &Written) -> SharedBytes {
+    if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
+}
+
+/// The options that the file keeps with a record. None of them is ours.
+fn options_of(record: &Record) -> PacketOptions {
+    if record.options.is_empty() { PacketOptions::new() } else { apart(&record.options).0 }
+}

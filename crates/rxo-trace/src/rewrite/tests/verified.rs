@@ -1,0 +1,88 @@
+//! A comparison with a coalesced file finds whatever was changed, also what only a note says.
+
+use super::*;
+
+/// Segments whose headers differ as far as the policies allow that, so that aggregates are made and
+/// only the notes know.
+fn segments() -> Vec<Packet> {
+    (0..12_u32)
+        .map(|n| {
+            let data = seg().seq(1 + 100 * n).len(100).id(n as u16).ts(5, 3);
+            if n == 11 { data.psh() } else { data }
+        })
+        .collect()
+}
+
+#[test]
+fn what_only_a_note_says_is_compared() {
+    type Change = (&'static str, fn(Packet) -> Packet);
+    let changes: [Change; 5] = [
+        ("ack", |packet| packet.ack(77)),
+        ("window", |packet| packet.window(4_321)),
+        ("timestamp", |packet| packet.ts(6, 3)),
+        ("psh", Packet::psh),
+        ("payload", |packet| packet.stream(9)),
+    ];
+    for policy in Policy::all() {
+        let packets = segments();
+        let (coalesced, _) = coalesce(&ethernet(&packets), settings(policy)).unwrap();
+        let verdict = compare(&ethernet(&packets), &coalesced);
+        assert!(verdict.equal && verdict.forgotten_segments == 0, "{}: {verdict:?}", policy.name);
+        for (name, change) in &changes {
+            // The last one has PSH.
+            for number in 0..packets.len() - 1 {
+                let mut changed = packets.clone();
+                changed[number] = change(changed[number].clone());
+                let verdict = compare(&ethernet(&changed), &coalesced);
+                let there = compare(&coalesced, &ethernet(&changed));
+                let is_found = !verdict.equal && !there.equal;
+                assert!(is_found, "{}: {name} of segment {number}", policy.name);
+                assert_eq!(verdict.differences[0].packet_a, Some(number as u64 + 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn two_coalesced_files_are_compared_by_their_notes() {
+    let [mut a, mut b] = [segments(), segments()];
+    a[4] = a[4].clone().window(9);
+    b[4] = b[4].clone().window(10);
+    let coalesced = [&a, &b].map(|packets| coalesce(&ethernet(packets), remember()).unwrap().0);
+    assert!(compare(&coalesced[0], &coalesced[0]).equal);
+    let verdict = compare(&coalesced[0], &coalesced[1]);
+    assert_eq!(verdict.differences.len(), 1, "{verdict:?}");
+    assert_eq!(verdict.differences[0].kind, Kind::Window);
+}
+
+#[test]
+fn a_note_that_does_not_fit_its_packet_is_a_difference() {
+    let file = ethernet(&segments());
+    let (coalesced, _) = coalesce(&file, remember()).unwrap();
+    let [_, _, start, ..] = block_ends(&coalesced)[..] else { panic!() };
+    let start = start.min(block_ends(&coalesced)[1]);
+    let mut found = 0;
+    for at in start..coalesced.len() {
+        let mut changed = coalesced.clone();
+        changed[at] ^= 0x10;
+        if Capture::from_reader("x", Box::new(Cursor::new(changed.clone()))).is_err()
+            || read(&changed).2.is_some()
+        {
+            continue;
+        }
+        let verdict = compare(&file, &changed);
+        found += verdict.differences.iter().filter(|found| found.kind == Kind::Note).count();
+    }
+    assert!(found > 50, "{found}");
+}
+
+#[test]
+fn without_a_note_what_is_forgotten_is_counted() {
+    let packets = segments();
+    let mut merged = packets.clone();
+    merged.truncate(1);
+    merged[0] = packets[11].clone().seq(1).len(1_200).id(0);
+    let verdict = compare(&ethernet(&packets), &ethernet(&merged));
+    assert!(verdict.equal, "{verdict:?}");
+    assert_eq!(verdict.forgotten_segments, 11);
+}

@@ -1,0 +1,333 @@
+//! Which frames to drop when more arrive than the worker can take (RFC 8289, CoDel).
+//!
+//! Pure: times go in, a verdict comes out. What counts is how long a frame has waited in the ring, not
+//! how many wait with it: a burst may fill the ring for a moment, but a queue that does not get shorter
+//! than [`Overload::target`] for an [`Overload::interval`] helps nobody and delays everybody. Then single
+//! frames are dropped, the oldest first, ever more often, until the senders slow down.
+//!
+//! RFC 8289 leaves open what to do about senders that do not, or are too many: hundreds of connections
+//! outrun its square root. If the queue still stands after another interval, everything that has waited
+//! longer than the target is dropped, which bounds the delay whatever arrives.
+//!
+//! While the host's device takes nothing, nothing is read, and the queue is not the worker's: that time
+//! does not count. What has gathered meanwhile is old when reading goes on, and is dropped only if it
+//! still stands an interval later.
+
+use std::time::Duration;
+
+use rxo_frame::{Frame, Instant};
+
+/// When a queue before the worker counts as standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overload {
+    /// The delay that a standing queue may cost.
+    pub target: Duration,
+    /// How long a queue may be longer than that: the time in which senders react, a long round trip.
+    pub interval: Duration,
+}
+
+impl Default for Overload {
+    /// RFC 8289, sections 4.2 and 4.3: 5 ms and 100 ms.
+    fn default() -> Self {
+        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+    }
+}
+
+/// The queue's history, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CoDel {
+    config: Overload,
+    /// When the queue will have been too long for an interval; `None` while it is not too long.
+    standing_at: Option<Instant>,
+    dropping: Option<Dropping>,
+    /// How often the last phase of dropping dropped, and when it would have gone on.
+    last_count: u32,
+    last_drop_at: Instant,
+    /// Until then nothing that is older than the target passes.
+    cut_until: Option<Instant>,
+}
+
+/// A phase of dropping single frames.
+#[derive(Clone, Copy, Debug)]
+struct Dropping {
+    /// When its drops will have had an interval to work.
+    patience_ends_at: Instant,
+    next_at: Instant,
+    /// Drops in this phase, which set the pace.
+    count: u32,
+    /// What it began with.
+    first_count: u32,
+}
+
+/// For so many intervals after a phase of dropping the next one begins at its pace (RFC 8289, section
+/// 5.4), and a queue that had to be cut is cut at once.
+const MEMORY_INTERVALS: u32 = 16;
+
+impl CoDel {
+    pub(super) const fn new(config: Overload) -> Self {
+        Self {
+            config,
+            standing_at: None,
+            dropping: None,
+            last_count: 0,
+            last_drop_at: Instant::ZERO,
+            cut_until: None,
+        }
+    }
+
+    /// Takes out of `batch`, which was received at `now` and is in order of arrival, what is to be
+    /// dropped; returns how many frames. `is_all` says that nothing was left behind it: then there is no
+    /// queue, however late the worker is (RFC 8289, section 5.3). One comparison while the oldest has not
+    /// waited long.
+    pub(super) fn drop_from<B>(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        is_all: bool,
+        now: Instant,
+    ) -> u64 {
+        let oldest = batch.first().map_or(Duration::ZERO, |frame| now.since(frame.arrived_at));
+        if is_all || oldest < self.config.target {
+            // The others are younger: one verdict is as good as all.
+            let _passes = self.drops(now, Duration::ZERO);
+            return 0;
+        }
+        let before = batch.len();
+        batch.retain(|frame| !self.drops(now, now.since(frame.arrived_at)));
+        (before - batch.len()) as u64
+    }
+
+    /// Whether to drop the frame that comes out of the queue at `now` after waiting for `sojourn`.
+    fn drops(&mut self, now: Instant, sojourn: Duration) -> bool {
+        let is_standing = self.is_standing(now, sojourn);
+        if self.cut_until.is_some_and(|until| now < until) {
+            return self.cuts(now, sojourn);
+        }
+        let Some(mut dropping) = self.dropping else {
+            self.dropping = is_standing.then(|| self.begin(now));
+            return is_standing;
+        };
+        if !is_standing {
+            self.end(dropping);
+            return false;
+        }
+        if now >= dropping.patience_ends_at && dropping.count > dropping.first_count {
+            self.end(dropping);
+            return self.cuts(now, sojourn);
+        }
+        let is_due = now >= dropping.next_at;
+        if is_due {
+            dropping.count = dropping.count.saturating_add(1);
+            dropping.next_at = dropping.next_at + self.gap(dropping.count);
+            self.dropping = Some(dropping);
+        }
+        is_due
+    }
+
+    /// RFC 8289, section 5.3: whether the queue has been too long for an interval.
+    fn is_standing(&mut self, now: Instant, sojourn: Duration) -> bool {
+        if sojourn < self.config.target {
+            self.standing_at = None;
+            return false;
+        }
+        let standing_at = *self.standing_at.get_or_insert(now + self.config.interval);
+        now >= standing_at
+    }
+
+    /// The first drop of a phase; soon after another one it goes on where that one was.
+    fn begin(&self, now: Instant) -> Dropping {
+        let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
+        let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
+        Dropping {
+            patience_ends_at: now + self.config.interval,
+            next_at: now + self.gap(count),
+            count,
+            first_count: count,
+        }
+    }
+
+    fn end(&mut self, dropping: Dropping) {
+        self.last_count = dropping.count;
+        self.last_drop_at = dropping.next_at;
+        self.dropping = None;
+    }
+
+    /// Drops what has waited longer than the target. Goes on for as long as there is such, and a while
+    /// longer: senders that did not react before fill the queue again at once.
+    fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
+        let is_too_old = sojourn >= self.config.target;
+        if is_too_old {
+            self.cut_until = Some(now + self.config.interval * MEMORY_INTERVALS);
+        }
+        is_too_old
+    }
+
+    /// Between drops: an interval over the square root of their number (RFC 8289, section 4.4).
+    fn gap(&self, count: u32) -> Duration {
+        self.config.interval.div_f64(f64::from(count.max(1)).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: Overload =
+        Overload { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+
+    fn at_ms(ms: u64) -> Instant {
+        Instant::from_micros(ms * 1_000)
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Asks once a millisecond from `from_ms` to `to_ms`; when it dropped.
+    fn drops(codel: &mut CoDel, (from_ms, to_ms): (u64, u64), sojourn: Duration) -> Vec<u64> {
+        (from_ms..to_ms).filter(|&now| codel.drops(at_ms(now), sojourn)).collect()
+    }
+
+    #[test]
+    fn below_the_target_nothing_is_dropped() {
+        let mut codel = CoDel::new(CONFIG);
+        assert_eq!(drops(&mut codel, (0, 10_000), Duration::from_micros(4_999)), []);
+    }
+
+    #[test]
+    fn a_burst_that_passes_within_an_interval_is_left_alone() {
+        let mut codel = CoDel::new(CONFIG);
+        for burst in 0..50 {
+            let begins = burst * 200;
+            assert_eq!(drops(&mut codel, (begins, begins + 99), ms(80)), []);
+            assert_eq!(drops(&mut codel, (begins + 99, begins + 101), ms(4)), []);
+        }
+    }
+
+    #[test]
+    fn the_first_drop_comes_after_an_interval_and_the_next_after_another() {
+        let mut codel = CoDel::new(CONFIG);
+        assert_eq!(drops(&mut codel, (0, 200), ms(6)), [100], "and not again before 200");
+        // The queue has reacted; a later one has an interval of its own again.
+        assert_eq!(drops(&mut codel, (200, 202), ms(3)), []);
+        assert_eq!(drops(&mut codel, (202, 303), ms(6)), [302]);
+    }
+
+    #[test]
+    fn drops_come_closer_by_the_square_root() {
+        let mut codel = CoDel::new(CONFIG);
+        for (count, gap_us) in [(1, 100_000), (2, 70_710), (4, 50_000), (100, 10_000)] {
+            assert_eq!(codel.gap(count).as_micros(), gap_us, "{count}");
+        }
+        let mut dropping = codel.begin(at_ms(100));
+        // Long patience, to see the pace alone.
+        dropping.patience_ends_at = at_ms(1_000_000);
+        (codel.dropping, codel.standing_at) = (Some(dropping), Some(at_ms(100)));
+        let seen = drops(&mut codel, (100, 500), ms(6));
+        // 200, + 100/√2, + 100/√3, + 100/√4, ...
+        assert_eq!(seen, [200, 271, 329, 379, 424, 464]);
+    }
+
+    #[test]
+    fn a_phase_soon_after_another_goes_on_at_its_pace() {
+        let mut codel = CoDel::new(CONFIG);
+        let dropping = Dropping { count: 50, ..codel.begin(at_ms(100)) };
+        codel.end(dropping);
+        assert_eq!(codel.begin(at_ms(300)).count, 48);
+        assert_eq!(codel.begin(at_ms(100 + 16 * 100 + 101)).count, 1, "long after, from the start");
+    }
+
+    #[test]
+    fn a_queue_that_does_not_get_shorter_is_cut_to_the_target() {
+        let mut codel = CoDel::new(CONFIG);
+        let seen = drops(&mut codel, (0, 1_000), ms(20));
+        assert_eq!(seen[..2], [100, 200], "two single drops");
+        assert_eq!(seen[2..], (201..1_000).collect::<Vec<_>>(), "and then all that is too old");
+        // What is not too old passes, and what is too old soon after is cut at once.
+        assert_eq!(drops(&mut codel, (1_000, 1_500), ms(4)), []);
+        assert_eq!(drops(&mut codel, (1_500, 1_510), ms(6)).len(), 10);
+        // After a long peace it is as new.
+        assert_eq!(drops(&mut codel, (1_510, 4_000), ms(1)), []);
+        assert_eq!(drops(&mut codel, (4_000, 4_101), ms(6)), [4_100]);
+    }
+
+    #[test]
+    fn a_batch_loses_its_oldest_and_keeps_its_order() {
+        let mut codel = CoDel::new(CONFIG);
+        codel.cut_until = Some(at_ms(1_000));
+        let arrivals = [80_u8, 90, 94, 95, 96, 100];
+        let mut batch: Vec<_> = arrivals.map(|ms| Frame::new([ms], at_ms(ms.into()))).into();
+        assert_eq!(codel.drop_from(&mut batch, false, at_ms(100)), 4, "5 ms are the target");
+        assert_eq!(batch.iter().map(|frame| frame.bytes[0]).collect::<Vec<_>>(), [96, 100]);
+        assert_eq!(codel.drop_from(&mut batch, false, at_ms(100)), 0);
+    }
+
+    /// A worker that is late, because others have its processor, has no queue while it takes all there is.
+    #[test]
+    fn late_frames_with_nothing_behind_them_are_not_dropped() {
+        let mut codel = CoDel::new(CONFIG);
+        for index in 0..100 {
+            let mut batch = vec![Frame::new([0], at_ms(index * 100))];
+            assert_eq!(codel.drop_from(&mut batch, true, at_ms(index * 100 + 50)), 0);
+        }
+    }
+
+    /// The kernel stamps with the wall clock. One that is set forward makes what waits in the ring look
+    /// an hour old, and one that is set back makes it look new: neither is a queue that stands.
+    #[test]
+    fn a_wall_clock_that_jumps_drops_nothing_where_no_queue_stands() {
+        let mut codel = CoDel::new(CONFIG);
+        let hour_ms = 3_600_000;
+        for ms in 0..10_000 {
+            let now = at_ms(2 * hour_ms + ms);
+            // A full ring's worth of batches after each jump; one jump a second, there and back.
+            let age_ms = match ms % 1_000 {
+                0..32 => hour_ms,
+                500..532 => 0,
+                _ => 1,
+            };
+            let arrived_at = Instant::from_nanos(now.as_nanos() - age_ms * 1_000_000);
+            let mut batch = vec![Frame::new([0], arrived_at)];
+            assert_eq!(codel.drop_from(&mut batch, false, now), 0, "at {ms} ms");
+        }
+    }
+
+    /// A queue of at most `slots`, `batch` frames out of it at a time, at `out_us` a frame, one in every
+    /// `in_us`; how long frames that were delivered had waited, and how many were.
+    fn simulated(in_us: u64, out_us: u64, slots: usize, seconds: u64) -> (Vec<Duration>, u64) {
+        let mut codel = CoDel::new(CONFIG);
+        let mut queue = std::collections::VecDeque::new();
+        let (mut now, mut next, end) = (0, 0, seconds * 1_000_000);
+        let (mut waits, mut delivered) = (Vec::new(), 0);
+        while now < end {
+            while next <= now {
+                if queue.len() < slots {
+                    queue.push_back(Frame::new([], Instant::from_micros(next)));
+                }
+                next += in_us;
+            }
+            let mut batch: Vec<_> = queue.drain(..queue.len().min(256)).collect();
+            codel.drop_from(&mut batch, queue.is_empty(), Instant::from_micros(now));
+            waits.extend(batch.iter().map(|f| Instant::from_micros(now).since(f.arrived_at)));
+            delivered += batch.len() as u64;
+            now += (batch.len() as u64 * out_us).max(1);
+        }
+        (waits, delivered)
+    }
+
+    #[test]
+    fn whoever_does_not_slow_down_gets_the_rate_but_no_queue() {
+        // Twice as much as can be taken, in a ring that holds 32 ms of it.
+        let (waits, delivered) = simulated(2, 4, 8_192, 5);
+        assert!(delivered >= 5_000_000 / 4 * 99 / 100, "the worker is never idle: {delivered}");
+        let late = waits.len() / 5;
+        let longest = waits[late..].iter().max().unwrap();
+        assert!(*longest <= CONFIG.target, "after the first second: {longest:?}");
+    }
+
+    #[test]
+    fn without_overload_nothing_is_dropped() {
+        let (waits, delivered) = simulated(4, 3, 8_192, 2);
+        assert!(delivered >= 2_000_000 / 4 - 256, "{delivered}");
+        assert!(waits.iter().max() < Some(&CONFIG.target));
+    }
+}

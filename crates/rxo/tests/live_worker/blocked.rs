@@ -1,0 +1,126 @@
+//! What goes wrong on one way out of a worker does not delay the other way.
+
+use std::net::{IpAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rxo::Policy;
+use rxo::worker::WorkerConfig;
+use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_lab::{Lab, LabOptions, RateLimit};
+
+use crate::Test;
+use crate::path::{Stopper, through};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("an_egress_filter_delays_nobody_else", filtered),
+    ("a_shaped_way_out_loses_nothing_of_the_way_in", shaped),
+];
+
+/// The discard port.
+const DISCARD: u16 = 9;
+
+/// The host sends to a port that its own filter drops, as fast as it can; whoever asks it something
+/// meanwhile is answered as if it did not.
+fn filtered() {
+    let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
+        let rules = format!(
+            "add table netdev rxo\n\
+             add chain netdev rxo out {{ type filter hook egress device {} priority 0; }}\n\
+             add rule netdev rxo out udp dport {DISCARD} drop\n",
+            Lab::WIRE_INTERFACE
+        );
+        lab.host().run(|| nft(&rules)).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| lab.host().run(|| flood(lab.peer_address(), &stop)).unwrap());
+            let _stopper = Stopper(&stop);
+            let config = PingPongConfig {
+                duration: Duration::from_secs(1),
+                client_core: None,
+                server_core: None,
+            };
+            let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
+            // Ten milliseconds and more while each dropped packet was waited for.
+            let median_us = report.quantile_us(0.5);
+            assert!(median_us < 5_000.0, "{median_us} us");
+        });
+    });
+    let totals = ran.outcome.totals;
+    ran.outcome.result.unwrap();
+    let out = totals.nic_out;
+    assert!(out.dropped_frames > 100, "the filter did drop: {out:?}");
+    assert_eq!(out.frames + out.dropped_frames, totals.host_in.frames);
+    assert_eq!((totals.nic_in.ring_drops, totals.overload), (0, 0));
+}
+
+/// 20 Mbit/s on the way out, and a host that has more to say; what comes in at a modest rate must all
+/// get through, with batches so small that a pause of a few milliseconds would show in the ring.
+fn shaped() {
+    let config = WorkerConfig {
+        budget_frames: 16,
+        overload: None,
+        ..WorkerConfig::new(Policy::linux_gro())
+    };
+    let arrived = AtomicU64::new(0);
+    let ran = through(LabOptions::default(), config, |lab| {
+        let limit = RateLimit { queue_bytes: 100_000, burst_bytes: 70_000, bytes_per_s: 2_500_000 };
+        lab.host().interface(Lab::WIRE_INTERFACE).limit_rate(limit).unwrap();
+        let bulk = BulkConfig { connections: 4, ..BulkConfig::default() };
+        let outgoing =
+            BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &bulk).unwrap();
+        arrived.store(datagrams(lab, 20_000), Ordering::Relaxed);
+        // Its end need not come through a link that is this slow.
+        drop(outgoing);
+    });
+    let totals = ran.outcome.totals;
+    ran.outcome.result.unwrap();
+    assert!(totals.nic_out.dropped_frames > 0, "the link was not slow: {:?}", totals.nic_out);
+    assert_eq!(totals.nic_in.ring_drops, 0);
+    assert_eq!(totals.host_out.dropped_frames, 0);
+    assert_eq!(arrived.into_inner(), 20_000);
+}
+
+fn nft(rules: &str) {
+    let mut command = Command::new("nft");
+    let child = command.args(["-f", "-"]).stdin(Stdio::piped()).spawn();
+    let mut child = child.expect("nft, of the package nftables");
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), rules.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{rules}");
+}
+
+fn flood(to: IpAddr, stop: &AtomicBool) {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect((to, DISCARD)).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..4 {
+            // Nobody listens, which an answer may say.
+            let _sent = socket.send(&[0; 1_000]);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends `count` datagrams to the host, ten every two milliseconds; how many it got.
+fn datagrams(lab: &Lab, count: u64) -> u64 {
+    let address = lab.host_address();
+    let receiver = lab.host().run(|| UdpSocket::bind((address, 4_000)).unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let seen = thread::spawn(move || {
+        let mut buffer = [0; 64];
+        (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok()).count() as u64
+    });
+    let send = || {
+        let sender = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for _ in 0..count / 10 {
+            for _ in 0..10 {
+                sender.send_to(&[1; 20], (address, 4_000)).unwrap();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    lab.peer().run(send).unwrap();
+    seen.join().unwrap()
+}

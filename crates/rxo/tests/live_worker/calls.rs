@@ -1,0 +1,199 @@
+//! What holding costs in system calls, with the real waiter on real descriptors: a policy that holds
+//! beyond the poll must sleep while it holds.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rxo::coalesce::Hold;
+use rxo::device::{SourceCapabilities, SourceCounters};
+use rxo::driver::{PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSource};
+use rxo::live::SystemWaiter;
+use rxo::worker::{Awake, Waiter, Wanted};
+use rxo::{
+    DeviceError, Duplex, Frame, FrameSink, FrameSource, Instant, Policy, Reading, Worker,
+    WorkerConfig,
+};
+use rxo_lab::{Namespace, create_veth};
+use rxo_testkit::seg;
+
+use crate::Test;
+use crate::path::Stopper;
+
+pub(crate) const TESTS: &[Test] =
+    &[("holding_costs_no_more_calls_than_half_of_not_holding_again", holding)];
+
+/// Of a frame that is not held: a wait and a write.
+const CALLS_A_FRAME: u64 = 2;
+/// A worker looks around ten times a second, at both sources.
+const CALLS_A_SECOND: u64 = 60;
+
+const NIC: &str = "wire0";
+const PEER: &str = "peer0";
+
+fn holding() {
+    let millis = Duration::from_millis;
+    let held = |hold, max_hold| Policy { hold, max_hold, ..Policy::linux_gro() };
+    let within = |time| held(Hold::Within(time), millis(100));
+    let policies = [
+        Policy::linux_gro(),
+        within(Duration::from_micros(100)),
+        within(millis(1)),
+        within(millis(10)),
+        within(millis(100)),
+        held(Hold::EveryNthPoll(2), millis(100)),
+        held(Hold::EveryNthPoll(8), millis(10)),
+        held(Hold::EveryNPackets(20), millis(100)),
+        Policy::xen_delayed(),
+    ];
+    let wire = Wire::new();
+    for policy in policies {
+        for (per_s, frames) in [(0, 0), (10, 8), (1_000, 500)] {
+            let (calls, elapsed) = wire.calls(policy, per_s, frames);
+            let idle = CALLS_A_SECOND * (elapsed.as_millis() as u64 + 100) / 1_000;
+            let most = CALLS_A_FRAME * 3 / 2 * frames + idle;
+            let what = format!("{:?} at {per_s} frames a second for {elapsed:?}", policy.hold);
+            assert!(calls <= most, "{what}: {calls} calls, at most {most} for {frames} frames");
+        }
+    }
+}
+
+/// A wire to a host whose stack does not answer.
+struct Wire {
+    host: Namespace,
+    peer: Namespace,
+}
+
+impl Wire {
+    fn new() -> Self {
+        let [host, peer] = ["host", "peer"].map(|name| {
+            let namespace = Namespace::new(name).unwrap();
+            if namespace.has_ipv6() {
+                namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+            }
+            namespace
+        });
+        create_veth(&host.interface(NIC), &peer.interface(PEER)).unwrap();
+        host.interface(NIC).up().unwrap();
+        peer.interface(PEER).up().unwrap();
+        Self { host, peer }
+    }
+
+    /// System calls of a worker with `policy` while `frames` segments of one flow come at an even rate,
+    /// and how long that took.
+    fn calls(&self, policy: Policy, per_s: u32, frames: u64) -> (u64, Duration) {
+        let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| self.host.run(|| run(policy, &stop, &calls)).unwrap());
+            let stopper = Stopper(&stop);
+            while calls.load(Ordering::Relaxed) == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            self.peer.run(|| send(per_s, frames)).unwrap();
+            // The last may be held for long.
+            thread::sleep(Duration::from_millis(200));
+            drop(stopper);
+            let reading = worker.join().unwrap();
+            assert_eq!(reading.host_out.frames, frames, "{:?}: {reading:?}", policy.hold);
+            (calls.load(Ordering::Relaxed) + reading.host_out.submissions, reading.elapsed)
+        })
+    }
+}
+
+/// One segment after the other, each in order and none with PSH.
+fn send(per_s: u32, frames: u64) {
+    let mut sink = PacketSink::open(PEER).unwrap();
+    for index in 0..frames as u32 {
+        let frame = seg().seq(1 + index * 100).len(100).frame();
+        sink.transmit([frame.borrowed()].into_iter()).unwrap();
+        thread::sleep(Duration::from_secs(1) / per_s);
+    }
+    assert_eq!((sink.counters().frames, sink.counters().dropped_frames), (frames, 0));
+}
+
+fn run(policy: Policy, stop: &AtomicBool, calls: &AtomicU64) -> Reading {
+    let nic = Duplex {
+        source: PacketSource::open(NIC, PacketOptions::default()).unwrap(),
+        sink: PacketSink::open(NIC).unwrap(),
+    };
+    let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
+    tap.interface().set_up(true).unwrap();
+    let source = CountedSource { source: tap.source().unwrap(), calls };
+    let host = Duplex { source, sink: tap.sink(SubmitMode::Auto).unwrap() };
+    let mut worker = Worker::new(nic, host, WorkerConfig::new(policy)).unwrap();
+    let mut waiter = CountedWaiter { waiter: SystemWaiter::new(), calls };
+    worker.run(&mut waiter, stop, |_| {}).unwrap();
+    worker.reading()
+}
+
+/// Counts reads: one for each frame, and one that finds none.
+struct CountedSource<'a> {
+    source: TapSource,
+    calls: &'a AtomicU64,
+}
+
+impl FrameSource for CountedSource<'_> {
+    type Buffer = <TapSource as FrameSource>::Buffer;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.source.capabilities()
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let received = self.source.receive(batch, budget)?;
+        self.calls.fetch_add(received as u64 + 1, Ordering::Relaxed);
+        Ok(received)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.source.counters()
+    }
+}
+
+impl AsFd for CountedSource<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+/// The system's, counted.
+struct CountedWaiter<'a> {
+    waiter: SystemWaiter,
+    calls: &'a AtomicU64,
+}
+
+type Waits<'a> = dyn Waiter<PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>;
+
+impl<'a> Waiter<PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>
+    for CountedWaiter<'a>
+{
+    fn now(&mut self) -> Instant {
+        let waiter: &mut Waits<'a> = &mut self.waiter;
+        waiter.now()
+    }
+
+    fn cpu_time(&mut self) -> Duration {
+        let waiter: &mut Waits<'a> = &mut self.waiter;
+        waiter.cpu_time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let waiter: &mut Waits<'a> = &mut self.waiter;
+        waiter.pause(time);
+    }
+
+    fn wait(
+        &mut self,
+        wanted: Wanted<'_, PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.waiter.wait(wanted, timeout)
+    }
+}
