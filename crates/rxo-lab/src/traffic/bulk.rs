@@ -151,21 +151,20 @@ impl BulkTransfer {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// The congestion windows of all connections together, now.
+    /// The congestion windows of all connections together, and what they delivered, now.
     ///
     /// # Errors
     /// When the kernel does not say.
     pub fn window(&self) -> Result<WindowPoint> {
-        let windows = self.sockets.iter().map(|socket| {
+        let at = self.started.elapsed();
+        let mut point = WindowPoint { at, cwnd_bytes: 0, delivered_bytes: 0 };
+        for socket in &self.sockets {
             let info = crate::sys::sender_info(socket)
                 .context(|| "cannot ask a connection for its window".into())?;
-            Ok(u64::from(info.cwnd_segments) * u64::from(info.mss_bytes))
-        });
-        Ok(WindowPoint {
-            at: self.started.elapsed(),
-            cwnd_bytes: windows.sum::<Result<u64>>()?,
-            delivered_bytes: self.received_bytes(),
-        })
+            point.cwnd_bytes += u64::from(info.cwnd_segments) * u64::from(info.mss_bytes);
+            point.delivered_bytes += info.acknowledged_bytes;
+        }
+        Ok(point)
     }
 
     /// The sending threads, for [`CpuMeter::threads`].

@@ -9,7 +9,7 @@ pub struct WindowPoint {
     pub at: Duration,
     /// Its congestion window, in bytes of payload.
     pub cwnd_bytes: u64,
-    /// What had been delivered by then, in bytes of payload: as far as the sender knows where it is
-    /// our own, as far as the receiver has read where it is the kernel.
+    /// What had been delivered by then, in bytes of payload, as far as the sender knows. Not what
+    /// the application has read: it may wait for more before it reads.
     pub delivered_bytes: u64,
 }
