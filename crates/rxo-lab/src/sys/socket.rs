@@ -46,7 +46,7 @@ pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::R
 
 /// How many segments a TCP socket has sent again since it was opened.
 pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
-    Ok(u64::from(tcp_info(socket)?.base.tcpi_total_retrans))
+    Ok(u64::from(tcp_info(socket)?.tcpi_total_retrans))
 }
 
 /// What a TCP socket says of its sending side.
@@ -58,30 +58,20 @@ pub(crate) struct SenderInfo {
     pub(crate) acknowledged_bytes: u64,
 }
 
-/// `tcp_info` up to `tcpi_bytes_acked` (Linux 4.1 and later), which `libc` does not declare.
-#[repr(C)]
-struct TcpInfo {
-    base: libc::tcp_info,
-    pacing_rates: [u64; 2],
-    bytes_acked: u64,
-}
-
-const _: () = assert!(size_of::<libc::tcp_info>() == 104);
-
 /// The congestion window and what has been acknowledged, now.
 pub(crate) fn sender_info(socket: &impl AsRawFd) -> io::Result<SenderInfo> {
     let info = tcp_info(socket)?;
     Ok(SenderInfo {
-        cwnd_segments: info.base.tcpi_snd_cwnd,
-        mss_bytes: info.base.tcpi_snd_mss,
-        acknowledged_bytes: info.bytes_acked,
+        cwnd_segments: info.tcpi_snd_cwnd,
+        mss_bytes: info.tcpi_snd_mss,
+        acknowledged_bytes: info.tcpi_bytes_acked,
     })
 }
 
-fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
-    // SAFETY: TcpInfo is plain integers, for which all zeros is a value.
-    let mut info: TcpInfo = unsafe { std::mem::zeroed() };
-    let mut length = socklen(size_of::<TcpInfo>());
+fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
+    // SAFETY: tcp_info is plain integers, for which all zeros is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = socklen(size_of::<libc::tcp_info>());
     let (fd, pointer) = (socket.as_raw_fd(), (&raw mut info).cast());
     // SAFETY: the kernel writes at most `length` bytes into `info`, which is that large.
     let result = unsafe {
