@@ -1,7 +1,7 @@
-//! The commands of README.md and docs, exactly as they stand there.
+//! Runs the shell commands of README.md and docs/ verbatim.
 //!
-//! Each is either run, in a network with the names and addresses of the text, or listed with the
-//! reason why not: a command that is added or changed fails until somebody has decided.
+//! Each command is either run, in a network with the names and addresses of the text, or listed in
+//! [`NOT_HERE`] with a reason. A new or changed command fails the test until it is in one of the two.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -159,7 +159,7 @@ impl Desk {
         self.lab.host().run(|| shell.spawn()).unwrap().unwrap()
     }
 
-    /// The same for one that goes on: the process is its own, not that of a shell around it.
+    /// Starts a command that runs until it is ended. The child is the command itself, not a shell.
     fn start_long(&self, command: &str) -> Child {
         self.start(&format!("exec {command}"))
     }
@@ -172,7 +172,7 @@ impl Desk {
         String::from_utf8(output.stdout).unwrap() + &said
     }
 
-    /// What the peer's network has of the host: each packet once, in aggregates.
+    /// Asserts that the host receives each packet of its peer once, and that segments arrive coalesced.
     fn assert_each_once(&self, running: Child, what: &str) {
         let (v4, v6): (IpAddr, IpAddr) =
             ("192.0.2.10".parse().unwrap(), "2001:db8::10".parse().unwrap());
@@ -204,7 +204,7 @@ fn ping(from: &Namespace, to: IpAddr) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Ends a process by a signal: its status, and what it said on standard output that was not read.
+/// Ends a process by a signal. Returns its status and the unread rest of its standard output.
 fn end(mut child: Child, signal: &str) -> (ExitStatus, String) {
     let kill = format!("kill -{signal} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
@@ -217,10 +217,10 @@ fn end(mut child: Child, signal: &str) -> (ExitStatus, String) {
     (status, text)
 }
 
-/// Waits for the first line, which says that everything is at work.
+/// Waits for the first line of output, which says that the process is ready.
 fn wait_for_first_line(child: &mut Child) {
     let mut line = String::new();
-    // Byte by byte: what comes behind the line is left for the end.
+    // Byte by byte, so that the rest of the output stays unread.
     let mut output = BufReader::with_capacity(1, child.stdout.take().unwrap());
     output.read_line(&mut line).unwrap();
     assert!(!line.is_empty(), "it did not start");
@@ -261,7 +261,7 @@ fn hosts() {
     let cat = desk.start_long(CAT);
     wait_until("the TAP is there", || host.interface("rxo0").exists());
     let remedy = "ip address add 10.0.0.1/24 dev rxo0; ip link set rxo0 up";
-    assert!(include_str!("../../../../README.md").contains(remedy));
+    assert!(include_str!("../../../../docs/host.md").contains(remedy));
     desk.run(remedy);
     let mut text = String::new();
     listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
@@ -272,7 +272,7 @@ fn hosts() {
     let mut stream = connect(desk.lab.peer(), "192.0.2.7:7000");
     stream.write_all(&[7; 1_000_000]).unwrap();
     drop(stream);
-    // It has all, or its totals would not.
+    // Gives it the time to receive everything before it prints its totals.
     std::thread::sleep(Duration::from_millis(500));
     let (_, totals) = end(sink, "TERM");
     assert!(totals.contains("1,000,000") || totals.contains("1.0 MB"), "{totals}");

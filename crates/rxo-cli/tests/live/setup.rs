@@ -10,7 +10,7 @@ use crate::process::Rxo;
 pub(crate) enum SetUp {
     /// The nic has no address, answers nobody, and has another hardware address than the TAP.
     Apart,
-    /// The commands of README.md: the TAP gets the nic's hardware address and the host's addresses.
+    /// The commands of docs/run.md: the TAP gets the nic's hardware address and the host's addresses.
     ByHand,
     /// `--take-over`.
     TakeOver,
