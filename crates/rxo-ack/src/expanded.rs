@@ -1,13 +1,13 @@
-//! Where a template is expanded to, and the batch that then stands there.
+//! Slots that a template is expanded into, and the resulting batch of ACKs.
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
 
-/// Longest frame a template can have, in bytes: Ethernet with two tags (22), IPv6 (40) and TCP with
-/// a timestamp (32) are 94.
+/// Size of a slot in bytes. The longest template frame has 94: Ethernet with two tags (22), IPv6
+/// (40), and TCP with a timestamp (32).
 pub(crate) const SLOT_BYTES: usize = 96;
 
-/// Room for one ACK. The caller lends as many as the template has ACKs; what stood in them does not
-/// matter.
+/// Memory for one ACK. The caller lends one slot for each ACK of a template; previous contents do
+/// not matter.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct AckSlot {
@@ -15,11 +15,12 @@ pub struct AckSlot {
 }
 
 impl AckSlot {
-    /// An empty slot, to make memory of.
+    /// An empty slot, for initializing an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
-    /// What was expanded into it last, as a frame like `like`: one of the same template, such as the
-    /// host's own for what a [`crate::Splitter`] puts before that. For who keeps slots by number.
+    /// Returns the ACK that was last expanded into this slot, with the metadata of `like`. `like`
+    /// must be a frame of the same template, such as the host's own ACK when the template came from
+    /// a [`crate::Splitter`]. Meant for callers that refer to slots by number.
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
@@ -34,14 +35,14 @@ impl Default for AckSlot {
     }
 }
 
-/// The ACKs of a template, as one batch for a sink. A cheap view of the slots.
+/// The ACKs of an expanded template, as one batch for a sink. A cheap view of the slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Expanded<'m> {
     pub(crate) slots: &'m [AckSlot],
     pub(crate) shape: Shape,
 }
 
-/// What all frames of a batch have in common.
+/// The metadata that all frames of a batch share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) frame_bytes: usize,
@@ -51,20 +52,20 @@ pub(crate) struct Shape {
 }
 
 impl<'m> Expanded<'m> {
-    /// How many ACKs.
+    /// Number of ACKs.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are none; a template has always one.
+    /// Whether the batch is empty. It never is: a template has at least one ACK.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The ACKs in order, as frames: what [`rxo_frame::Gather`] sinks take. Checksum status, VLAN tag
-    /// and arrival are those of the template's first.
+    /// Iterates over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum
+    /// status, VLAN tag and arrival time are those of the template's first frame.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<&'m [u8]>> + use<'m> {
         let shape = self.shape;

@@ -1,13 +1,15 @@
-//! ACK offload: one acknowledgement from the host becomes the many that its peer should see.
+//! ACK offload: turns one acknowledgement of the host into the several that its peer should
+//! receive.
 //!
-//! A receiver owes its peer an ACK for every second segment, and each one costs its stack what a
-//! packet costs. Menon and Zwaenepoel (2008, section 4) let the stack make one *template* and have
-//! the ACKs written below it. This crate is that place below, in the order in which data meets it:
+//! A receiver owes its peer an ACK for every second segment, and each ACK costs its stack as much
+//! as a packet. Menon and Zwaenepoel (2008, section 4) let the stack build one *template*, and the
+//! ACKs are written below the stack. This crate is that layer, in the order in which data meets it:
 //!
-//! * [`AckTemplate`]: the first ACK as a frame and the numbers of the later ones.
-//! * [`AckTemplate::expand`]: the template as a batch of frames, in memory that the caller lends.
-//! * [`Splitter`]: templates for hosts that make none. It puts before a *stretch ACK* the ACKs that
-//!   the host would have sent without coalescing.
+//! * [`AckTemplate`] is the first ACK as a frame, and the numbers of the later ones.
+//! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller
+//!   lends.
+//! * [`Splitter`] makes templates for hosts that make none: it inserts before a *stretch ACK* the
+//!   ACKs that the host would have sent without coalescing.
 //!
 //! # Contract
 //! No input or output, no clock. Nothing allocates after construction. Nothing panics, whatever the

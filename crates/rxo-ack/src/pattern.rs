@@ -1,9 +1,9 @@
-//! An ACK frame, read once, with everything ready to write more like it.
+//! A parsed ACK frame, prepared for writing similar frames.
 //!
-//! It is separate from the template so that what a frame is stands apart from which numbers go into
-//! it. Its sums are those of the headers without the fields that change: an ACK's checksums are then
-//! these and its own fields, which is RFC 1624 with the old fields taken out once instead of every
-//! time.
+//! Separate from the template, so that reading a frame is independent of choosing the numbers to
+//! write. The pattern keeps the checksum sums of the headers without the variable fields. The
+//! checksum of an ACK is then this sum plus its own fields: RFC 1624, with the old fields
+//! subtracted once instead of for every ACK.
 
 use core::fmt;
 
@@ -15,21 +15,21 @@ use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_
 use crate::AckNumbers;
 use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
 
-/// Why a frame cannot be a template's first.
+/// Why a frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATemplate {
-    /// It is no pure ACK: unreadable, a fragment, not TCP, with payload, already several segments in
-    /// one, or with a flag other than ACK, ECE, CWR and AE.
+    /// It is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame,
+    /// or a segment with a flag other than ACK, ECE, CWR and AE.
     NotAPureAck,
-    /// It has options other than the timestamp, or the timestamp in an unusual place.
+    /// It has options besides the timestamp, or the timestamp is not at its usual offset.
     Options,
-    /// Its headers or its padding take more room than an [`AckSlot`] has.
+    /// Its headers or its padding do not fit into an [`AckSlot`].
     TooLong,
-    /// Its checksum is said to be a seed somewhere else than in the TCP header.
+    /// Its checksum is partial, and the metadata places it outside the TCP header.
     Checksum,
 }
 
-/// An ACK frame ready to be written again with other numbers.
+/// An ACK frame, ready to be written again with other numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern<'a> {
     frame: Frame<&'a [u8]>,
@@ -40,29 +40,29 @@ pub(crate) struct Pattern<'a> {
     pub(crate) has_timestamp: bool,
     id: u16,
     first: AckNumbers,
-    /// The IPv4 header without its identification.
+    /// Sum of the IPv4 header without its identification.
     ip_sum: Sum,
-    /// Pseudo-header and TCP header without the numbers.
+    /// Sum of the pseudo-header and the TCP header without the numbers.
     tcp_sum: Sum,
 }
 
-/// Where IPv4 keeps identification and checksum, in bytes.
+/// Offsets of identification and checksum in the IPv4 header, in bytes.
 const ID_AT: usize = 4;
 const IP_CHECKSUM_AT: usize = 10;
-/// Where TCP keeps the numbers, in bytes.
+/// Offsets of the numbers in the TCP header, in bytes.
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const TCP_CHECKSUM_AT: usize = 16;
 const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
-/// A TCP header with the timestamp alone.
+/// Length of a TCP header whose only option is the timestamp, in bytes.
 const TCP_BYTES: usize = 32;
-/// TCP begins at or before this, so a whole header always lies inside a slot. A power of two: the
-/// compiler then sees that, too.
+/// Largest offset of the TCP header, so that a whole header always lies inside a slot. A power of
+/// two, which lets the compiler see this too.
 const LAST_TRANSPORT: usize = SLOT_BYTES - TCP_BYTES;
 
 impl<'a> Pattern<'a> {
-    /// Reads `frame`, which begins with what `link` says.
+    /// Reads `frame`, whose first header `link` names.
     pub(crate) fn read(frame: Frame<&'a [u8]>, link: LinkKind) -> Result<Self, NotATemplate> {
         let parsed = match link {
             LinkKind::Ethernet => parse(frame.bytes),
@@ -71,7 +71,7 @@ impl<'a> Pattern<'a> {
         Self::of(&parsed.map_err(|_| NotATemplate::NotAPureAck)?, frame)
     }
 
-    /// The pattern of `frame`, which `parsed` was read from.
+    /// Makes the pattern of `frame`; `parsed` is its parsed form.
     #[inline]
     pub(crate) fn of(parsed: &Parsed, frame: Frame<&'a [u8]>) -> Result<Self, NotATemplate> {
         let tcp = pure_ack(parsed, frame)?;
@@ -100,18 +100,18 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// The numbers of the frame itself.
+    /// Returns the numbers of the frame itself.
     pub(crate) const fn numbers(&self) -> AckNumbers {
         self.first
     }
 
-    /// What every frame like it has in common with it.
+    /// Returns the metadata that all frames of this pattern share.
     pub(crate) const fn shape(&self) -> Shape {
         let Frame { bytes, arrived_at, checksum, vlan, .. } = self.frame;
         Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }
     }
 
-    /// The frame itself.
+    /// Returns a slot that holds the frame itself.
     #[inline]
     pub(crate) fn slot(&self) -> AckSlot {
         let mut slot = AckSlot::EMPTY;
@@ -119,7 +119,7 @@ impl<'a> Pattern<'a> {
         slot
     }
 
-    /// Makes a slot that holds the frame say `numbers`, `id_step` added to its identification.
+    /// Writes `numbers` into a slot that holds the frame, and adds `id_step` to its identification.
     #[inline(always)]
     pub(crate) fn change(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
         if self.is_v4 {
@@ -147,7 +147,7 @@ impl<'a> Pattern<'a> {
             put_long(tcp, TSVAL_AT, numbers.timestamp.value);
             put_long(tcp, TSECR_AT, numbers.timestamp.echo);
         }
-        // A seed covers addresses, protocol and length, and none of these changes.
+        // The seed covers addresses, protocol and length, which do not change.
         if !self.is_seed {
             let sum = self.tcp_sum + sum_of(numbers, self.has_timestamp);
             put_word(tcp, TCP_CHECKSUM_AT, sum.checksum());
@@ -172,9 +172,9 @@ fn is_seed(checksum: ChecksumStatus, transport: usize) -> Result<bool, NotATempl
     }
 }
 
-/// What a header sums up to without `part` of it, from its own checksum.
+/// Returns the sum of a header without `part`, computed from the header's checksum.
 fn without(checksum: u16, part: Sum) -> Sum {
-    // Folded, so that adding to it is adding small numbers.
+    // Folded, so that later additions stay small.
     Sum::word((Sum::word(!checksum) - part).fold())
 }
 
@@ -202,10 +202,10 @@ fn put_long<const N: usize>(bytes: &mut [u8; N], at: usize, long: u32) {
 impl fmt::Display for NotATemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAPureAck => "the frame is no pure ACK; send it as it is",
-            Self::Options => "the ACK has options besides a timestamp; send it as it is",
+            Self::NotAPureAck => "the frame is not a pure ACK; send it unchanged",
+            Self::Options => "the ACK has options besides a timestamp; send it unchanged",
             Self::TooLong => "the ACK is longer than 96 bytes or its TCP header begins after 63",
-            Self::Checksum => "the ACK's checksum is to be completed outside its TCP header",
+            Self::Checksum => "the ACK's partial checksum is outside its TCP header",
         })
     }
 }

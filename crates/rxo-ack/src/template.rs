@@ -1,4 +1,4 @@
-//! The template: one ACK as a frame, the others as numbers.
+//! The template: one ACK as a frame, and the later ones as numbers.
 
 use core::fmt;
 
@@ -8,8 +8,8 @@ use crate::AckNumbers;
 use crate::expanded::{AckSlot, Expanded};
 use crate::pattern::{NotATemplate, Pattern};
 
-/// Many ACKs of one connection in little space: the first as a frame, and what the later ones say
-/// instead (Menon and Zwaenepoel 2008, section 4.2).
+/// Several ACKs of one connection in little space: the first as a frame, and the numbers of the
+/// later ones (Menon and Zwaenepoel 2008, section 4.2).
 ///
 /// # Examples
 /// ```
@@ -39,40 +39,40 @@ use crate::pattern::{NotATemplate, Pattern};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTemplate<'a> {
     pattern: Pattern<'a>,
-    /// What the first says when that is not what the pattern says.
+    /// The numbers of the first ACK, if they differ from those of the pattern.
     first: Option<&'a AckNumbers>,
     later: &'a [AckNumbers],
     ids: IdRule,
 }
 
-/// What becomes of the IPv4 identification from one ACK to the next.
+/// How the IPv4 identification changes from one ACK to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdRule {
-    /// It counts up by one.
+    /// It increases by one.
     #[default]
     Increment,
-    /// It stays as it is in the first: right for senders that leave it alone when nothing can be
+    /// It stays equal. Right for senders that do not change it for packets that cannot be
     /// fragmented (RFC 6864, section 4.1).
     Keep,
 }
 
-/// The memory lent has fewer slots than the template has ACKs.
+/// The slots are fewer than the template's ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
-    /// Slots needed.
+    /// Number of slots needed.
     pub needed: usize,
-    /// Slots given.
+    /// Number of slots given.
     pub given: usize,
 }
 
 impl<'a> AckTemplate<'a> {
-    /// A template of `first`, which begins with what `link` says, and `later`. Its checksums are
-    /// taken to be right; wrong ones are wrong in all its ACKs, so that a receiver drops them all.
-    /// Reads the headers once.
+    /// Makes a template of the frame `first`, whose first header `link` names, and of the numbers
+    /// `later`. Parses the headers once. The checksums of `first` are assumed to be right; if they
+    /// are wrong, they are wrong in every ACK, and the receiver drops them all.
     ///
     /// # Errors
-    /// [`NotATemplate`] when `first` is not a pure ACK with nothing but a timestamp in at most 96
-    /// bytes.
+    /// [`NotATemplate`] if `first` is not a pure ACK of at most 96 bytes without options besides a
+    /// timestamp.
     pub fn new(
         first: Frame<&'a [u8]>,
         link: LinkKind,
@@ -82,14 +82,15 @@ impl<'a> AckTemplate<'a> {
         Ok(Self { pattern: Pattern::read(first, link)?, first: None, later, ids })
     }
 
-    /// A template of ACKs like `pattern`, all of them in `numbers`; `None` when there are none. The
-    /// identification stays: who makes these keeps the pattern's frame, too.
+    /// Makes a template whose ACKs are like `pattern`, with `numbers`; `None` if `numbers` is
+    /// empty. The identification stays equal, because the caller also sends the pattern's own
+    /// frame.
     pub(crate) fn like(pattern: Pattern<'a>, numbers: &'a [AckNumbers]) -> Option<Self> {
         let (first, later) = numbers.split_first()?;
         Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
     }
 
-    /// How many ACKs it stands for: at least one.
+    /// Number of ACKs, at least one.
     #[inline]
     #[must_use]
     pub const fn count(&self) -> usize {
@@ -108,12 +109,11 @@ impl<'a> AckTemplate<'a> {
         self.pattern.has_timestamp
     }
 
-    /// Writes its ACKs into the first slots of `memory`. Each is, byte for byte, the frame that the
-    /// stack would have built and checksummed for it; a checksum that was only a seed stays one.
-    /// Does not allocate; costs the ACKs.
+    /// Writes the ACKs into the first slots of `memory`. Each is byte for byte the frame that the
+    /// stack would have built. A partial checksum stays partial. Does not allocate; O(ACKs).
     ///
     /// # Errors
-    /// [`NoRoom`] when there are more ACKs than slots; nothing has been written then.
+    /// [`NoRoom`] if there are more ACKs than slots. Nothing is written then.
     pub fn expand<'m>(&self, memory: &'m mut [AckSlot]) -> Result<Expanded<'m>, NoRoom> {
         let (needed, given) = (self.count(), memory.len());
         let Some((first, later)) =
@@ -130,7 +130,7 @@ impl<'a> AckTemplate<'a> {
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
     }
 
-    /// The loop that speed depends on.
+    /// The inner loop of expansion.
     #[inline(always)]
     fn write_later(&self, like: &AckSlot, slots: &mut [AckSlot]) {
         let step = match self.ids {

@@ -1,4 +1,4 @@
-//! Payload that arrived in pieces.
+//! Payload that arrived in several pieces.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -8,11 +8,12 @@ use core::ops::Range;
 #[cfg(test)]
 mod tests;
 
-/// Payload in pieces, each a range of a buffer it owns, read in order from the front.
+/// Payload in pieces, read in order from the front. Each piece is a range of a buffer that the
+/// chain owns.
 ///
-/// It is what an endpoint keeps of an aggregate: the bytes stay where the device put them, and a
-/// buffer is dropped (and so given back) as soon as its last byte is consumed. Room for a fixed
-/// number of pieces is allocated at the start, and nothing after.
+/// An endpoint keeps the payload of an aggregate in a chain. The bytes stay where the device wrote
+/// them, and a buffer is dropped (and so returned) as soon as its last byte is consumed. The chain
+/// allocates room for a fixed number of pieces when it is made, and never again.
 ///
 /// # Examples
 /// ```
@@ -27,15 +28,15 @@ mod tests;
 /// # Ok::<(), rxo_frame::ChainFull<Vec<u8>>>(())
 /// ```
 pub struct Chain<B> {
-    /// A ring. Each place is filled field by field, so that a piece is never put together elsewhere
-    /// and copied here.
+    /// A ring. Places are filled field by field, so that no piece is built elsewhere and copied
+    /// here.
     places: Box<[Place<B>]>,
     first: usize,
     pieces: usize,
     bytes: usize,
 }
 
-/// Room for a piece; its range is not empty while there is a buffer.
+/// A place in the ring. Its range is not empty while it has a buffer.
 struct Place<B> {
     buffer: Option<B>,
     start: usize,
@@ -45,52 +46,53 @@ struct Place<B> {
 impl<B: AsRef<[u8]>> Place<B> {
     const EMPTY: Self = Self { buffer: None, start: 0, end: 0 };
 
-    /// Puts a piece here; there is none.
+    /// Stores a piece in this place, which must be empty.
     #[inline(always)]
     fn fill(&mut self, buffer: B, Range { start, end }: Range<usize>) {
         (self.start, self.end) = (start, end);
-        // Stored before what was here is dropped, so that the new buffer need not wait in memory.
+        // Stored before the old value is dropped, so that the new buffer need not wait in memory.
         drop(self.buffer.replace(buffer));
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        // A range that is not inside, or a buffer that shrinks, shows nothing.
+        // A range outside the buffer, or a buffer that shrinks, reads as empty.
         let buffer = self.buffer.as_ref().map_or(&[][..], AsRef::as_ref);
         buffer.get(self.start..self.end).unwrap_or_default()
     }
 }
 
-/// A chain that has no room for another piece; here is the buffer back.
+/// The chain has no room for another piece. Gives the buffer back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ChainFull<B>(pub B);
 
 impl<B: AsRef<[u8]>> Chain<B> {
-    /// An empty chain with room for `pieces` pieces. The only place that allocates.
+    /// Makes an empty chain with room for `pieces` pieces. This is the only function that
+    /// allocates.
     #[must_use]
     pub fn with_capacity(pieces: usize) -> Self {
         let places = repeat_with(|| Place::EMPTY).take(pieces).collect();
         Self { places, first: 0, pieces: 0, bytes: 0 }
     }
 
-    /// Appends the bytes of `buffer` in `range`. An empty range takes no room: the buffer is
-    /// dropped at once.
+    /// Appends the bytes of `buffer` in `range`. If the range is empty, the buffer is dropped at
+    /// once.
     ///
     /// # Errors
-    /// [`ChainFull`] with the buffer when all pieces are in use.
+    /// [`ChainFull`] with the buffer if all pieces are in use.
     ///
     /// # Panics
-    /// When `range` is not inside `buffer`.
+    /// If `range` is not inside `buffer`.
     pub fn push(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
         let bytes = buffer.as_ref()[range.clone()].len();
         if bytes == 0 { Ok(()) } else { self.push_known(buffer, range) }
     }
 
-    /// The same as [`Chain::push`] for a range that the caller has seen to be inside `buffer` and not
-    /// empty, without looking again. What is not inside reads as nothing.
+    /// Appends like [`Chain::push`], but without checking `range`. The caller has checked that the
+    /// range is inside `buffer` and not empty; bytes outside read as nothing.
     ///
     /// # Errors
-    /// [`ChainFull`] with the buffer when all pieces are in use.
+    /// [`ChainFull`] with the buffer if all pieces are in use.
     #[inline]
     pub fn push_known(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
         if self.pieces == self.places.len() {
@@ -104,8 +106,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         Ok(())
     }
 
-    /// Appends `range` of each of `buffers`, which the caller has seen to be inside and not empty, while
-    /// there is room. Returns how many there were.
+    /// Appends `range` of each of `buffers` while there is room, and returns how many it appended.
+    /// The caller has checked that the range is inside each buffer and not empty.
     #[inline]
     pub fn extend_known(
         &mut self,
@@ -125,8 +127,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         appended
     }
 
-    /// Copies bytes from the front to `to` until it is full or nothing is left, consumes them and
-    /// drops the buffers that are used up. Returns how many they were.
+    /// Consumes bytes from the front into `to` until `to` is full or the chain is empty. Drops the
+    /// buffers that are used up. Returns the number of bytes.
     pub fn read(&mut self, to: &mut [u8]) -> usize {
         let mut copied = 0;
         while let Some(first) = self.front() {
@@ -146,13 +148,13 @@ impl<B: AsRef<[u8]>> Chain<B> {
         copied
     }
 
-    /// The bytes that are left, piece by piece; no slice is empty.
+    /// The remaining bytes, piece by piece. No slice is empty.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.pieces).map(|number| self.places[self.index(number)].bytes())
     }
 
-    /// Consumes `bytes` from the front, or all there are when there are fewer, and drops the
-    /// buffers that are used up. Returns how many were consumed. Costs the pieces dropped.
+    /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops the buffers that are
+    /// used up. Returns the number of bytes consumed. O(pieces dropped).
     pub fn advance(&mut self, bytes: usize) -> usize {
         let consumed = bytes.min(self.bytes);
         self.bytes -= consumed;
@@ -170,9 +172,9 @@ impl<B: AsRef<[u8]>> Chain<B> {
         consumed
     }
 
-    /// Puts the bytes that are left of each piece into the buffer that `exchange` makes of them, and
-    /// drops the one they were in; it is shown both. `None`, or a buffer of another length, leaves the
-    /// piece as it is.
+    /// Moves the remaining bytes of each piece into another buffer. `exchange` gets the old buffer
+    /// and the remaining bytes, and returns the new buffer; the old one is dropped. If it returns
+    /// `None`, or a buffer of another length, the piece stays.
     pub fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         for place in &mut self.places {
             let length = place.end - place.start;
@@ -183,13 +185,13 @@ impl<B: AsRef<[u8]>> Chain<B> {
         }
     }
 
-    /// Bytes that are left.
+    /// Number of remaining bytes.
     #[must_use]
     pub const fn len_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -201,7 +203,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         self.places.len() - self.pieces
     }
 
-    /// The place of a piece, or of the one behind the last.
+    /// The index of piece `number`, or of the place after the last piece.
     #[inline]
     fn index(&self, number: usize) -> usize {
         let index = self.first + number;
@@ -218,7 +220,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         if let Some(first) = self.front() {
             first.buffer = None;
             self.pieces -= 1;
-            // Once all is read the first places are used again, which are in the cache.
+            // An empty chain starts again at the first places, which are in the cache.
             self.first = if self.pieces == 0 { 0 } else { self.index(1) };
         }
     }

@@ -1,33 +1,33 @@
-//! What is known about a frame's transport checksum.
+//! What is known about the transport checksum of a frame.
 
-/// Who vouches for a frame's transport checksum, and in which form it stands in the frame.
+/// Whether the transport checksum of a frame was verified, and in which form the frame has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChecksumStatus {
-    /// Nobody has looked: software must verify it, or the user trusts the link.
+    /// Not verified. Software must verify it, unless the user trusts the link.
     #[default]
     Unknown,
-    /// The device, or software before us, found it right.
+    /// Verified by the device, or by software before us.
     Verified,
-    /// The field holds only a seed: the folded pseudo-header sum. The frame never
-    /// crossed a wire (a local sender left the rest to a device), so its payload needs no check,
-    /// but it must be completed before it leaves through a device that will not do so.
+    /// Partial: the field holds only the folded sum of the pseudo-header. The frame never crossed a
+    /// wire, because a local sender left the rest to a device. Its payload needs no check, but the
+    /// checksum must be completed before the frame leaves through a device that does not do so.
     Partial {
-        /// Where summing starts, in bytes from the frame's first byte: the transport header.
+        /// Where summing starts, in bytes from the start of the frame: the transport header.
         start: u16,
-        /// Where the sum goes, in bytes after `start`.
+        /// Where the sum is written, in bytes from `start`.
         offset: u16,
     },
 }
 
 impl ChecksumStatus {
-    /// Whether the payload may be taken for intact without reading it.
+    /// Whether the payload can be taken as intact without verifying it.
     #[inline]
     #[must_use]
     pub const fn is_trusted(self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// Whether the checksum in the frame still has to be completed.
+    /// Whether the checksum must still be completed.
     #[inline]
     #[must_use]
     pub const fn is_partial(self) -> bool {

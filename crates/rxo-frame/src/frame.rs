@@ -1,30 +1,30 @@
-//! A frame and what the device said about it.
+//! A frame, and the metadata that the device gave with it.
 
 use core::num::NonZeroU16;
 
 use crate::{ChecksumStatus, Gather, Gso, Instant, Offload};
 
-/// Link-layer bytes with everything known about them on arrival.
+/// Link-layer bytes and their metadata on arrival.
 ///
-/// `B` is the buffer: anything that lends its bytes. A frame is never changed on its way through;
-/// what must differ (a merged header) is written elsewhere.
+/// `B` is the buffer: anything that lends its bytes. The bytes of a frame never change on its way
+/// through rxo; a merged header is written elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame<B> {
-    /// The frame from its first link-layer byte, padding included, frame check sequence not.
+    /// The frame from its first link-layer byte, with padding, without the frame check sequence.
     pub bytes: B,
     /// When it arrived.
     pub arrived_at: Instant,
-    /// What is known of its transport checksum.
+    /// Whether its transport checksum was verified.
     pub checksum: ChecksumStatus,
-    /// Set when the frame is already several segments in one, as a local sender with TCP
-    /// segmentation offload hands them over; `None` for a frame as on the wire.
+    /// Set if this is a GSO frame, as a local sender with TCP segmentation offload sends them;
+    /// `None` for a frame as on the wire.
     pub gso: Option<Gso>,
-    /// The outer VLAN tag, when the device took it out of the bytes; tags in the bytes stay there.
+    /// The outer VLAN tag, if the device removed it from the bytes. Other tags stay in the bytes.
     pub vlan: Option<VlanTag>,
 }
 
 impl<B: AsRef<[u8]>> Frame<B> {
-    /// A frame of which only bytes and arrival are known.
+    /// Makes a frame without metadata: checksum unknown, no GSO, no VLAN tag.
     #[inline]
     pub const fn new(bytes: B, arrived_at: Instant) -> Self {
         Self { bytes, arrived_at, checksum: ChecksumStatus::Unknown, gso: None, vlan: None }
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]>> Frame<B> {
         self.bytes.as_ref()
     }
 
-    /// The same frame, its bytes borrowed.
+    /// Returns this frame with borrowed bytes.
     #[inline]
     pub fn borrowed(&self) -> Frame<&[u8]> {
         Frame {
@@ -75,7 +75,7 @@ impl<'a> Gather<'a> for Frame<&'a [u8]> {
     }
 }
 
-/// A VLAN tag that a device took out of a frame.
+/// A VLAN tag that a device removed from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// The tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).

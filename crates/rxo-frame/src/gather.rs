@@ -1,53 +1,54 @@
-//! How something made of several pieces presents itself to a sink.
+//! The interface through which packets in several pieces reach a sink.
 //!
-//! It stands here, below both the receive engine and the devices, so that neither needs to know
-//! the other: the engine's deliveries and plain frames are [`Gather`], and sinks take `Gather`.
+//! It is defined below both the receive engine and the devices, so that neither needs to know the
+//! other: the engine's deliveries and plain frames implement [`Gather`], and sinks accept `Gather`.
 
 use core::num::NonZeroU16;
 
 use crate::{ChecksumStatus, Frame, VlanTag};
 
-/// One packet for a sink, in pieces that live for `'a`.
+/// One packet for a sink, in pieces with lifetime `'a`.
 ///
-/// A value of this trait is a cheap view; what it shows stays in place until `'a` ends, so a sink
-/// may hand the pieces to the system and wait.
+/// A value of this trait is a cheap view. The pieces stay in place until `'a` ends, so a sink may
+/// pass them to the system and wait.
 pub trait Gather<'a>: Copy {
-    /// What the sink must say (or do) with the bytes.
+    /// The checksum and segmentation work that the sink must pass on, or do itself.
     fn offload(self) -> Offload;
 
-    /// The outer VLAN tag that is not in the bytes, if any.
+    /// The outer VLAN tag, if it is not in the bytes.
     fn vlan(self) -> Option<VlanTag>;
 
-    /// All pieces together, in bytes.
+    /// Length of all pieces together, in bytes.
     fn byte_len(self) -> usize;
 
-    /// Shows the pieces in order. The first holds at least the headers.
+    /// Calls `visit` for each piece, in order. The first holds at least the headers.
     fn for_each_slice(self, visit: impl FnMut(&'a [u8]));
 
-    /// How many frames as they arrived, or segments of a large send, this stands for.
+    /// Number of frames that this packet was made of, or of segments in a large send.
     fn frame_count(self) -> usize;
 
-    /// Shows those frames in order: what a sink falls back to when the system refuses the whole.
+    /// Calls `visit` for each of those frames, in order. Sinks use it if the system refuses the
+    /// whole packet.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 
-/// What goes into a `virtio_net_hdr`, or must be done in software where there is none.
+/// What a sink writes into a `virtio_net_hdr`, or must do in software if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The checksum's state in the bytes shown.
+    /// The form of the checksum in the bytes.
     pub checksum: ChecksumStatus,
-    /// Set when the bytes are several segments in one.
+    /// Set if the bytes are a GSO frame.
     pub gso: Option<Gso>,
-    /// Link, network and transport headers together, in bytes; 0 when nobody has counted.
+    /// Length of link, network and transport headers, in bytes; 0 if unknown.
     pub header_bytes: u16,
 }
 
-/// How a packet larger than the link's MTU is to be cut into segments again.
+/// How a GSO frame is segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gso {
-    /// The protocol whose segments they are.
+    /// The protocol of the segments.
     pub kind: GsoKind,
-    /// Whether the segments carry ECN's congestion-window-reduced handling (`GSO_ECN`).
+    /// Whether CWR is set on the first segment only (`GSO_ECN`).
     pub ecn: bool,
     /// Payload bytes of every segment but the last.
     pub size: NonZeroU16,

@@ -1,13 +1,13 @@
-//! A point in time that somebody else read from a clock.
+//! A point in time that the caller read from a clock.
 
 use core::ops::{Add, Sub};
 
 pub use core::time::Duration;
 
-/// Nanoseconds on a monotonic clock whose zero the caller chose.
+/// Nanoseconds on a monotonic clock whose zero the caller chooses.
 ///
-/// Pure crates take an `Instant` as an argument and never read a clock, so the same input gives
-/// the same output, also on virtual time. It wraps after 584 years; arithmetic saturates.
+/// Pure crates take an `Instant` as an argument and never read a clock, so the same input gives the
+/// same output, also on virtual time. Wraps after 584 years; arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -36,15 +36,15 @@ impl Instant {
         self.0
     }
 
-    /// Nanoseconds from `earlier` to this; zero when it is not after it. Cheaper than a
-    /// [`Duration`], which divides.
+    /// Nanoseconds from `earlier` to `self`; 0 if `self` is not later. Cheaper than a [`Duration`],
+    /// which divides.
     #[inline]
     #[must_use]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time from `earlier` to `self`; zero if `self` is not later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

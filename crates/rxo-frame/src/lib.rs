@@ -1,15 +1,17 @@
-//! Packet memory, what is known about a frame, and time.
+//! Packet memory, frame metadata, and time.
 //!
-//! This crate is separate so that everything above it can speak of frames without knowing where
-//! they came from or who owns their bytes. From the bottom up:
+//! Separate so that the crates above can use frames without knowing where they came from or who
+//! owns their bytes. From the bottom up:
 //!
-//! * [`Instant`] is a point on a monotonic clock that the caller reads; nothing here reads one.
-//! * [`Pool`] owns a fixed number of buffers; a [`PoolBuf`] goes back on drop, from any thread.
-//! * [`Frame`] is link-layer bytes and what the device said of them. Its buffer is any
-//!   `AsRef<[u8]>`: a `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
-//! * [`Gather`] is how something made of several pieces presents itself to a sink without a copy.
-//! * [`Chain`] is payload that arrived in pieces, read in order.
-//! * [`reasons!`] declares why something was done, with the names of its counters.
+//! * [`Instant`] is a point on a monotonic clock. The caller reads the clock; this crate never
+//!   does.
+//! * [`Pool`] owns a fixed number of buffers. A dropped [`PoolBuf`] returns to it, from any thread.
+//! * [`Frame`] is link-layer bytes with the device's metadata. Its buffer is any `AsRef<[u8]>`: a
+//!   `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
+//! * [`Gather`] is the interface through which packets in several pieces reach a sink without a
+//!   copy.
+//! * [`Chain`] is payload in several pieces, read in order.
+//! * [`reasons!`] declares an enum of reasons with the names of their counters.
 #![no_std]
 
 extern crate alloc;

@@ -1,12 +1,12 @@
-//! A fixed pool of buffers, taken and given back from any thread.
+//! A fixed pool of buffers. Any thread may take and return them.
 //!
-//! All memory is allocated in [`Pool::new`] and lives until the pool and its last buffer are gone;
-//! taking and giving back is a push or a pop on a lock-free stack of indices, so neither waits for
-//! another thread nor calls the allocator. The buffer given back last is taken first: it is the one
-//! that is still in the cache.
+//! All memory is allocated in [`Pool::new`] and lives until the pool and its last buffer are
+//! dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices, so
+//! neither waits for another thread nor allocates. The buffer that was returned last is taken
+//! first, because it is probably still in the cache.
 //!
-//! This is the only unsafe code of the crate. What makes it sound is one sentence: an index is
-//! either on the stack or in exactly one [`PoolBuf`], and only that one touches the index's memory.
+//! This is the only unsafe code of the crate. It is sound because an index is either on the stack
+//! or in exactly one [`PoolBuf`], and only that `PoolBuf` touches the memory of the index.
 #![allow(unsafe_code, reason = "buffers that are owned one by one are cut from one allocation")]
 
 use alloc::boxed::Box;
@@ -22,7 +22,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-/// A fixed number of buffers of one size. A clone is another handle on the same buffers.
+/// A fixed number of buffers of one size. Clones share the same buffers.
 #[derive(Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -30,15 +30,15 @@ pub struct Pool {
 
 struct Shared {
     memory: Box<[UnsafeCell<Line>]>,
-    /// Indices of the buffers that nobody has.
+    /// Indices of the free buffers.
     free: IndexStack,
-    /// Lines from one buffer's start to the next one's.
+    /// Distance between the starts of two buffers, in cache lines.
     stride_lines: usize,
     bytes_each: u32,
 }
 
-/// A cache line: two buffers never share one, so threads that use neighbours do not disturb
-/// each other. Its bytes are reached through a pointer to the whole.
+/// A cache line. Two buffers never share one, so threads that use neighbouring buffers do not
+/// disturb each other. Its bytes are reached through a pointer to the whole memory.
 #[repr(align(64))]
 struct Line {
     _bytes: [u8; LINE_BYTES],
@@ -53,11 +53,12 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Pool {
-    /// A pool of `buffers` buffers of `bytes_each` bytes, zeroed. The only place that allocates.
+    /// Makes a pool of `buffers` zeroed buffers of `bytes_each` bytes. This is the only function
+    /// that allocates.
     ///
     /// # Panics
-    /// When either is 2³² - 1 or more, all together are more than an allocation can be, or there is no
-    /// memory for them.
+    /// If either number is 2³² - 1 or more, if all buffers together exceed the largest possible
+    /// allocation, or if there is no memory for them.
     #[must_use]
     pub fn new(buffers: usize, bytes_each: usize) -> Self {
         let count = u32::try_from(buffers).ok().filter(|count| *count < u32::MAX);
@@ -78,8 +79,8 @@ impl Pool {
         Self { shared: Arc::new(Shared { memory, free, stride_lines, bytes_each }) }
     }
 
-    /// Takes a buffer, its length all of [`Pool::bytes_each`]; its bytes are whatever its last
-    /// owner left there. `None` when all are out. Does not allocate or wait.
+    /// Takes a buffer of [`Pool::bytes_each`] bytes, which still holds what its last owner wrote.
+    /// `None` if no buffer is free. Neither allocates nor waits.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<PoolBuf> {
@@ -87,8 +88,7 @@ impl Pool {
         Some(PoolBuf { shared: Arc::clone(&self.shared), index, length: self.shared.bytes_each })
     }
 
-    /// How many buffers can be taken. Already out of date when other threads take and give back;
-    /// exact when none does.
+    /// Number of free buffers. Exact only while no other thread takes or returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
         self.shared.free.len()
@@ -101,12 +101,13 @@ impl Pool {
     }
 }
 
-/// Lines from one buffer to the next, and lines of all buffers; `None` when these are more than
-/// `most_bytes`, the largest allocation, which is the platform's. In 64 bits, where no product of these
-/// wraps: on 32 bits a product that did would give buffers beyond the end of the memory.
+/// Returns the distance between two buffers and the size of all buffers, both in cache lines;
+/// `None` if all buffers exceed `most_bytes`, the platform's largest allocation. Computes in 64
+/// bits, where nothing wraps. In 32 bits the product could wrap, and buffers would lie beyond the
+/// end of the memory.
 fn lines(buffers: u32, bytes_each: u32, most_bytes: u64) -> Option<(usize, usize)> {
-    // Odd, so that the buffers' first lines, the headers, do not all fall into a few of the cache's
-    // sets.
+    // Odd, so that the first lines of the buffers, which hold the headers, spread over all sets of
+    // the cache.
     let stride = u64::from(bytes_each).div_ceil(LINE_BYTES as u64) | 1;
     let lines = stride.checked_mul(u64::from(buffers))?;
     lines.checked_mul(LINE_BYTES as u64).filter(|bytes| *bytes <= most_bytes)?;
@@ -119,9 +120,9 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A buffer of a [`Pool`]; dropping it gives it back, from whatever thread.
+/// A buffer of a [`Pool`]. Dropping it returns it to the pool, from any thread.
 ///
-/// It keeps the pool's memory alive by itself, so it may outlive the last [`Pool`] handle.
+/// It keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
 pub struct PoolBuf {
     shared: Arc<Shared>,
     index: u32,
@@ -130,24 +131,24 @@ pub struct PoolBuf {
 }
 
 impl PoolBuf {
-    /// Bytes it can hold.
+    /// Number of bytes that it can hold.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.bytes_each as usize
     }
 
-    /// Makes it `bytes` long. Bytes that come in by this are what an earlier owner left there.
+    /// Sets its length to `bytes`. Bytes that this adds hold what an earlier owner wrote.
     ///
     /// # Panics
-    /// When `bytes` is more than [`PoolBuf::capacity`].
+    /// If `bytes` is more than [`PoolBuf::capacity`].
     #[inline]
     pub fn set_len(&mut self, bytes: usize) {
         assert!(bytes <= self.capacity(), "a buffer of {} bytes: {bytes}", self.capacity());
         self.length = bytes as u32;
     }
 
-    /// Makes it at most `bytes` long.
+    /// Shortens it to at most `bytes` bytes.
     #[inline]
     pub fn truncate(&mut self, bytes: usize) {
         self.length = bytes.min(self.length as usize) as u32;
@@ -156,8 +157,8 @@ impl PoolBuf {
     #[inline]
     fn start(&self) -> *mut u8 {
         let first = self.index as usize * self.shared.stride_lines;
-        // Through the slice of cells, so that the pointer may reach all lines of the buffer. It is
-        // in bounds: there are `stride_lines` for every index.
+        // Derived from the whole slice of cells, so that the pointer may reach all lines of the
+        // buffer. In bounds, because there are `stride_lines` lines for every index.
         self.shared.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
     }
 }
@@ -167,8 +168,9 @@ impl Deref for PoolBuf {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `length` bytes from `start` are inside the memory that `shared` keeps alive,
-        // initialised when it was made, and this value's alone while it has the index.
+        // SAFETY: `length` bytes from `start` lie inside the memory that `shared` keeps alive; they
+        // were initialised when it was made, and belong to this value alone while it owns the
+        // index.
         unsafe { core::slice::from_raw_parts(self.start(), self.length as usize) }
     }
 }

@@ -1,10 +1,10 @@
-//! Enums of reasons.
+//! Declares enums of reasons.
 //!
-//! Whatever becomes of a frame has a reason, and every reason a counter. It stands here because the
-//! crates that count do not know each other.
+//! Everything that happens to a frame has a reason, and every reason has a counter. This module is
+//! here because the crates that count do not know each other.
 
-/// Declares an enum of reasons, each with the stable name of its counter, so that neither list can
-/// miss one. It gets `ALL`, `COUNT` and `name()`.
+/// Declares an enum of reasons, each with the stable name of its counter, so that no list can miss
+/// one. Adds `ALL`, `COUNT` and `name()`.
 ///
 /// # Examples
 /// ```
@@ -28,10 +28,10 @@ macro_rules! reasons {
         impl $name {
             /// Every reason, in the order of the counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// How many reasons there are.
+            /// Number of reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// The counter's name; stable across versions.
+            /// Name of the counter. Stable across versions.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -1,47 +1,48 @@
-//! What the splitter did.
+//! Counters of the splitter.
 
 use super::PassReason;
 
-/// Totals since the splitter was made. Every frame of the host is counted once: split or passed.
+/// Totals since the splitter was made. Every frame that the host sends is counted once, as split or
+/// as passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SplitCounters {
-    /// Segments with payload that the host was told to have been given.
+    /// Segments with payload that were delivered to the host.
     pub segments: u64,
-    /// Frames of the host.
+    /// Frames that the host sent.
     pub frames: u64,
-    /// Pure ACKs among them: no payload, the ACK flag, no SYN, FIN or RST.
+    /// Pure ACKs among `frames`: the ACK flag, no payload, no SYN, FIN or RST.
     pub acks: u64,
-    /// Stretch ACKs among those: they advance by more than N full-sized segments.
+    /// Stretch ACKs among `acks`: ACKs that advance by more than N full-sized segments.
     pub stretch_acks: u64,
-    /// Stretch ACKs that were split: templates made.
+    /// Stretch ACKs that were split. Each made one template.
     pub templates: u64,
-    /// ACKs inserted before those, the host's own not counted.
+    /// ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
     pub inserted: u64,
-    /// Flows forgotten because the table was full.
+    /// Flows that were evicted because the table was full.
     pub evicted: u64,
     passed: [u64; PassReason::COUNT],
 }
 
 impl SplitCounters {
-    /// Frames of the host that went out with nothing before them, for this reason.
+    /// Frames of the host that were sent with nothing inserted, for `reason`.
     #[must_use]
     pub const fn passed(&self, reason: PassReason) -> u64 {
         self.passed[reason as usize]
     }
 
-    /// The same for all reasons together.
+    /// Frames of the host that were sent with nothing inserted, for any reason.
     #[must_use]
     pub fn passed_total(&self) -> u64 {
         self.passed.iter().sum()
     }
 
-    /// ACKs that left for the stretch ACKs that were split, the host's own included.
+    /// ACKs sent for the stretch ACKs that were split, including the host's own.
     #[must_use]
     pub const fn expanded(&self) -> u64 {
         self.templates + self.inserted
     }
 
-    /// Pure ACKs that left: the host's and the inserted ones.
+    /// Pure ACKs sent: the host's and the inserted ones.
     #[must_use]
     pub const fn acks_out(&self) -> u64 {
         self.acks + self.inserted

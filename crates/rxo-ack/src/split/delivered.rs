@@ -1,30 +1,30 @@
-//! What the receive side says of one delivery.
+//! What the receive side reports about one delivery.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{Parsed, SeqNumber, TcpFlags, TcpSegment};
 
-/// Data of one flow that was handed to the host at once: segments of one size, the last of which may
-/// be shorter. A single segment is one of them.
+/// Data of one flow that was delivered to the host at once: segments of equal size, of which the
+/// last may be shorter. A single segment counts too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// SEG.SEQ of the first.
+    /// SEG.SEQ of the first segment.
     pub seq: SeqNumber,
-    /// All payloads together, in bytes.
+    /// Payload of all segments together, in bytes.
     pub payload_bytes: u32,
     /// Payload of every segment but the last, in bytes.
     pub segment_bytes: u16,
-    /// TSval, which all have in common; `None` without a timestamp in its usual place.
+    /// TSval of all segments; `None` if they have no timestamp at its usual offset.
     pub tsval: Option<u32>,
-    /// Whether the last carries FIN.
+    /// Whether the last segment carries FIN.
     pub fin: bool,
 }
 
 impl Delivered {
-    /// What the frame says of which these are the headers.
+    /// Describes `frame`, whose headers are `parsed` and `tcp`.
     pub(super) fn of(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Self {
         let payload_bytes = parsed.payload_bytes();
-        // A frame that came as several segments says itself how large they are.
+        // A GSO frame states its segment size.
         let one = payload_bytes.min(u32::from(u16::MAX)) as u16;
         let has_timestamp = tcp.options == OptionLayout::AlignedTimestamp;
         Self {

@@ -1,29 +1,29 @@
-//! Which ACKs were due before the one that the host sent. Pure.
+//! Which ACKs were due before the one that the host sent. Pure functions.
 
 use rxo_wire::SeqNumber;
 
 use super::runs::{Run, Runs};
 
-/// Most ACKs that leave for one stretch ACK, the host's own included. Where more were due they are
-/// spread over the stretch: one for every 2N, 3N, … segments instead of N, the same all along, so
-/// that none of them acknowledges much more than its neighbours.
+/// Most ACKs sent for one stretch ACK, including the host's own. If more were due, they are spread
+/// evenly over the stretch: one for every 2N, 3N, … segments instead of N, so that each
+/// acknowledges about as much as its neighbours.
 pub const MAX_ACKS_PER_STRETCH: usize = 32;
-/// Those besides the host's own.
+/// Most ACKs inserted for one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
 
 /// An ACK that was due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) ack: SeqNumber,
-    /// TSval of the first segment that the ACK before it did not cover, which is what it echoes
-    /// (RFC 7323, section 4.3); `None` when that had no timestamp.
+    /// The value that this ACK echoes: TSval of the first segment that the previous ACK did not
+    /// cover (RFC 7323, section 4.3). `None` if that segment had no timestamp.
     pub(super) echo: Option<u32>,
 }
 
-/// Shows the ACKs that were due, in order, from the first segment of `runs` up to but not at `ack`:
-/// one for every `every` full-sized segments. At most [`MAX_INSERTED`].
+/// Calls `show` for each ACK that was due, in order: one for every `every` full-sized segments from
+/// the first segment of `runs` up to, but not at, `ack`. At most [`MAX_INSERTED`].
 pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(Due)) {
-    // Full-sized segments that end before `ack`: at its place the host's own ACK stands.
+    // Full-sized segments that end before `ack`. At `ack` itself stands the host's own ACK.
     let (mut full, mut last) = (0, 0);
     for run in parts(runs, ack) {
         last = u32::from(run.is_full);
@@ -38,17 +38,17 @@ pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(
     }
 }
 
-/// The runs, as far as they end at or before `ack`.
+/// The runs, cut off at `ack`.
 fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
     runs.iter().map(move |run| run.before(ack)).take_while(|run| run.count > 0)
 }
 
-/// Where a receiver without coalescing would stand.
+/// The state of a receiver that does not coalesce.
 struct Walk {
     every: u32,
     /// Full-sized segments since its last ACK.
     since: u32,
-    /// What its next ACK echoes; `None` when no segment came since the last.
+    /// What its next ACK echoes; `None` if no segment arrived since the last ACK.
     echo: Option<Option<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! One connection whose data goes to the host, and whose ACKs come back.
+//! One connection: data goes to the host, and the host's ACKs come back.
 
 use rxo_wire::SeqNumber;
 
@@ -7,18 +7,18 @@ use super::reason::PassReason;
 use super::runs::{Run, Runs};
 use super::window::{Edges, Offer, edge};
 
-/// What is known of a connection.
+/// The state of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     pub(super) runs: Runs,
-    /// What the host said last.
+    /// The host's newest ACK.
     last: Option<Said>,
-    /// The offers in both SYNs.
+    /// The window scale options of both SYNs.
     pub(super) host: Offer,
     pub(super) peer: Offer,
-    /// Payload of a full-sized segment, in bytes; 0 before the first.
+    /// Payload of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,
-    /// Whether the end of the runs is the end of the stream.
+    /// Whether a FIN follows the last run.
     fin: bool,
 }
 
@@ -27,23 +27,23 @@ pub(super) struct Flow {
 pub(super) struct Said {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The right edge it promised; `None` while the scale is not known.
+    /// The right edge of the window that it promised; `None` while the scale is unknown.
     edge: Option<SeqNumber>,
 }
 
-/// An ACK that advances, and may be split: where it reaches in the runs.
+/// An ACK that advances and may be split, with its position in the runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advance {
-    /// The boundary it acknowledges: its ACK number, or one less when that covers a FIN.
+    /// The boundary that it acknowledges: its ACK number, or one less if it covers a FIN.
     pub(super) until: SeqNumber,
     pub(super) edges: Option<Edges>,
 }
 
-/// Options take at most so much of a segment that would be full without them.
+/// Most bytes by which options can shorten a segment that would be full-sized without them.
 const MAX_OPTIONS_BYTES: u32 = 40;
 
 impl Flow {
-    /// Takes in what the host was given. Returns how many segments that was.
+    /// Records data that was delivered to the host. Returns the number of segments.
     pub(super) fn deliver(&mut self, delivered: &Delivered) -> u32 {
         let Delivered { seq, payload_bytes, segment_bytes, tsval, fin } = *delivered;
         let (Some(count), Some(rest)) = (
@@ -53,7 +53,7 @@ impl Flow {
             return 0;
         };
         let Ok(whole) = u16::try_from(count) else {
-            // No packet has so many segments: what was told is not what was delivered.
+            // No packet has so many segments, so the report is wrong.
             self.runs.clear();
             return 0;
         };
@@ -70,16 +70,16 @@ impl Flow {
         count + u32::from(rest > 0)
     }
 
-    /// The largest segment seen is full-sized, or one that comes twice in a row: a path may begin to
-    /// carry less.
+    /// Learns the full size: the largest segment seen, or a smaller size that occurs twice in a
+    /// row, because the path MTU may decrease.
     const fn learn_full_size(&mut self, segment_bytes: u16, count: u16) {
         if count > 1 || (count == 1 && segment_bytes > self.full_bytes) {
             self.full_bytes = segment_bytes;
         }
     }
 
-    /// Where an ACK of the host that says `ack` and `window` reaches; or why it is left alone.
-    /// Changes nothing.
+    /// Locates the host's ACK with `ack` and `window` in the runs. Returns the reason if the ACK
+    /// must not be split. Changes nothing.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {
@@ -101,14 +101,15 @@ impl Flow {
         Ok(Advance { until, edges })
     }
 
-    /// Whether an ACK that says `ack` advances by more than `every` full-sized segments.
+    /// Whether an ACK with number `ack` advances by more than `every` full-sized segments.
     pub(super) fn is_stretch(&self, ack: SeqNumber, every: u16) -> bool {
         let most = u32::from(every) * u32::from(self.full_bytes);
         let advance = self.last.map_or(0, |last| ack - last.ack);
         most > 0 && u32::try_from(advance).is_ok_and(|bytes| bytes > most)
     }
 
-    /// Takes in what the host says, whatever the frame. An ACK that goes back says nothing new.
+    /// Records the ACK number and window of any frame of the host. An ACK number that goes back
+    /// changes nothing.
     pub(super) fn note(&mut self, ack: SeqNumber, window: u16) {
         if self.last.is_some_and(|last| ack.is_before(last.ack)) {
             return;
@@ -118,14 +119,15 @@ impl Flow {
         self.runs.forget_until(ack);
     }
 
-    /// Takes in a SYN of the host; `ack` when it answers one. The window in a SYN is never scaled.
+    /// Records a SYN of the host. `ack` is set if it answers the peer's SYN. The window in a SYN is
+    /// never scaled.
     pub(super) fn host_syn(&mut self, offer: Offer, ack: Option<SeqNumber>, window: u16) {
         let peer = if ack.is_some() { self.peer } else { Offer::Unknown };
         *self = Self { host: offer, peer, ..Self::default() };
         self.last = ack.map(|ack| Said { ack, window, edge: Some(edge(ack, window, 0)) });
     }
 
-    /// Takes in a SYN of the peer, which answers one when `is_answer`.
+    /// Records a SYN of the peer. `is_answer` is set if it answers the host's SYN.
     pub(super) fn peer_syn(&mut self, offer: Offer, is_answer: bool) {
         let host = if is_answer { self.host } else { Offer::Unknown };
         *self = Self { host, peer: offer, ..Self::default() };

@@ -1,23 +1,24 @@
-//! Splitting: the ACKs that a host without coalescing would have sent.
+//! Splitting: inserts the ACKs that a host without coalescing would have sent.
 //!
-//! A host that is handed aggregates answers one with one ACK, however many segments it covers (a
-//! *stretch ACK*). A peer that counts bytes does not mind; one that counts ACKs grows its window too
-//! slowly. The splitter knows where the segments began that the host was given, and puts before a
-//! stretch ACK those that were due meanwhile: one for every second full-sized segment (RFC 9293,
-//! section 3.8.6.3; RFC 5681, section 4.2), or every Nth.
+//! A host that receives an aggregate answers with one ACK, however many segments it covers (a
+//! *stretch ACK*). A peer that counts bytes does not mind, but one that counts ACKs grows its
+//! window too slowly. The splitter knows the segment boundaries of what the host received. Before a
+//! stretch ACK it inserts the ACKs that were due: one for every second full-sized segment (RFC
+//! 9293, section 3.8.6.3; RFC 5681, section 4.2), or every Nth.
 //!
-//! * `delivered` is what the receive side tells; `runs` keeps it, per flow, as boundaries.
-//! * `flow` is one connection: its runs, what the host acknowledged last, and its window.
-//! * `due` decides which ACKs are missing; `window` what they may promise. Both are pure.
-//! * `table` finds the flow, and lets the least recently used go.
-//! * `reason` and `counters` say what was done, and why not more.
+//! * `delivered` is the report of the receive side; `runs` keeps its segment boundaries by flow.
+//! * `flow` is one connection: its runs, the host's newest ACK, and its window.
+//! * `due` decides which ACKs are missing; `window` decides which windows they promise. Both are
+//!   pure.
+//! * `table` finds a flow by its key, and evicts the least recently used.
+//! * `reason` and `counters` count what was done, and why nothing was inserted.
 //!
 //! # Contract
-//! The host's frames are never changed, held or reordered: the splitter only says what shall go
-//! before one. What it inserts acknowledges more than the ACK before it, less than the ACK after it,
-//! and ends where a delivered segment ended; it promises no window that the host's own ACK does not.
-//! Where it does not know all boundaries it inserts nothing. Nothing allocates after
-//! [`Splitter::new`]; nothing panics, whatever the bytes and whatever it is told.
+//! The splitter never changes, holds or reorders the host's frames; it only returns what to insert
+//! before one. An inserted ACK acknowledges more than the ACK before it and less than the ACK after
+//! it, ends where a delivered segment ended, and promises no more window than the host's own ACK.
+//! If the splitter does not know all boundaries, it inserts nothing. It does not allocate after
+//! [`Splitter::new`], and no input makes it panic.
 
 mod counters;
 mod delivered;

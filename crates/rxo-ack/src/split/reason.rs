@@ -1,39 +1,39 @@
 //! Why nothing was inserted before a frame of the host.
 //!
-//! Each is a counter with a stable name.
+//! Each reason is a counter with a stable name.
 
 use rxo_frame::reasons;
 
 reasons! {
-    /// Why a frame of the host went out with nothing before it.
+    /// Why nothing was inserted before a frame of the host.
     PassReason {
-        /// No readable TCP segment: another protocol, a fragment, or malformed.
+        /// It is not a readable TCP segment: another protocol, a fragment, or malformed.
         NotTcp => "not_tcp",
-        /// It carries payload, or is several segments in one.
+        /// It carries payload, or is a GSO frame.
         Data => "data",
-        /// SYN, FIN, RST, PSH, URG, a reserved bit, or no ACK.
+        /// It has SYN, FIN, RST, PSH, URG or a reserved bit, or no ACK.
         Flags => "flags",
-        /// ECE, CWR or AE: each ACK would repeat the mark.
+        /// It has ECE, CWR or AE, which every inserted ACK would repeat.
         Ecn => "ecn",
-        /// Options besides the timestamp, such as SACK.
+        /// It has options besides the timestamp, such as SACK.
         Options => "options",
-        /// IPv4 without DF: every packet needs an identification of its own.
+        /// It is IPv4 without DF: every packet would need an identification of its own.
         MayBeFragmented => "may_be_fragmented",
-        /// Headers too long for a slot, or a seed outside the TCP header.
+        /// Its headers are too long for a slot, or its partial checksum is outside the TCP header.
         Form => "form",
-        /// Nothing was delivered of this flow, or it was the least recently used.
+        /// Nothing was delivered on this flow, or the flow was evicted.
         UnknownFlow => "unknown_flow",
-        /// The first ACK seen of this flow: what came before it is not known.
+        /// It is the first ACK seen on this flow: what the host acknowledged before is unknown.
         FirstAck => "first_ack",
         /// It acknowledges less than an ACK before it.
         OldAck => "old_ack",
-        /// The same ACK and window again: it may mean loss.
+        /// It repeats the ACK number and window of the last ACK, which may signal loss.
         Duplicate => "duplicate_ack",
-        /// The same ACK with another window.
+        /// It repeats the ACK number of the last ACK with another window.
         WindowUpdate => "window_update",
-        /// It does not end where a delivered segment ended, or not all between was seen.
+        /// It does not end at a segment boundary, or some boundaries before it are unknown.
         UnknownBoundaries => "unknown_boundaries",
-        /// It acknowledges no more segments than any ACK may.
+        /// It acknowledges no more segments than a single ACK may.
         FewSegments => "few_segments",
     }
 }

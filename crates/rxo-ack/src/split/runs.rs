@@ -1,20 +1,20 @@
-//! The segment boundaries of one flow, from what the host acknowledged to what it was given last.
+//! The segment boundaries of one flow, between what the host acknowledged and what it received.
 //!
-//! Runs of equal segments: an aggregate is one, and aggregates that follow each other often are one
-//! together. There are few, in a ring; where one more does not fit the oldest is forgotten, and then
-//! the boundaries are not fully known until the host has acknowledged past the gap.
+//! Boundaries are kept as runs of equal segments: an aggregate is one run, and consecutive
+//! aggregates often join into one. A small ring holds them. When it is full, the oldest run is
+//! forgotten, and the boundaries are incomplete until the host has acknowledged past the gap.
 
 use rxo_wire::SeqNumber;
 
-/// Equal segments, one after the other.
+/// Consecutive segments of equal size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Where the first begins.
+    /// Where the first segment begins.
     pub(super) seq: SeqNumber,
     pub(super) segment_bytes: u16,
-    /// How many; never 0 in a ring.
+    /// Number of segments; never 0 in a ring.
     pub(super) count: u16,
-    /// Whether they are full-sized.
+    /// Whether the segments are full-sized.
     pub(super) is_full: bool,
     pub(super) tsval: Option<u32>,
 }
@@ -28,7 +28,7 @@ impl Run {
         self.seq + self.bytes()
     }
 
-    /// How many of its segments end at or before `seq`, and whether one ends there.
+    /// Counts its segments that end at or before `seq`, and says whether one ends exactly there.
     fn until(&self, seq: SeqNumber) -> (u16, bool) {
         let bytes = seq - self.seq;
         if bytes <= 0 {
@@ -39,18 +39,18 @@ impl Run {
         ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
     }
 
-    /// The part of it before `seq`.
+    /// Returns the part of the run before `seq`.
     pub(super) fn before(&self, seq: SeqNumber) -> Self {
         Self { count: self.until(seq).0, ..*self }
     }
 }
 
-/// A run is not extended beyond: no window is larger, and sequence numbers must compare.
+/// Longest run. No window is larger, and sequence numbers must stay comparable.
 const MAX_RUN_BYTES: u32 = 1 << 30;
-/// Most runs that a flow remembers.
+/// Most runs that a flow keeps.
 pub(super) const MAX_RUNS: usize = 32;
 
-/// Runs without a gap between them, in order.
+/// Runs in order, without a gap between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Runs {
     ring: [Run; MAX_RUNS],
@@ -72,14 +72,14 @@ impl Runs {
         self.iter().next().map(|run| run.seq)
     }
 
-    /// Where the last one ends.
+    /// Where the last segment ends.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         let last = self.len.checked_sub(1)?;
         Some(self.ring[(self.first + last) % MAX_RUNS].end())
     }
 
-    /// Adds a run. One that does not begin where the last ended takes the place of all: a gap, or
-    /// something sent again.
+    /// Adds a run. If it does not begin where the last one ended (a gap, or a retransmission), it
+    /// replaces all runs.
     pub(super) fn push(&mut self, run: Run) {
         if run.bytes() == 0 {
             return;
@@ -127,7 +127,7 @@ impl Runs {
         }
     }
 
-    /// Whether a segment ends at `seq`, or the first one begins there.
+    /// Whether a segment ends at `seq`, or the first segment begins there.
     pub(super) fn has_boundary(&self, seq: SeqNumber) -> bool {
         self.iter()
             .any(|run| !seq.is_before(run.seq) && !run.end().is_before(seq) && run.until(seq).1)

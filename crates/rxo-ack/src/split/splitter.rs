@@ -1,4 +1,5 @@
-//! The splitter: told what the host was given, asked what goes before each of its frames.
+//! The splitter: learns what the host received, and decides what to insert before each of its
+//! frames.
 
 use core::fmt;
 
@@ -16,27 +17,28 @@ use super::window::{Offer, window};
 use crate::pattern::Pattern;
 use crate::{AckNumbers, AckTemplate, NotATemplate};
 
-/// How a splitter is to work. Its memory follows from this: some 700 bytes for each flow.
+/// Configuration of a splitter. It determines the memory: about 700 bytes for each flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfig {
-    /// An ACK for so many full-sized segments, 1 to 64; 2 is what RFC 9293 asks of a receiver.
+    /// Full-sized segments for each ACK, 1 to 64; RFC 9293 asks for 2.
     pub every: u16,
-    /// What the frames of both sides begin with.
+    /// The first header of the frames of both directions.
     pub link: LinkKind,
-    /// Most flows remembered, 1 to 16,384; beyond, the least recently used is forgotten.
+    /// Most flows that are remembered, 1 to 16,384. Beyond that, the least recently used is
+    /// evicted.
     pub flows: u16,
-    /// Seed of the flow hash; make it unpredictable where senders are not trusted.
+    /// Seed of the flow hash. It must be unpredictable if senders are not trusted.
     pub seed: u64,
 }
 
 impl Default for SplitConfig {
-    /// An ACK for every second segment, Ethernet, 1,024 flows.
+    /// One ACK for every second segment, Ethernet, 1,024 flows.
     fn default() -> Self {
         Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed: 0x9e37_79b9_5bd1_e995 }
     }
 }
 
-/// Inserts ACKs before stretch ACKs; see the module.
+/// Inserts ACKs before stretch ACKs; see the crate's documentation.
 ///
 /// # Examples
 /// ```
@@ -62,29 +64,29 @@ pub struct Splitter {
     config: SplitConfig,
     table: Table,
     counters: SplitCounters,
-    /// The ACKs inserted last.
+    /// The ACKs that were inserted last.
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
-/// A number in a [`SplitConfig`] that cannot be.
+/// A field of [`SplitConfig`] that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfigError {
-    /// The field.
+    /// Name of the field.
     pub name: &'static str,
     /// Its value.
     pub value: u16,
-    /// The most accepted; the least is 1.
+    /// The largest valid value; the smallest is 1.
     pub to: u16,
 }
 
-/// Most segments to an ACK.
+/// Most segments for each ACK.
 const MAX_EVERY: u16 = 64;
 
 impl Splitter {
-    /// A splitter. The only place that allocates.
+    /// Makes a splitter. This is the only function that allocates.
     ///
     /// # Errors
-    /// When a number of `config` is out of range.
+    /// If a field of `config` is out of range.
     pub fn new(config: SplitConfig) -> Result<Self, SplitConfigError> {
         for (name, value, to) in
             [("every", config.every, MAX_EVERY), ("flows", config.flows, MAX_FLOWS)]
@@ -104,7 +106,7 @@ impl Splitter {
         self.config
     }
 
-    /// What it did so far.
+    /// The counters since the splitter was made.
     #[must_use]
     pub fn counters(&self) -> SplitCounters {
         let mut counters = self.counters.clone();
@@ -112,14 +114,15 @@ impl Splitter {
         counters
     }
 
-    /// Tells that the host is given an aggregate of the flow `key`, whose direction is to the host.
+    /// Records that an aggregate is delivered to the host. `key` is its flow, in the direction to
+    /// the host.
     pub fn delivered(&mut self, key: &FlowKey, delivered: &Delivered) {
         let flow = self.table.find_or_add(&key.with_tag_in_bytes());
         self.counters.segments += u64::from(flow.deliver(delivered));
     }
 
-    /// Tells that the host is given this frame. Of interest are data, which may be several segments
-    /// in one as [`Frame::gso`] says, SYN and RST; anything else costs a look.
+    /// Records that `frame` is delivered to the host. Data, SYN and RST matter; any other frame is
+    /// only parsed. The frame may be a GSO frame.
     pub fn delivered_frame(&mut self, frame: Frame<&[u8]>) {
         let Some((parsed, tcp)) = self.read(frame) else { return };
         let key = key_of(&parsed, frame);
@@ -147,9 +150,9 @@ impl Splitter {
         }
     }
 
-    /// What shall go before `frame`, which the host sends: a template of at most 31 ACKs, or `None`.
-    /// The frame itself always goes, as it is, after them. Call it for every frame of the host, in
-    /// order. Costs a look at the frame and the ACKs inserted.
+    /// Returns the ACKs to send before `frame`, as a template of at most 31, or `None`. The caller
+    /// sends `frame` itself unchanged after them. Must be called for every frame of the host, in
+    /// order. Costs one parse of the frame, and O(inserted ACKs).
     pub fn split<'s>(&'s mut self, frame: Frame<&'s [u8]>) -> Option<AckTemplate<'s>> {
         self.counters.frames += 1;
         match self.insert(frame) {
@@ -165,7 +168,7 @@ impl Splitter {
         }
     }
 
-    /// Puts the ACKs that are missing into `numbers`, and says how many.
+    /// Writes the missing ACKs into `numbers` and returns how many they are.
     fn insert<'f>(&mut self, frame: Frame<&'f [u8]>) -> Result<(Pattern<'f>, usize), PassReason> {
         let (parsed, tcp) = self.read(frame).ok_or(PassReason::NotTcp)?;
         let refused = refusal(frame, &parsed, &tcp);
@@ -227,7 +230,7 @@ impl Splitter {
 const CONNECTION: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
 const ECN: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// Why the frame is not of the kind that may be split, whatever its flow.
+/// Returns why the frame can never be split, whatever its flow; `None` if it may be.
 fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<PassReason> {
     if parsed.payload_bytes() > 0 || frame.gso.is_some() {
         return Some(PassReason::Data);
@@ -245,7 +248,7 @@ fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<Pas
     may_be_fragmented.then_some(PassReason::MayBeFragmented)
 }
 
-/// The frame as a pattern; last, because most ACKs do not need one.
+/// Makes the pattern of the frame. Called last, because most ACKs do not need one.
 fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
     Pattern::of(parsed, frame).map_err(|refused| match refused {
         NotATemplate::NotAPureAck => PassReason::Flags,
@@ -254,7 +257,7 @@ fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, P
     })
 }
 
-/// Writes the ACKs that are missing before `tcp`, and says how many; never none.
+/// Writes the ACKs that are missing before `tcp` and returns how many they are; never 0.
 fn missing(
     numbers: &mut [AckNumbers; MAX_INSERTED],
     flow: &Flow,
@@ -268,7 +271,7 @@ fn missing(
     }
 }
 
-/// Writes the ACKs that were due before `tcp`, and says how many.
+/// Writes the ACKs that were due before `tcp` and returns how many they are.
 fn fill(
     numbers: &mut [AckNumbers; MAX_INSERTED],
     flow: &Flow,
@@ -291,7 +294,7 @@ fn fill(
     count
 }
 
-/// The flow's name, wherever the device leaves its tag.
+/// The frame's flow key. The VLAN tag counts whether it is in the bytes or in the metadata.
 fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
     frame.vlan.map_or(parsed.key, |tag| parsed.key.on_device_vlan(tag.tci).with_tag_in_bytes())
 }

@@ -1,7 +1,8 @@
-//! Flows by key: bounded, and the least recently used goes.
+//! Flow table: maps a flow key to its flow. Bounded: a full table evicts the least recently used.
 //!
-//! Sparse buckets over entries, chained by index; the entries also stand in a list by use. Finding,
-//! adding and evicting are O(1), and the hash is seeded, so nobody outside can fill one bucket.
+//! Sparse buckets over entries that are chained by index; a list keeps the entries in order of use.
+//! Finding, adding and evicting are O(1). The hash is seeded, so an attacker cannot aim at one
+//! bucket.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,9 +12,9 @@ use rxo_wire::{FlowHasher, FlowKey};
 use super::flow::Flow;
 
 const NOBODY: u16 = u16::MAX;
-/// Most flows that a table can have.
+/// Most flows in a table.
 pub(super) const MAX_FLOWS: u16 = 16_384;
-/// Buckets for each flow.
+/// Number of buckets for each flow.
 const SPARSITY: usize = 4;
 
 #[derive(Debug)]
@@ -38,7 +39,7 @@ struct Entry {
 }
 
 impl Table {
-    /// A table for at most `limit` flows, 1 to [`MAX_FLOWS`].
+    /// Makes a table for at most `limit` flows, 1 to [`MAX_FLOWS`].
     pub(super) fn new(limit: u16, seed: u64) -> Self {
         let limit = limit.clamp(1, MAX_FLOWS);
         // At most 2^16, so a bucket's number fits into 16 bits.
@@ -54,7 +55,7 @@ impl Table {
         }
     }
 
-    /// The flow, which now is the most recently used.
+    /// Finds the flow of `key` and marks it as most recently used.
     #[inline]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<&mut Flow> {
         let place = self.place_of(key, self.bucket_of(key))?;
@@ -62,7 +63,8 @@ impl Table {
         Some(&mut self.entries[usize::from(place)].flow)
     }
 
-    /// The flow, made new when it is not there; then the least recently used makes room.
+    /// Finds the flow of `key`, or adds an empty one; a full table first evicts the least recently
+    /// used.
     #[inline]
     pub(super) fn find_or_add(&mut self, key: &FlowKey) -> &mut Flow {
         let bucket = self.bucket_of(key);
@@ -103,7 +105,7 @@ impl Table {
             (self.entries.len() - 1) as u16
         } else {
             let place = self.evict();
-            // The evicted one may have stood first in the same bucket.
+            // The evicted flow may have been first in this bucket.
             let next = self.buckets[usize::from(bucket)];
             self.entries[usize::from(place)] = Entry { next, ..entry };
             place
@@ -187,7 +189,8 @@ mod tests {
         assert_eq!(table.evicted, 1);
     }
 
-    /// Against a list in order of use, in a table so full that every bucket is shared by somebody.
+    /// Compares the table with a list in order of use. The table is so full that flows share
+    /// buckets.
     #[test]
     fn many_flows_come_and_go_as_in_a_list() {
         extern crate std;

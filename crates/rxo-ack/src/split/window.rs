@@ -1,24 +1,24 @@
-//! What an inserted ACK may promise. Pure.
+//! Which window an inserted ACK promises. Pure functions.
 //!
-//! The right edge of the window, ACK plus scaled window, is a promise. Between two ACKs of the host
-//! it must not go beyond what the second says, and should not go back behind what the first said.
+//! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of
+//! the host it must not exceed the second ACK's edge, and should not go back behind the first's.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// What one side's SYN says of scaling windows (RFC 7323, section 2.2).
+/// What the SYN of one side says about window scaling (RFC 7323, section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offer {
     /// No SYN was seen.
     #[default]
     Unknown,
-    /// It has no such option.
+    /// The SYN has no window scale option.
     No,
-    /// It shifts its own windows by so much.
+    /// Its sender shifts its windows by this many bits.
     Shift(u8),
 }
 
-/// RFC 7323, section 2.3: a larger one counts as this.
+/// Larger shifts count as this one (RFC 7323, section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 impl Offer {
@@ -33,8 +33,8 @@ impl Offer {
         offer
     }
 
-    /// By how much the side that made this offer shifts its windows, given the other's; `None` when
-    /// that cannot be known.
+    /// The shift that the sender of this offer uses, given the offer of the other side; `None` if
+    /// unknown.
     pub(super) const fn shift(self, other: Self) -> Option<u8> {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Some(0),
@@ -44,7 +44,7 @@ impl Offer {
     }
 }
 
-/// Two ACKs of the host that follow each other, as right edges.
+/// The right edges of two consecutive ACKs of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edges {
     pub(super) before: SeqNumber,
@@ -57,12 +57,12 @@ pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
     ack + (u32::from(window) << shift)
 }
 
-/// The window of an ACK for `ack`, inserted before one whose window is `window`.
+/// Returns the window of an ACK for `ack` that is inserted before an ACK with `window`.
 ///
-/// That window itself where it keeps the earlier promise, which is nearly always: it promises less
-/// than the host's ACK, since it acknowledges less. Where the host's window shrinks it is larger, so
-/// that the right edge stays. The scale may be too coarse for an edge that lies between; then it is
-/// below by less than one step, which every sender must expect (RFC 7323, section 2.4).
+/// Nearly always this is `window` itself: it keeps the earlier promise, and promises less than the
+/// host's ACK because it acknowledges less. If the host's window shrinks, the result is larger, so
+/// that the right edge stays. If the scale is too coarse for the edge, the result is less than one
+/// step below it, which every sender must expect (RFC 7323, section 2.4).
 pub(super) fn window(ack: SeqNumber, window: u16, edges: Option<Edges>) -> u16 {
     let Some(Edges { before, after, shift }) = edges else { return window };
     if edge(ack, window, shift).is_at_or_after(before) {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_shrinking_window_keeps_its_right_edge() {
-        // From ACK 0 with 1,000 to ACK 1,000 with 0: nothing was read.
+        // From ACK 0 with window 1,000 to ACK 1,000 with window 0: the application read nothing.
         assert_eq!(window(SeqNumber(400), 0, edges(1_000, 1_000, 0)), 600);
         // The edge advances by 64 at shift 6: from 6,400 to 6,464.
         assert_eq!(window(SeqNumber(640), 0, edges(6_400, 6_464, 6)), 90);

@@ -1,4 +1,4 @@
-//! What `expand` writes, beside frames built and checksummed one by one.
+//! Compares what `expand` writes with frames that are built and checksummed one by one.
 
 mod alike;
 mod refused;

@@ -1,4 +1,4 @@
-//! ACKs in every shape that a template can have, each a [`Packet`] that builds itself.
+//! ACKs in every form that a template can have, each a [`Packet`] that can build itself.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use rxo_testkit::{Packet, seg};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// What all ACKs of one template have in common.
+/// What all ACKs of one template share.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) v6: bool,
@@ -43,7 +43,7 @@ impl Kind {
         if self.raw { LinkKind::RawIp } else { LinkKind::Ethernet }
     }
 
-    /// The ACK that says `numbers`, its identification `id`.
+    /// Builds the ACK with `numbers` and the identification `id`.
     pub(crate) fn packet(&self, numbers: AckNumbers, id: u16) -> Packet {
         let AckNumbers { ack, window, timestamp } = numbers;
         let plain = seg().pure_ack().flow(self.flow).ack(ack.0).window(window).id(id);
@@ -60,7 +60,7 @@ impl Kind {
         packet = if self.padded { packet.padded_with(0xa5) } else { packet };
         packet =
             if self.has_timestamp { packet.ts(timestamp.value, timestamp.echo) } else { packet };
-        // Last, because it says where the TCP header begins.
+        // Last, because it needs the offset of the TCP header.
         if self.partial { packet.partial() } else { packet }
     }
 }
@@ -81,7 +81,7 @@ prop_compose! {
     }
 }
 
-/// Values that make sums meet 0x0000 and 0xffff, besides any others.
+/// Any values, with more of those whose sums are 0x0000 or 0xffff.
 fn longs() -> impl Strategy<Value = u32> {
     prop_oneof![select(vec![0, 1, 0xffff, 0x1_0000, 0xffff_0000, u32::MAX]), any::<u32>()]
 }

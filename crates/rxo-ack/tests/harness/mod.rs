@@ -1,5 +1,6 @@
-//! A script for the splitter from any bytes, and what must hold in each of its steps. Shared by the
-//! tests and the fuzz target.
+//! Interprets any bytes as a script for the splitter and checks its promises after each step.
+//! Shared by
+//! the tests and the fuzz target.
 
 use rxo_ack::{AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitCounters, Splitter};
 use rxo_frame::{Frame, LinkKind};
@@ -11,10 +12,10 @@ const FLOWS: usize = 3;
 const STEP_BYTES: usize = 6;
 const RST: u16 = 0x004;
 const ACK: u16 = 0x010;
-/// By how much the host of each flow shifts its windows; the last one's SYN is not seen.
+/// The window shift of each flow's host. The last flow's SYN is not seen.
 const SHIFTS: [Option<u8>; FLOWS] = [Some(7), Some(0), None];
 
-/// What really happened on a flow.
+/// The true state of a flow.
 #[derive(Default)]
 struct Truth {
     /// Where the next new segment begins.
@@ -22,11 +23,11 @@ struct Truth {
     /// Ends of segments delivered.
     ends: Vec<u32>,
     tsvals: Vec<u32>,
-    /// The newest ACK of the host, and the window with it.
+    /// The newest ACK of the host, with its window.
     said: Option<(u32, u16)>,
-    /// Whether that was in a SYN.
+    /// Whether that ACK was in a SYN.
     was_syn: bool,
-    /// By how much the host shifts its windows, as far as the splitter could see.
+    /// The host's window shift, as far as the splitter could see it.
     shift: Option<u8>,
 }
 
@@ -36,10 +37,10 @@ struct Run {
     clock: u32,
 }
 
-/// Runs the script that `bytes` stand for.
+/// Runs the script that `bytes` encode.
 ///
 /// # Panics
-/// When a promise does not hold.
+/// If a promise is broken.
 pub(crate) fn run(bytes: &[u8]) -> SplitCounters {
     let (every, steps) = bytes.split_first().map_or((2, bytes), |(every, rest)| (*every, rest));
     let every = u16::from(every % 5).max(1);
@@ -77,7 +78,7 @@ impl Run {
         let truth = &self.flows[flow];
         match kind % 16 {
             0..=3 => self.deliver(flow, truth.next, a, b),
-            // A segment again, or after a gap.
+            // A retransmission, or a segment after a gap.
             4 => self.deliver(flow, truth.next.wrapping_sub(u32::from(c) * 100), a % 4, b),
             5 => self.deliver(flow, truth.next.wrapping_add(u32::from(c) * 100), a % 4, b),
             6 => self.one(flow, a, b),
@@ -85,7 +86,7 @@ impl Run {
             11 => {
                 let index = usize::from(a) << 8 | usize::from(b);
                 let end = truth.ends.get(index % truth.ends.len().max(1)).copied();
-                // Not from half the numbers away, where nobody can say which comes first.
+                // Not half the sequence space away, where order is undefined.
                 let end = end.unwrap_or(truth.next.wrapping_sub(7));
                 self.host(flow, ack(flow, end, d, self.clock).window(window), false);
             }
@@ -100,7 +101,7 @@ impl Run {
         }
     }
 
-    /// An aggregate of equal segments and a shorter one.
+    /// Delivers an aggregate of equal segments, and perhaps a shorter last one.
     fn deliver(&mut self, flow: usize, seq: u32, count: u8, how: u8) {
         let segment_bytes = [1_448, 1_448, 1_448, 1_436, 500, 1][usize::from(how) % 6];
         let short = if how & 0x40 == 0 { 0 } else { segment_bytes / 2 };
@@ -117,7 +118,7 @@ impl Run {
         self.remember(flow, seq, payload_bytes, segment_bytes);
     }
 
-    /// A frame, of one segment or of several.
+    /// Delivers a frame, perhaps a GSO frame.
     fn one(&mut self, flow: usize, length: u8, how: u8) {
         let (seq, bytes) = (self.flows[flow].next, u32::from(length) * 20);
         let packet = peer(flow).seq(seq).len(bytes as usize).ts(self.clock, 1);
@@ -138,7 +139,7 @@ impl Run {
         }
     }
 
-    /// The host sends `packet`: asks the splitter, and checks its answer.
+    /// The host sends `packet`: calls the splitter and checks its answer.
     fn host(&mut self, flow: usize, packet: Packet, is_syn: bool) {
         let frame = packet.frame();
         let Reading::Segment(seen) = read(&frame, LinkKind::Ethernet) else {
@@ -154,7 +155,7 @@ impl Run {
         }
         let truth = &mut self.flows[flow];
         if seen.flags & RST != 0 {
-            // Whoever uses the ports next may scale as they like.
+            // The next connection with these ports may use another scale.
             (truth.shift, truth.said) = (None, None);
         } else if seen.flags & ACK != 0 {
             truth.note(&seen, is_syn);
@@ -207,7 +208,8 @@ impl Truth {
     }
 }
 
-/// The right edge of an inserted ACK lies between those of the host's, or less than a step below.
+/// Asserts that the right edge of an inserted ACK lies between those of the host's ACKs, or less
+/// than one step below.
 fn check_edge(new: (u32, u16), before: (u32, u16), after: (u32, u16), shift: u8) {
     let room = |(ack, window): (u32, u16)| {
         i64::from(ack.wrapping_sub(before.0)) + (i64::from(window) << shift)

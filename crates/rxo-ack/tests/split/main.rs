@@ -1,4 +1,4 @@
-//! The splitter, beside a naive receiver that coalesces nothing.
+//! Compares the splitter with a naive receiver that coalesces nothing.
 
 #[path = "../harness/mod.rs"]
 mod harness;

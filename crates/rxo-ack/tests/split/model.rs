@@ -1,11 +1,11 @@
-//! The splitter beside a receiver that is given every segment by itself.
+//! Compares the splitter with a receiver that gets every segment by itself.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::world::{FULL, World, acks};
 
-/// A receiver without coalescing: an ACK for every `every` full-sized segments.
+/// A receiver without coalescing. It sends an ACK for every `every` full-sized segments.
 struct Receiver {
     every: u32,
     since: u32,
@@ -27,7 +27,7 @@ impl Receiver {
         }
     }
 
-    /// What a timer, or the application, may also bring about.
+    /// Sends an ACK, as a timer or the application may also do.
     fn acknowledge(&mut self, ack: u32, echo: Option<u32>) {
         if self.sent.last().is_none_or(|(last, _)| *last != ack) {
             self.sent.push((ack, echo));
@@ -36,13 +36,13 @@ impl Receiver {
     }
 }
 
-/// What the host is given at once.
+/// One delivery to the host.
 #[derive(Clone, Copy, Debug)]
 struct Delivery {
     full: u32,
-    /// Payload of a last, short segment; 0 for none.
+    /// Payload of the shorter last segment; 0 if there is none.
     short: u32,
-    /// Whether the host acknowledges it, and all before.
+    /// Whether the host acknowledges it together with all before.
     is_acknowledged: bool,
     tsval: u32,
 }
@@ -58,7 +58,7 @@ prop_compose! {
     }
 }
 
-/// Gives all to both, and compares what they send.
+/// Gives the deliveries to both and compares what they send.
 fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
     let (mut world, mut receiver) = (World::at(every, base), Receiver::new(every));
     let (mut seq, mut pending) = (base, 0);
@@ -73,7 +73,7 @@ fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
             receiver.take(seq, short + 40 >= FULL, tsval);
         }
         pending += full + u32::from(short > 0);
-        // More than 32 ACKs at once are spread, which a receiver does not do.
+        // The splitter spreads more than 32 ACKs, which a receiver does not do.
         if is_acknowledged || pending > 40 {
             let sent = world.ack(seq);
             let inserted = sent.len() - 1;
@@ -84,12 +84,12 @@ fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
             pending = 0;
         }
     }
-    // The host has not answered the last ones yet.
+    // The host has not yet acknowledged the last deliveries.
     let last = split.last().map_or(base, |(ack, _)| *ack);
     receiver.sent.retain(|(ack, _)| last.wrapping_sub(*ack) as i32 >= 0);
     for (split, received) in split.iter().zip(&receiver.sent) {
         assert_eq!(split.0, received.0);
-        // The host's own ACK echoes what the host likes.
+        // What the host's own ACK echoes is up to the host.
         assert!(split.1.is_none() || split.1 == received.1, "{split:?}, not {received:?}");
     }
     assert_eq!(split.len(), receiver.sent.len());
@@ -118,7 +118,7 @@ proptest! {
         base in prop_oneof![Just(u32::MAX - 20_000), any::<u32>()],
         deliveries in vec(deliveries(), 1..40),
     ) {
-        // At every = 1 forty segments would be more than 32 ACKs.
+        // With `every` 1, forty segments would need more than 32 ACKs.
         compare(every.max(2), base, &deliveries);
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever is delivered and whatever the host sends, the promises hold.
+//! The promises hold for any deliveries and any frames of the host.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

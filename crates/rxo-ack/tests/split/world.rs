@@ -8,7 +8,7 @@ use rxo_wire::{SeqNumber, parse};
 /// Payload of a full-sized segment, in bytes.
 pub(crate) const FULL: u32 = 1_448;
 
-/// What left for a frame of the host, the frame itself included: ACK number, window, TSecr.
+/// What was sent for one frame of the host, including the frame itself: ACK number, window, TSecr.
 pub(crate) type Sent = Vec<(u32, u16, u32)>;
 
 pub(crate) struct World {
@@ -21,7 +21,7 @@ impl World {
         Self { splitter: Splitter::new(config).expect("a valid configuration") }
     }
 
-    /// A world in which the host has acknowledged up to `ack`.
+    /// Makes a world in which the host has acknowledged up to `ack`.
     pub(crate) fn at(every: u16, ack: u32) -> Self {
         let mut world = Self::new(every);
         world.segment(ack.wrapping_sub(FULL), FULL, 0);
@@ -29,7 +29,7 @@ impl World {
         world
     }
 
-    /// The host is given an aggregate of `bytes`, cut at full size.
+    /// Delivers an aggregate of `bytes` to the host, in full-sized segments.
     pub(crate) fn aggregate(&mut self, seq: u32, bytes: u32, tsval: u32) {
         let key = parse(&data(seq, 1, tsval).bytes()).expect("a frame").key;
         let delivered = Delivered {
@@ -42,7 +42,7 @@ impl World {
         self.splitter.delivered(&key, &delivered);
     }
 
-    /// The host is given one segment.
+    /// Delivers one segment to the host.
     pub(crate) fn segment(&mut self, seq: u32, bytes: u32, tsval: u32) {
         self.give(data(seq, bytes, tsval));
     }
@@ -56,7 +56,7 @@ impl World {
         self.send(host(ack))
     }
 
-    /// The host sends `packet`. What leaves is shown after it was read the naive way.
+    /// The host sends `packet`. Returns what leaves, parsed by the naive reader.
     pub(crate) fn send(&mut self, packet: Packet) -> Sent {
         let frame = packet.frame();
         let mut memory = [AckSlot::EMPTY; MAX_ACKS_PER_STRETCH];

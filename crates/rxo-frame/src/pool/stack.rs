@@ -1,26 +1,26 @@
-//! A lock-free stack of indices (after Treiber, 1986), without memory of its own to manage.
+//! A lock-free stack of indices (after Treiber, 1986) that manages no memory.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The indices 0..n, each on the stack at most once.
 pub(super) struct IndexStack {
-    /// The top index in the lower half, a count of changes in the upper.
+    /// The top index in the lower half, a count of changes in the upper half.
     ///
-    /// The count is what tells a top that was taken and given back from one that never moved: a
-    /// thread that read `below` of the old one must not put it in place. It would have to sleep
-    /// through a multiple of 2³² changes to be fooled.
+    /// The count tells an unchanged top from one that was popped and pushed again. Without it, a
+    /// thread that read `below` of the old top could install a stale value. To fool the count, a
+    /// thread would have to sleep through a multiple of 2³² changes.
     top: AtomicU64,
     /// For each index on the stack, the one below it.
     below: Box<[AtomicU32]>,
     len: AtomicUsize,
 }
 
-/// Below the lowest index.
+/// The value below the lowest index.
 const NONE: u32 = u32::MAX;
 
 impl IndexStack {
-    /// All indices below `count`, 0 on top.
+    /// Makes a stack of all indices below `count`, with 0 on top.
     pub(super) fn full(count: u32) -> Self {
         let below = (1..=count).map(|next| if next == count { NONE } else { next });
         Self {
@@ -30,7 +30,7 @@ impl IndexStack {
         }
     }
 
-    /// Takes the top index off. What was done under it before it was pushed has happened.
+    /// Pops the top index. Writes made before it was pushed are visible afterwards.
     #[inline]
     pub(super) fn pop(&self) -> Option<u32> {
         let mut seen = self.top.load(Ordering::Acquire);
@@ -39,7 +39,7 @@ impl IndexStack {
             if index == NONE {
                 return None;
             }
-            // May be out of date when another thread has popped it; the exchange then fails.
+            // May be stale if another thread has popped it. Then the exchange fails.
             let below = self.below[index as usize].load(Ordering::Relaxed);
             match self.replace(seen, below) {
                 Ok(()) => break,
@@ -50,10 +50,10 @@ impl IndexStack {
         Some(seen as u32)
     }
 
-    /// Puts `index`, which the caller has popped, back on top.
+    /// Pushes `index`, which the caller has popped.
     #[inline]
     pub(super) fn push(&self, index: u32) {
-        // Counted before another thread can pop it, or the count could fall below zero.
+        // Counted before another thread can pop it; otherwise the count could fall below zero.
         self.len.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.top.load(Ordering::Relaxed);
         loop {
@@ -65,12 +65,12 @@ impl IndexStack {
         }
     }
 
-    /// How many are on the stack.
+    /// Number of indices on the stack.
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Puts `index` in place of the top `seen`; what is there instead when it has changed.
+    /// Replaces the top `seen` by `index`. If the top has changed, returns the new one.
     #[inline]
     fn replace(&self, seen: u64, index: u32) -> Result<(), u64> {
         let changes = (seen >> 32).wrapping_add(1) << 32;

@@ -77,8 +77,8 @@ fn pools_of_nothing_are_no_special_case() {
     assert!(first.is_empty() && second.is_empty() && empty.take().is_none());
 }
 
-/// Threads take, mark every byte, pass some on to another thread that drops them, and check that
-/// the mark is whole: a buffer owned twice would show another's mark.
+/// Threads take buffers, mark every byte, pass some to another thread that drops them, and check
+/// that the mark is whole. If a buffer had two owners, it would show another's mark.
 #[test]
 fn threads_never_own_the_same_buffer() {
     const THREADS: u64 = 4;
@@ -115,13 +115,13 @@ fn threads_never_own_the_same_buffer() {
     assert_eq!(core::iter::from_fn(|| pool.take()).collect::<Vec<_>>().len(), 5);
 }
 
-/// The largest allocation of a platform with pointers of 32 bits.
+/// The largest allocation of a 32-bit platform.
 const MOST_BYTES_32: u64 = i32::MAX as u64;
 
 #[test]
 fn lines_beyond_the_largest_allocation_are_refused_on_32_bits() {
     assert_eq!(lines(4, 100, MOST_BYTES_32), Some((3, 12)));
-    // 2^26 lines for each of 65 buffers: their number is 2^26 once more when it wraps at 32 bits.
+    // 65 buffers of 2^26 lines: in 32 bits the product wraps to 2^26.
     let wrapping = lines(65, u32::MAX - 64, MOST_BYTES_32);
     assert_eq!(wrapping, None);
     assert_eq!(lines(1 << 25, 63, MOST_BYTES_32), None, "2 GiB");
