@@ -1,20 +1,21 @@
 //! Packets, traffic and oracles for tests, benches and fuzzing.
 //!
-//! It is separate, and imported by tests alone, so that what checks the engine shares no code with
-//! it: this crate writes its own headers, reads its own headers, and sums its own checksums, the
-//! slow and obvious way. From the bottom up:
+//! Separate, and imported by tests only, so that the checks share no code with the engine: this
+//! crate writes and reads its own headers and computes its own checksums, in the slow and obvious
+//! way. From the bottom up:
 //!
-//! * [`naive`] reads and sums one byte after the other.
+//! * [`naive`] parses and sums byte by byte.
 //! * [`Packet`] is the packet language of the tests: `seg().seq(1).len(100).psh()`.
-//! * [`cases`] is what the kernel's own self-test sends, as a table.
-//! * [`script`] is a test case for the engine: frames, polls and time; from any bytes.
-//! * [`oracle`] says which deliveries a script must give, from the design's table of policies.
-//! * [`promise`] checks what a run of a script was seen to do.
-//! * [`sender`] is a TCP sender as far as ACKs go: what it learns from them, and that it learns it.
-//! * [`workload`](mod@workload) is the traffic that speed is measured with, deterministic from a seed.
+//! * [`cases`] is the kernel's own self-test of receive offload, as a table.
+//! * [`script`] is a test case for the engine: frames, polls and time. Any bytes make one.
+//! * [`oracle`] computes the deliveries that a script must give, from the design's table of
+//!   policies.
+//! * [`promise`] checks the promises on what a run of a script showed.
+//! * [`sender`] models what a TCP sender learns from ACKs, and checks that it loses nothing of it.
+//! * [`workload`](mod@workload) is the traffic of the speed benchmarks, deterministic from a seed.
 //!
-//! Contract: same input, same output; no clock, no input or output. Everything allocates freely,
-//! and misuse by a test panics.
+//! Contract: the same input gives the same output; no clock, no input or output. Functions allocate
+//! freely and panic if a test misuses them.
 
 pub mod cases;
 pub mod naive;

@@ -1,7 +1,8 @@
-//! Payload whose every byte says where in which stream it belongs.
+//! Payload in which every byte depends on its stream and its position.
 //!
-//! Two segments swapped, a byte of padding taken for data, a segment delivered twice: each puts a
-//! byte where another belongs, and the comparison fails. A plain counter would hide a shift by 256.
+//! If segments are swapped, padding is taken for data, or a segment is delivered twice, a byte
+//! stands where another belongs, and the comparison fails. A plain counter would hide a shift by
+//! 256.
 
 use crate::random::mix;
 
@@ -11,7 +12,7 @@ pub fn stream_byte(stream: u32, seq: u32) -> u8 {
     word(stream, seq)[(seq % 8) as usize]
 }
 
-/// Appends `len` bytes of `stream` from sequence number `seq` on.
+/// Appends `len` bytes of `stream` from sequence number `seq`.
 pub(crate) fn append(out: &mut Vec<u8>, stream: u32, seq: u32, len: usize) {
     let end = out.len() + len;
     let mut at = seq;

@@ -1,11 +1,11 @@
 //! Random numbers from a seed, the same on every machine.
 
-/// A small generator (SplitMix64: Steele, Lea, Flood 2014). Not for secrets.
+/// A small generator (SplitMix64: Steele, Lea, Flood 2014). Not for cryptography.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator; equal seeds give equal numbers.
+    /// Makes a generator. Equal seeds give equal numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -17,7 +17,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `limit`, which must not be 0. The bias is below 2⁻³² for small limits.
+    /// A number below `limit`, which must not be 0. For small limits the bias is below 2⁻³².
     pub const fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }

@@ -1,4 +1,4 @@
-//! Sizes of payload, bursts, sequence.
+//! Payload sizes, bursts, and sequence numbers.
 
 use super::{Case, at, both, second};
 use crate::{Packet, seg};

@@ -7,7 +7,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(both("ack", pure_acks, &[0, 0, 0]));
     cases.extend(both("flags_psh", |base| five(base, &[2], Packet::psh), &[300, 200]));
-    // Kernels differ; a segment with CWR is never merged here.
+    // Kernels differ here; rxo never merges a segment with CWR.
     let cwr = |base: &Packet| five(base, &[1, 2], Packet::cwr);
     cases.extend(both("flags_cwr", cwr, &[100, 100, 100, 200]));
     cases.extend(both("flags_syn", |base| between(base, Packet::syn), &[200, 0, 200]));
@@ -23,7 +23,7 @@ fn pure_acks(base: &Packet) -> Vec<Packet> {
     vec![ack.clone(), ack.clone(), ack.ack(101)]
 }
 
-/// Five segments; `change` changes those whose number is in `which`.
+/// Makes five segments; `change` is applied to those whose number is in `which`.
 fn five(base: &Packet, which: &[u32], change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     let segment = |number: u32| {
         let plain = at(base, number * 100);
@@ -32,7 +32,7 @@ fn five(base: &Packet, which: &[u32], change: impl Fn(Packet) -> Packet) -> Vec<
     (0..5).map(segment).collect()
 }
 
-/// Two segments, an empty one that `flag` changes, and two more.
+/// Makes two segments, an empty one that `flag` changes, and two more.
 fn between(base: &Packet, flag: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     let flagged = flag(at(base, 200).pure_ack());
     vec![base.clone(), at(base, 100), flagged, at(base, 300), at(base, 400)]

@@ -44,14 +44,14 @@ fn extension_headers() -> [Case; 2] {
     ]
 }
 
-/// Name, DF, the identifications, what must arrive.
+/// Name, DF, the identifications, and the expected deliveries in payload bytes.
 type Identification = (&'static str, bool, &'static [u16], &'static [usize]);
 
 const IDENTIFICATIONS: [Identification; 6] = [
     ("ip_id_df1_inc", true, &[8, 9], &[200]),
     ("ip_id_df1_fixed", true, &[8, 8], &[200]),
     ("ip_id_df0_inc", false, &[8, 9], &[200]),
-    // Kernels differ; without DF only a counting identification is merged here.
+    // Kernels differ here; without DF, rxo merges only identifications that count up.
     ("ip_id_df0_fixed", false, &[8, 8], &[100, 100]),
     ("ip_id_df1_inc_fixed", true, &[8, 9, 9], &[200, 100]),
     ("ip_id_df1_fixed_inc", true, &[8, 8, 9], &[200, 100]),

@@ -1,9 +1,9 @@
-//! How much fits: the largest packet, the number of flows.
+//! Limits: the largest packet, the number of flows.
 
 use super::{Case, at, case};
 use crate::{Packet, seg};
 
-/// Small enough for an MTU of 1500 whatever the headers.
+/// Fits an MTU of 1500 with any headers.
 const SEGMENT_BYTES: usize = 1_400;
 const MAX_PACKET_BYTES: usize = 65_535;
 
@@ -26,8 +26,9 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// As many full segments as fit into the largest packet, and one of what is left plus `more`.
-/// Gives the packets, the payload bytes of the full ones, and those of the last.
+/// Makes as many full segments as fit into the largest packet, and a last one with the remaining
+/// bytes plus `more`. Returns the packets, the payload bytes of the full segments, and those of the
+/// last one.
 fn large(base: &Packet, header_bytes: usize, more: usize) -> (Vec<Packet>, usize, usize) {
     let most = MAX_PACKET_BYTES - header_bytes;
     let (count, rest) = (most / SEGMENT_BYTES, most % SEGMENT_BYTES + more);
@@ -38,7 +39,7 @@ fn large(base: &Packet, header_bytes: usize, more: usize) -> (Vec<Packet>, usize
     (packets, count * SEGMENT_BYTES, rest)
 }
 
-/// The first segments of all flows, then the second ones with PSH.
+/// Makes the first segments of all flows, then second segments with PSH.
 fn capacity(base: &Packet, flows: u32) -> Vec<Packet> {
     let first = (0..flows).map(|flow| base.clone().flow(flow));
     let second = (0..flows).map(|flow| at(base, 100).flow(flow).psh());

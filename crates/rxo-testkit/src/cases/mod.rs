@@ -1,8 +1,8 @@
-//! What the kernel's own self-test of receive offload sends, and how it must arrive.
+//! The cases of the kernel's self-test of receive offload: what it sends, and how it must arrive.
 //!
-//! A table, so that every way to run the engine (alone, or live between two interfaces) can be
-//! shown the same cases. Contract: the profile is `linux-gro` without a limit of segments, and
-//! every burst is one poll, or is held long enough to be one.
+//! A table, so that every way to run the engine (alone, or live between two interfaces) gets the
+//! same cases. Contract: the profile is `linux-gro` without a limit of segments, and each burst is
+//! one poll, or is held long enough to be one.
 
 mod data;
 mod flags;
@@ -14,11 +14,11 @@ use crate::{Packet, seg};
 /// One case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name, and the IP version.
+    /// Name of the case, with the IP version.
     pub name: String,
-    /// What is sent; the pauses between bursts outlast every hold.
+    /// What is sent. The pauses between bursts are longer than any hold.
     pub bursts: Vec<Vec<Packet>>,
-    /// Payload bytes of what must arrive, in order.
+    /// Payload bytes of each expected delivery, in order.
     pub arrives: Vec<usize>,
 }
 
@@ -29,11 +29,12 @@ impl Case {
         self.bursts.iter().flatten().collect()
     }
 
-    /// Which packets make up each arrival: the first not yet arrived, and those of its flow that
-    /// follow, until the row's length is reached.
+    /// Assigns packets to the expected deliveries. Each delivery begins with the first packet that
+    /// is not yet assigned, and continues with packets of the same flow until its length is
+    /// reached.
     ///
     /// # Panics
-    /// When the lengths of the row do not add up to whole packets, or packets are left over.
+    /// If the lengths do not add up to whole packets, or packets are left over.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let packets = self.packets();
@@ -68,23 +69,23 @@ pub fn all() -> Vec<Case> {
     tables.iter().flat_map(|cases| cases()).collect()
 }
 
-/// A case of one burst for one IP version.
+/// Makes a case of one burst, for one IP version.
 fn case(name: &str, packets: Vec<Packet>, arrives: &[usize]) -> Case {
     let version = if packets[0].v6 { "v6" } else { "v4" };
     Case { name: format!("{name}/{version}"), bursts: vec![packets], arrives: arrives.to_vec() }
 }
 
-/// The same for IPv4 and IPv6: `packets` makes them from a first segment.
+/// Makes a case for IPv4 and one for IPv6. `packets` makes the packets from a first segment.
 fn both(name: &str, packets: impl Fn(&Packet) -> Vec<Packet>, arrives: &[usize]) -> [Case; 2] {
     [seg(), seg().v6()].map(|base| case(name, packets(&base), arrives))
 }
 
-/// The segment `bytes` further in the stream.
+/// The segment that begins `bytes` later in the stream.
 fn at(base: &Packet, bytes: u32) -> Packet {
     base.clone().seq(base.seq + bytes)
 }
 
-/// The first segment and the second one changed.
+/// The first segment, and a second one that `change` changes.
 fn second(base: &Packet, change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     vec![base.clone(), change(at(base, 100))]
 }

@@ -1,30 +1,31 @@
-//! One more ACK like another, the slow and obvious way: copied, its fields overwritten, and both
-//! checksums made anew over all their bytes.
+//! Makes an ACK from another, the slow and obvious way: copies it, overwrites its fields, and
+//! computes
+//! both checksums over all bytes.
 
 use super::{Segment, internet_checksum, pseudo_header_sum, transport_checksum};
 
 const TCP: u8 = 6;
-/// The data offset of a header that has a timestamp in the usual place and nothing else.
+/// Data offset of a TCP header whose only option is a timestamp at its usual offset.
 const WORDS_WITH_TIMESTAMP: u8 = 8;
 
-/// What the ACK to be made says.
+/// The fields of the new ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NaiveAck {
     /// SEG.ACK.
     pub ack: u32,
     /// SEG.WND.
     pub window: u16,
-    /// TSval and TSecr, written where the frame has them.
+    /// TSval and TSecr; ignored if the frame has no timestamp.
     pub timestamp: (u32, u32),
     /// The IPv4 identification.
     pub id: u16,
 }
 
-/// The frame `first`, an ACK that was read as `seen`, with other numbers. `is_seed` when its checksum
-/// is to be completed by a device.
+/// Returns a copy of the ACK frame `first`, which was parsed as `seen`, with the numbers of `new`.
+/// `is_seed` means that a device will complete its checksum.
 ///
 /// # Panics
-/// When `first` is not the frame that was read.
+/// If `seen` was not parsed from `first`.
 #[must_use]
 pub fn another_ack(first: &[u8], seen: &Segment, is_seed: bool, new: NaiveAck) -> Vec<u8> {
     let mut frame = first.to_vec();

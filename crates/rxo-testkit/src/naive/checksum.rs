@@ -1,14 +1,14 @@
-//! The Internet checksum word by word (RFC 1071), carries put back at once.
+//! The Internet checksum word by word (RFC 1071), adding each carry at once.
 
-/// Adds two 16-bit words and puts the carry back.
+/// Adds two 16-bit words, and the carry to the result.
 #[must_use]
 pub const fn fold(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     if carry { sum + 1 } else { sum }
 }
 
-/// The one's complement sum of `bytes` as big-endian words on top of `start`; an odd last byte is
-/// the high half of a word.
+/// Adds `bytes` to `start` as big-endian words in one's complement. An odd last byte is the high
+/// half of a word.
 #[must_use]
 pub(super) fn sum(start: u16, bytes: &[u8]) -> u16 {
     let mut total = start;
@@ -19,14 +19,14 @@ pub(super) fn sum(start: u16, bytes: &[u8]) -> u16 {
     total
 }
 
-/// The checksum of `bytes`: 0 when they hold their own checksum and it is right.
+/// The checksum of `bytes`; 0 if they contain their own checksum and it is right.
 #[must_use]
 pub fn internet_checksum(bytes: &[u8]) -> u16 {
     !sum(0, bytes)
 }
 
-/// The sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1). `addresses` is
-/// source and destination as they stand in the IP header: 8 or 32 bytes.
+/// The sum of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1). `addresses` is source
+/// and destination as in the IP header: 8 or 32 bytes.
 #[must_use]
 pub fn pseudo_header_sum(addresses: &[u8], protocol: u8, length: usize) -> u16 {
     let total = sum(0, addresses);
@@ -34,7 +34,7 @@ pub fn pseudo_header_sum(addresses: &[u8], protocol: u8, length: usize) -> u16 {
     sum(total, &(length as u32).to_be_bytes())
 }
 
-/// The transport checksum of `segment`: 0 when it holds its own checksum and it is right.
+/// The transport checksum of `segment`; 0 if it contains its own checksum and it is right.
 #[must_use]
 pub fn transport_checksum(addresses: &[u8], protocol: u8, segment: &[u8]) -> u16 {
     !sum(pseudo_header_sum(addresses, protocol, segment.len()), segment)

@@ -1,7 +1,7 @@
-//! What an aggregate must look like, and cutting it into segments again.
+//! What an aggregate must look like, and how it is segmented again.
 //!
-//! Both are written from RFC 791, 8200 and 9293 and from what segmentation offload does in a
-//! kernel, without a look at the engine.
+//! Both follow RFC 791, 8200 and 9293 and the segmentation of a kernel; the engine's code was not
+//! consulted.
 
 use super::checksum::{internet_checksum, pseudo_header_sum, transport_checksum};
 use super::read::Segment;
@@ -9,21 +9,22 @@ use super::read::Segment;
 const TCP: u8 = 6;
 const FIN_AND_PSH: u8 = 0x09;
 
-/// What stands in an aggregate's TCP checksum field.
+/// The contents of an aggregate's TCP checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumField {
-    /// The pseudo-header's folded sum.
+    /// The folded sum of the pseudo-header.
     Seed,
     /// The checksum of the whole segment.
     Complete,
-    /// Not looked at: the first segment's own.
+    /// The checksum of the first segment, unchanged.
     Untouched,
 }
 
-/// The packet that stands for `segments`, link header first. `first` is the first one's frame.
+/// Builds the packet that merges `segments`, link header first. `first` is the frame of the first
+/// segment.
 ///
-/// SEQ is the first's; acknowledgement number, window and the aligned timestamp the last's; flags
-/// are those of all together.
+/// SEQ is the first segment's; acknowledgement number, window and the aligned timestamp are the
+/// last's; flags are the union of all.
 #[must_use]
 pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8> {
     let (head, last) = (&segments[0], &segments[segments.len() - 1]);
@@ -48,9 +49,9 @@ pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8
     packet
 }
 
-/// Cuts `packet` into segments of `size` payload bytes as a kernel's segmentation does: PSH and
-/// FIN on the last only, SEQ counted on, each with its own lengths and checksums. The IPv4 ID
-/// counts on unless `fixed_id`. `shape` says where the packet's headers are.
+/// Splits `packet` into segments of `size` payload bytes like a kernel's segmentation. Only the
+/// last has PSH and FIN. SEQ advances, and each segment has its own lengths and checksums. The IPv4
+/// ID counts up unless `fixed_id`. `shape` locates the headers of the packet.
 #[must_use]
 pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) -> Vec<Vec<u8>> {
     let (header, payload) = packet.split_at(shape.payload_at);

@@ -1,4 +1,4 @@
-//! The slow and obvious way: what the fast code is compared with.
+//! The slow and obvious implementations that the fast code is compared with.
 
 mod ack;
 mod checksum;

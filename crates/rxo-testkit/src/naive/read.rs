@@ -1,4 +1,4 @@
-//! Reading a frame's headers, one field after the other, by offsets written out.
+//! Parses the headers of a frame, field by field, with literal offsets.
 
 use rxo_frame::{Frame, LinkKind};
 
@@ -10,52 +10,52 @@ mod tests;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Protocols that carry no TCP segment between the same hosts: ICMP for both versions, IGMP, tunnels of IP
-/// (4, 41, 47), nothing (59), OSPF, PIM, VRRP, SCTP and UDP-Lite.
+/// Protocols that carry no TCP segment between the same hosts: ICMP for both versions, IGMP, IP
+/// tunnels (4, 41, 47), no next header (59), OSPF, PIM, VRRP, SCTP and UDP-Lite.
 const KNOWN: &[u8] = &[1, 58, 2, 4, 41, 47, 59, 89, 103, 112, 132, 136];
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
 
-/// What a frame is, as far as order and coalescing ask.
+/// What a frame is, as far as ordering and coalescing care.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Not IP, or not even its addresses can be read: it belongs to no flow.
+    /// Not IP, or its addresses are unreadable. It belongs to no flow.
     Nothing(Fault),
-    /// An IP packet whose lengths cannot be true: it may belong to any flow between its addresses.
+    /// An IP packet with invalid lengths. It may belong to any flow between its addresses.
     Addresses(Ends, Fault),
-    /// A fragment: likewise, and its receiver may put it together with others.
+    /// A fragment. It may belong to any flow between its addresses, together with other fragments.
     Fragment(Ends),
-    /// A header that nobody here reads: likewise, and its receiver may read on.
+    /// A packet with a header that we do not read. It may belong to any flow between its addresses.
     Unknown(Ends),
-    /// IP, but neither TCP nor broken.
+    /// A valid IP packet of another protocol than TCP.
     OtherProtocol,
     /// A TCP segment.
     Segment(Box<Segment>),
 }
 
-/// Why a frame is not read to its end.
+/// Why a frame was not parsed to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is something else than IP.
+    /// It is not IP.
     NotIp,
-    /// There is less of it than its headers need or say.
+    /// It is shorter than its headers need or say.
     Truncated,
-    /// What its headers say contradicts itself.
+    /// Its headers contradict each other.
     Malformed,
 }
 
-/// Which two hosts, on which VLAN.
+/// The two hosts and their VLANs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ends {
     /// Source and destination: 8 or 32 bytes.
     pub addresses: Vec<u8>,
-    /// VLAN identifiers that stand in the bytes, outer first; one that is the third counts as 0.
+    /// VLAN identifiers in the bytes, outer first. A third one counts as 0.
     pub vlans: Vec<u16>,
-    /// The VLAN identifier that the device took out.
+    /// The VLAN identifier that the device removed.
     pub device_vlan: Option<u16>,
 }
 
-/// A TCP segment's fields.
+/// The fields of a TCP segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Hosts and VLANs.
@@ -64,7 +64,7 @@ pub struct Segment {
     pub ports: (u16, u16),
     /// Everything before the IP header.
     pub link: Vec<u8>,
-    /// The tag that the device took out, priority included.
+    /// The tag that the device removed, with its priority.
     pub device_tag: Option<(u16, u16)>,
     /// Whether it is IPv6.
     pub v6: bool,
@@ -80,10 +80,10 @@ pub struct Segment {
     pub dont_fragment: bool,
     /// The reserved bit (v4).
     pub reserved_bit: bool,
-    /// IPv4 options; for v6 the number of the first extension header and all of them.
+    /// IPv4 options; for IPv6 the type of the first extension header, and all extension headers.
     pub between: Vec<u8>,
-    /// Whether among the extension headers is any but hop-by-hop and destination options, or a Home Address
-    /// (v6).
+    /// Whether there is a Home Address, or an extension header other than hop-by-hop and
+    /// destination options (v6).
     pub odd_extensions: bool,
     /// Whether the IPv4 header checksum is right.
     pub ip_checksum_ok: bool,
@@ -95,31 +95,31 @@ pub struct Segment {
     pub ack: u32,
     /// The twelve bits between data offset and window.
     pub flags: u16,
-    /// SEG.WND.
+    /// SEG.WND, unscaled.
     pub window: u16,
     /// The urgent pointer.
     pub urgent: u16,
     /// The option field.
     pub options: Vec<u8>,
-    /// The payload, padding left out.
+    /// The payload without padding.
     pub payload: Vec<u8>,
-    /// Where the IP header begins, in bytes from the frame's first.
+    /// Offset of the IP header, in bytes from the start of the frame.
     pub network_at: usize,
-    /// Where the TCP header begins.
+    /// Offset of the TCP header.
     pub transport_at: usize,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload_at: usize,
 }
 
 impl Segment {
-    /// The IP packet, in bytes.
+    /// Length of the IP packet, in bytes.
     #[must_use]
     pub fn packet_bytes(&self) -> usize {
         self.payload_at - self.network_at + self.payload.len()
     }
 
-    /// The body of the first option of `kind`, wherever it stands; `None` when there is none before
-    /// the list ends or a length lies.
+    /// The body of the first option of `kind`, at any offset. `None` if there is none before the
+    /// end of the list or an invalid length.
     #[must_use]
     pub fn option(&self, kind: u8) -> Option<&[u8]> {
         let mut rest = &self.options[..];
@@ -139,7 +139,7 @@ impl Segment {
         }
     }
 
-    /// TSval and TSecr (RFC 7323), wherever the option stands.
+    /// TSval and TSecr (RFC 7323), at any offset.
     #[must_use]
     pub fn timestamp(&self) -> Option<(u32, u32)> {
         let body: [u8; 8] = self.option(TIMESTAMP)?.try_into().ok()?;
@@ -147,7 +147,8 @@ impl Segment {
         Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
     }
 
-    /// Left and right edge of each block of SACK (RFC 2018); none when the list's length is odd.
+    /// Left and right edge of each SACK block (RFC 2018); empty if the option has an invalid
+    /// length.
     #[must_use]
     pub fn sack_blocks(&self) -> Vec<(u32, u32)> {
         let list = self.option(SACK).filter(|body| body.len().is_multiple_of(8));
@@ -157,7 +158,7 @@ impl Segment {
     }
 }
 
-/// Reads `frame`.
+/// Parses `frame`.
 #[must_use]
 pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     let bytes = frame.bytes();
@@ -167,8 +168,8 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     };
     let device_vlan = frame.vlan.map(|tag| tag.tci & 0x0fff);
     if let (Some(_), Some(third)) = (device_vlan, vlans.get_mut(1)) {
-        // Flows are named by two tags, and the device's is the outermost. Segments with another
-        // third one are never merged, since the link headers differ, but they are of one flow.
+        // Two tags name a flow, and the device's tag is the outermost. Segments with different
+        // third tags are one flow but never merge, because their link headers differ.
         *third = 0;
     }
     let ends = Ends { vlans, device_vlan, addresses: Vec::new() };
@@ -185,7 +186,7 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     }
 }
 
-/// Where the IP header begins, its version, and the VLAN identifiers before it.
+/// Returns the offset of the IP header, its version, and the VLAN identifiers before it.
 fn find_network(bytes: &[u8], link: LinkKind) -> Result<(usize, u8, Vec<u16>), Fault> {
     if link == LinkKind::RawIp {
         return match bytes.first().map(|first| first >> 4) {

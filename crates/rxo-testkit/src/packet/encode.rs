@@ -11,7 +11,7 @@ const UDP: u8 = 17;
 const FRAGMENT: u8 = 44;
 
 impl Packet {
-    /// The frame, without what the device says.
+    /// The bytes of the frame, without the device's metadata.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.transport_at() + 60 + self.len);
@@ -26,13 +26,13 @@ impl Packet {
         out
     }
 
-    /// The frame, arrived at the clock's zero.
+    /// The frame with arrival at the clock's zero.
     #[must_use]
     pub fn frame(&self) -> Frame<Vec<u8>> {
         self.frame_at(Instant::ZERO)
     }
 
-    /// The frame, arrived at `now`.
+    /// The frame with arrival at `now`.
     #[must_use]
     pub fn frame_at(&self, now: Instant) -> Frame<Vec<u8>> {
         let mut frame = Frame::new(self.bytes(), now);
@@ -41,7 +41,7 @@ impl Packet {
         frame
     }
 
-    /// Where the transport header begins, in bytes from the frame's first.
+    /// Offset of the transport header, in bytes from the start of the frame.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         let link = match self.link {
@@ -73,7 +73,7 @@ impl Packet {
         out.extend_from_slice(&ethertype.to_be_bytes());
     }
 
-    /// Puts source and destination in the order of the packet's direction.
+    /// Swaps source and destination if the packet is a reply.
     fn turn(&self, addresses: &mut [u8]) {
         if self.is_reply {
             addresses.rotate_left(addresses.len() / 2);
@@ -130,7 +130,7 @@ impl Packet {
         out.extend_from_slice(&segment);
     }
 
-    /// The number of the first header after the fixed one, and all extension headers.
+    /// The type of the first header after the fixed one, and all extension headers.
     fn extension_chain(&self) -> (u8, Vec<u8>) {
         let mut bodies = self.extensions.clone();
         if let Some((offset, more)) = self.fragment {
@@ -148,7 +148,7 @@ impl Packet {
         (bodies.first().map_or(self.protocol_number(), |(kind, _)| *kind), chain)
     }
 
-    /// Transport header and payload, the checksum in the form the status asks for.
+    /// Transport header and payload, with the checksum in the form that the status asks for.
     fn segment(&self, addresses: &[u8]) -> Vec<u8> {
         let (mut segment, field) = match self.body {
             Body::Udp => (self.udp_header(), 6),
@@ -161,7 +161,7 @@ impl Packet {
             }
             _ => naive::transport_checksum(addresses, self.protocol_number(), &segment),
         };
-        // A UDP checksum of 0 would say that there is none (RFC 768).
+        // A UDP checksum of 0 means that there is none (RFC 768).
         let checksum = if self.body == Body::Udp && checksum == 0 { 0xffff } else { checksum };
         let checksum = checksum.wrapping_add(self.checksum_error);
         segment[field..field + 2].copy_from_slice(&checksum.to_be_bytes());

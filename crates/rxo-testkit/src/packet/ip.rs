@@ -3,14 +3,15 @@
 use super::Packet;
 
 impl Packet {
-    /// IPv6 instead of IPv4.
+    /// Makes it IPv6.
     #[must_use]
     pub fn v6(mut self) -> Self {
         self.v6 = true;
         self
     }
 
-    /// Flow number `flow`: its own ports and stream; four flows share a pair of addresses.
+    /// Makes it flow number `flow`, with ports and a stream of its own. Four flows share a pair of
+    /// addresses.
     #[must_use]
     pub fn flow(mut self, flow: u32) -> Self {
         self.host = flow / 4;
@@ -19,56 +20,56 @@ impl Packet {
         self
     }
 
-    /// The number of the sending host, which makes its address.
+    /// Sets the number of the sending host, which determines its address.
     #[must_use]
     pub fn host(mut self, host: u32) -> Self {
         self.host = host;
         self
     }
 
-    /// Source and destination port.
+    /// Sets source and destination port.
     #[must_use]
     pub fn ports(mut self, source: u16, destination: u16) -> Self {
         self.ports = (source, destination);
         self
     }
 
-    /// The other direction of the same connection: addresses and ports change places.
+    /// Makes it the other direction of the connection: swaps addresses and ports.
     #[must_use]
     pub fn reply(mut self) -> Self {
         self.is_reply = !self.is_reply;
         self
     }
 
-    /// Time to live, or hop limit.
+    /// Sets the time to live, or hop limit.
     #[must_use]
     pub fn ttl(mut self, hops: u8) -> Self {
         self.hop_limit = hops;
         self
     }
 
-    /// Type of service, or traffic class: the ECN bits are its lowest two.
+    /// Sets type of service, or traffic class. The lowest two bits are ECN.
     #[must_use]
     pub fn tos(mut self, byte: u8) -> Self {
         self.traffic_class = byte;
         self
     }
 
-    /// The flow label (v6).
+    /// Sets the flow label (v6).
     #[must_use]
     pub fn flow_label(mut self, label: u32) -> Self {
         self.flow_label = label & 0x000f_ffff;
         self
     }
 
-    /// The identification (v4; of the fragment header in v6).
+    /// Sets the identification (v4, and of a v6 fragment header).
     #[must_use]
     pub fn id(mut self, id: u16) -> Self {
         self.id = id;
         self
     }
 
-    /// Whether the DF bit is set (v4).
+    /// Sets or clears DF (v4).
     #[must_use]
     pub fn df(mut self, set: bool) -> Self {
         self.dont_fragment = set;
@@ -82,7 +83,7 @@ impl Packet {
         self
     }
 
-    /// IPv4 options; filled up to whole words with end-of-list bytes.
+    /// Sets the IPv4 options, padded to whole words with end-of-list bytes.
     #[must_use]
     pub fn ip_options(mut self, bytes: &[u8]) -> Self {
         self.ip_options = bytes.to_vec();
@@ -90,7 +91,7 @@ impl Packet {
         self
     }
 
-    /// An extension header (v6) of kind `kind` whose options are `data`, filled up with zeros.
+    /// Adds an extension header (v6) of type `kind` with the options `data`, padded with zeros.
     #[must_use]
     pub fn extension(mut self, kind: u8, data: &[u8]) -> Self {
         let mut body = data.to_vec();
@@ -99,36 +100,38 @@ impl Packet {
         self
     }
 
-    /// The protocol, or next header, in place of TCP's own; the bytes behind stay a segment's.
+    /// Sets the protocol, or next header, to `number`. The bytes after the header stay a TCP
+    /// segment.
     #[must_use]
     pub fn protocol(mut self, number: u8) -> Self {
         self.protocol = Some(number);
         self
     }
 
-    /// A fragment: offset in units of 8 bytes, and whether more follow. The first one still begins
-    /// with the transport header. In v6 this is a fragment header after the other extensions.
+    /// Makes it a fragment: `offset` in units of 8 bytes, and whether more follow. The first
+    /// fragment still begins with the transport header. In v6 the fragment header follows the other
+    /// extensions.
     #[must_use]
     pub fn fragment(mut self, offset: u16, more: bool) -> Self {
         self.fragment = Some((offset, more));
         self
     }
 
-    /// The IP length field says this much more (or less) than there is.
+    /// Makes the IP length field wrong by `bytes`.
     #[must_use]
     pub fn length_lie(mut self, bytes: i32) -> Self {
         self.length_lie = bytes;
         self
     }
 
-    /// The IPv4 header length says this many words more (or less) than there are.
+    /// Makes the IPv4 header length wrong by `words`.
     #[must_use]
     pub fn header_lie(mut self, words: i8) -> Self {
         self.header_lie = words;
         self
     }
 
-    /// An IPv4 header checksum that is off by one.
+    /// Makes the IPv4 header checksum wrong by one.
     #[must_use]
     pub fn bad_ip_checksum(mut self) -> Self {
         self.ip_checksum_error = 1;

@@ -1,4 +1,4 @@
-//! Setters of the link layer, and of what the device says.
+//! Setters of the link layer, and of the device's metadata.
 
 use core::num::NonZeroU16;
 
@@ -7,37 +7,37 @@ use rxo_frame::{ChecksumStatus, Gso, GsoKind, LinkKind};
 use super::Packet;
 
 const DOT1Q: u16 = 0x8100;
-/// The shortest frame that may cross an Ethernet, without its check sequence.
+/// The shortest Ethernet frame, without its check sequence.
 const MIN_FRAME_BYTES: usize = 60;
 
 impl Packet {
-    /// Adds a tag inside those already there: 802.1Q, this identifier, priority 0.
+    /// Adds an 802.1Q tag inside the existing ones, with this identifier and priority 0.
     #[must_use]
     pub fn vlan(self, id: u16) -> Self {
         self.tag(DOT1Q, id)
     }
 
-    /// Adds a tag inside those already there.
+    /// Adds a tag inside the existing ones.
     #[must_use]
     pub fn tag(mut self, tpid: u16, tci: u16) -> Self {
         self.tags.push((tpid, tci));
         self
     }
 
-    /// No link layer: the frame begins with its IP header.
+    /// Removes the link layer: the frame begins with its IP header.
     #[must_use]
     pub fn raw_ip(mut self) -> Self {
         self.link = LinkKind::RawIp;
         self
     }
 
-    /// Fills a short frame up to 60 bytes with zeros, as Ethernet devices do.
+    /// Pads a short frame to 60 bytes with zeros, as Ethernet devices do.
     #[must_use]
     pub fn padded(self) -> Self {
         self.padded_with(0)
     }
 
-    /// Fills a short frame up to 60 bytes with `byte`.
+    /// Pads a short frame to 60 bytes with `byte`.
     #[must_use]
     pub fn padded_with(mut self, byte: u8) -> Self {
         self.padding = byte;
@@ -45,21 +45,21 @@ impl Packet {
         self
     }
 
-    /// Cuts `bytes` from the end of the finished frame.
+    /// Removes `bytes` from the end of the finished frame.
     #[must_use]
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
     }
 
-    /// The device says that the checksum is right.
+    /// Marks the checksum as verified by the device.
     #[must_use]
     pub fn verified(mut self) -> Self {
         self.status = ChecksumStatus::Verified;
         self
     }
 
-    /// The checksum field holds the pseudo-header sum only, and the device says so.
+    /// Makes the checksum partial: the field holds only the sum of the pseudo-header.
     #[must_use]
     pub fn partial(mut self) -> Self {
         let start = self.transport_at() as u16;
@@ -68,8 +68,8 @@ impl Packet {
         self
     }
 
-    /// The frame already is several segments of `size` bytes in one, as a local sender hands it
-    /// over; its checksum is partial. Call it after everything that moves the TCP header.
+    /// Makes it a GSO frame with segments of `size` bytes, as a local sender sends it, with a
+    /// partial checksum. Call it after everything that moves the TCP header.
     #[must_use]
     pub fn already_aggregated(self, size: u16) -> Self {
         let mut whole = self.partial();

@@ -1,8 +1,8 @@
 //! The packet language of the tests.
 //!
-//! A [`Packet`] is a whole frame in the making: every field has a default that makes a plain data
-//! segment, every setter changes one thing, and [`Packet::bytes`] writes it all with right lengths
-//! and checksums unless a setter asked for wrong ones.
+//! A [`Packet`] is a frame under construction. The defaults make a plain data segment, and each
+//! setter changes one thing. [`Packet::bytes`] writes the frame with right lengths and checksums,
+//! unless a setter asked for wrong ones.
 
 mod encode;
 mod ip;
@@ -11,22 +11,22 @@ mod tcp;
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 
-/// A frame in the making.
+/// A frame under construction.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub(crate) link: LinkKind,
-    /// Tag protocol identifier and control information, outer first.
+    /// VLAN tags (TPID and TCI), outer first.
     pub(crate) tags: Vec<(u16, u16)>,
-    /// What the frame is filled up with to `pad_to` bytes.
+    /// The byte that pads the frame to `pad_to` bytes.
     pub(crate) padding: u8,
     pub(crate) pad_to: usize,
-    /// Bytes cut from the end of the finished frame.
+    /// Bytes removed from the end of the finished frame.
     pub(crate) cut: usize,
     pub(crate) body: Body,
     pub(crate) v6: bool,
     pub(crate) host: u32,
     pub(crate) ports: (u16, u16),
-    /// From the second host to the first.
+    /// Whether it goes from the second host to the first.
     pub(crate) is_reply: bool,
     pub(crate) hop_limit: u8,
     pub(crate) traffic_class: u8,
@@ -35,17 +35,17 @@ pub struct Packet {
     pub(crate) dont_fragment: bool,
     pub(crate) reserved_bit: bool,
     pub(crate) ip_options: Vec<u8>,
-    /// Extension headers: kind and everything after its first two bytes.
+    /// Extension headers: type, and everything after the first two bytes.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
-    /// In place of the protocol's own number.
+    /// Replaces the protocol's own number.
     pub(crate) protocol: Option<u8>,
     /// Offset in 8-byte units, and whether more fragments follow.
     pub(crate) fragment: Option<(u16, bool)>,
-    /// Added to the IP length field, to make it lie.
+    /// Added to the IP length field, to make it wrong.
     pub(crate) length_lie: i32,
-    /// Added to the IP header length in words (v4), to make it lie.
+    /// Added to the IP header length in words (v4), to make it wrong.
     pub(crate) header_lie: i8,
-    /// Added to the TCP data offset in words, to make it lie.
+    /// Added to the TCP data offset in words, to make it wrong.
     pub(crate) offset_lie: i8,
     pub(crate) ip_checksum_error: u16,
     pub(crate) checksum_error: u16,
@@ -114,7 +114,7 @@ pub fn seg() -> Packet {
     }
 }
 
-/// A UDP datagram, otherwise as [`seg`].
+/// A UDP datagram, otherwise like [`seg`].
 #[must_use]
 pub fn udp() -> Packet {
     Packet { body: Body::Udp, ..seg() }

@@ -11,48 +11,49 @@ const ECE: u16 = 0x040;
 const CWR: u16 = 0x080;
 
 impl Packet {
-    /// SEG.SEQ.
+    /// Sets SEG.SEQ.
     #[must_use]
     pub fn seq(mut self, seq: u32) -> Self {
         self.seq = seq;
         self
     }
 
-    /// SEG.ACK.
+    /// Sets SEG.ACK.
     #[must_use]
     pub fn ack(mut self, ack: u32) -> Self {
         self.ack = ack;
         self
     }
 
-    /// SEG.WND, unscaled.
+    /// Sets SEG.WND, unscaled.
     #[must_use]
     pub fn window(mut self, window: u16) -> Self {
         self.window = window;
         self
     }
 
-    /// Payload bytes.
+    /// Sets the payload length, in bytes.
     #[must_use]
     pub fn len(mut self, bytes: usize) -> Self {
         self.len = bytes;
         self
     }
 
-    /// No payload.
+    /// Removes the payload.
     #[must_use]
     pub fn pure_ack(self) -> Self {
         self.len(0)
     }
 
-    /// Which stream the payload is from; a flow has its own unless this is called after it.
+    /// Sets the stream that the payload comes from. [`Packet::flow`] sets it too, so call this
+    /// afterwards.
     #[must_use]
     pub fn stream(mut self, stream: u32) -> Self {
         self.stream = stream;
         self
     }
 
-    /// Exactly these twelve bits between data offset and window.
+    /// Sets exactly these twelve bits between data offset and window.
     #[must_use]
     pub fn flags(mut self, bits: u16) -> Self {
         self.flags = bits & 0x0fff;
@@ -113,21 +114,21 @@ impl Packet {
         self
     }
 
-    /// The urgent pointer, whatever the flags.
+    /// Sets the urgent pointer, but not the flag.
     #[must_use]
     pub fn urgent(mut self, pointer: u16) -> Self {
         self.urgent = pointer;
         self
     }
 
-    /// Adds options as raw bytes; the field is filled up to whole words with end-of-list bytes.
+    /// Adds options as raw bytes, padded to whole words with end-of-list bytes.
     #[must_use]
     pub fn options(mut self, bytes: &[u8]) -> Self {
         self.tcp_options.extend_from_slice(bytes);
         self
     }
 
-    /// Adds the timestamp as nearly every stack sends it: two no-operations before it.
+    /// Adds the timestamp as nearly every stack sends it, after two no-operations.
     #[must_use]
     pub fn ts(self, value: u32, echo: u32) -> Self {
         self.options(&[1, 1]).bare_timestamp(value, echo)
@@ -151,13 +152,13 @@ impl Packet {
         self.options(&[8, 10]).options(&value.to_be_bytes()).options(&echo.to_be_bytes())
     }
 
-    /// Adds a no-operation and a window scale.
+    /// Adds a no-operation and a window scale option.
     #[must_use]
     pub fn window_scale(self, shift: u8) -> Self {
         self.options(&[1, 3, 3, shift])
     }
 
-    /// Adds two no-operations and selective acknowledgements of these ranges.
+    /// Adds two no-operations and a SACK option with these blocks.
     #[must_use]
     pub fn sack(self, blocks: &[(u32, u32)]) -> Self {
         let mut bytes = vec![1, 1, 5, (2 + 8 * blocks.len()) as u8];
@@ -168,14 +169,14 @@ impl Packet {
         self.options(&bytes)
     }
 
-    /// The data offset says this many words more (or less) than there are.
+    /// Makes the data offset wrong by `words`.
     #[must_use]
     pub fn offset_lie(mut self, words: i8) -> Self {
         self.offset_lie = words;
         self
     }
 
-    /// A transport checksum that is off by one.
+    /// Makes the transport checksum wrong by one.
     #[must_use]
     pub fn bad_checksum(mut self) -> Self {
         self.checksum_error = 1;

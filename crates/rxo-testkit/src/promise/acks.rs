@@ -1,4 +1,4 @@
-//! What a delivery of pure ACKs says is what its frames said.
+//! Checks that a delivery of pure ACKs says what its frames said.
 
 use rxo_frame::{ChecksumStatus, Instant, VlanTag};
 
@@ -7,30 +7,30 @@ use crate::Script;
 use crate::naive::{Reading, Segment, read};
 use crate::oracle::{PureAcks, Rules};
 
-/// What a delivery of several pure ACKs said of itself.
+/// What a delivery of several pure ACKs showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownAcks {
-    /// All pieces that a sink would gather, one after the other.
+    /// All pieces that a sink would gather, concatenated.
     pub bytes: Vec<u8>,
-    /// What it says of its length.
+    /// The length that it reported.
     pub byte_len: usize,
-    /// What a sink is told of the checksum.
+    /// The checksum status that a sink gets.
     pub status: ChecksumStatus,
-    /// Whether a sink is told to cut it.
+    /// Whether a sink is asked to segment it.
     pub has_gso: bool,
-    /// The tag that a sink must put back.
+    /// The VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,
-    /// How many there are.
+    /// Number of ACKs.
     pub count: usize,
-    /// The last one's frame, by number in the script.
+    /// The frame of the last ACK, by number in the script.
     pub last: usize,
-    /// What it remembers of each.
+    /// Its record of each ACK.
     pub records: Vec<AckSaid>,
-    /// When its first and last ACK arrived.
+    /// Arrival times of its first and last ACK.
     pub arrivals: (Instant, Instant),
 }
 
-/// What a record says of a pure ACK.
+/// The record of one pure ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckSaid {
     /// When it arrived.
@@ -41,7 +41,7 @@ pub struct AckSaid {
     pub ack: u32,
     /// SEG.WND, unscaled.
     pub window: u16,
-    /// TSval and TSecr, wherever the option stands.
+    /// TSval and TSecr, at any offset.
     pub timestamp: Option<(u32, u32)>,
     /// The twelve bits between data offset and window.
     pub flags: u16,
@@ -49,11 +49,11 @@ pub struct AckSaid {
     pub ecn: u8,
 }
 
-/// Every delivery of several ACKs is of ACKs alone, no more of them than allowed, and its last
-/// packet, its records, its count and its times are those of its frames.
+/// Checks every delivery of several ACKs: its frames are pure ACKs and no more than allowed, and
+/// its last packet, records, count and times are those of its frames.
 ///
 /// # Panics
-/// When something is not.
+/// If one is wrong.
 pub fn acks_are_right(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     for shown in observed.deliveries() {
@@ -70,7 +70,8 @@ pub fn acks_are_right(script: &Script, observed: &Observed) {
     }
 }
 
-/// Two ACKs or more, no more than the limit; in single form at least every `keep_every`th is shown.
+/// Checks the number of ACKs: two or more, within the limit, and in single form at most
+/// `keep_every`.
 fn number_is_right(shown: &Shown, acks: &ShownAcks, rules: &Rules) {
     let frames = &shown.frames;
     assert!(rules.pure_acks != PureAcks::Bypass, "{frames:?} may not be aggregated");

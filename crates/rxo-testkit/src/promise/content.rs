@@ -1,4 +1,4 @@
-//! What an aggregate says is what its segments said.
+//! Checks that an aggregate says what its segments said.
 
 use rxo_frame::{ChecksumStatus, Frame, GsoKind};
 
@@ -7,10 +7,10 @@ use crate::Script;
 use crate::naive::{self, ChecksumField, Reading, Segment, merge, read};
 use crate::script::Form;
 
-/// Every aggregate's header, payload, metadata and records are those of its segments.
+/// Checks that header, payload, metadata and records of every aggregate are those of its segments.
 ///
 /// # Panics
-/// When they are not.
+/// If one is wrong.
 pub fn aggregates_are_right(script: &Script, observed: &Observed) {
     for shown in observed.deliveries() {
         let kinds = usize::from(shown.merged.is_some()) + usize::from(shown.acks.is_some());
@@ -46,7 +46,7 @@ fn sizes_are_right(merged: &Merged, segments: &[Segment]) {
     assert_eq!((Some(usize::from(gso.size.get())), gso.kind, gso.ecn), (largest, kind, false));
 }
 
-/// The forms in the order of [`Merged::headers`].
+/// The forms of the checksum, in the order of [`Merged::headers`].
 const FORMS: [(Form, ChecksumField); 3] = [
     (Form::PseudoHeader, ChecksumField::Seed),
     (Form::Complete, ChecksumField::Complete),
@@ -56,7 +56,7 @@ const FORMS: [(Form, ChecksumField); 3] = [
 fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[Segment]) {
     let first = script.frame(shown.frames[0]);
     let is_partial = first.checksum.is_partial();
-    // Trusted segments may have wrong checksums; what is combined from them is wrong as well.
+    // Trusted segments may have wrong checksums. Then the combined one is wrong as well.
     let is_right = segments.iter().all(|segment| segment.checksum_ok);
     for ((form, field), header) in FORMS.iter().zip(&merged.headers) {
         let field = if is_partial { ChecksumField::Seed } else { *field };
@@ -66,7 +66,7 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
         match field {
             ChecksumField::Seed => {}
             ChecksumField::Complete => same_sum(&mut expected, &mut bytes, at, is_right),
-            // The receiver is told not to look.
+            // The receiver is told not to verify it.
             ChecksumField::Untouched => bytes[at..at + 2].copy_from_slice(&expected[at..at + 2]),
         }
         let frames = &shown.frames;
@@ -78,7 +78,7 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
     }
 }
 
-/// Where two packets differ first, and their bytes from there on.
+/// Describes the first difference between two packets, with the bytes from there on.
 fn difference(seen: &[u8], expected: &[u8]) -> String {
     let at = seen.iter().zip(expected).take_while(|(one, other)| one == other).count();
     let some = |bytes: &[u8]| bytes.iter().skip(at).take(16).copied().collect::<Vec<u8>>();
@@ -87,8 +87,8 @@ fn difference(seen: &[u8], expected: &[u8]) -> String {
     format!("at byte {at} {seen_there:02x?} is not {expected_there:02x?}; lengths {lengths:?}")
 }
 
-/// A sum of all ones is zero as well: either may stand there. Where a trusted checksum was wrong
-/// nothing can be expected of the field.
+/// Makes both checksum fields comparable: 0 and all ones are the same sum. If a trusted checksum
+/// was wrong, the field is not compared.
 fn same_sum(expected: &mut [u8], bytes: &mut [u8], at: usize, is_right: bool) {
     let is_zero = |field: &[u8]| matches!(field, [0, 0] | [0xff, 0xff]);
     if !is_right || (is_zero(&expected[at..at + 2]) && is_zero(&bytes[at..at + 2])) {
@@ -135,11 +135,11 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
     (options.len() >= 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
 }
 
-/// Under a policy that says so, every aggregate cut again by its size gives the packets that came,
-/// bit for bit, link padding aside.
+/// Checks, under a policy that promises it, that segmenting every aggregate by its size gives the
+/// original packets bit for bit, except for link padding.
 ///
 /// # Panics
-/// When it does not.
+/// If one does not.
 pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
     if !script.setup.is_resegmentable() {
         return;
@@ -158,9 +158,10 @@ pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
     }
 }
 
-/// The packet as its segmentation must give it: without link padding, with the checksum completed
-/// that a local sender or a link taken on trust left wrong, and with zero written as it is there:
-/// one's complement has two zeros, and which one a sender wrote cannot be known afterwards.
+/// The packet in the form that segmentation must produce. Link padding is removed. The checksum is
+/// completed if a local sender left it partial, or if it was wrong on a trusted link. A checksum of
+/// zero takes the form that it has in `cut`: one's complement has two zeros, and nothing records
+/// which one the sender wrote.
 fn on_the_wire(frame: &Frame<Vec<u8>>, segment: &Segment, cut: &[u8]) -> Vec<u8> {
     let end = segment.network_at + segment.packet_bytes();
     let mut expected = frame.bytes()[..end].to_vec();

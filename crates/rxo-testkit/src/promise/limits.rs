@@ -1,4 +1,4 @@
-//! Nothing grows beyond what the policy allows.
+//! Checks that nothing exceeds the limits of the policy.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use super::Observed;
 use crate::naive::{Reading, read};
 use crate::{Script, Step};
 
-/// No aggregate has more segments or bytes, and no more flows are held, than the policy says.
+/// Checks that aggregates have no more segments and bytes, and the engine no more flows, than the
+/// policy allows.
 ///
 /// # Panics
-/// When there are more.
+/// If a limit is exceeded.
 pub fn limits_are_kept(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     for shown in observed.deliveries() {
@@ -26,7 +27,7 @@ pub fn limits_are_kept(script: &Script, observed: &Observed) {
     flows_are_limited(script, observed, rules.flows);
 }
 
-/// After every step the frames still held are of at most `most` flows.
+/// Checks that after every step the frames still held belong to at most `most` flows.
 fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
     let mut waiting = Vec::new();
     let mut held = BTreeSet::new();

@@ -1,7 +1,7 @@
-//! The promises, as checks of what an engine was seen to do with a script.
+//! The promises, as checks of a run of an engine.
 //!
-//! [`Observed`] is what a run showed, in no engine's types: whoever can fill it in can be judged.
-//! Contract: a check returns when its promise held and panics, naming frame and step, when not.
+//! [`Observed`] records a run without using any type of an engine, so every engine can be checked.
+//! Contract: a check returns if its promise held; otherwise it panics and names frame and step.
 
 mod acks;
 mod content;
@@ -20,7 +20,7 @@ pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_i
 use crate::Script;
 use crate::oracle::Why;
 
-/// What a run of a script showed: a list of deliveries for each step, and one for the last flush.
+/// What a run of a script showed: the deliveries of each step, and of the final flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Deliveries by step.
@@ -32,48 +32,48 @@ pub struct Observed {
 /// One delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The frames in it, by number in the script.
+    /// The frames in it, by their numbers in the script.
     pub frames: Vec<usize>,
-    /// What it said of itself, when it was an aggregate of data.
+    /// What it reported, if it is an aggregate of data.
     pub merged: Option<Merged>,
-    /// What it said of itself, when it was several pure ACKs.
+    /// What it reported, if it is several pure ACKs.
     pub acks: Option<ShownAcks>,
-    /// Why it was delivered when it was, as far as the delivery itself says.
+    /// Why it was flushed, if the delivery itself says so.
     pub reason: Option<&'static str>,
     /// When it was delivered, on the script's clock.
     pub at: Instant,
 }
 
-/// What an aggregate said of itself.
+/// What an aggregate reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// All pieces that a sink would gather, one after the other.
+    /// All pieces that a sink would gather, concatenated.
     pub bytes: Vec<u8>,
-    /// How many of these are headers.
+    /// Number of header bytes among them.
     pub header_bytes: usize,
-    /// What its accessors said.
+    /// What its accessor returned.
     pub segment_count: usize,
-    /// See `segment_count`.
+    /// What its accessor returned.
     pub payload_bytes: usize,
-    /// See `segment_count`.
+    /// What its accessor returned.
     pub byte_len: usize,
-    /// What a sink is told of the checksum.
+    /// The checksum status that a sink gets.
     pub status: ChecksumStatus,
-    /// What a sink is told of segmentation.
+    /// The segmentation that a sink is asked for.
     pub gso: Option<Gso>,
-    /// The tag that a sink must put back.
+    /// The VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,
-    /// Whether the IPv4 ID stays the same in all segments; `None` for IPv6.
+    /// Whether the IPv4 ID is equal in all segments; `None` for IPv6.
     pub fixed_id: Option<bool>,
-    /// What it remembers of each segment.
+    /// Its record of each segment.
     pub records: Vec<Record>,
-    /// The same header with each form of checksum: seed, complete, untouched.
+    /// The header with each form of checksum: seed, complete, untouched.
     pub headers: [Vec<u8>; 3],
-    /// When its first and last segment arrived.
+    /// Arrival times of its first and last segment.
     pub arrivals: (Instant, Instant),
 }
 
-/// What an aggregate remembers of a segment.
+/// The record of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SEG.SEQ.
@@ -82,7 +82,7 @@ pub struct Record {
     pub ack: u32,
     /// SEG.WND.
     pub window: u16,
-    /// TSval and TSecr, when the timestamp is in its usual place.
+    /// TSval and TSecr, if the timestamp is at its usual offset.
     pub timestamp: Option<(u32, u32)>,
     /// Payload, in bytes.
     pub payload_bytes: usize,
@@ -96,14 +96,14 @@ impl Observed {
         self.steps.iter().flatten()
     }
 
-    /// All frame numbers, in the order of delivery.
+    /// The numbers of all frames, in the order of delivery.
     #[must_use]
     pub fn frame_order(&self) -> Vec<usize> {
         self.deliveries().flat_map(|shown| shown.frames.iter().copied()).collect()
     }
 }
 
-/// Everything that holds for any set-up, however little memory it has.
+/// Checks every promise that holds for any set-up, however little memory it has.
 pub fn check_promises(script: &Script, observed: &Observed) {
     every_frame_once(script, observed);
     order_is_kept(script, observed);
@@ -114,7 +114,7 @@ pub fn check_promises(script: &Script, observed: &Observed) {
     limits_are_kept(script, observed);
 }
 
-/// How long after it was pushed a segment may still be delivered.
+/// How long a segment may be held after it was pushed.
 pub(crate) fn time_limit(script: &Script) -> Duration {
     script.setup.rules().time_limit().unwrap_or(Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! Nothing lost, nothing twice, nothing out of order, nothing held too long.
+//! Checks that no frame is lost, repeated, reordered, or held too long.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::naive::{Reading, read};
 use crate::oracle::{self, Due, HoldRule, Why, are_related};
 use crate::{Script, Step};
 
-/// Every frame is delivered once.
+/// Checks that every frame is delivered once.
 ///
 /// # Panics
-/// When one is not.
+/// If one is not.
 pub fn every_frame_once(script: &Script, observed: &Observed) {
     let mut seen = observed.frame_order();
     seen.sort_unstable();
-    // The last flush pushes what the script left in the batch, so none is missing.
+    // The final flush pushes what the script left in the batch, so no frame is missing.
     let all: Vec<usize> = (0..script.frame_count()).collect();
     assert_eq!(seen, all, "frames delivered (left) are not the frames pushed (right)");
 }
 
-/// Within a flow, and between a fragment or broken packet and the flows of its addresses, the
-/// order of delivery is the order of arrival.
+/// Checks that the order of delivery is the order of arrival, within a flow, and between a fragment
+/// or broken packet and the flows of its addresses.
 ///
 /// # Panics
-/// When it is not.
+/// If it is not.
 pub fn order_is_kept(script: &Script, observed: &Observed) {
     let readings: Vec<Reading> =
         script.frames().iter().map(|frame| read(frame, script.setup.link)).collect();
@@ -40,10 +40,10 @@ pub fn order_is_kept(script: &Script, observed: &Observed) {
     }
 }
 
-/// The deliveries of every step are exactly those that the oracle says, for the reasons that it says.
+/// Checks that the deliveries of every step, and their reasons, are exactly those of the oracle.
 ///
 /// # Panics
-/// When they are not.
+/// If they are not.
 pub fn matches_the_oracle(script: &Script, observed: &Observed) {
     let expected = oracle::expected(script);
     assert_eq!(observed.steps.len(), expected.len(), "steps");
@@ -60,7 +60,8 @@ pub fn matches_the_oracle(script: &Script, observed: &Observed) {
     }
 }
 
-/// Each aggregate says its own reason. Of other deliveries the counters do, how often each in a step.
+/// Compares reasons: an aggregate names its own; for other deliveries, the counters of the step are
+/// compared.
 fn reasons_are_right(
     step: (usize, Option<&Step>),
     seen: &[Shown],
@@ -78,10 +79,10 @@ fn reasons_are_right(
     assert_eq!(counted, &due, "step {step:?}: counted (left), expected (right) of {expected:?}");
 }
 
-/// No segment is held longer than the policy allows, counted from when it was pushed.
+/// Checks that no segment is held longer than the policy allows, counted from when it was pushed.
 ///
 /// # Panics
-/// When one is.
+/// If one is.
 pub fn holds_are_bounded(script: &Script, observed: &Observed) {
     let pushed_at = push_times(script);
     let limit = time_limit(script);
@@ -99,7 +100,7 @@ pub fn holds_are_bounded(script: &Script, observed: &Observed) {
     }
 }
 
-/// With a work-conserving policy everything pushed is out when the poll has ended.
+/// Checks for a work-conserving policy that everything pushed is delivered by the end of the poll.
 fn nothing_outlives_its_poll(script: &Script, observed: &Observed) {
     let mut added = 0;
     let mut pushed = 0;

@@ -1,11 +1,11 @@
-//! One thing wrong, odd or different about a segment, by number.
+//! Changes one property of a segment, chosen by number.
 
 use crate::Packet;
 
 /// A destination option (RFC 6275 section 6.3).
 const HOME_ADDRESS: u8 = 201;
 
-/// `packet` with change `number`; above the list nothing changes.
+/// Applies change `number` to `packet`. Numbers beyond the list change nothing.
 pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
     match number {
         1 | 2 => packet.psh(),

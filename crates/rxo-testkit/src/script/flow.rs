@@ -1,10 +1,10 @@
-//! Flows that mostly go on as TCP does, so that arbitrary bytes make traffic that merges.
+//! Flows that mostly continue as TCP does, so that arbitrary bytes make traffic that merges.
 
 use rxo_frame::LinkKind;
 
 use crate::{Packet, seg};
 
-/// What a flow sends next when nothing odd happens.
+/// The next segment of a flow, if nothing unusual happens.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     number: u32,
@@ -18,13 +18,13 @@ pub(super) struct Flow {
     /// TSecr.
     pub(super) echo: u32,
     pub(super) dont_fragment: bool,
-    /// A byte of the extension header, in flows that have one.
+    /// A byte of the extension header, if the flow has one.
     pub(super) extension: u8,
 }
 
 impl Flow {
-    /// Flow `number`; its shape (version, tags, options, ID) follows from the number. Some start
-    /// shortly before a number wraps, some shortly before the IPv4 header checksum does.
+    /// Makes flow `number`. Its form (version, tags, options, ID) follows from the number. Some
+    /// start shortly before a number wraps, some shortly before the IPv4 header checksum does.
     pub(super) fn new(number: u32) -> Self {
         let mut flow = Self::plain(number);
         if number % 8 == 2 {
@@ -50,13 +50,13 @@ impl Flow {
         }
     }
 
-    /// The IPv4 header checksum of its next segment of the usual size; any number for IPv6.
+    /// The IPv4 header checksum of its next segment of the usual size; arbitrary for IPv6.
     fn ip_checksum(&self) -> u16 {
         let bytes = self.segment(100, LinkKind::RawIp).bytes();
         u16::from_be_bytes([bytes[10], bytes[11]])
     }
 
-    /// A segment of `len` bytes at the flow's place.
+    /// Makes a segment of `len` bytes at the flow's position.
     pub(super) fn segment(&self, len: usize, link: LinkKind) -> Packet {
         let number = self.number;
         let packet = seg().flow(number).seq(self.seq).ack(self.ack).window(self.window).len(len);
@@ -80,12 +80,12 @@ impl Flow {
         packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(self.dont_fragment)
     }
 
-    /// The tag that the device takes out of the flow's frames.
+    /// The tag that the device removes from the flow's frames.
     pub(super) const fn device_tag(&self) -> Option<u16> {
         if self.number % 8 == 3 { Some(5) } else { None }
     }
 
-    /// The flow has sent `len` bytes.
+    /// Moves the flow forward by `len` bytes.
     pub(super) fn advance(&mut self, len: usize) {
         self.seq = self.seq.wrapping_add(len as u32);
         self.id = self.id.wrapping_add(1);

@@ -1,8 +1,7 @@
-//! Any bytes to a script.
+//! Turns any bytes into a script.
 //!
-//! Eight bytes set the engine up; every six bytes after them are one event. Most events are a
-//! flow's next segment, most of these without a change, since traffic that never merges tests
-//! little.
+//! Eight bytes configure the engine; every six bytes after them are one event. Most events are the
+//! next segment of a flow, usually unchanged, because traffic that never merges tests little.
 
 use core::num::NonZeroU16;
 
@@ -17,21 +16,21 @@ use crate::{arp, udp};
 
 const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
-/// Bounds a fuzzer's case; the checks' work grows with the square.
+/// Bounds a fuzzer's case: the work of the checks grows with the square.
 const MOST_EVENTS: usize = 400;
 const MOST_FRAMES: usize = 600;
-/// Payload sizes that an event may ask for, in bytes; what is beyond the list asks for the usual
-/// one, or nothing would merge for long.
+/// Payload sizes by number, in bytes. Numbers beyond the list mean the usual size; otherwise
+/// nothing would merge for long.
 const SIZES: [usize; 12] = [1, 50, 99, 101, 536, 536, 1448, 1448, 1448, 1448, 9000, 30_000];
 const USUAL_SIZE: usize = 100;
 const MOST_IN_RUN: u8 = 24;
 const FLOWS: [u32; 8] = [1, 1, 2, 3, 4, 8, 40, 120];
 
 const ECE: u16 = 0x040;
-/// Changes nothing.
+/// The number of a change that changes nothing.
 const NO_CHANGE: u8 = u8::MAX;
 
-/// One event, undecoded.
+/// One event, not yet decoded.
 #[derive(Clone, Copy)]
 struct Event {
     kind: u8,
@@ -43,15 +42,15 @@ struct Event {
 }
 
 impl Event {
-    /// Payload bytes.
+    /// Payload length, in bytes.
     fn size(self) -> usize {
         SIZES.get(usize::from(self.size % 64)).copied().unwrap_or(USUAL_SIZE)
     }
 }
 
 impl Script {
-    /// The script that `bytes` stand for; too few bytes stand for an empty one. There is room for
-    /// all its frames, so that memory never ends an aggregate.
+    /// Makes the script that `bytes` encode; too few bytes give an empty one. The engine has room
+    /// for all its frames, so memory never ends an aggregate.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut head = [0; SETUP_BYTES];
@@ -90,7 +89,8 @@ fn setup(head: [u8; SETUP_BYTES]) -> Setup {
     }
 }
 
-/// What every kind of script chooses: profile, flows held, hold, link, checksums, seed.
+/// Chooses what every kind of script chooses: profile, number of flows, hold, link, checksums,
+/// seed.
 pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup {
     let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
     Setup {
@@ -115,7 +115,7 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
     }
 }
 
-/// Mostly the profile's own rule.
+/// Mostly `None`, which keeps the profile's own rule.
 const fn choice(bits: u8) -> Option<bool> {
     match bits % 8 {
         3 => Some(true),
@@ -155,7 +155,7 @@ impl Maker {
         self.script.steps.push(step);
     }
 
-    /// Frames arrive a little apart; long gaps are events of their own.
+    /// Adds a frame that arrives a little later than the last. Long gaps are events of their own.
     fn add(&mut self, mut frame: Frame<Vec<u8>>) {
         frame.arrived_at = self.now;
         self.script.steps.push(Step::Frame(self.script.all_frames.len()));
@@ -189,15 +189,15 @@ impl Maker {
         self.tag(event);
     }
 
-    /// Several equal segments in a row, as a sender's burst.
+    /// Adds several equal segments in a row, like a sender's burst.
     fn run(&mut self, event: Event) {
         for _ in 0..event.value % MOST_IN_RUN {
             self.next_segment(Event { change: NO_CHANGE, ..event });
         }
     }
 
-    /// The device takes the tags of some flows out, and once in a while one of any flow: of
-    /// another VLAN, or of the same in another priority.
+    /// Sets the VLAN tag that the device removed: usually the flow's own, if any; now and then one
+    /// of another VLAN, or with another priority.
     fn tag(&mut self, event: Event) {
         let usual = self.flow(event).device_tag();
         let tci = match event.change {
@@ -221,7 +221,7 @@ impl Maker {
         self.add(packet.padded().frame());
     }
 
-    /// A segment from elsewhere in the stream: earlier, later, overlapping.
+    /// Adds a segment from another position in the stream: earlier, later, or overlapping.
     fn out_of_order(&mut self, event: Event) {
         let link = self.link;
         let len = event.size();
@@ -232,7 +232,7 @@ impl Maker {
         self.add(packet.frame());
     }
 
-    /// An earlier frame once more.
+    /// Repeats an earlier frame.
     fn repeat(&mut self, event: Event) {
         let back = usize::from(event.value) + 1;
         let frames = &self.script.all_frames;
@@ -242,7 +242,7 @@ impl Maker {
         }
     }
 
-    /// The flow's next segment with one byte of its header changed.
+    /// Adds the flow's next segment with one byte of its header changed.
     fn damaged(&mut self, event: Event) {
         self.next_segment(Event { change: NO_CHANGE, ..event });
         if let Some(frame) = self.script.all_frames.last_mut() {
@@ -270,7 +270,7 @@ impl Maker {
         self.add(frame);
     }
 
-    /// The last two frames change places, as on a path with two ways.
+    /// Swaps the last two frames, as a path with two routes does.
     fn swap(&mut self) {
         let count = self.script.all_frames.len();
         if count >= 2 {

@@ -1,7 +1,7 @@
-//! A test case for the engine: how it is set up, which frames come, and what happens in between.
+//! A test case for the engine: its configuration, its frames, and the events between them.
 //!
-//! The property tests and the fuzz targets run the same scripts; [`Script::from_bytes`] makes one
-//! of any bytes, so a fuzzer's finding is a test case as it stands.
+//! The property tests and the fuzz targets run the same scripts. [`Script::from_bytes`] makes one
+//! from any bytes, so a fuzzer's finding is a test case.
 
 mod acks;
 mod change;
@@ -19,34 +19,34 @@ pub use strategy::{ack_scripts, property, scripts, scripts_for};
 /// Frames and the events between them.
 #[derive(Clone)]
 pub struct Script {
-    /// How the engine is set up.
+    /// The configuration of the engine.
     pub setup: Setup,
-    /// What happens, in order.
+    /// The events, in order.
     pub steps: Vec<Step>,
     pub(crate) all_frames: Vec<Frame<Vec<u8>>>,
-    /// What it was made from, if from bytes.
+    /// The bytes that it was made from, if any.
     pub(crate) source: Vec<u8>,
 }
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The frame of this number joins the batch.
+    /// Adds the frame with this number to the batch.
     Frame(usize),
-    /// The batch is pushed; the poll goes on.
+    /// Pushes the batch; the poll continues.
     Push,
-    /// The poll ends.
+    /// Ends the poll.
     EndOfPoll,
-    /// The batch is pushed and the poll ends.
+    /// Pushes the batch and ends the poll.
     Poll,
-    /// Time passes; the caller keeps the engine's deadlines.
+    /// Advances time; the caller keeps the engine's deadlines meanwhile.
     Advance(Duration),
-    /// The batch is pushed and everything held is asked for.
+    /// Pushes the batch and flushes everything held.
     Flush,
 }
 
 impl Script {
-    /// A script of `frames`, all in one poll.
+    /// Makes a script of `frames`, all in one poll.
     #[must_use]
     pub fn one_poll(setup: Setup, frames: Vec<Frame<Vec<u8>>>) -> Self {
         let mut steps: Vec<Step> = (0..frames.len()).map(Step::Frame).collect();
@@ -54,7 +54,7 @@ impl Script {
         Self { setup, steps, all_frames: frames, source: Vec::new() }
     }
 
-    /// The frames, by number.
+    /// The frames, in the order of their numbers.
     #[must_use]
     pub fn frames(&self) -> Vec<&Frame<Vec<u8>>> {
         self.all_frames.iter().collect()
@@ -63,13 +63,13 @@ impl Script {
     /// Frame `index`.
     ///
     /// # Panics
-    /// When there are not that many.
+    /// If there is no such frame.
     #[must_use]
     pub fn frame(&self, index: usize) -> &Frame<Vec<u8>> {
         &self.all_frames[index]
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     #[must_use]
     pub fn frame_count(&self) -> usize {
         self.all_frames.len()

@@ -1,4 +1,4 @@
-//! How the engine of a script is set up.
+//! The configuration of a script's engine.
 
 use rxo_frame::{Duration, LinkKind};
 
@@ -19,42 +19,42 @@ pub(crate) const POLICIES: [&str; 11] = [
     "none",
 ];
 
-/// The engine's settings, in no crate's types but ours.
+/// The engine's configuration, without using any type of the engine.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The profile's name.
     pub policy: &'static str,
-    /// Replaces the profile's most segments.
+    /// Replaces the profile's `max_segments`.
     pub max_segments: Option<u16>,
-    /// Replaces the profile's most bytes.
+    /// Replaces the profile's `max_bytes`.
     pub max_bytes: Option<u32>,
     /// Replaces the profile's number of flows.
     pub flows: Option<u16>,
-    /// Replaces how long the profile holds.
+    /// Replaces the profile's hold.
     pub hold: Option<HoldRule>,
-    /// What bounds a hold that outlasts a poll.
+    /// Longest hold, for holds beyond the end of the poll.
     pub max_hold: Duration,
-    /// Replaces what becomes of pure ACKs.
+    /// Replaces the profile's rule for pure ACKs.
     pub pure_acks: Option<PureAcks>,
-    /// Replaces the most pure ACKs of a delivery.
+    /// Replaces the profile's `max_acks`.
     pub max_acks: Option<u16>,
-    /// Replaces how many ACKs in a row may be shown as one.
+    /// Replaces the profile's `keep_every`.
     pub keep_every: Option<u16>,
-    /// Replaces whether a SACK list may stand for one that it covers.
+    /// Replaces whether a SACK list may be dropped for a later one that covers it.
     pub sack_superset: Option<bool>,
-    /// Replaces whether segments marked CE join their equals.
+    /// Replaces whether segments marked CE merge with each other.
     pub merges_ce: Option<bool>,
-    /// Replaces whether data segments with ECE join their equals.
+    /// Replaces whether data segments with ECE merge with each other.
     pub merges_ece: Option<bool>,
     /// Replaces whether DF must be set.
     pub needs_df: Option<bool>,
     /// Replaces whether a timestamp may echo zero.
     pub zero_echo: Option<bool>,
-    /// What frames begin with.
+    /// The first header of the frames.
     pub link: LinkKind,
-    /// Whether an unknown checksum is taken for right.
+    /// Whether an unknown checksum is assumed to be right.
     pub trusts_checksums: bool,
-    /// What stands in a merged header's TCP checksum field.
+    /// The contents of the TCP checksum field in a merged header.
     pub form: Form,
     /// Most frames expected in one poll.
     pub batch_frames: usize,
@@ -69,12 +69,13 @@ pub enum Form {
     PseudoHeader,
     /// The whole checksum.
     Complete,
-    /// The first segment's, unlooked at.
+    /// The first segment's checksum, unchanged.
     Verified,
 }
 
 impl Setup {
-    /// The profile as it is, on Ethernet, checksums verified, room for every frame of a test.
+    /// Makes the profile's own configuration: Ethernet, checksums verified, room for every frame of
+    /// a test.
     #[must_use]
     pub fn new(policy: &'static str) -> Self {
         Self {
@@ -100,13 +101,13 @@ impl Setup {
         }
     }
 
-    /// Every policy's name.
+    /// The names of all policies.
     #[must_use]
     pub const fn policies() -> [&'static str; 11] {
         POLICIES
     }
 
-    /// The rules that follow from it.
+    /// The rules of this configuration.
     #[must_use]
     pub fn rules(&self) -> Rules {
         let profile = Rules::of(self.policy);
@@ -128,7 +129,7 @@ impl Setup {
         }
     }
 
-    /// Whether an aggregate must come apart into its packets by one size.
+    /// Whether segmenting an aggregate by one size must give its packets.
     #[must_use]
     pub fn is_resegmentable(&self) -> bool {
         self.policy == "linux-gro"

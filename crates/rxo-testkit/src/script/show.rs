@@ -1,5 +1,6 @@
-//! A script as a person wants to read it when a test failed: a line per event, and the bytes that
-//! make it again.
+//! Prints a script for a person who reads a failed test: one line for each event, and the bytes
+//! that
+//! reproduce it.
 
 use std::fmt;
 
@@ -39,7 +40,7 @@ impl Script {
     }
 }
 
-/// A segment in one line.
+/// Prints a segment in one line.
 struct Line<'a>(&'a Segment);
 
 impl fmt::Display for Line<'_> {

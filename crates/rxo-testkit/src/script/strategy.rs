@@ -1,4 +1,4 @@
-//! Scripts as a strategy of property tests.
+//! Scripts as strategies for property tests.
 
 use proptest::array::{uniform6, uniform8};
 use proptest::collection::vec;
@@ -7,8 +7,8 @@ use proptest::prelude::{ProptestConfig, Strategy, any};
 use super::Script;
 use super::setup::POLICIES;
 
-/// How property tests run: `cases` each, or as many as the environment variable `PROPTEST_CASES` asks
-/// for. A failure is printed, not kept in a file.
+/// Configures property tests: `cases` each, or as many as the environment variable `PROPTEST_CASES`
+/// says. A failure is printed, and not saved in a file.
 #[must_use]
 pub fn property(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
@@ -19,15 +19,15 @@ pub fn property(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Scripts of up to `most` events, for every policy. They shrink event by event.
+/// Makes scripts of up to `most` events, for every policy. They shrink event by event.
 pub fn scripts(most: usize) -> impl Strategy<Value = Script> {
     bytes(most).prop_map(|bytes| Script::from_bytes(&bytes))
 }
 
-/// The same for the policy of this name.
+/// Makes scripts of up to `most` events for the policy `policy`.
 ///
 /// # Panics
-/// When the design has none of this name.
+/// If there is no such policy.
 pub fn scripts_for(policy: &'static str, most: usize) -> impl Strategy<Value = Script> {
     let index = POLICIES.iter().position(|known| *known == policy);
     let index = index.expect("a policy of the design") as u8;
@@ -37,12 +37,13 @@ pub fn scripts_for(policy: &'static str, most: usize) -> impl Strategy<Value = S
     })
 }
 
-/// Scripts of acknowledgements of up to `most` events, mostly for policies that aggregate them.
+/// Makes scripts of acknowledgements of up to `most` events, mostly for policies that aggregate
+/// them.
 pub fn ack_scripts(most: usize) -> impl Strategy<Value = Script> {
     bytes(most).prop_map(|bytes| Script::acks_from_bytes(&bytes))
 }
 
-/// A head, and up to `most` events.
+/// The configuration bytes and up to `most` events.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     (uniform8(any::<u8>()), vec(uniform6(any::<u8>()), 0..most))
         .prop_map(|(head, events)| [&head[..], &events.concat()].concat())

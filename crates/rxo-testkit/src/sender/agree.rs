@@ -1,4 +1,4 @@
-//! Two senders of each flow: one is fed the frames as they came, one what was delivered of them.
+//! Compares two senders for each flow: one gets the original frames, the other gets the deliveries.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::naive::{Ends, Reading, read};
 use crate::oracle::{PureAcks, Rules};
 use crate::promise::{Observed, Shown};
 
-/// After every delivery both senders of its flow know the same.
+/// Checks that after every delivery both senders of its flow know the same.
 ///
-/// In record form that is everything: the number of ACKs, every RTT sample, every echo. In single form
-/// it is [`Lasting`]: SND.UNA, window, duplicates, SACK and marks ([`super::Marks`] says what no lost
-/// mark means); of the ACKs in between only their number is known. Where a SACK list may stand for one
-/// that it covers, the number of lists is not kept either, but what they report is.
+/// In record form, "the same" is everything: the number of ACKs, every RTT sample, every echo. In
+/// single form it is [`Lasting`]: SND.UNA, window, duplicates, SACK and marks ([`super::Marks`]
+/// says what is kept of these). Of the ACKs in between, only the number is known. With
+/// `sack_superset`, the number of SACK lists may differ too, but not what they report.
 ///
-/// Data is fed frame by frame in both: what becomes of it is promised elsewhere.
+/// Both senders get data frame by frame; other promises cover data.
 ///
 /// # Panics
-/// When they do not.
+/// If they differ.
 pub fn senders_agree(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     let mut flows: BTreeMap<_, Pair> = BTreeMap::new();
@@ -35,13 +35,13 @@ pub fn senders_agree(script: &Script, observed: &Observed) {
 struct Pair {
     of_frames: Sender,
     of_deliveries: Sender,
-    /// ACKs that the second was told of, but not shown.
+    /// ACKs that the second sender knows only by number.
     counted: u64,
 }
 
 impl Pair {
     fn take(&mut self, script: &Script, shown: &Shown, rules: &Rules) {
-        // A connection's first ACK finds a sender that knows where it began; here that is with it.
+        // A real sender knows where its connection began. Here, it learns it from the first ACK.
         let acks = shown.frames.iter().filter_map(|index| Incoming::of_frame(script, *index));
         if let Some(first) = acks.filter(Incoming::counts).map(|ack| ack.ack).next() {
             self.of_frames.begin(first);

@@ -1,4 +1,4 @@
-//! What a sender is fed: a segment's header, or a record of one.
+//! The input of a sender: the header of a segment, or a record of it.
 
 use rxo_frame::Instant;
 
@@ -6,7 +6,7 @@ use crate::Script;
 use crate::naive::{Reading, Segment, read};
 use crate::promise::AckSaid;
 
-/// What one ACK says.
+/// The contents of one ACK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Incoming {
     /// When it arrived.
@@ -36,8 +36,8 @@ const ACK: u16 = 0x010;
 pub(super) const ECE: u16 = 0x040;
 
 impl Incoming {
-    /// What a frame of `script` says to its receiver: `None` when it is no segment, or when its
-    /// receiver drops it for a checksum.
+    /// Reads a frame of `script` as its receiver would. `None` if it is not a segment, or if its
+    /// receiver drops it because of its checksum.
     #[must_use]
     pub fn of_frame(script: &Script, index: usize) -> Option<Self> {
         let frame = script.frame(index);
@@ -47,7 +47,7 @@ impl Incoming {
         is_intact.then(|| Self::of_segment(&segment, frame.arrived_at))
     }
 
-    /// What `segment` says.
+    /// Reads `segment`.
     #[must_use]
     pub fn of_segment(segment: &Segment, arrived_at: Instant) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Incoming {
         }
     }
 
-    /// What a record says.
+    /// Reads a record.
     #[must_use]
     pub fn of_record(said: &AckSaid) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Incoming {
         self.flags & (SYN | RST) != 0
     }
 
-    /// Whether it says anything to a sender.
+    /// Whether a sender takes notice of it.
     pub(super) const fn counts(&self) -> bool {
         self.flags & ACK != 0 && !self.begins_anew()
     }
@@ -92,7 +92,7 @@ impl Incoming {
         self.flags & ECE != 0
     }
 
-    /// Whether it brings nothing but its acknowledgement.
+    /// Whether it carries only an acknowledgement: no data, SYN or FIN.
     pub(super) const fn is_empty(&self) -> bool {
         self.payload_bytes == 0 && self.flags & (SYN | FIN) == 0
     }

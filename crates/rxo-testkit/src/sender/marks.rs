@@ -1,20 +1,22 @@
-//! What a sender hears of congestion marks.
+//! The congestion marks that a sender sees.
 //!
-//! **What it means that no mark is lost** when only the last ACK of a run is shown. ACKs of a run have
-//! equal marks: ECE, CWR and AE in the TCP header, the ECN field in the IP header. So
+//! When only the last ACK of a run is shown, **no mark is lost** in the following sense. The ACKs
+//! of a run have equal marks: ECE, CWR and AE in the TCP header, and the ECN field in the IP
+//! header. Therefore
 //!
-//! * *the sequence of marks*, repetitions aside, is the same. A classic sender (RFC 3168 section 6.1)
-//!   needs no more: ECE is a level that stays until CWR, and it answers once per round trip.
-//! * *the bytes acknowledged under each mark* are the same, for the run acknowledges what its ACKs
-//!   did and all of it under one mark. What DCTCP computes its fraction of (RFC 8257 section 3.3) is
-//!   that.
-//! * *every value of the counter* that AccECN sends in these three bits (RFC 9768 section 3.2.2) is
-//!   seen in order, so the sum of its steps is the same. Less certain is only whether it went once
-//!   round between two equal values, as with every stretch ACK (section 3.2.2.5.2); the count of the delivery, and
-//!   `keep_every`, bound that.
+//! * *the sequence of marks*, without repetitions, is preserved. A classic sender (RFC 3168 section
+//!   6.1) needs no more: ECE is a level that stays until CWR, and the sender reacts once per round
+//!   trip.
+//! * *the bytes acknowledged under each mark* are preserved, because the shown ACK acknowledges
+//!   everything that the run did, under the run's mark. DCTCP computes its fraction from these (RFC
+//!   8257 section 3.3).
+//! * *every value of the counter* that AccECN sends in these three bits (RFC 9768 section 3.2.2)
+//!   appears in order, so the sum of its steps is preserved. As with every stretch ACK, the sender
+//!   cannot be certain that the counter did not wrap between two equal values (section 3.2.2.5.2);
+//!   the count of the delivery, and `keep_every`, bound this.
 //!
-//! Not kept is *how many* ACKs carried a mark. Nothing counts ECE by ACKs; CE on the ACKs themselves is
-//! counted by AccECN alone, and there a run of marked ACKs shows one mark in single form.
+//! *How many* ACKs carried a mark is not preserved. No sender counts ECE by ACKs. Only AccECN
+//! counts CE on the ACKs themselves, and in single form it sees one mark for a run of marked ACKs.
 
 use std::collections::BTreeMap;
 
@@ -23,19 +25,20 @@ use super::Incoming;
 /// The marks seen so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Each mark that differs from the one before it: ECE, CWR and AE as in the header, and the ECN field.
+    /// Each mark that differs from the one before: ECE, CWR and AE as in the header, and the ECN
+    /// field.
     pub changes: Vec<Mark>,
-    /// Bytes newly acknowledged under each.
+    /// Bytes newly acknowledged under each mark.
     pub bytes: BTreeMap<Mark, u64>,
 }
 
-/// ECE, CWR and AE where they stand among the twelve bits; the ECN field.
+/// ECE, CWR and AE at their positions in the twelve bits; and the ECN field.
 pub type Mark = (u16, u8);
 
 const ECE_CWR_AE: u16 = 0x1c0;
 
 impl Marks {
-    /// An ACK that acknowledges `advance` new bytes.
+    /// Records an ACK that acknowledges `advance` new bytes.
     pub(super) fn take(&mut self, ack: &Incoming, advance: u32) {
         let mark = (ack.flags & ECE_CWR_AE, ack.ecn);
         if self.changes.last() != Some(&mark) {

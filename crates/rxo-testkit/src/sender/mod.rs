@@ -1,9 +1,8 @@
-//! A TCP sender as far as acknowledgements go.
+//! A model of a TCP sender, restricted to acknowledgements.
 //!
-//! What it has learnt is all that a pure ACK can change. Fed the ACKs as they came and fed what was
-//! delivered of them, it must end in the same state: in everything when it gets a record of each, in
-//! everything that may not be lost when it gets the last of several. It sends nothing, and believes
-//! that whatever is acknowledged was sent.
+//! Its state is everything that a pure ACK can change. The original ACKs and the deliveries must
+//! lead to the same state: all of it in record form, and [`Lasting`] in single form. It sends
+//! nothing, and assumes that everything acknowledged was sent.
 //!
 //! Contract: a pure state machine; the same ACKs give the same state.
 
@@ -19,20 +18,20 @@ pub use incoming::Incoming;
 pub use marks::{Mark, Marks};
 pub use scoreboard::Scoreboard;
 
-/// What a sender knows.
+/// The state of a sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sender {
-    /// All that may not be lost.
+    /// The part that single form preserves.
     pub lasting: Lasting,
-    /// How many ACKs there were (RFC 5681 lets the window grow with them).
+    /// Number of ACKs (RFC 5681 lets the window grow with them).
     pub acks: u64,
-    /// When which TSecr acknowledged something new: the RTT samples (RFC 7323 section 4.1).
+    /// The RTT samples: when which TSecr acknowledged new data (RFC 7323 section 4.1).
     pub round_trips: Vec<(Instant, u32)>,
-    /// How many ACKs carried ECE.
+    /// Number of ACKs with ECE.
     pub echoes: u64,
 }
 
-/// What is the same whether a sender sees each of a run of ACKs or the last of them.
+/// The state that is the same whether a sender sees every ACK of a run or only the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
     /// SND.UNA; `None` before the first ACK.
@@ -41,31 +40,31 @@ pub struct Lasting {
     pub window_bytes: u64,
     /// SND.WL1 and SND.WL2: SEQ and ACK of the segment that set the window.
     pub window_from: Option<(u32, u32)>,
-    /// The window of the last ACK that was not old, unscaled.
+    /// The window of the last ACK that was not outdated, unscaled.
     last_window: u16,
-    /// Duplicate ACKs (RFC 5681 section 2) without SACK.
+    /// Number of duplicate ACKs (RFC 5681 section 2) without SACK.
     pub duplicates: u64,
-    /// Duplicate ACKs, and others, that carried SACK.
+    /// Number of ACKs with SACK.
     pub selective: u64,
-    /// What is known to have arrived beyond SND.UNA, and what arrived twice.
+    /// What arrived beyond SND.UNA, and what arrived twice.
     pub scoreboard: Scoreboard,
     /// The marks of ECN.
     pub marks: Marks,
-    /// The latest TSval (RFC 7323 section 4.3): TS.Recent of the other direction.
+    /// The latest TSval: TS.Recent of the other direction (RFC 7323 section 4.3).
     pub recent: Option<u32>,
 }
 
-/// The shift of the window in [`Sender`] (RFC 7323 section 2).
+/// The window scale of every [`Sender`] (RFC 7323 section 2).
 pub const WINDOW_SHIFT: u8 = 7;
 
 impl Sender {
-    /// Everything up to `una` is acknowledged, if it does not know better.
+    /// Sets SND.UNA to `una` unless it is known already.
     pub fn begin(&mut self, una: u32) {
         self.lasting.una.get_or_insert(una);
     }
 
-    /// Learns from an ACK, in the order of RFC 9293 section 3.10.7.4. A segment without ACK says nothing.
-    /// After SYN or RST everything is new: a connection begins, or none is left.
+    /// Processes an ACK in the order of RFC 9293 section 3.10.7.4. A segment without ACK is
+    /// ignored. SYN and RST reset the state, because a connection begins or ends.
     pub fn take(&mut self, ack: &Incoming) {
         if ack.begins_anew() {
             *self = Self { acks: self.acks, ..Self::default() };
@@ -99,8 +98,8 @@ impl Lasting {
         }
     }
 
-    /// A duplicate acknowledges what is acknowledged already, carries neither data nor SYN nor FIN, and
-    /// says the window of the ACK before it. Whether something is outstanding is not asked.
+    /// Processes the ACK number. A duplicate repeats SND.UNA and the window of the ACK before it,
+    /// without data, SYN or FIN. Whether data is outstanding is not checked.
     fn take_number(&mut self, ack: &Incoming, same: bool) {
         let is_first = self.window_from.is_none();
         let repeats = same && !is_first && ack.window == self.last_window && ack.is_empty();
@@ -118,7 +117,7 @@ impl Lasting {
         }
     }
 
-    /// The window is the latest one's: by SEQ, then by ACK.
+    /// Updates the window from the newest segment: by SEQ, then by ACK.
     fn take_window(&mut self, ack: &Incoming) {
         let is_newer = self.window_from.is_none_or(|(seq, number)| {
             is_before(seq, ack.seq) || (seq == ack.seq && !is_before(ack.ack, number))

@@ -1,16 +1,16 @@
-//! What has arrived out of order, as SACK reports it.
+//! What SACK reports as arrived out of order.
 
-/// Disjoint ranges beyond SND.UNA, in order, and how often something arrived twice.
+/// Disjoint ranges beyond SND.UNA in order, and the number of duplicate reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scoreboard {
-    /// Left and right edge of each.
+    /// Left and right edge of each range.
     pub ranges: Vec<(u32, u32)>,
-    /// Reports of duplicate segments (RFC 2883).
+    /// Number of reports of duplicate segments (RFC 2883).
     pub duplicates: u64,
 }
 
 impl Scoreboard {
-    /// The blocks of an ACK of `ack`, first one first.
+    /// Processes the blocks of an ACK with number `ack`, in their order.
     pub(super) fn take(&mut self, blocks: &[(u32, u32)], ack: u32) {
         let is_duplicate = match blocks {
             [first, ..] if offset(first.1, ack) <= 0 => true,
@@ -21,7 +21,7 @@ impl Scoreboard {
         self.ranges.extend(blocks.iter().skip(usize::from(is_duplicate)));
     }
 
-    /// Forgets what is acknowledged, and joins what touches.
+    /// Removes what is acknowledged, and joins ranges that touch.
     pub(super) fn advance(&mut self, una: u32) {
         let mut ranges: Vec<(i32, i32)> = self
             .ranges
@@ -42,7 +42,7 @@ impl Scoreboard {
     }
 }
 
-/// How far `edge` is beyond `from`.
+/// How far `edge` lies beyond `from`.
 const fn offset(edge: u32, from: u32) -> i32 {
     edge.wrapping_sub(from) as i32
 }

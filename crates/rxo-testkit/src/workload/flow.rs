@@ -1,4 +1,4 @@
-//! Flows that remember where they are, and what they send next.
+//! Flows that keep their position, and make their next packet.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::{Packet, seg, udp};
 
 /// Payload of a full segment with timestamps at an MTU of 1500, in bytes.
 const SEGMENT_BYTES: u32 = 1448;
-/// A pure ACK says that this much more arrived: every second segment, as receivers do.
+/// Bytes acknowledged by each pure ACK: two segments.
 const ACKED_BYTES: u32 = 2 * SEGMENT_BYTES;
 const TIMESTAMP: u32 = 0x1234_5678;
 
@@ -18,7 +18,7 @@ struct Place {
     id: u16,
 }
 
-/// All flows of a workload; each starts somewhere of its own.
+/// All flows of a workload. Each starts at its own position.
 pub(super) struct Flows {
     places: HashMap<u32, Place>,
 }
@@ -28,7 +28,7 @@ impl Flows {
         Self { places: HashMap::new() }
     }
 
-    /// The packet of `turn`; its flow moves on.
+    /// Makes the packet of `turn` and moves its flow forward.
     pub(super) fn next(&mut self, turn: Turn) -> Vec<u8> {
         let flow = turn.flow;
         let place = self.places.entry(flow).or_insert_with(|| start(flow));
@@ -87,7 +87,7 @@ fn pure_ack(flow: u32, place: &mut Place) -> Packet {
     header(flow, *place).pure_ack()
 }
 
-/// `packet` changed so that nothing coalesces it, in one of twelve ways.
+/// Changes `packet` in one of twelve ways, so that nothing coalesces it.
 fn bypassing(packet: Packet, reason: u32) -> Packet {
     match reason % 12 {
         0 => packet.syn(),

@@ -1,8 +1,9 @@
-//! The traffic that speed is measured with.
+//! The traffic of the speed benchmarks.
 //!
-//! W1-W9 are those of the comparison with other engines; the rest are what a benchmark of one
-//! kind of traffic hides. All segments carry 1448 bytes and an aligned timestamp, have valid
-//! checksums, DF and an ID that grows by one per packet of the flow. Same arguments, same packets.
+//! W1-W9 are the workloads of the comparison with other engines. The others show what a benchmark
+//! of one kind of traffic hides. All segments carry 1448 bytes and an aligned timestamp, and have
+//! valid checksums, DF, and an ID that grows by one per packet of the flow. The same arguments give
+//! the same packets.
 
 mod flow;
 mod plan;
@@ -24,7 +25,7 @@ pub enum Workload {
     W3,
     /// 400 flows at random.
     W4,
-    /// 10,000 flows at random.
+    /// Stretches of 1 to 8 packets of W1-W9 in random order, so that no branch is predictable.
     W5,
     /// W1, 5 % of the packets swapped with their successor.
     W6,
@@ -67,7 +68,7 @@ impl Workload {
     }
 }
 
-/// `packets` packets of `kind`, each in its own `Vec`.
+/// Makes `packets` packets of `kind`, each in its own `Vec`.
 #[must_use]
 pub fn workload(kind: Workload, packets: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut out = Vec::with_capacity(packets);
@@ -75,7 +76,7 @@ pub fn workload(kind: Workload, packets: usize, seed: u64) -> Vec<Vec<u8>> {
     out
 }
 
-/// Makes the packets one after the other and shows each to `take`.
+/// Makes the packets one by one and passes each to `take`.
 pub(crate) fn generate(kind: Workload, packets: usize, seed: u64, mut take: impl FnMut(Vec<u8>)) {
     let mut flows = Flows::new();
     let mut random = Random::new(seed);

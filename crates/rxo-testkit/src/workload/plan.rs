@@ -1,31 +1,31 @@
-//! Which flow sends what, in which order.
+//! Which flow sends which packet, in which order.
 
 use super::Workload;
 use crate::Random;
 
-/// One packet to come: who sends it and what it is.
+/// The next packet: its flow and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) flow: u32,
     pub(super) what: What,
 }
 
-/// What a flow sends.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Data,
     DataV6,
     PureAck,
-    /// A packet that no policy coalesces, by number of the reason.
+    /// A packet that no policy coalesces, with the number of its reason.
     Bypass(u32),
-    /// The packet after the next of the flow comes first: both halves of a swap.
+    /// The first half of a swap: the packet after the next is sent before the next.
     Ahead,
     Behind,
 }
 
-/// The share of W6's packets that change places, in percent.
+/// Percentage of swapped packets in W6.
 const SWAPPED_PERCENT: u64 = 5;
-/// Keeps the flows of the parts of a mix apart.
+/// Distance between the flow numbers of the parts of a mix.
 const PART_STRIDE: u32 = 20_000;
 
 pub(super) fn plan(kind: Workload, packets: usize, random: &mut Random) -> Vec<Turn> {
@@ -36,7 +36,7 @@ pub(super) fn plan(kind: Workload, packets: usize, random: &mut Random) -> Vec<T
     }
 }
 
-/// Packet `index` of a workload in which no packet depends on the one before.
+/// Plans packet `index` of a workload whose packets do not depend on each other.
 fn turn(kind: Workload, index: u32, random: &mut Random) -> Turn {
     let data = |flow| Turn { flow, what: What::Data };
     match kind {
@@ -54,11 +54,11 @@ fn turn(kind: Workload, index: u32, random: &mut Random) -> Turn {
     }
 }
 
-/// One flow; of every hundred packets five have changed places with a neighbour.
+/// Plans one flow in which five of a hundred packets are swapped with a neighbour.
 fn swapped(packets: usize, random: &mut Random) -> Vec<Turn> {
     let mut turns = Vec::with_capacity(packets + 1);
     while turns.len() < packets {
-        // A swap moves two packets, so half as many starts make the share.
+        // A swap moves two packets, so half as many swaps give the percentage.
         if random.below(200) < SWAPPED_PERCENT && turns.len() + 2 <= packets {
             turns.push(Turn { flow: 0, what: What::Ahead });
             turns.push(Turn { flow: 0, what: What::Behind });

@@ -1,9 +1,9 @@
-//! Packets laid out in one piece of memory, as a device's buffers are.
+//! Packets in one piece of memory, like the buffers of a device.
 
 use super::{Workload, generate};
 
-/// The distance between two packets. An odd number of cache lines: with a power of two the
-/// headers of all packets would compete for a few sets of the first-level cache.
+/// Distance between two packets, an odd number of cache lines. With a power of two, the headers of
+/// all packets would compete for a few sets of the first-level cache.
 const SLOT_BYTES: usize = 35 * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 
@@ -11,17 +11,17 @@ const LINE_BYTES: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Traffic {
     arena: Vec<u8>,
-    /// How far the first slot is from the arena's first byte, in bytes.
+    /// Distance from the arena's first byte to the first slot, in bytes.
     first: usize,
-    /// Bytes of each packet.
+    /// Length of each packet, in bytes.
     lengths: Vec<u32>,
 }
 
 impl Traffic {
-    /// `packets` packets of `kind`.
+    /// Makes `packets` packets of `kind`.
     ///
     /// # Panics
-    /// When a packet is longer than a slot (2240 bytes).
+    /// If a packet is longer than a slot (2240 bytes).
     #[must_use]
     pub fn new(kind: Workload, packets: usize, seed: u64) -> Self {
         let mut arena = vec![0; packets * SLOT_BYTES + LINE_BYTES];
@@ -36,13 +36,13 @@ impl Traffic {
         Self { arena, first, lengths }
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no packets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.lengths.is_empty()
@@ -51,7 +51,7 @@ impl Traffic {
     /// Packet `index`.
     ///
     /// # Panics
-    /// When there are not that many.
+    /// If there is no such packet.
     #[must_use]
     pub fn packet(&self, index: usize) -> &[u8] {
         let at = self.first + index * SLOT_BYTES;

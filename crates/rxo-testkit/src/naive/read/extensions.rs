@@ -1,4 +1,4 @@
-//! IPv6 extension headers (RFC 8200 section 4), one after the other.
+//! IPv6 extension headers (RFC 8200 section 4), one by one.
 
 use super::Fault;
 
@@ -11,8 +11,8 @@ const DESTINATION: u8 = 60;
 const HOME_ADDRESS: u8 = 0xc9;
 const MOST: usize = 9;
 
-/// Where the transport or fragment header of a packet begins, and its protocol. The packet's IP header
-/// begins at `network`, and it says that the packet ends at `end`.
+/// Returns the offset and the protocol of the transport or fragment header. The IP header begins at
+/// `network`, and says that the packet ends at `end`.
 pub(super) fn walk(bytes: &[u8], network: usize, end: usize) -> Result<(usize, u8), Fault> {
     let mut protocol = bytes[network + 6];
     let mut at = network + 40;
@@ -25,7 +25,7 @@ pub(super) fn walk(bytes: &[u8], network: usize, end: usize) -> Result<(usize, u
             return Err(Fault::Truncated);
         }
         if is_last {
-            // What begins behind the end is no header, only a length that lies.
+            // A header that begins beyond the end means an invalid length.
             return if at <= end { Ok((at, protocol)) } else { Err(Fault::Malformed) };
         }
         let units = usize::from(*bytes.get(at + 1).ok_or(Fault::Malformed)?);
@@ -36,8 +36,8 @@ pub(super) fn walk(bytes: &[u8], network: usize, end: usize) -> Result<(usize, u
     Err(Fault::Malformed)
 }
 
-/// Whether there are headers of which the receiver's transport may see other addresses than stand in the
-/// IP header, or that vouch for one packet only. `first` is the kind of the first, `headers` are all.
+/// Whether a header changes the addresses that the receiver's transport sees, or authenticates a
+/// single packet. `first` is the type of the first header, `headers` is all of them.
 pub(super) fn are_odd(first: u8, headers: &[u8]) -> bool {
     let mut kind = first;
     let mut rest = headers;
@@ -54,7 +54,7 @@ pub(super) fn are_odd(first: u8, headers: &[u8]) -> bool {
     false
 }
 
-/// Whether a list of options names a home address, or is none.
+/// Whether a list of options contains a home address, or is invalid.
 fn has_home_address(options: &[u8]) -> bool {
     let mut at = 0;
     while at < options.len() {

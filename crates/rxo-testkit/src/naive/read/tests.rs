@@ -1,4 +1,4 @@
-//! What is read of packets that the builder wrote, and of lies.
+//! Parses packets from the builder, and invalid ones.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 

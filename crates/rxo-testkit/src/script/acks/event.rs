@@ -13,14 +13,13 @@ const ECE: u16 = 0x040;
 const CWR: u16 = 0x080;
 const AE: u16 = 0x100;
 const MOST_IN_RUN: u8 = 20;
-/// The changes of [`changed`] that leave the acknowledgement number alone and lie about no length
-/// that decides where it stands.
+/// The changes of [`changed`] that keep the acknowledgement number and its offset.
 const ODD: [u8; 31] = [
     1, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18, 19, 22, 23, 24, 25, 26, 33, 36, 40, 48,
     49, 50, 51, 52, 53, 54,
 ];
 
-/// One event, undecoded.
+/// One event, not yet decoded.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) kind: u8,
@@ -84,7 +83,7 @@ impl Maker {
         self.script.setup.link
     }
 
-    /// A pure ACK of what the flow says now, changed by `change`.
+    /// Adds a pure ACK with the flow's current numbers, changed by `change`.
     fn ack(&mut self, event: Event, change: impl FnOnce(Packet) -> Packet) {
         self.send(event, 0, change);
     }
@@ -100,7 +99,7 @@ impl Maker {
         self.pass(u64::from(event.time % 4) * 100);
     }
 
-    /// One, two or three more segments are acknowledged.
+    /// Acknowledges one, two or three more segments.
     fn advance(&mut self, event: Event) {
         let flow = self.flow(event);
         flow.advance(1 + u32::from(event.count % 3));
@@ -114,7 +113,7 @@ impl Maker {
         }
     }
 
-    /// One to three repetitions, some with a later timestamp.
+    /// Adds one to three duplicate ACKs, some with a later timestamp.
     fn duplicates(&mut self, event: Event) {
         for _ in 0..=event.value % 3 {
             let flow = self.flow(event);
@@ -123,7 +122,7 @@ impl Maker {
         }
     }
 
-    /// The window opens, closes, or does so and comes back.
+    /// Opens the window, closes it, or changes it and changes it back.
     fn window(&mut self, event: Event) {
         let before = self.flow(event).window;
         self.flow(event).window = match event.value % 8 {
@@ -139,7 +138,7 @@ impl Maker {
         }
     }
 
-    /// An ACK that was overtaken.
+    /// Adds an ACK that was overtaken.
     fn go_back(&mut self, event: Event) {
         let back = u32::from(event.value % 3 + 1) * 1448;
         self.ack(event, |packet| {
@@ -148,7 +147,7 @@ impl Maker {
         });
     }
 
-    /// The next timestamp is later or earlier than usual.
+    /// Makes the next timestamp later or earlier than usual.
     fn time(&mut self, event: Event) {
         let flow = self.flow(event);
         flow.time.0 = flow.time.0.wrapping_add(event.value as i8 as u32);
@@ -157,7 +156,7 @@ impl Maker {
         self.ack(event, |packet| packet);
     }
 
-    /// Something arrives out of order, or twice, and is reported.
+    /// Reports by SACK that something arrived out of order or twice.
     fn selective(&mut self, event: Event) {
         let flow = self.flow(event);
         match event.change % 8 {
@@ -179,7 +178,7 @@ impl Maker {
         self.ack(event, |packet| packet.sack(&blocks));
     }
 
-    /// A mark comes or goes: for good, or in one ACK.
+    /// Sets or clears an ECN mark: for good, or in one ACK.
     fn mark(&mut self, event: Event) {
         let bit = [ECE, ECE, CWR, AE][usize::from(event.change % 4)];
         let flow = self.flow(event);
@@ -193,7 +192,7 @@ impl Maker {
         self.ack(event, |packet| packet);
     }
 
-    /// SEQ one below, with a byte of data or without.
+    /// Adds a keep-alive: SEQ one below, with or without a byte of data.
     fn keep_alive(&mut self, event: Event) {
         let len = usize::from(event.value % 8 == 1);
         for _ in 0..=event.count % 2 {
@@ -213,14 +212,14 @@ impl Maker {
         }
     }
 
-    /// An ACK with something odd about it.
+    /// Adds an ACK with one unusual property.
     fn odd(&mut self, event: Event) {
         self.flow(event).advance(u32::from(event.count % 2));
         let number = ODD[usize::from(event.change) % ODD.len()];
         self.ack(event, |packet| changed(packet, number, event.value));
     }
 
-    /// From here on the flow's ACKs look different.
+    /// Changes the form of the flow's ACKs from here on.
     fn shape(&mut self, event: Event) {
         let flow = self.flow(event);
         match event.change % 4 {
@@ -231,7 +230,7 @@ impl Maker {
         }
     }
 
-    /// The next ACK stands in another VLAN or has another priority.
+    /// Gives the next ACK another VLAN or another priority.
     fn tag(&mut self, event: Event) {
         self.advance(event);
         if let Some(frame) = self.script.all_frames.last_mut() {
@@ -239,7 +238,7 @@ impl Maker {
         }
     }
 
-    /// An earlier frame once more.
+    /// Repeats an earlier frame.
     fn repeat(&mut self, event: Event) {
         let back = usize::from(event.value % 8) + 1;
         let frames = &self.script.all_frames;
@@ -249,7 +248,7 @@ impl Maker {
         }
     }
 
-    /// The last two frames change places, as on a path with two ways.
+    /// Swaps the last two frames, as a path with two routes does.
     fn swap(&mut self) {
         if let [.., one, other] = &mut self.script.all_frames[..] {
             std::mem::swap(one, other);
@@ -257,7 +256,7 @@ impl Maker {
         }
     }
 
-    /// A fragment, a lie, a frame cut short, another protocol, an aggregate from a local sender.
+    /// Adds a fragment, an invalid or truncated frame, another protocol, or a GSO frame.
     fn other(&mut self, event: Event) {
         let link = self.link();
         let flow = u32::from(event.flow);
@@ -278,7 +277,7 @@ impl Maker {
         self.pass(u64::from(event.time) * u64::from(event.value) * 50);
     }
 
-    /// Time passes: between most frames a little, so that each has a time of its own.
+    /// Advances time. Between most frames a little, so that each has its own arrival time.
     fn pass(&mut self, nanos: u64) {
         if nanos > 0 {
             let time = Duration::from_nanos(nanos);

@@ -1,4 +1,4 @@
-//! What a receiver of data says next.
+//! The next ACK of a receiver of data.
 
 use rxo_frame::LinkKind;
 
@@ -6,7 +6,7 @@ use crate::{Packet, seg};
 
 const SEGMENT_BYTES: u32 = 1448;
 
-/// The next acknowledgement of a flow, and the shape of all of them.
+/// The next acknowledgement of a flow, and the form of all its ACKs.
 #[derive(Clone, Debug)]
 pub(super) struct AckFlow {
     number: u32,
@@ -15,10 +15,10 @@ pub(super) struct AckFlow {
     pub(super) window: u16,
     /// TSval and TSecr.
     pub(super) time: (u32, u32),
-    /// ECE, CWR and AE.
+    /// ECE, CWR and AE, as set in the next ACK.
     pub(super) marks: u16,
     pub(super) traffic_class: u8,
-    /// Segments beyond `ack` that have arrived out of order, after one that has not.
+    /// Segments beyond `ack` that arrived out of order, after a missing one.
     pub(super) beyond: u32,
     pub(super) arrangement: u8,
     pub(super) padding: Option<u8>,
@@ -27,8 +27,8 @@ pub(super) struct AckFlow {
 }
 
 impl AckFlow {
-    /// Flow `number`: version, timestamp, tags and direction follow from the number; some start
-    /// shortly before their numbers wrap.
+    /// Makes flow `number`. IP version, timestamp, tags and direction follow from the number. The
+    /// sequence numbers of some flows start shortly before they wrap.
     pub(super) fn new(number: u32) -> Self {
         let wraps = number % 4 == 1;
         Self {
@@ -47,11 +47,11 @@ impl AckFlow {
         }
     }
 
-    /// A segment of `len` bytes that says what the flow says now.
+    /// Makes a segment of `len` bytes with the flow's current numbers.
     pub(super) fn segment(&mut self, len: usize, link: LinkKind) -> Packet {
         let number = self.number;
         let packet = seg().flow(number).seq(self.seq).ack(self.ack).window(self.window).len(len);
-        // Odd flows go the other way between the same hosts.
+        // Flows with odd numbers go the other way between the same hosts.
         let port = 1000 + number as u16;
         let packet = if number % 2 == 1 { packet.ports(443, port - 1) } else { packet };
         let packet = if number % 3 == 2 { packet.v6() } else { packet };
@@ -86,25 +86,25 @@ impl AckFlow {
         }
     }
 
-    /// So many segments have arrived in order.
+    /// Acknowledges `segments` more segments.
     pub(super) fn advance(&mut self, segments: u32) {
         self.ack = self.ack.wrapping_add(segments * SEGMENT_BYTES);
         self.beyond = self.beyond.saturating_sub(segments + 1);
         self.time.1 = self.time.1.wrapping_add(1);
     }
 
-    /// The tag that the device takes out of the flow's frames.
+    /// The tag that the device removes from the flow's frames.
     pub(super) const fn device_tag(&self) -> Option<u16> {
         if self.number % 8 == 3 { Some(5) } else { None }
     }
 
-    /// The block of what has arrived out of order.
+    /// The SACK block of what arrived out of order.
     pub(super) const fn block(&self) -> (u32, u32) {
         let left = self.place(1);
         (left, left.wrapping_add(self.beyond * SEGMENT_BYTES))
     }
 
-    /// So many segments beyond what is acknowledged.
+    /// The sequence number `segments` segments beyond the acknowledged data.
     pub(super) const fn place(&self, segments: u32) -> u32 {
         self.ack.wrapping_add(segments.wrapping_mul(SEGMENT_BYTES))
     }
