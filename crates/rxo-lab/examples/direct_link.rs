@@ -1,4 +1,4 @@
-//! What the kernel alone makes of a direct link, with and without its own coalescing.
+//! Measures a direct link with the kernel alone, with and without its own coalescing.
 //!
 //! `cargo run --release -p rxo-lab --example direct_link`
 

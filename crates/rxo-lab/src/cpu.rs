@@ -1,10 +1,10 @@
-//! Processor time, by who used it.
+//! Processor time, by thread and by core.
 //!
-//! `/proc/stat` samples and misses up to a quarter of short work. What is counted here is the
-//! scheduler's own sum for each thread, and `ksoftirqd` where the kernel put work off. Work that
-//! the kernel does on the back of a running thread (a veth's other end, TCP's receive path) is in
-//! that thread's time: with the sender on core 0 and everything that receives on core 1, a path's
-//! cost is the total. The split says on which core, not on whose behalf.
+//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own
+//! sum for each thread, and `ksoftirqd` for deferred work. Work that the kernel does in the context
+//! of a running thread (the other end of a veth, TCP's receive path) counts as that thread's time.
+//! With the sender on core 0 and all receivers on core 1, the total is the cost of a path. The
+//! split tells which core spent the time, not on whose behalf.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// What to count: threads of this process by part, other processes, and always `ksoftirqd` and
-/// the rest of this process.
+/// Selects what to count: threads of this process by name, other processes, and always `ksoftirqd`
+/// and the rest of this process.
 #[derive(Clone, Debug)]
 pub struct CpuMeter {
     parts: Vec<(String, Part)>,
@@ -48,28 +48,28 @@ struct CoreReading {
     idle: Duration,
 }
 
-/// What one core did between two readings.
+/// The use of one core between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreUse {
-    /// Which.
+    /// Number of the core.
     pub core: usize,
-    /// The kernel's thread for work put off on this core.
+    /// Time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// All the time in which it was not idle, whoever used it, in steps of 10 ms. What interrupts
-    /// did while nothing else ran is in it and in nobody's thread; on a quiet machine it is
-    /// what everything bound to this core cost.
+    /// Time in which the core was not idle, whoever used it, in steps of 10 ms. It includes
+    /// interrupts while nothing else ran, which belong to no thread. On a quiet machine it is the
+    /// total cost of everything bound to this core.
     pub busy: Duration,
 }
 
 /// Processor time used between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
-    /// By part, in the order in which the meter was given them.
+    /// The named parts, in the order in which the meter got them.
     pub parts: Vec<(String, Duration)>,
-    /// The kernel's threads for work put off, on all cores. The whole machine's: whatever else
-    /// uses the network at the time is in it. 0 where they cannot be seen (a PID namespace).
+    /// Time of the `ksoftirqd` threads of all cores. It covers the whole machine, so any other
+    /// network use is included. 0 if they are not visible (in a PID namespace).
     pub ksoftirqd: Duration,
-    /// The other threads of this process.
+    /// Time of the other threads of this process.
     pub rest: Duration,
     /// The cores that the meter was asked for, in that order.
     pub cores: Vec<CoreUse>,
@@ -82,37 +82,37 @@ impl Default for CpuMeter {
 }
 
 impl CpuMeter {
-    /// Counts `ksoftirqd` and this process.
+    /// Makes a meter that counts `ksoftirqd` and this process.
     #[must_use]
     pub fn new() -> Self {
         Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
-    /// Counts these threads of this process apart, as `name`.
+    /// Counts these threads of this process separately, as `name`.
     #[must_use]
     pub fn threads(mut self, name: &str, threads: Vec<u32>) -> Self {
         self.parts.push((name.to_owned(), Part::Threads(threads)));
         self
     }
 
-    /// Counts another process too, with all its threads, as `name`.
+    /// Counts another process with all its threads, as `name`.
     #[must_use]
     pub fn process(mut self, name: &str, process: u32) -> Self {
         self.parts.push((name.to_owned(), Part::Process(process)));
         self
     }
 
-    /// Looks at this core too.
+    /// Reads this core too.
     #[must_use]
     pub fn core(mut self, core: usize) -> Self {
         self.cores.push(core);
         self
     }
 
-    /// Reads all counters. Costs some microseconds for each thread.
+    /// Reads all counters. Takes some microseconds for each thread.
     ///
     /// # Errors
-    /// When a thread or process that was named has ended.
+    /// If a named thread or process has ended.
     pub fn read(&self) -> Result<CpuReading> {
         let whole = sys::process_cpu_time().context(|| "cannot read the processor time".into())?;
         let mut own = Duration::ZERO;
@@ -126,7 +126,7 @@ impl CpuMeter {
         }
         let ksoftirqd = self.ksoftirqd.iter().filter_map(|&thread| run_time(thread)).sum();
         let cores = self.read_cores()?;
-        // The threads ran on while they were read one after the other.
+        // The threads continued to run while they were read one by one.
         Ok(CpuReading { parts, ksoftirqd, rest: whole.saturating_sub(own), cores })
     }
 
@@ -170,7 +170,7 @@ impl Part {
 }
 
 impl CpuReading {
-    /// What was used since `earlier`, a reading of the same meter.
+    /// The time used since `earlier`, a reading of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> CpuUse {
         let parts = self.parts.iter().zip(&earlier.parts);
@@ -202,20 +202,20 @@ impl CoreReading {
 }
 
 impl CpuUse {
-    /// Everything: all parts, `ksoftirqd` and the rest of this process.
+    /// The sum of all parts, `ksoftirqd` and the rest of this process.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.parts.iter().map(|(_, time)| *time).sum::<Duration>() + self.ksoftirqd + self.rest
     }
 
-    /// The time of one part; `None` when the meter has no part of this name.
+    /// The time of one part; `None` if the meter has no part of this name.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<Duration> {
         self.parts.iter().find(|(part, _)| part == name).map(|(_, time)| *time)
     }
 }
 
-/// The time a thread has run, as the scheduler counts it; `None` once it has ended.
+/// The run time of a thread as the scheduler counts it; `None` if the thread has ended.
 fn run_time(thread: u32) -> Option<Duration> {
     let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
@@ -233,8 +233,8 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// How long a core has been idle, waiting for devices included. Not sampled: the kernel notes when
-/// it begins and ends, interrupts left out, and shows hundredths of a second.
+/// The idle time of a core, including waiting for devices. Not sampled: the kernel records when
+/// idling begins and ends, without interrupts, and shows it in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

@@ -1,42 +1,42 @@
-//! What can go wrong in a lab, by whose fault. Every message is one line.
+//! Errors of a lab, sorted by whose fault they are. Every message is one line.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a lab could not be built or a transfer not be made.
+/// Why a lab could not be built, or a transfer failed.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The caller asked for something that cannot be: the value and what would be accepted.
+    /// An invalid argument. The message names the value and what would be accepted.
     #[error("{0}")]
     Usage(String),
-    /// The system refused.
+    /// The system refused an operation.
     #[error("{message}: {source}")]
     System {
-        /// What was tried, on what, and what may help.
+        /// The operation, its object, and a remedy if there is one.
         message: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This kernel does not have what was asked for.
+    /// This kernel does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// A connection ended or stood still before its time.
+    /// A connection broke or stalled.
     #[error("{0}")]
     Transfer(String),
 }
 
-/// What everything that can fail here returns.
+/// The result of every function here that can fail.
 pub type Result<T> = std::result::Result<T, LabError>;
 
-/// The error for what the caller should not have asked for.
+/// Makes the error for an invalid argument.
 pub(crate) fn usage(message: impl Into<String>) -> LabError {
     LabError::Usage(message.into())
 }
 
-/// Says what was tried when the system refuses.
+/// Adds to a system error what was tried.
 pub(crate) trait Context<T> {
-    /// The message names the thing, the value and the remedy.
+    /// Adds `message`, which names the object, the value and the remedy.
     fn context(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 

@@ -1,18 +1,18 @@
 //! Private networks with real Linux TCP peers, built and removed from Rust.
 //!
-//! What rxo does is only worth something between a real sender and a real receiver. This crate
-//! makes them in network namespaces of this process, without touching the machine's own network
-//! and without any tool installed. It knows nothing of rxo: it gives interfaces to open and says
-//! what came through. From the bottom up:
+//! rxo must prove itself between a real sender and a real receiver. This crate builds them in
+//! network namespaces of this process. It does not touch the machine's own network and needs no
+//! installed tool. It knows nothing of rxo: it provides interfaces to open, and reports what came
+//! through. From the bottom up:
 //!
-//! * [`become_root_in_user_namespace`] is called first by a program that may not be root.
-//! * [`Namespace`] is a network held open by this process: the kernel takes it down with the
-//!   process, however that ends, so nothing is ever left behind.
-//! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches what they do
-//!   for the stack.
-//! * [`Lab`] is the network that the demo and the live tests use, in one call; [`SharedLink`] the
-//!   one of many senders and one slower link.
-//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] says what that cost.
+//! * [`become_root_in_user_namespace`] must be called first by a program that may not be root.
+//! * [`Namespace`] is a network that this process holds open. The kernel removes it when the
+//!   process ends for any reason, so nothing is ever left behind.
+//! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches their
+//!   offloads.
+//! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
+//!   the network of many senders and one slower link.
+//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost.
 //!
 //! ```no_run
 //! use std::time::Duration;

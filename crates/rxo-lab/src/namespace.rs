@@ -1,8 +1,8 @@
 //! A private network: its own interfaces, addresses, routes and sockets.
 //!
-//! A namespace has no name in the file system. It lives as long as this process holds it open and
-//! the kernel takes it down, with every interface in it, when the last handle is gone: also when
-//! the process is killed. So no run can leave anything behind for the next one to trip over.
+//! A namespace has no name in the file system. It lives as long as this process holds it open. When
+//! the last handle is gone, the kernel removes it with all its interfaces, also when the process is
+//! killed. So no run leaves anything behind for the next one.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,23 +15,23 @@ use crate::link::Interface;
 use crate::netlink::Netlink;
 use crate::sys;
 
-/// A network namespace of this process, removed when dropped (and no thread or socket is left
-/// in it).
+/// A network namespace of this process. It is removed when it is dropped and no thread or socket is
+/// left in it.
 #[derive(Debug)]
 pub struct Namespace {
     label: String,
     handle: File,
-    /// Opened inside, so that it speaks of this namespace whichever thread uses it.
+    /// Opened inside, so that it acts on this namespace from any thread.
     netlink: Netlink,
-    /// Any socket of the namespace: offloads are set through one.
+    /// Any socket of the namespace. Offloads are set through it.
     control: UdpSocket,
 }
 
 impl Namespace {
-    /// A new, empty network in which only loopback is up. `label` is for messages.
+    /// Makes a new, empty network in which only loopback is up. `label` appears in messages.
     ///
     /// # Errors
-    /// Without the privilege to make one; the message says how to get it.
+    /// If the process lacks the privilege. The message says how to get it.
     pub fn new(label: &str) -> Result<Self> {
         let namespace = on_new_thread("lab-namespace", || {
             sys::unshare(sys::Unshare::Network)?;
@@ -41,7 +41,7 @@ impl Namespace {
             format!("cannot make the network namespace \"{label}\"; run as root, or allow user namespaces")
         })??;
         if namespace.has_ipv6() {
-            // Router solicitations and the like would mix with the traffic that is measured.
+            // Router solicitations and the like would disturb the measured traffic.
             for setting in ["dad_transmits", "accept_ra", "router_solicitations"] {
                 namespace.set_sysctl(&format!("net.ipv6.conf.default.{setting}"), "0")?;
             }
@@ -50,11 +50,11 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The network that the calling thread is in, to connect it with others. It is only removed
-    /// with this handle when the process was started in it and nobody else holds it.
+    /// Opens the network that the calling thread is in, to connect it with others. Dropping the
+    /// handle removes that network only if the process was started in it and nobody else holds it.
     ///
     /// # Errors
-    /// Without the privilege to open it.
+    /// If the process lacks the privilege to open it.
     pub fn current(label: &str) -> Result<Self> {
         let open = || Ok((File::open("/proc/thread-self/ns/net")?, Netlink::open()?));
         let (handle, netlink) = open().context(|| cannot_open(label))?;
@@ -62,35 +62,35 @@ impl Namespace {
         Ok(Self { label: label.to_owned(), handle, netlink, control })
     }
 
-    /// What it was called when made.
+    /// The label that it was made with.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The interface `name`, which need not exist yet.
+    /// A handle of the interface `name`, which need not exist yet.
     #[must_use]
     pub fn interface(&self, name: &str) -> Interface<'_> {
         Interface::new(self, name)
     }
 
-    /// Runs `work` on a thread inside and waits for it. Sockets opened there belong to the
-    /// namespace for good and may be used from anywhere afterwards.
+    /// Runs `work` on a thread inside the namespace and waits for it. Sockets opened there belong
+    /// to the namespace for good, and may be used from any thread afterwards.
     ///
     /// # Errors
-    /// When the namespace cannot be entered.
+    /// If the namespace cannot be entered.
     ///
     /// # Panics
-    /// As `work` does.
+    /// If `work` panics.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let work = || sys::enter_network(&self.handle).map(|()| work());
         on_new_thread("lab-inside", work).context(|| self.cannot_enter())
     }
 
-    /// Starts a thread inside that lives on by itself. It keeps the namespace alive.
+    /// Starts an independent thread inside the namespace. It keeps the namespace alive.
     ///
     /// # Errors
-    /// When the thread cannot be started or the namespace not be entered.
+    /// If the thread cannot be started, or the namespace cannot be entered.
     pub fn spawn<T: Send + 'static>(
         &self,
         thread_name: &str,
@@ -102,41 +102,41 @@ impl Namespace {
             .name(thread_name.to_owned())
             .spawn(move || {
                 sys::enter_network(&handle).context(|| cannot_enter)?;
-                // The thread itself keeps the namespace from here on.
+                // From here on, the thread itself keeps the namespace alive.
                 drop(handle);
                 Ok(work())
             })
             .context(|| format!("cannot start the thread {thread_name}"))
     }
 
-    /// Sets a kernel setting of this namespace, such as `net.ipv4.tcp_rmem`. It goes with the
-    /// namespace. Settings of the whole machine cannot be reached from here.
+    /// Sets a kernel setting of this namespace, such as `net.ipv4.tcp_rmem`. It disappears with the
+    /// namespace. Settings of the whole machine cannot be changed.
     ///
     /// # Errors
-    /// When there is no such setting here or the value is refused.
+    /// If the namespace has no such setting, or the value is refused.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<()> {
         self.run(|| fs::write(sysctl_path(name), value))?
             .context(|| format!("cannot set {name} to \"{value}\" in namespace \"{}\"", self.label))
     }
 
-    /// Reads a kernel setting as this namespace sees it.
+    /// Reads a kernel setting of this namespace.
     ///
     /// # Errors
-    /// When there is no such setting here.
+    /// If the namespace has no such setting.
     pub fn sysctl(&self, name: &str) -> Result<String> {
         self.run(|| fs::read_to_string(sysctl_path(name)))?
             .map(|text| text.trim().to_owned())
             .context(|| format!("cannot read {name} in namespace \"{}\"", self.label))
     }
 
-    /// Whether the kernel has IPv6: some are started without it.
+    /// Whether the kernel has IPv6, which can be disabled at boot.
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
     }
 
-    /// Waits until the kernel has given `interface` the link-local address that IPv6 asks for, which it
-    /// does some time after both ends of a wire are up.
+    /// Waits until `interface` has its IPv6 link-local address. The kernel assigns it some time
+    /// after both ends of a wire are up.
     pub(crate) fn await_ipv6(&self, interface: &str) -> Result<()> {
         let has_one = || {
             let text = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
@@ -152,8 +152,8 @@ impl Namespace {
             .context(|| format!("{interface} gets no link-local address in \"{}\"", self.label))
     }
 
-    /// Binds what the namespace receives to one core (0 to 31), or to none: receive packet
-    /// steering, for interfaces yet to be made. Without effect on kernels that cannot (before 6.3).
+    /// Binds receive processing of the namespace to one core (0 to 31), or to none, by receive
+    /// packet steering. Applies to interfaces created later. No effect on kernels before 6.3.
     pub(crate) fn receive_on(&self, core: Option<usize>) -> Result<()> {
         const STEERING: &str = "net.core.rps_default_mask";
         if self.sysctl(STEERING).is_err() {
@@ -180,8 +180,8 @@ impl Namespace {
     }
 }
 
-/// Whether a line of `/proc/net/if_inet6` is an address of `interface` that is not tentative: address,
-/// index, prefix length, scope, flags, name.
+/// Whether a line of `/proc/net/if_inet6` is a usable (not tentative) address of `interface`. The
+/// columns are address, index, prefix length, scope, flags, name.
 fn is_usable(line: &str, interface: &str) -> bool {
     const TENTATIVE: u32 = 0x40;
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -190,7 +190,7 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Ten seconds, with what follows.
+/// Ten seconds, with the pause below.
 const IPV6_LOOKS: u32 = 1_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -198,7 +198,7 @@ fn cannot_open(label: &str) -> String {
     format!("cannot open the network namespace \"{label}\"")
 }
 
-/// A thread of its own: to enter a namespace changes the thread for good.
+/// Runs `work` on a new thread, because entering a namespace changes a thread for good.
 fn on_new_thread<T: Send>(
     name: &str,
     work: impl FnOnce() -> io::Result<T> + Send,

@@ -1,7 +1,7 @@
-//! Asking the kernel to change a network, one request and its answer at a time.
+//! Sends changes of a network to the kernel, one request and its answer at a time.
 //!
 //! The message types are those of the `netlink-packet-*` crates. `rtnetlink`, which is built on
-//! them, would add an asynchronous runtime to a program that asks a dozen questions in a row.
+//! them, would add an asynchronous runtime to a program that sends a dozen requests in a row.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// A netlink socket. It speaks of the namespace in which it was opened.
+/// A netlink socket. It acts on the namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Mutex<Socket>,
@@ -27,23 +27,23 @@ impl Netlink {
         Ok(Self { socket: Mutex::new(socket) })
     }
 
-    /// Makes a change and waits until it is made. `flags` are added to request and ack.
+    /// Requests a change and waits until it is done. `flags` are added to request and ack.
     pub(crate) fn change(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.exchange(request, flags).map(|_| ())
     }
 
-    /// Asks for one object; what comes back before the acknowledgement is the answer.
+    /// Requests one object. Returns the messages before the acknowledgement.
     pub(crate) fn ask(&self, request: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.exchange(request, 0)
     }
 
-    /// Sends one request and reads up to its acknowledgement, which is the last of the answer.
+    /// Sends one request and reads up to its acknowledgement, which ends the answer.
     fn exchange(
         &self,
         request: RouteNetlinkMessage,
         flags: u16,
     ) -> io::Result<Vec<RouteNetlinkMessage>> {
-        // A panic elsewhere cannot have left half a request: one is sent as a whole.
+        // A panic elsewhere cannot have left half a request, because a request is sent as a whole.
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -62,7 +62,7 @@ impl Netlink {
     }
 }
 
-/// Takes the messages out of a datagram. True when the request is done.
+/// Appends the messages of a datagram to `answers`. Returns true when the request is done.
 fn read_answers(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
     let mut rest = datagram;
     while !rest.is_empty() {

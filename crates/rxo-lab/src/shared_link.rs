@@ -6,13 +6,13 @@
 //!  ...                                        /
 //! ```
 //!
-//! Every sender is a host of its own: a namespace with one interface, whose rate is that of the
-//! shared link. What it hands to the interface at once is cut to the MTU there, by its own kernel,
-//! as a card with large sends does, and leaves frame after frame; the frames of several that send
-//! at the same time take turns in the switch, as they do on real links. The receiver's link is the
-//! queue in which they wait, and decides when acknowledgements come back.
+//! Every sender is a host of its own: a namespace with one interface at the rate of the shared
+//! link. Its kernel segments large sends at the interface, as a card with segmentation offload
+//! does, and the frames leave one after the other. Frames of senders that are active at the same
+//! time take turns in the switch, as on real links. The receiver's link is the queue in which they
+//! wait, and determines when acknowledgements return.
 //!
-//! All frames have full checksums, as off a wire, and the receiver's kernel coalesces nothing.
+//! All frames have complete checksums, as from a wire, and the receiver's kernel coalesces nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,23 +28,23 @@ pub struct SharedLink {
     receiver: Namespace,
 }
 
-/// How the network is.
+/// The parameters of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedLinkOptions {
-    /// How many hosts send, 1 to 250.
+    /// Number of sending hosts, 1 to 250.
     pub senders: usize,
-    /// The largest IP packet, in bytes.
+    /// MTU, in bytes.
     pub mtu: u32,
-    /// The rate of every link: each sender's own, and the one to the receiver, which they share.
-    /// Up to some 25,000,000 (200 Mbit/s) the kernel's timers keep the distance between frames.
+    /// Rate of every link: each sender's own, and the shared one to the receiver. Up to about
+    /// 25,000,000 (200 Mbit/s) the kernel's timers preserve the distance between frames.
     pub bytes_per_s: u64,
-    /// How many full frames a sender's own link sends back to back, 1 to 64. The more, the better
-    /// what was sent at once stays together; with 1, frames of all that send at a time take turns.
+    /// Full frames that a sender's link sends back to back, 1 to 64. The higher, the better a burst
+    /// stays together; with 1, the frames of all active senders take turns.
     pub burst_frames: u32,
     /// Whether TCP segments carry the timestamp option.
     pub timestamps: bool,
-    /// The core on which the kernel handles what arrives anywhere (0 to 31), so that nothing is
-    /// reordered between two. Without effect on kernels that cannot (before 6.3).
+    /// The core on which the kernel processes all received frames (0 to 31), so that nothing is
+    /// reordered between cores. No effect on kernels before 6.3.
     pub core: Option<usize>,
 }
 
@@ -52,10 +52,10 @@ impl SharedLink {
     /// The receiver's only interface, in [`SharedLink::receiver`].
     pub const RECEIVER_INTERFACE: &'static str = INTERFACE;
 
-    /// Builds it.
+    /// Builds the network.
     ///
     /// # Errors
-    /// When the options cannot be or the system refuses; see [`Namespace::new`].
+    /// If an option is invalid or the system refuses; see [`Namespace::new`].
     pub fn new(options: SharedLinkOptions) -> Result<Self> {
         let count = options.senders;
         if !(1..=MOST_SENDERS).contains(&count) {
@@ -81,12 +81,12 @@ impl SharedLink {
         Ok(Self { senders, _switch: switch, receiver })
     }
 
-    /// The hosts that send.
+    /// The sending hosts.
     pub fn senders(&self) -> impl Iterator<Item = &Namespace> {
         self.senders.iter()
     }
 
-    /// The host that receives.
+    /// The receiving host.
     #[must_use]
     pub fn receiver(&self) -> &Namespace {
         &self.receiver
@@ -107,7 +107,7 @@ impl SharedLinkOptions {
     }
 }
 
-/// A namespace in which nothing is remembered between connections and only IPv4 is spoken.
+/// Makes a namespace with IPv4 only, in which TCP remembers nothing between connections.
 fn host(label: &str, options: SharedLinkOptions) -> Result<Namespace> {
     let host = Namespace::new(label)?;
     host.set_sysctl("net.ipv4.tcp_no_metrics_save", "1")?;
@@ -121,7 +121,7 @@ fn host(label: &str, options: SharedLinkOptions) -> Result<Namespace> {
     Ok(host)
 }
 
-/// Ties `host` to `port` of the switch.
+/// Connects `host` to `port` of the switch.
 fn attach(
     host: &Namespace,
     address: Ipv4Addr,
@@ -146,17 +146,17 @@ fn attach(
     near.up()
 }
 
-/// Every host's only interface.
+/// Name of every host's only interface.
 const INTERFACE: &str = "eth0";
 const LINK: &str = "link0";
 const RECEIVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-/// What may wait for the shared link: a payload of 64 KB of each of 120 connections.
+/// Queue of the shared link: a payload of 64 KB from each of 120 connections.
 const QUEUE_BYTES: u32 = 8 * 1024 * 1024;
-/// What a frame has beside the IP packet, and a little.
+/// Bytes of a frame besides the IP packet, and a margin.
 const FRAME_BYTES: u32 = 64;
-/// More than the kernel cuts a large send into.
+/// More than the segments of one large send.
 const MOST_BURST_FRAMES: u32 = 64;
-/// What may wait for a sender's own.
+/// Queue of a sender's own link.
 const OWN_QUEUE_BYTES: u32 = 2 * 1024 * 1024;
-/// As many as there are addresses for; the kernel's bridge takes 1,023 ports.
+/// Number of available addresses; the kernel's bridge takes 1,023 ports.
 const MOST_SENDERS: usize = 250;

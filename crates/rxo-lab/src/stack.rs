@@ -1,4 +1,4 @@
-//! What a namespace's IP and TCP have counted.
+//! Counters of IP and TCP in a namespace.
 
 use std::fs;
 use std::io;
@@ -6,21 +6,22 @@ use std::io;
 use crate::error::{Context, Result};
 use crate::namespace::Namespace;
 
-/// Totals of a namespace since it was made, IPv4 and IPv6 together.
+/// Totals of a namespace since it was made, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// Packets that reached IP. An aggregate, whoever made it, is one: these are the deliveries
-    /// that the host pays for.
+    /// Packets that reached IP. An aggregate counts as one, whoever made it: these are the
+    /// deliveries that the host pays for.
     pub deliveries: u64,
-    /// Packets that IP sent; what is to be cut later is one.
+    /// Packets that IP sent. A GSO packet counts as one.
     pub sends: u64,
-    /// Segments that TCP sent more than once.
+    /// Segments that TCP retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that TCP refused for their checksum.
+    /// Segments that TCP dropped because of a wrong checksum.
     pub bad_checksums: u64,
-    /// Acknowledgements that told TCP of a segment received twice (RFC 2883).
+    /// Acknowledgements that reported a duplicate segment to TCP (RFC 2883).
     pub duplicates_told: u64,
-    /// Packets marked CE that reached IP: of those that the kernel coalesced itself, their segments.
+    /// Packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
+    /// counts.
     pub ce_marks: u64,
 }
 
@@ -28,7 +29,7 @@ impl Namespace {
     /// Reads the counters of IP and TCP.
     ///
     /// # Errors
-    /// When the kernel does not show them.
+    /// If the kernel does not show them.
     pub fn stack_counters(&self) -> Result<StackCounters> {
         // `/proc/net` would show the network of the process, not of the thread.
         let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
@@ -47,7 +48,7 @@ impl Namespace {
     }
 }
 
-/// A kernel without IPv6 has no such file.
+/// The empty text if the file does not exist: a kernel without IPv6 does not have it.
 fn or_empty(text: io::Result<String>) -> io::Result<String> {
     match text {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -55,7 +56,7 @@ fn or_empty(text: io::Result<String>) -> io::Result<String> {
     }
 }
 
-/// A value of `/proc/net/snmp`: a line of names is followed by a line of values.
+/// Reads a value of `/proc/net/snmp`, where a line of names is followed by a line of values.
 fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(protocol));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
@@ -66,7 +67,7 @@ fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// A value of `/proc/net/snmp6`: a name and a value on each line.
+/// Reads a value of `/proc/net/snmp6`, where each line has a name and a value.
 fn in_list(text: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     lines

@@ -7,9 +7,9 @@
 //!            peer [eth0 10.77.0.1] ===veth=== [eth1 10.77.0.2, or no address yet] host
 //! ```
 //!
-//! The peer's interface cuts what it sends to the MTU, as a network card's wire does. In the
-//! second network `wire0` has no address and answers nobody: whatever the peer learns of the
-//! host, its MAC address too, has crossed rxo.
+//! The peer's kernel segments what it sends to the MTU, so that frames on the wire look as if a
+//! network card had sent them. In the second network, `wire0` has no address and answers nobody:
+//! everything that the peer learns about the host, its MAC address included, has crossed rxo.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,40 +25,41 @@ pub struct Lab {
     options: LabOptions,
 }
 
-/// How the wire is.
+/// The parameters of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabOptions {
-    /// The largest IP packet, in bytes, on the wire and on the host's interface.
+    /// MTU of the wire and of the host's interface, in bytes.
     pub mtu: u32,
-    /// Whether the peer leaves TCP checksums partial, as a veth does by default. Off, every frame
-    /// carries a full one.
+    /// Whether the peer leaves TCP checksums partial, as a veth does by default. If not, every
+    /// frame has a complete one.
     pub partial_checksums: bool,
-    /// A limit for what the peer sends; `None` is as fast as it goes.
+    /// A limit for the peer's sending rate; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
-    /// The core on which the peer's kernel handles what it receives (0 to 31), as if its card's
-    /// interrupt were bound there; best the core of its sender. With `None`, acknowledgements are
-    /// handled where they were sent, data leaves from two cores at once, and the veth reorders it.
-    /// Without effect on kernels that cannot (before 6.3).
+    /// The core on which the peer's kernel processes what it receives (0 to 31), as if its card's
+    /// interrupt were bound there. The core of its sender is best. With `None`, acknowledgements
+    /// are processed on the core that sent them, data leaves from two cores at once, and the veth
+    /// reorders it. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
-    /// The same for what the host receives from the wire; what it gets by a TAP is handled where it
-    /// is written. Only of use where the host sends and what it costs the host is to be measured.
+    /// The core on which the host's kernel processes what it receives from the wire; what arrives
+    /// by a TAP is processed where it is written. Only useful for measuring the host's cost of
+    /// sending.
     pub host_core: Option<usize>,
-    /// How often the peer acknowledges what the host sends.
+    /// How often the peer acknowledges data from the host.
     pub acks: AckRate,
 }
 
 /// How often the peer's kernel acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
-    /// As Linux does by itself on such a wire: an ACK for 10 to 100 segments, because windows open
-    /// seldom and large sends arrive together.
+    /// Linux's own choice: on such a wire one ACK for 10 to 100 segments, because windows seldom
+    /// open and large sends arrive together.
     Default,
-    /// Every segment that is given to TCP, as hosts do that take segments one by one. Where the
-    /// receiving thread holds a connection, what comes meanwhile is acknowledged together: 0.3 to
-    /// 0.6 ACKs for a segment are what is seen.
+    /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving
+    /// thread holds a connection, segments that arrive meanwhile share an ACK: 0.3 to
+    /// 0.6 ACKs per segment were observed.
     EachSegment,
-    /// One ACK for up to this many full segments: the peer's kernel coalesces so many, and each
-    /// aggregate is acknowledged. 1 is as [`AckRate::EachSegment`].
+    /// One ACK for up to this many full segments: the peer's kernel coalesces this many, and
+    /// acknowledges each aggregate. 1 is the same as [`AckRate::EachSegment`].
     Groups(u16),
 }
 
@@ -78,20 +79,20 @@ impl Default for LabOptions {
 /// Whether the host's kernel coalesces what it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelGro {
-    /// It does.
+    /// It coalesces.
     On,
-    /// Every frame goes up on its own.
+    /// It delivers every frame separately.
     Off,
 }
 
 impl Lab {
     /// The peer's only interface, in [`Lab::peer`].
     pub const PEER_INTERFACE: &'static str = "eth0";
-    /// The host's interface of a direct lab, in [`Lab::host`].
+    /// The host's interface in a direct lab, in [`Lab::host`].
     pub const HOST_INTERFACE: &'static str = "eth0";
-    /// Where rxo takes frames from, in [`Lab::host`] of a lab made by [`Lab::through`].
+    /// The interface that rxo receives from, in [`Lab::host`] of a lab made by [`Lab::through`].
     pub const WIRE_INTERFACE: &'static str = "wire0";
-    /// The host's nic where it is as a user has it: [`Lab::with_addressed_nic`],
+    /// The host's nic in labs that are set up like a user's machine: [`Lab::with_addressed_nic`],
     /// [`Lab::with_bare_nic`].
     pub const NIC: &'static str = "eth1";
     /// The peer's addresses.
@@ -101,15 +102,15 @@ impl Lab {
     pub const HOST_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
         (Ipv4Addr::new(10, 77, 0, 2), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
 
-    /// Peer and host on one wire.
+    /// Connects peer and host by one wire.
     ///
     /// # Errors
-    /// When the system refuses; see [`Namespace::new`].
+    /// If the system refuses; see [`Namespace::new`].
     pub fn direct(gro: KernelGro) -> Result<Self> {
         Self::direct_with(gro, LabOptions::default())
     }
 
-    /// Peer and host on one wire that is as `options` say.
+    /// Connects peer and host by one wire with these `options`.
     ///
     /// # Errors
     /// As [`Lab::direct`].
@@ -121,24 +122,24 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Peer and host with room for rxo between them: open `packet:wire0` and a TAP in
+    /// Connects peer and host, with a place for rxo between them: open `packet:wire0` and a TAP in
     /// [`Lab::host`], then call [`Lab::attach_host`] with the TAP's name.
     ///
     /// # Errors
-    /// When the system refuses; see [`Namespace::new`].
+    /// If the system refuses; see [`Namespace::new`].
     pub fn through() -> Result<Self> {
         Self::through_with(LabOptions::default())
     }
 
-    /// The same with a wire that is as `options` say.
+    /// Does what [`Lab::through`] does, with these `options`.
     ///
     /// # Errors
     /// As [`Lab::through`].
     pub fn through_with(options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::WIRE_INTERFACE)?;
         let wire = lab.host.interface(Self::WIRE_INTERFACE);
-        // The host would answer ARP for its address on any interface, and the peer would learn
-        // the wrong MAC address.
+        // Otherwise the host would answer ARP for its address on any interface, and the peer would
+        // learn the wrong MAC address.
         wire.set_arp(false)?;
         if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
             lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
@@ -147,13 +148,13 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Peer and host as users have them before rxo: the host's `eth1` has its addresses, and default
-    /// routes by way of the peer. Everything else is as the kernel sets it up by itself: ARP is
-    /// answered, IPv6 has its link-local address, and packets for the host are taken on whichever
-    /// interface they arrive.
+    /// Sets peer and host up as users have them before they start rxo: the host's `eth1` has its
+    /// addresses, and default routes via the peer. Everything else is the kernel's default: it
+    /// answers ARP, IPv6 has its link-local address, and packets for the host are accepted on any
+    /// interface.
     ///
     /// # Errors
-    /// When the system refuses; see [`Namespace::new`].
+    /// If the system refuses; see [`Namespace::new`].
     pub fn with_addressed_nic(options: LabOptions) -> Result<Self> {
         let lab = Self::with_bare_nic(options)?;
         lab.attach_host(Self::NIC)?;
@@ -165,10 +166,10 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The same where `eth1` has no address yet.
+    /// Does what [`Lab::with_addressed_nic`] does, but gives `eth1` no address.
     ///
     /// # Errors
-    /// When the system refuses; see [`Namespace::new`].
+    /// If the system refuses; see [`Namespace::new`].
     pub fn with_bare_nic(options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::NIC)?;
         lab.host.interface(Self::NIC).up()?;
@@ -178,11 +179,11 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Peer and host have a wire again after an end of it was deleted. The peer's end has its addresses;
-    /// the host's, `interface`, is new and down.
+    /// Connects peer and host again after one end of their wire was deleted. The peer's end gets
+    /// its addresses; the host's end, `interface`, is new and down.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn connect_again(&self, interface: &str) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         create_veth(&near, &self.host.interface(interface))?;
@@ -190,23 +191,23 @@ impl Lab {
         address(&near, Self::PEER_ADDRESSES, self.options.mtu)
     }
 
-    /// Gives `interface` of the host the host's addresses and the wire's MTU, and switches it on.
+    /// Gives the host's `interface` the host's addresses and the wire's MTU, and switches it on.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// If there is no such interface.
     pub fn attach_host(&self, interface: &str) -> Result<()> {
         let interface = self.host.interface(interface);
         interface.set_mtu(self.options.mtu)?;
         address(&interface, Self::HOST_ADDRESSES, self.options.mtu)
     }
 
-    /// The namespace of the peer, who sends.
+    /// The namespace of the peer, which sends.
     #[must_use]
     pub fn peer(&self) -> &Namespace {
         &self.peer
     }
 
-    /// The namespace of the host, who receives.
+    /// The namespace of the host, which receives.
     #[must_use]
     pub fn host(&self) -> &Namespace {
         &self.host
@@ -224,11 +225,11 @@ impl Lab {
         Self::PEER_ADDRESSES.0.into()
     }
 
-    /// Both namespaces, the wire, and the peer's end configured.
+    /// Makes both namespaces and the wire, and configures the peer's end.
     fn new(options: LabOptions, host_end: &str) -> Result<Self> {
         let lab = Self { peer: Namespace::new("peer")?, host: Namespace::new("host")?, options };
         for namespace in [&lab.peer, &lab.host] {
-            // Or a transfer would begin with what TCP remembers of the one before.
+            // Otherwise TCP would carry metrics from one transfer into the next.
             namespace.set_sysctl("net.ipv4.tcp_no_metrics_save", "1")?;
         }
         let near = lab.peer.interface(Self::PEER_INTERFACE);
@@ -237,11 +238,11 @@ impl Lab {
             core.map_or(Ok(()), |core| namespace.receive_on(Some(core)))?;
         }
         create_veth(&near, &far)?;
-        // A TAP made from here on is handled where it is written.
+        // What arrives by a TAP created from here on is processed where it is written.
         options.host_core.map_or(Ok(()), |_| lab.host.receive_on(None))?;
         far.set_mtu(options.mtu)?;
         near.set_mtu(options.mtu)?;
-        // What the host sends is cut too: rxo and the peer are to see frames of the wire's MTU.
+        // The host's sends are segmented too: rxo and the peer must see frames of the wire's MTU.
         for end in [&near, &far] {
             end.set_offload(Offload::TransmitSegmentation, false)?;
             end.set_offload(Offload::GenericSegmentation, false)?;
@@ -255,7 +256,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Lets the peer acknowledge as often as the options say.
+    /// Makes the peer acknowledge as often as the options say.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {
@@ -265,7 +266,7 @@ impl Lab {
         };
         if segments > 1 {
             near.set_offload(Offload::GenericReceive, true)?;
-            // Headers, the full segments, and half of one that shall not fit.
+            // Headers, the full segments, and half of one more, which must not fit.
             let bytes = u32::from(segments) * self.options.mtu + self.options.mtu / 2;
             near.set_coalesced_bytes(bytes)?;
         }
@@ -285,5 +286,5 @@ fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr), mtu: u32)
     interface.up()
 }
 
-/// RFC 8200, section 5: on a link with less there is no IPv6.
+/// An IPv6 link has at least this MTU (RFC 8200, section 5).
 const LEAST_MTU_V6: u32 = 1280;

@@ -1,8 +1,8 @@
-//! Root over private networks without being root.
+//! Makes the process root over private networks without real root privileges.
 //!
-//! A user namespace gives its maker every privilege inside it and none outside, which is enough
-//! for namespaces, interfaces, packet sockets and TAP devices of one's own. Only a process with
-//! a single thread can enter one, so this is the first thing `main` does.
+//! A user namespace gives its creator every privilege inside it and none outside. That is enough
+//! for one's own namespaces, interfaces, packet sockets and TAP devices. Only a process with a
+//! single thread can enter one, so `main` must do it first.
 
 use std::fs;
 use std::io;
@@ -13,20 +13,21 @@ use crate::sys;
 /// Where the privilege to build private networks comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process had it already.
+    /// The process already had it.
     Given,
     /// The process is now root in a user namespace of its own.
     UserNamespace,
 }
 
-/// Makes sure that this process may build private networks: nothing to do as root, otherwise
-/// through an unprivileged user namespace. Call it at the start of `main`, before any thread.
+/// Makes sure that this process may build private networks: does nothing as root, and otherwise
+/// enters an unprivileged user namespace. Call it at the start of `main`, before any thread is
+/// started.
 ///
-/// In a user namespace the interfaces of the machine are out of reach.
+/// A process in a user namespace cannot reach the interfaces of the machine.
 ///
 /// # Errors
-/// When the kernel or the distribution forbids user namespaces, or the process has threads
-/// already; the message says what to change.
+/// If the kernel or the distribution forbids user namespaces, or the process has threads already.
+/// The message says what to change.
 pub fn become_root_in_user_namespace() -> Result<Privilege> {
     if has_privilege() {
         return Ok(Privilege::Given);

@@ -1,4 +1,4 @@
-//! A thread of the lab: pinned, known by its system number, and asked for its result at the end.
+//! A thread of the lab: optionally pinned, identified by its thread id, with a result at the end.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Worker<T> {
         Ok(Self { thread, thread_id })
     }
 
-    /// The system's number of the thread.
+    /// The system's id of the thread.
     pub(crate) fn thread_id(&self) -> u32 {
         self.thread_id
     }
@@ -49,16 +49,16 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Keeps the calling thread on one core.
+/// Pins the calling thread to one core.
 ///
 /// # Errors
-/// When there is no such core or this process may not use it.
+/// If there is no such core, or this process may not use it.
 pub fn pin_to_core(core: usize) -> Result<()> {
     let name = thread::current().name().unwrap_or("main").to_owned();
     sys::pin_to_core(core).context(|| cannot_pin(&name, Some(core)))
 }
 
-/// The system's number of the calling thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+/// The system's id of the calling thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
 #[must_use]
 pub fn thread_id() -> u32 {
     sys::thread_id()

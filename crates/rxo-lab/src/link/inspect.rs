@@ -1,4 +1,4 @@
-//! What an interface is and has carried, asked of the kernel.
+//! Properties and counters of an interface, read from the kernel.
 
 use std::io;
 
@@ -8,34 +8,34 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use super::{Interface, Mac, named};
 use crate::error::{Context, Result};
 
-/// What an interface has carried since it was made.
+/// What an interface has carried since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Frames (or what a TAP was given as one) that came in.
+    /// Frames received. An aggregate that was written to a TAP counts as one.
     pub received_frames: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Frames that came in and were dropped.
+    /// Frames received and dropped.
     pub receive_drops: u64,
-    /// Frames that went out.
+    /// Frames sent.
     pub sent_frames: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub sent_bytes: u64,
 }
 
 impl Interface<'_> {
-    /// The system's number of the interface in its namespace.
+    /// The interface index in its namespace.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If the interface does not exist.
     pub fn index(&self) -> Result<u32> {
         self.query(|link| Some(link.header.index))
     }
 
-    /// Its MAC address; all zeros for what has none.
+    /// Its MAC address; all zeros for an interface without one.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If the interface does not exist.
     pub fn mac(&self) -> Result<Mac> {
         self.query(|link| {
             link.attributes.iter().find_map(|attribute| match attribute {
@@ -45,10 +45,10 @@ impl Interface<'_> {
         })
     }
 
-    /// What it has carried so far.
+    /// Its counters.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If the interface does not exist.
     pub fn counters(&self) -> Result<InterfaceCounters> {
         self.query(|link| {
             link.attributes.iter().find_map(|attribute| match attribute {
@@ -64,7 +64,7 @@ impl Interface<'_> {
         })
     }
 
-    /// Whether there is such an interface now.
+    /// Whether the interface exists now.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.index().is_ok()

@@ -1,4 +1,4 @@
-//! Interfaces of a namespace: made, configured, asked and removed.
+//! Creates, configures, inspects and removes interfaces of a namespace.
 
 mod inspect;
 mod offload;
@@ -26,18 +26,18 @@ pub use rate::RateLimit;
 /// A MAC address.
 pub type Mac = [u8; 6];
 
-/// An interface of a namespace, by name. It is not removed when dropped: it goes with its
-/// namespace, or by [`Interface::delete`].
+/// An interface of a namespace, by name. Dropping this handle does not remove it; its namespace or
+/// [`Interface::delete`] does.
 #[derive(Clone, Debug)]
 pub struct Interface<'n> {
     namespace: &'n Namespace,
     name: String,
 }
 
-/// Makes a veth pair: what goes into one interface comes out of the other. Both are down.
+/// Creates a veth pair: frames sent on one interface arrive at the other. Both are down.
 ///
 /// # Errors
-/// When a name is taken or the kernel has no veth.
+/// If a name is taken, or the kernel has no veth.
 pub fn create_veth(one: &Interface<'_>, other: &Interface<'_>) -> Result<()> {
     let mut far = named(&other.name);
     far.attributes.push(LinkAttribute::NetNsFd(other.namespace.handle().as_raw_fd()));
@@ -50,7 +50,7 @@ impl<'n> Interface<'n> {
         Self { namespace, name: name.to_owned() }
     }
 
-    /// Its name.
+    /// The name of the interface.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -62,37 +62,38 @@ impl<'n> Interface<'n> {
         self.namespace
     }
 
-    /// Makes this interface a bridge.
+    /// Creates this interface as a bridge.
     ///
     /// # Errors
-    /// When the name is taken or the kernel has no bridges.
+    /// If the name is taken, or the kernel has no bridges.
     pub fn create_bridge(&self) -> Result<()> {
         self.create(vec![LinkInfo::Kind(InfoKind::Bridge)], None)
     }
 
-    /// Makes this interface the VLAN `id` of `parent`.
+    /// Creates this interface as VLAN `id` of `parent`.
     ///
     /// # Errors
-    /// When the name is taken or the kernel has no VLAN interfaces.
+    /// If the name is taken, or the kernel has no VLAN interfaces.
     pub fn create_vlan(&self, parent: &Self, id: u16) -> Result<()> {
         let data = InfoData::Vlan(vec![InfoVlan::Id(id)]);
         let info = vec![LinkInfo::Kind(InfoKind::Vlan), LinkInfo::Data(data)];
         self.create(info, Some(LinkAttribute::Link(parent.index()?)))
     }
 
-    /// Makes this interface one with a hardware address of its own on the wire of `parent`.
+    /// Creates this interface as a macvlan on `parent`: it shares the wire but has its own MAC
+    /// address.
     ///
     /// # Errors
-    /// When the name is taken or the kernel has no such interfaces.
+    /// If the name is taken, or the kernel has no macvlan.
     pub fn create_macvlan(&self, parent: &Self) -> Result<()> {
         let info = vec![LinkInfo::Kind(InfoKind::MacVlan)];
         self.create(info, Some(LinkAttribute::Link(parent.index()?)))
     }
 
-    /// Removes the interface; a veth's other end goes with it.
+    /// Removes the interface. Removing one end of a veth removes the other.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If it does not exist.
     pub fn delete(&self) -> Result<()> {
         let request = RouteNetlinkMessage::DelLink(named(&self.name));
         self.change(request, 0).context(|| self.cannot("remove"))
@@ -101,7 +102,7 @@ impl<'n> Interface<'n> {
     /// Switches the interface on.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If it does not exist.
     pub fn up(&self) -> Result<()> {
         self.set_flags(LinkFlags::Up, true)
     }
@@ -109,15 +110,15 @@ impl<'n> Interface<'n> {
     /// Switches the interface off.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If it does not exist.
     pub fn down(&self) -> Result<()> {
         self.set_flags(LinkFlags::Up, false)
     }
 
-    /// Gives it another name.
+    /// Renames the interface.
     ///
     /// # Errors
-    /// When it does not exist, the name is taken, or the kernel wants it down for that (before 6.2).
+    /// If it does not exist, the name is taken, or the kernel requires it to be down (before 6.2).
     pub fn rename(&self, name: &str) -> Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = self.index()?;
@@ -128,7 +129,7 @@ impl<'n> Interface<'n> {
     /// Switches ARP on this interface on or off.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// If it does not exist.
     pub fn set_arp(&self, on: bool) -> Result<()> {
         self.set_flags(LinkFlags::Noarp, !on)
     }
@@ -136,15 +137,15 @@ impl<'n> Interface<'n> {
     /// Sets the MAC address.
     ///
     /// # Errors
-    /// When the interface does not exist or is of a kind that needs to be down.
+    /// If the interface does not exist, or its kind requires it to be down.
     pub fn set_mac(&self, mac: Mac) -> Result<()> {
         self.set(LinkAttribute::Address(mac.to_vec()), "set the MAC address of")
     }
 
-    /// Sets the largest IP packet, in bytes.
+    /// Sets the MTU, in bytes.
     ///
     /// # Errors
-    /// When the interface does not exist or does not take this size.
+    /// If the interface does not exist or rejects this size.
     pub fn set_mtu(&self, bytes: u32) -> Result<()> {
         self.set(LinkAttribute::Mtu(bytes), "set the MTU of")
     }
@@ -152,15 +153,15 @@ impl<'n> Interface<'n> {
     /// Makes the interface a port of `bridge`.
     ///
     /// # Errors
-    /// When one of them does not exist or `bridge` is none.
+    /// If one of them does not exist, or `bridge` is not a bridge.
     pub fn join_bridge(&self, bridge: &Self) -> Result<()> {
         self.set(LinkAttribute::Controller(bridge.index()?), "add to a bridge")
     }
 
-    /// Gives the interface an address, usable at once (without duplicate address detection).
+    /// Adds an address. It is usable at once, without duplicate address detection.
     ///
     /// # Errors
-    /// When the interface does not exist or has the address.
+    /// If the interface does not exist or has the address already.
     pub fn add_address(&self, address: IpAddr, prefix_bits: u8) -> Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = route::family(address);
@@ -175,10 +176,10 @@ impl<'n> Interface<'n> {
             .context(|| self.cannot(&format!("add the address {address}/{prefix_bits} to")))
     }
 
-    /// Sends what is for `destination` out of this interface, by way of `gateway` if given.
+    /// Routes packets for `destination` out of this interface, via `gateway` if given.
     ///
     /// # Errors
-    /// When the interface is down or there is such a route.
+    /// If the interface is down, or the route exists.
     pub fn add_route(&self, destination: (IpAddr, u8), gateway: Option<IpAddr>) -> Result<()> {
         let message = route::route(self.index()?, destination, gateway);
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).context(
@@ -186,8 +187,8 @@ impl<'n> Interface<'n> {
         )
     }
 
-    /// Sends what is for `destination`, which is on this link, out of this interface, and lets TCP
-    /// acknowledge what comes from there at once: every packet that it is given.
+    /// Routes packets for `destination`, which must be on this link, out of this interface, and
+    /// makes TCP acknowledge every packet from there at once.
     ///
     /// # Errors
     /// As [`Interface::add_route`].
@@ -199,29 +200,29 @@ impl<'n> Interface<'n> {
             .context(|| self.cannot(&format!("add the route to {destination} by")))
     }
 
-    /// Limits the packets that the kernel's own coalescing makes of what comes in, in bytes from
-    /// the IP header on. Without effect on IPv4 before Linux 6.3.
+    /// Limits the size of the packets that the kernel's GRO makes, in bytes from the IP header. No
+    /// effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
-    /// When the interface does not exist.
+    /// If the interface does not exist.
     pub fn set_coalesced_bytes(&self, bytes: u32) -> Result<()> {
         self.set(LinkAttribute::GroMaxSize(bytes), "limit what is coalesced on")
     }
 
-    /// Limits the packets that the stack leaves to the interface to be segmented, in bytes; above
-    /// 65,536 they are what Linux calls BIG TCP. Without effect on IPv4 before Linux 6.3.
+    /// Limits the size of the GSO packets that the stack sends, in bytes. Above 65,536 they are
+    /// what Linux calls BIG TCP. No effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
-    /// When the interface does not exist, or does not take packets that large.
+    /// If the interface does not exist, or rejects packets that large.
     pub fn set_large_send_bytes(&self, bytes: u32) -> Result<()> {
         self.set(LinkAttribute::GsoMaxSize(bytes), "limit what is segmented on")?;
         self.set(LinkAttribute::GsoIpv4MaxSize(bytes), "limit what is segmented on")
     }
 
-    /// Fixes the MAC address of a neighbour, so that nobody is asked for it.
+    /// Sets the MAC address of a neighbour, so that no ARP or neighbour discovery is needed.
     ///
     /// # Errors
-    /// When the interface does not exist.
+    /// If the interface does not exist.
     pub fn add_neighbour(&self, address: IpAddr, mac: Mac) -> Result<()> {
         let message = route::neighbour(self.index()?, address, mac);
         self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
@@ -231,7 +232,7 @@ impl<'n> Interface<'n> {
     /// Switches an offload on or off.
     ///
     /// # Errors
-    /// When the interface does not exist or its kind does not let the offload be changed.
+    /// If the interface does not exist, or its kind does not allow the change.
     pub fn set_offload(&self, which: Offload, on: bool) -> Result<()> {
         offload::set(self, which, on)
     }
@@ -239,16 +240,16 @@ impl<'n> Interface<'n> {
     /// Whether an offload is on.
     ///
     /// # Errors
-    /// When the interface does not exist.
+    /// If the interface does not exist.
     pub fn offload(&self, which: Offload) -> Result<bool> {
         offload::get(self, which)
     }
 
-    /// Limits what the interface sends, with the kernel's token bucket.
+    /// Limits the sending rate of the interface with the kernel's token bucket.
     ///
     /// # Errors
-    /// `Unsupported` when the kernel has no token buckets; senders can then be limited one by one
-    /// (see `BulkConfig::limit_bytes_per_s`).
+    /// `Unsupported` if the kernel has no token bucket. Senders can then be limited one by one (see
+    /// `BulkConfig::limit_bytes_per_s`).
     pub fn limit_rate(&self, limit: RateLimit) -> Result<()> {
         rate::limit_rate(self, limit)
     }

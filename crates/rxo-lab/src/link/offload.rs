@@ -1,4 +1,4 @@
-//! What an interface does for the stack, switched on and off.
+//! Switches the offloads of an interface.
 
 use super::Interface;
 use crate::error::{Context, Result};
@@ -7,21 +7,21 @@ use crate::sys;
 /// An offload of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// The interface cuts large TCP sends into segments. On a veth, where nobody cuts, the other
-    /// end gets packets larger than its MTU.
+    /// The interface segments large TCP sends. A veth does not segment, so the other end gets
+    /// packets larger than its MTU.
     TransmitSegmentation,
-    /// The stack cuts large sends just before the interface. On a veth as above.
+    /// The stack segments large sends just before the interface. On a veth, it does not.
     GenericSegmentation,
-    /// The interface completes checksums. On a veth, where nobody does, frames cross with
+    /// The interface completes checksums. A veth does not, so frames cross with
     /// *partial* ones.
     TransmitChecksum,
-    /// The kernel coalesces what comes in. On a veth this also makes it poll (NAPI), without
-    /// which there is nothing to coalesce.
+    /// The kernel coalesces received frames. On a veth this also switches on polling (NAPI),
+    /// without which there is nothing to coalesce.
     GenericReceive,
 }
 
 impl Offload {
-    /// The ethtool commands that read and set it.
+    /// The ethtool commands that read and set the offload.
     fn commands(self) -> (u32, u32) {
         match self {
             Self::TransmitChecksum => (0x16, 0x17),
@@ -32,7 +32,7 @@ impl Offload {
     }
 }
 
-/// Switches an offload and makes sure that it took.
+/// Switches an offload and verifies that it took effect.
 pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result<()> {
     let control = interface.namespace().control();
     let state = if on { "on" } else { "off" };

@@ -9,28 +9,28 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use super::Interface;
 use crate::error::{Context, LabError, Result, usage};
 
-/// How a token bucket limits an interface.
+/// The parameters of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Bytes a second, link-layer headers included.
+    /// Bytes per second, including link-layer headers.
     pub bytes_per_s: u64,
-    /// What may leave at once after a pause. Must exceed the largest packet that crosses, and
-    /// what the rate sends while a timer of the kernel is late (some 50 to 100 µs).
+    /// Bytes that may leave at once after a pause. Must exceed the largest packet, and the bytes
+    /// that the rate allows while a kernel timer is late (50 to 100 µs).
     pub burst_bytes: u32,
-    /// What waits beyond that before frames are dropped.
+    /// Bytes that may wait before frames are dropped.
     pub queue_bytes: u32,
 }
 
 impl RateLimit {
-    /// 256 KiB at once, above the largest packet that crosses without segmentation, so that none
-    /// is ever stuck; 2 MiB wait.
+    /// Makes a limit with 256 KiB at once, which exceeds the largest GSO packet, so that none gets
+    /// stuck, and a queue of 2 MiB.
     #[must_use]
     pub const fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// As even as a wire: no more at once than two full frames, or what the rate sends in 100 µs
-    /// if that is more. For interfaces that large sends do not cross whole.
+    /// Makes a limit that is as even as a wire: at most two full frames at once, or what the rate
+    /// allows in 100 µs if that is more. For interfaces on which no GSO packets cross.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
@@ -38,10 +38,10 @@ impl RateLimit {
     }
 }
 
-/// Two Ethernet frames with 1,500 bytes of IP, and a little.
+/// Two Ethernet frames with 1,500 bytes of IP, and a margin.
 const TWO_FRAMES_BYTES: u32 = 3_100;
 
-/// Limits what the interface sends.
+/// Limits the sending rate of the interface.
 pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<()> {
     if limit.bytes_per_s == 0 {
         return Err(usage("a rate limit must be above 0 bytes a second"));
@@ -60,8 +60,8 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// The attributes of `tbf` (linux/pkt_sched.h). The kernel works out everything that the
-/// parameter block leaves at zero from the 64-bit rate and the burst.
+/// The attributes of `tbf` (linux/pkt_sched.h). The kernel computes the zero fields of the
+/// parameter block from the 64-bit rate and the burst.
 fn options(limit: RateLimit) -> Vec<TcOption> {
     let option = |kind, value: Vec<u8>| TcOption::Other(DefaultNla::new(kind, value));
     vec![
@@ -71,11 +71,12 @@ fn options(limit: RateLimit) -> Vec<TcOption> {
     ]
 }
 
-/// `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and mtu.
+/// Encodes `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and
+/// mtu.
 fn parameters(limit: RateLimit) -> Vec<u8> {
     let rate = u32::try_from(limit.bytes_per_s).unwrap_or(u32::MAX);
     let mut block = vec![0; 12 + 12 + 12];
-    // Byte 1 is the link layer, without which the kernel wants a rate table: Ethernet.
+    // Byte 1 is the link layer (Ethernet). Without it, the kernel requires a rate table.
     block[1] = TC_LINKLAYER_ETHERNET;
     block[8..12].copy_from_slice(&rate.to_ne_bytes());
     block[24..28].copy_from_slice(&limit.queue_bytes.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! The netlink messages for routes and neighbours. The interface sends them.
+//! Builds the netlink messages for routes and neighbours. The interface sends them.
 
 use std::net::IpAddr;
 
@@ -32,13 +32,13 @@ pub(crate) fn route(
     message
 }
 
-/// The same route for TCP that acknowledges what it is given at once, not after a while.
+/// Adds to the route that TCP acknowledges at once, without delay.
 pub(crate) fn with_quick_acks(mut message: RouteMessage) -> RouteMessage {
     message.attributes.push(RouteAttribute::Metrics(vec![RouteMetric::QuickAck(1)]));
     message
 }
 
-/// A neighbour that is never asked for its MAC address.
+/// A neighbour with a fixed MAC address.
 pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = family(address);
@@ -51,7 +51,7 @@ pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> NeighbourMessa
     message
 }
 
-/// The address family of an address.
+/// The address family of `address`.
 pub(crate) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::Inet,

@@ -1,11 +1,11 @@
-//! Reading and setting an interface's offloads with the ethtool ioctl.
+//! Reads and sets an interface's offloads with the ethtool ioctl.
 
 use std::io;
 use std::os::fd::AsRawFd;
 
 use super::check;
 
-/// What the ioctl reads and writes for all on-off settings (`struct ethtool_value`).
+/// The argument of the ioctl for all on-off settings (`struct ethtool_value`).
 #[repr(C)]
 struct EthtoolValue {
     command: u32,
@@ -24,7 +24,7 @@ pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Re
 }
 
 fn call(socket: &impl AsRawFd, name: &str, mut value: EthtoolValue) -> io::Result<EthtoolValue> {
-    // SAFETY: ifreq is plain bytes and integers, for which all zeros is a value.
+    // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());

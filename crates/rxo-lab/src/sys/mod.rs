@@ -1,5 +1,5 @@
-//! The system calls that neither the standard library nor the netlink crates offer, with safe
-//! faces. Nothing else in this crate is `unsafe`. Nothing here decides anything.
+//! Safe wrappers of system calls that neither the standard library nor the netlink crates offer.
+//! All unsafe code of this crate is here, and no decisions are.
 #![allow(unsafe_code, reason = "system calls that have no safe face elsewhere")]
 
 mod epoll;
@@ -20,7 +20,7 @@ pub(crate) use socket::{
     set_max_pacing_rate, set_receive_low_water, unacknowledged_bytes,
 };
 
-/// What to leave behind: see unshare(2).
+/// What to separate from the rest of the system; see unshare(2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unshare {
     /// The calling thread gets a new, empty network.
@@ -40,25 +40,25 @@ pub(crate) fn unshare(what: Unshare) -> io::Result<()> {
     check(unsafe { libc::unshare(flags) })
 }
 
-/// Moves the calling thread into the network namespace that `namespace` is a handle of.
+/// Moves the calling thread into the network namespace of the handle `namespace`.
 pub(crate) fn enter_network(namespace: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open for the whole call and setns takes no pointers.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
 }
 
-/// The user and the group that the process acts as.
+/// The effective user and group of the process.
 pub(crate) fn effective_ids() -> (u32, u32) {
-    // SAFETY: both calls take nothing, and cannot fail.
+    // SAFETY: neither call takes arguments or can fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// The system's number of the calling thread.
+/// The system's id of the calling thread.
 pub(crate) fn thread_id() -> u32 {
-    // SAFETY: gettid takes nothing and cannot fail.
+    // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { libc::gettid() }.unsigned_abs()
 }
 
-/// Keeps the calling thread on one processor core.
+/// Pins the calling thread to one core.
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     let size = size_of::<libc::cpu_set_t>();
     if core >= size * 8 {
@@ -72,15 +72,15 @@ pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size, &raw const set) })
 }
 
-/// Processor time this process has used so far: all its threads, also those that have ended.
+/// Processor time used by this process so far, including threads that have ended.
 pub(crate) fn process_cpu_time() -> io::Result<Duration> {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time a thread of this process has used so far.
+/// Processor time used by a thread of this process so far.
 pub(crate) fn thread_cpu_time(thread: u32) -> io::Result<Duration> {
-    // How Linux composes the clock of a thread (clock_getcpuclockid(3) does it for processes):
-    // bit 2 says "thread", 2 says "scheduler time".
+    // Composes the clock id of a thread as Linux does (clock_getcpuclockid(3) does so for
+    // processes): bit 2 means "thread", 2 means "scheduler time".
     clock((!thread.cast_signed() << 3) | 4 | 2)
 }
 

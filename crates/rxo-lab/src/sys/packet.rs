@@ -1,4 +1,4 @@
-//! A packet socket: whole frames out of and into one interface.
+//! A packet socket: sends and receives whole frames on one interface.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::check;
 
-/// Frames with IPv4 in them, as they come in, and frames as they are to go out.
+/// Receives frames that carry IPv4, and sends frames.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Opens one on the interface with this number, of the calling thread's namespace.
+    /// Opens a socket on the interface with this index, in the calling thread's namespace.
     pub(crate) fn open(index: u32) -> io::Result<Self> {
         let protocol = libc::c_int::from((libc::ETH_P_IP as u16).to_be());
         // SAFETY: socket takes no pointers.
         let fd =
             unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
         check(fd)?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         let socket = Self(unsafe { OwnedFd::from_raw_fd(fd) });
-        // SAFETY: sockaddr_ll is plain bytes and integers, for which all zeros is a value.
+        // SAFETY: sockaddr_ll consists of bytes and integers, for which all zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
@@ -31,7 +31,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Sends a frame, and waits for room.
+    /// Sends a frame; waits for room if necessary.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the kernel reads `frame.len()` bytes of `frame`.
@@ -39,8 +39,8 @@ impl PacketSocket {
                 unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
             match io::Error::last_os_error() {
                 _ if sent >= 0 => return Ok(()),
-                // The queue of the interface is full: what does not fit is lost there, as on
-                // any network.
+                // The queue of the interface is full, so the frame is lost there, as on any
+                // network.
                 error if error.raw_os_error() == Some(libc::ENOBUFS) => return Ok(()),
                 error if error.kind() == io::ErrorKind::Interrupted => {}
                 error => return Err(error),
@@ -48,8 +48,8 @@ impl PacketSocket {
         }
     }
 
-    /// Takes the next frame that came in; `None` when there is none. A frame longer than the
-    /// buffer is cut.
+    /// Receives the next frame; `None` if there is none. A frame longer than the buffer is
+    /// truncated.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let (fd, length) = (self.0.as_raw_fd(), buffer.len());
         // SAFETY: the kernel writes at most `length` bytes into `buffer`.
@@ -64,7 +64,7 @@ impl PacketSocket {
         }
     }
 
-    /// Waits until a frame has come in, or `time` is over.
+    /// Waits until a frame has arrived or `time` has passed.
     pub(crate) fn wait(&self, time: Duration) -> io::Result<()> {
         if time.is_zero() {
             return Ok(());

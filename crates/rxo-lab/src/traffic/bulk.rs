@@ -1,4 +1,4 @@
-//! Bulk transfers: some threads that send, some that receive and check, and their totals.
+//! Bulk transfers: sending threads, receiving threads that check every byte, and totals.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// What a bulk transfer is to do. [`BulkConfig::default`] is one connection until stopped.
+/// The parameters of a bulk transfer. [`BulkConfig::default`] is one connection until stopped.
 #[derive(Clone, Debug)]
 pub struct BulkConfig {
-    /// How many connections, 1 to 400, shared out among the threads.
+    /// Number of connections, 1 to 400, distributed over the threads.
     pub connections: usize,
-    /// Threads that send, and as many that receive.
+    /// Number of sending threads, and of receiving threads.
     pub threads_per_side: usize,
-    /// Where each connection ends by itself; `None` sends until stopped.
+    /// Bytes after which each connection ends; `None` sends until stopped.
     pub bytes_per_connection: Option<u64>,
-    /// What the application writes at once, 1 byte to 128 KiB.
+    /// Bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
-    /// Whether the next write waits until the one before has been acknowledged. Each then leaves
-    /// by itself as one large send, whose last segment carries PSH. Otherwise what waits to be
-    /// sent is joined by the kernel, and PSH stands where it stops.
+    /// Whether each write waits until the one before has been acknowledged. Each write is then one
+    /// large send, whose last segment carries PSH. Otherwise the kernel joins data that waits to be
+    /// sent, and PSH marks where it runs out.
     pub one_write_at_a_time: bool,
-    /// A fixed send buffer; `None` leaves it to the kernel.
+    /// A fixed send buffer; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
-    /// A fixed receive buffer; `None` leaves it to the kernel.
+    /// A fixed receive buffer; `None` lets the kernel choose.
     pub receive_buffer_bytes: Option<usize>,
-    /// What must have come before a receiver is woken; `None` is any byte. With some, Linux
-    /// acknowledges every second full segment while it comes (RFC 9293): otherwise it leaves most
-    /// ACKs to the reader, who then sends one for all that it has read.
+    /// Bytes that must have arrived before a receiver is woken; `None` for any. With a value, Linux
+    /// acknowledges every second full segment meanwhile (RFC 9293). Without one, it leaves most
+    /// ACKs to the reader, which then sends one for everything that it has read.
     pub receive_low_water_bytes: Option<usize>,
-    /// A limit for all connections together, shared equally and kept by the senders' kernel.
+    /// A limit for all connections together, shared equally and enforced by the senders' kernel.
     pub limit_bytes_per_s: Option<u64>,
-    /// The senders' congestion control; `None` takes the machine's.
+    /// The senders' congestion control; `None` for the machine's default.
     pub congestion_control: Option<String>,
-    /// The core of the sending threads; `None` leaves them to the scheduler.
+    /// The core of the sending threads; `None` lets the scheduler choose.
     pub sender_core: Option<usize>,
-    /// The core of the receiving threads; `None` leaves them to the scheduler.
+    /// The core of the receiving threads; `None` lets the scheduler choose.
     pub receiver_core: Option<usize>,
     /// Sends this byte of the first connection wrong, to show that the check finds it.
     pub wrong_byte_at: Option<u64>,
@@ -65,8 +65,8 @@ impl Default for BulkConfig {
             receive_buffer_bytes: None,
             receive_low_water_bytes: None,
             limit_bytes_per_s: None,
-            // The machine's own choice may pace (BBR), which measures the pacing. CUBIC is what
-            // most senders use; a socket of a namespace's root may have it whatever is allowed.
+            // The machine's default may pace (BBR), and pacing would then be measured. Most senders
+            // use CUBIC, and root in a namespace may always choose it.
             congestion_control: Some("cubic".into()),
             sender_core: None,
             receiver_core: None,
@@ -75,7 +75,7 @@ impl Default for BulkConfig {
     }
 }
 
-/// A running transfer. Dropping it stops it and leaves its threads to end by themselves.
+/// A running transfer. Dropping it stops it, and its threads end by themselves.
 #[derive(Debug)]
 pub struct BulkTransfer {
     senders: Vec<Worker<Vec<SendingEnd>>>,
@@ -84,15 +84,16 @@ pub struct BulkTransfer {
     stop: Arc<AtomicBool>,
     started: Instant,
     ends_by_itself: bool,
-    /// Other handles on the sending sockets, to ask the kernel about them.
+    /// Clones of the sending sockets, for queries to the kernel.
     sockets: Vec<TcpStream>,
 }
 
 impl BulkTransfer {
-    /// Opens the connections from `from` to `address` in `to`, and starts sending.
+    /// Opens the connections from namespace `from` to `address` in namespace `to`, and starts
+    /// sending.
     ///
     /// # Errors
-    /// When the configuration cannot be, or a connection does not come about.
+    /// If the configuration is invalid, or a connection cannot be established.
     pub fn start(
         from: &Namespace,
         to: &Namespace,
@@ -102,8 +103,8 @@ impl BulkTransfer {
         Self::start_from_all(&[from], to, address, config)
     }
 
-    /// The same from several namespaces, which get as many connections each; when they do not
-    /// divide, the first get one more.
+    /// Does what [`BulkTransfer::start`] does, from several namespaces with equally many
+    /// connections each. If the number does not divide evenly, the first namespaces get one more.
     ///
     /// # Errors
     /// As [`BulkTransfer::start`].
@@ -151,10 +152,10 @@ impl BulkTransfer {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// The congestion windows of all connections together, and what they delivered, now.
+    /// The sum of all congestion windows, and the bytes delivered, now.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// If the kernel does not tell.
     pub fn window(&self) -> Result<WindowPoint> {
         let at = self.started.elapsed();
         let mut point = WindowPoint { at, cwnd_bytes: 0, delivered_bytes: 0 };
@@ -179,10 +180,10 @@ impl BulkTransfer {
         self.receivers.iter().map(Worker::thread_id).collect()
     }
 
-    /// Lets it run for `duration` and says what was received and what it cost.
+    /// Waits for `duration`, and returns what was received and what it cost.
     ///
     /// # Errors
-    /// When a thread of the meter has ended.
+    /// If a thread of the meter has ended.
     pub fn measure(&self, duration: Duration, meter: &CpuMeter) -> Result<Window> {
         let (cpu, bytes, begin) = (meter.read()?, self.received_bytes(), Instant::now());
         thread::sleep(duration);
@@ -194,20 +195,19 @@ impl BulkTransfer {
         })
     }
 
-    /// Stops sending, lets what is under way arrive, and gives the totals.
+    /// Stops sending, waits until everything sent has arrived, and returns the totals.
     ///
     /// # Errors
-    /// When a connection broke or stood still.
+    /// If a connection broke or stalled.
     pub fn stop(self) -> Result<BulkReport> {
         self.stop.store(true, Ordering::Relaxed);
         self.join()
     }
 
-    /// Waits until every connection is at its end, and gives the totals.
+    /// Waits until every connection has ended, and returns the totals.
     ///
     /// # Errors
-    /// When the transfer has no end (`bytes_per_connection`), or a connection broke or stood
-    /// still.
+    /// If the transfer has no end (`bytes_per_connection`), or a connection broke or stalled.
     pub fn wait(self) -> Result<BulkReport> {
         if !self.ends_by_itself {
             return Err(usage("a transfer without bytes_per_connection never ends: stop it"));
@@ -258,15 +258,15 @@ impl BulkConfig {
         Ok(())
     }
 
-    /// The send buffer to fix: what is written one at a time must be taken at once, or a part of
-    /// it leaves with a PSH of its own.
+    /// The send buffer to fix. A write that must leave as one large send must fit as a whole;
+    /// otherwise a part of it leaves with a PSH of its own.
     pub(crate) fn send_buffer(&self) -> Option<usize> {
         let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
         self.send_buffer_bytes.or(whole)
     }
 }
 
-/// Gives each end its pattern. The client's port names the connection at both ends.
+/// Gives each end its pattern. The client's port identifies the connection at both ends.
 fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<ReceivingEnd>)> {
     let mut sides = (Vec::new(), Vec::new());
     for (index, ends) in ends.into_iter().enumerate() {
@@ -289,7 +289,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Shares `all` out in turn; no share is empty.
+/// Distributes `all` in turn. No share is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
@@ -299,5 +299,5 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// Beyond this a two-core machine measures its scheduler.
+/// With more, a two-core machine measures its scheduler.
 const MOST_CONNECTIONS: usize = 400;

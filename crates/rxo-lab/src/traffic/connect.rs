@@ -1,4 +1,4 @@
-//! Opening connections from one namespace to another.
+//! Opens connections from one namespace to another.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::error::{Context, LabError, Result};
 use crate::namespace::Namespace;
 use crate::sys::{self, Interest};
 
-/// Both ends of a connection. Sockets belong to their namespaces, whoever uses them.
+/// Both ends of a connection. A socket belongs to its namespace, whatever thread uses it.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) client: TcpStream,
@@ -22,10 +22,11 @@ pub(crate) fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListen
         .context(|| format!("cannot listen on {address} in namespace \"{}\"", namespace.label()))
 }
 
-/// Opens one connection after the other from the namespaces to the listener; the first get one
-/// more when they do not divide.
+/// Opens connections one after the other from the namespaces to the listener. If the number does
+/// not divide evenly, the first namespaces get one more.
 ///
-/// Waiting for each to be accepted keeps the handshakes of 400 from overrunning a small ring.
+/// Waits until each is accepted, so that the handshakes of 400 connections do not overrun a small
+/// ring.
 pub(crate) fn open(
     from: &[&Namespace],
     listener: &TcpListener,
@@ -49,7 +50,7 @@ pub(crate) fn connect(target: SocketAddr) -> Result<TcpStream> {
     })
 }
 
-/// Applies what the transfer asks of its sockets.
+/// Applies the transfer's options to both sockets.
 pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
     configure_sender(&ends.client, config)?;
     set_low_water(&ends.server, config.receive_low_water_bytes)?;
@@ -59,7 +60,7 @@ pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
         .context(|| "cannot make a socket non-blocking".into())
 }
 
-/// Applies what it asks of one that sends.
+/// Applies the transfer's options to a sending socket.
 pub(crate) fn configure_sender(client: &TcpStream, config: &BulkConfig) -> Result<()> {
     if let Some(bytes) = config.send_buffer() {
         sys::set_buffer_bytes(client, Interest::Write, bytes)
@@ -76,14 +77,15 @@ pub(crate) fn configure_sender(client: &TcpStream, config: &BulkConfig) -> Resul
         .context(|| format!("cannot limit a connection to {share} bytes a second"))
 }
 
-/// Sets what must have come before the socket's reader is woken.
+/// Sets how many bytes must arrive before the socket's reader is woken.
 pub(crate) fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
     let Some(bytes) = bytes else { return Ok(()) };
     sys::set_receive_low_water(socket, bytes)
         .context(|| format!("cannot set a low-water mark of {bytes} bytes"))
 }
 
-/// Sets the receive buffer of what the listener will accept: it must be known at the handshake.
+/// Sets the receive buffer of the sockets that the listener will accept. The handshake needs to
+/// know it.
 pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result<()> {
     sys::set_buffer_bytes(listener, Interest::Read, bytes)
         .context(|| format!("cannot set a receive buffer of {bytes} bytes"))
@@ -95,5 +97,5 @@ fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
     Ok(Ends { client, server })
 }
 
-/// Longer than two lost handshake segments (1 s and 2 s).
+/// Longer than the loss of two handshake segments takes (1 s and 2 s).
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

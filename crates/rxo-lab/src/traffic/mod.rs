@@ -1,11 +1,11 @@
 //! Real Linux TCP between two namespaces, as threads of this process.
 //!
-//! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can; every byte is checked.
-//! * [`CountingTransfer`]: one connection from a sender of our own that counts ACKs, to see what
-//!   becomes of those that do; its [`WindowPoint`]s say how its window grew.
-//! * [`Outgoing`] and [`exchange`]: the peers alone, of a receiver that is not Linux.
+//! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can. Every byte is checked.
+//! * [`CountingTransfer`]: one connection from a sender of our own that counts ACKs. Its
+//!   [`WindowPoint`]s record how its window grew.
+//! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
-//! * [`Pattern`]: what bulk connections send, and what must arrive.
+//! * [`Pattern`]: the contents of bulk connections.
 
 mod bulk;
 mod connect;
@@ -29,5 +29,5 @@ pub use window_point::WindowPoint;
 
 use std::time::Duration;
 
-/// How long nothing may move before a transfer is given up.
+/// A transfer fails after this time without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

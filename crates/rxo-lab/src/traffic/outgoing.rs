@@ -1,5 +1,5 @@
-//! Linux peers of a host that is not Linux: connections that only send, and single bytes there and
-//! back. What receives them is the caller's, on whatever stack.
+//! Linux peers for a host that is not Linux: connections that only send, and single bytes there and
+//! back. The caller provides the receiver, on any stack.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -22,21 +22,21 @@ pub struct Outgoing {
     stop: Arc<AtomicBool>,
 }
 
-/// What finished connections have sent.
+/// The result of finished connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingReport {
-    /// The port and the bytes of each connection, in no order.
+    /// Port and bytes sent of each connection, in no particular order.
     pub connections: Vec<(u16, u64)>,
-    /// Segments that their kernel sent more than once.
+    /// Segments that the senders' kernel retransmitted.
     pub retransmitted_segments: u64,
 }
 
 impl Outgoing {
-    /// Opens the connections one after the other from `from` to `to`, and starts sending. Of the
-    /// configuration, what concerns receivers is without effect.
+    /// Opens connections one after the other from `from` to `to`, and starts sending. Options for
+    /// receivers have no effect.
     ///
     /// # Errors
-    /// When the configuration cannot be, or a connection does not come about.
+    /// If the configuration is invalid, or a connection cannot be established.
     pub fn start(from: &Namespace, to: SocketAddr, config: &BulkConfig) -> Result<Self> {
         config.check()?;
         let open = || (0..config.connections).map(|_| connect::connect(to)).collect();
@@ -58,10 +58,10 @@ impl Outgoing {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends every stream where it is, and says where that was. What is under way still arrives.
+    /// Ends every stream, and returns how much each has sent. Data on the way still arrives.
     ///
     /// # Errors
-    /// When a connection broke or stood still.
+    /// If a connection broke or stalled.
     pub fn stop(self) -> Result<OutgoingReport> {
         self.stop.store(true, Ordering::Relaxed);
         let mut report = OutgoingReport::default();
@@ -77,10 +77,10 @@ impl Outgoing {
     }
 }
 
-/// Exchanges single bytes between `from` and whoever answers at `to`, over one connection.
+/// Exchanges single bytes between `from` and the responder at `to`, over one connection.
 ///
 /// # Errors
-/// When the connection does not come about, breaks, or stands still.
+/// If the connection cannot be established, breaks, or stalls.
 pub fn exchange(
     from: &Namespace,
     to: SocketAddr,

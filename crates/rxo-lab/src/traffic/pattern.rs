@@ -1,30 +1,30 @@
-//! What a connection sends: a stream that costs nothing to make and little to check.
+//! The contents of a connection: a stream that is free to generate and cheap to check.
 //!
-//! All streams are windows on one block of pseudo-random bytes that repeats every
-//! [`PERIOD`] bytes; a connection starts at its own place in it. The period is a prime, so that
-//! bytes that are lost, doubled or exchanged by whole segments stand at a place where the block
-//! says something else. A comparison with the block finds every wrong byte and says where it
-//! was, for less than what a good hash costs, and the same on every path that is compared.
+//! All streams are windows on one block of pseudo-random bytes that repeats every [`PERIOD`] bytes.
+//! Each connection starts at its own offset in the block. The period is a prime, so bytes that are
+//! lost, repeated or swapped by whole segments appear where the block has other bytes. Comparing
+//! with the block finds every wrong byte and its position, costs less than a good hash, and costs
+//! the same on every path that is compared.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The stream of one connection, known by its client's port. Free to copy.
+/// The stream of one connection, identified by its client's port. Free to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     start: u64,
 }
 
-/// The first byte that was not what was sent.
+/// The first wrong byte of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The connection, by its client's port.
+    /// The client's port, which identifies the connection.
     pub port: u16,
-    /// Where in the stream, from 0.
+    /// Offset in the stream, from 0.
     pub offset: u64,
-    /// What should have come.
+    /// The byte that was sent.
     pub expected: u8,
-    /// What came.
+    /// The byte that was received.
     pub received: u8,
 }
 
@@ -39,26 +39,26 @@ impl fmt::Display for Mismatch {
 }
 
 impl Pattern {
-    /// The most bytes that [`Pattern::bytes`] gives at once.
+    /// Longest slice that [`Pattern::bytes`] returns, in bytes.
     pub const LONGEST: usize = 128 * 1024;
 
-    /// The stream of the connection whose client has this port.
+    /// The stream of the connection whose client has `port`.
     #[must_use]
     pub fn of_port(port: u16) -> Self {
         Self { start: mix(u64::from(port)) % PERIOD as u64 }
     }
 
-    /// What the stream has at `offset`: `length` bytes, at most [`Pattern::LONGEST`].
+    /// The `length` bytes of the stream at `offset`; at most [`Pattern::LONGEST`].
     #[must_use]
     pub fn bytes(self, offset: u64, length: usize) -> &'static [u8] {
         let from = ((self.start + offset % PERIOD as u64) % PERIOD as u64) as usize;
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
-    /// Where in `received`, which came at `offset` of the stream, the first wrong byte is.
+    /// Compares `received`, which arrived at `offset` of the stream, with what was sent.
     ///
     /// # Errors
-    /// The index of that byte in `received`, and what should have been there.
+    /// The index in `received` of the first wrong byte, and the expected byte.
     pub fn check(self, offset: u64, received: &[u8]) -> Result<(), (usize, u8)> {
         for (index, part) in received.chunks(Self::LONGEST).enumerate() {
             let skipped = index * Self::LONGEST;
@@ -72,7 +72,7 @@ impl Pattern {
     }
 }
 
-/// One period and as much of its repetition as the longest slice needs.
+/// One period, and as much of its repetition as the longest slice needs.
 fn block() -> &'static [u8] {
     static BLOCK: OnceLock<Box<[u8]>> = OnceLock::new();
     BLOCK.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Request and response: one byte there, one byte back, as often as it goes.
+//! Request and response: one byte there and one byte back, repeated.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -12,45 +12,45 @@ use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// What to exchange, and where.
+/// The parameters of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct PingPongConfig {
-    /// For how long.
+    /// How long to exchange bytes.
     pub duration: Duration,
-    /// The core of the asking thread; `None` leaves it to the scheduler.
+    /// The core of the requesting thread; `None` lets the scheduler choose.
     pub client_core: Option<usize>,
-    /// The core of the answering thread; `None` leaves it to the scheduler.
+    /// The core of the answering thread; `None` lets the scheduler choose.
     pub server_core: Option<usize>,
 }
 
-/// What the exchange came to.
+/// The result of an exchange.
 #[derive(Clone, Debug)]
 pub struct PingPongReport {
-    /// Round trips made.
+    /// Number of round trips.
     pub exchanges: u64,
-    /// In what time.
+    /// The time that they took.
     pub duration: Duration,
     round_trips_ns: Histogram<u64>,
 }
 
 impl PingPongReport {
-    /// Round trips a second.
+    /// Round trips per second.
     #[must_use]
     pub fn per_s(&self) -> f64 {
         self.exchanges as f64 / self.duration.as_secs_f64()
     }
 
-    /// The round trip, in microseconds, that this share (0 to 1) of all did not exceed.
+    /// The quantile `share` (0 to 1) of the round-trip times, in microseconds.
     #[must_use]
     pub fn quantile_us(&self, share: f64) -> f64 {
         self.round_trips_ns.value_at_quantile(share) as f64 / 1000.0
     }
 }
 
-/// Exchanges single bytes between `from` and `address` in `to` over one connection.
+/// Exchanges single bytes between `from` and `address` in `to`, over one connection.
 ///
 /// # Errors
-/// When the connection does not come about, breaks, or stands still.
+/// If the connection cannot be established, breaks, or stalls.
 pub fn ping_pong(
     from: &Namespace,
     to: &Namespace,
@@ -103,7 +103,7 @@ fn answer(mut socket: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// One nanosecond to [`PATIENCE`], to three digits.
+/// From one nanosecond to [`PATIENCE`], with three digits.
 fn new_histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
         .map_err(|error| usage(error.to_string()))

@@ -10,18 +10,18 @@ use super::pattern::{Mismatch, Pattern};
 use crate::error::{Context, LabError, Result};
 use crate::sys::{Epoll, Interest};
 
-/// One connection's receiving end.
+/// The receiving end of one connection.
 #[derive(Debug)]
 pub(crate) struct ReceivingEnd {
     pub(crate) socket: TcpStream,
-    /// The client's port, which names the connection.
+    /// The client's port, which identifies the connection.
     pub(crate) port: u16,
     pub(crate) pattern: Pattern,
     pub(crate) received_bytes: u64,
     pub(crate) mismatch: Option<Mismatch>,
 }
 
-/// Reads all connections in turn until the streams end. `total` counts the bytes while it runs.
+/// Reads all connections in turn until the streams end. `total` counts bytes meanwhile.
 pub(crate) fn receive_all(
     mut ends: Vec<ReceivingEnd>,
     total: &AtomicU64,
@@ -80,7 +80,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Every byte is compared, also after a wrong one: the cost must not depend on the outcome.
+    /// Compares every byte, even after a wrong one, so that the cost does not depend on the result.
     fn check(&mut self, bytes: &[u8]) {
         if let Err((index, expected)) = self.pattern.check(self.received_bytes, bytes) {
             let mismatch = Mismatch {
@@ -103,7 +103,7 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// What one read takes at most: large enough to hold what arrives during a turn of the others.
+/// Most bytes of one read: enough for what arrives while the other connections have their turn.
 const READ_BYTES: usize = 128 * 1024;
-/// How often to look whether anything moves.
+/// How often to check for progress.
 const TICK: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! What a bulk transfer came to.
+//! The result of a bulk transfer.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::cpu::CpuUse;
 /// A finished transfer.
 #[derive(Clone, Debug)]
 pub struct BulkReport {
-    /// How many connections it used.
+    /// Number of connections.
     pub connections: usize,
-    /// Bytes the senders handed to the kernel.
+    /// Bytes that the senders wrote to the kernel.
     pub sent_bytes: u64,
-    /// Bytes the receivers read, each compared with what was sent.
+    /// Bytes that the receivers read and compared with what was sent.
     pub received_bytes: u64,
     /// From the first byte to the last end of a stream.
     pub duration: Duration,
-    /// Segments the senders' kernels sent more than once.
+    /// Segments that the senders' kernels retransmitted.
     pub retransmitted_segments: u64,
     /// The first wrong byte of the first connection that had one.
     pub mismatch: Option<Mismatch>,
 }
 
 impl BulkReport {
-    /// Whether every stream arrived whole and with every byte as sent.
+    /// Whether every stream arrived complete and without a wrong byte.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.mismatch.is_none() && self.sent_bytes == self.received_bytes
@@ -33,22 +33,22 @@ impl BulkReport {
 /// What happened between two instants of a running transfer.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// How long it was.
+    /// Length of the window.
     pub duration: Duration,
-    /// Payload bytes that the receivers read in it.
+    /// Payload bytes that the receivers read meanwhile.
     pub received_bytes: u64,
-    /// Processor time used in it.
+    /// Processor time used meanwhile.
     pub cpu: CpuUse,
 }
 
 impl Window {
-    /// Payload received, in 10^9 bits a second.
+    /// Payload received, in 10^9 bits per second.
     #[must_use]
     pub fn gbit_per_s(&self) -> f64 {
         self.received_bytes as f64 * 8.0 / 1e9 / self.duration.as_secs_f64()
     }
 
-    /// Processor seconds, of everything that the meter counts, for 10^9 bytes of payload.
+    /// Processor seconds of everything that the meter counts, per 10^9 bytes of payload.
     #[must_use]
     pub fn cpu_s_per_gb(&self) -> f64 {
         self.cpu.total().as_secs_f64() / (self.received_bytes as f64 / 1e9)

@@ -10,22 +10,22 @@ use super::pattern::Pattern;
 use crate::error::{Context, LabError, Result};
 use crate::sys::{Epoll, Interest};
 
-/// One connection's sending end.
+/// The sending end of one connection.
 #[derive(Debug)]
 pub(crate) struct SendingEnd {
     pub(crate) socket: TcpStream,
     pub(crate) pattern: Pattern,
     pub(crate) sent_bytes: u64,
-    /// Where to stop; `None` until told to.
+    /// Bytes to send; `None` until stopped.
     pub(crate) limit_bytes: Option<u64>,
-    /// What is written at once.
+    /// Bytes of each write.
     pub(crate) write_bytes: usize,
-    /// Send this byte wrong, to see that it is found.
+    /// Sends this byte wrong, to see whether it is found.
     pub(crate) wrong_byte_at: Option<u64>,
 }
 
-/// Sends on all connections in turn until each is at its limit or `stop` is set, then ends the
-/// streams. Gives the sockets back: they are still needed for what the kernel knows of them.
+/// Sends on all connections in turn until each reaches its limit or `stop` is set, then ends the
+/// streams. Returns the sockets, because the kernel's counters are read from them.
 pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<Vec<SendingEnd>> {
     let cannot = || "the sending thread cannot wait for its sockets".to_owned();
     let epoll = Epoll::new().context(cannot)?;
@@ -58,7 +58,7 @@ pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<V
 }
 
 impl SendingEnd {
-    /// Writes what one call takes of what is left of the write begun. Returns how much that was.
+    /// Continues the current write with one call. Returns the number of bytes that it took.
     pub(crate) fn send_some(&mut self) -> Result<usize> {
         let bytes = self.pattern.bytes(self.sent_bytes, self.next_length());
         let written = match self.wrong_byte_at {
@@ -83,7 +83,7 @@ impl SendingEnd {
         usize::try_from(left).unwrap_or(usize::MAX).min(self.write_bytes - self.begun_bytes())
     }
 
-    /// What has been taken of a write that was not taken whole.
+    /// Bytes that were taken of a write that is not complete.
     pub(crate) fn begun_bytes(&self) -> usize {
         (self.sent_bytes % self.write_bytes as u64) as usize
     }
@@ -117,5 +117,5 @@ pub(super) fn stalled(ends: &[SendingEnd]) -> LabError {
     ))
 }
 
-/// How often to look whether to stop.
+/// How often to check whether to stop.
 const TICK: Duration = Duration::from_millis(20);

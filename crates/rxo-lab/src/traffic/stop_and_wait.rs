@@ -1,8 +1,9 @@
-//! A thread whose connections write one payload at a time, each when the one before is
+//! A thread whose connections write one payload at a time, each after the one before is
 //! acknowledged.
 //!
-//! The kernel tells nobody that all is acknowledged, so the thread asks its sockets in turn, with
-//! a short pause after each round. Several that became ready meanwhile write one after the other.
+//! The kernel does not notify anyone when all data is acknowledged, so the thread polls its sockets
+//! in turn, with a short pause after each round. Sockets that became ready meanwhile write one
+//! after the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +14,7 @@ use super::sender::{SendingEnd, stalled};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// Sends on all connections until each is at its limit or `stop` is set, then ends the streams.
+/// Sends on all connections until each reaches its limit or `stop` is set, then ends the streams.
 pub(crate) fn send_one_at_a_time(
     mut ends: Vec<SendingEnd>,
     stop: &AtomicBool,
@@ -35,7 +36,7 @@ pub(crate) fn send_one_at_a_time(
 }
 
 impl SendingEnd {
-    /// Whether a write was begun and must be ended, or everything is acknowledged.
+    /// Whether a write is incomplete, or everything is acknowledged.
     fn may_write(&self) -> Result<bool> {
         let waiting = sys::unacknowledged_bytes(&self.socket)
             .context(|| "cannot ask a connection what is not acknowledged yet".into())?;
@@ -43,5 +44,5 @@ impl SendingEnd {
     }
 }
 
-/// Short beside the time that a payload takes on the link.
+/// Short compared with the time that a payload takes on the link.
 const PAUSE: Duration = Duration::from_micros(50);

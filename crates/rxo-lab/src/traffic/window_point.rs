@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// How far a sender may go, and how far it has come.
+/// The congestion window and the progress of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPoint {
-    /// Since the connection was begun.
+    /// Time since the start of the connection.
     pub at: Duration,
     /// Its congestion window, in bytes of payload.
     pub cwnd_bytes: u64,
-    /// What had been delivered by then, in bytes of payload, as far as the sender knows. Not what
-    /// the application has read: it may wait for more before it reads.
+    /// Payload delivered by then as far as the sender knows, in bytes. The application may have
+    /// read less.
     pub delivered_bytes: u64,
 }

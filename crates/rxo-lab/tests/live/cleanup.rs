@@ -1,4 +1,4 @@
-//! Nothing is left behind: at the end, after a crash, and without being root.
+//! Nothing is left behind: at the end, after a crash, and without root privileges.
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_user_without_privilege_can_have_a_lab", a_user_without_privilege_can_have_a_lab),
 ];
 
-/// A veth's end here goes when the namespace of its other end goes, and not before.
+/// The veth end outside a lab disappears when the lab's namespace does, and not before.
 fn fifty_labs_leave_nothing() {
     let witness = Namespace::new("witness").unwrap();
     let before = (open_files(), threads());
@@ -88,7 +88,7 @@ fn a_user_without_privilege_can_have_a_lab() {
     assert!(!ci || none_allowed, "user namespaces should work here: {complaint}");
 }
 
-/// The kernel takes namespaces down in the background, and threads too.
+/// Waits, because the kernel removes namespaces and threads in the background.
 fn await_gone(witness: &Namespace, interface: &str) {
     await_true(interface, || !witness.interface(interface).exists());
 }

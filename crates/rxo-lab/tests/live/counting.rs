@@ -47,7 +47,7 @@ fn a_counting_sender_stops_when_told() {
     assert!(report.is_intact() && report.received_bytes >= 1_000_000, "{report:?}");
 }
 
-/// A queue of a few frames on the way to the peer's wire: slow start runs into it.
+/// A queue of a few frames before the peer's wire, which slow start overruns.
 fn a_counting_sender_mends_losses() {
     let lab = Lab::direct(KernelGro::Off).unwrap();
     let rate = rxo_lab::RateLimit::even(5_000_000, 20_000);
@@ -59,7 +59,7 @@ fn a_counting_sender_mends_losses() {
 
 fn a_counting_sender_without_a_path() {
     let lab = Lab::direct(KernelGro::Off).unwrap();
-    // Out of the host's reach: its answers go nowhere.
+    // Unreachable for the host, so its answers are lost.
     let address = Ipv4Addr::new(10, 99, 0, 9);
     let config = CountingConfig { address, ..CountingConfig::default() };
     let (from, to) =
@@ -78,7 +78,7 @@ fn a_kernel_senders_window_is_told() {
     }
     let mut window = transfer.window().unwrap();
     assert!(window.cwnd_bytes >= 2 * 10 * 1448 && window.at > Duration::ZERO, "{window:?}");
-    // The last acknowledgements may still be under way.
+    // The last acknowledgements may still be on the way.
     while window.delivered_bytes < 1_000_000 {
         std::thread::yield_now();
         window = transfer.window().unwrap();

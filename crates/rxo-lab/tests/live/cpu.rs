@@ -1,4 +1,4 @@
-//! The meter says what is plausible, and who used it.
+//! The meter's readings are plausible, and assigned to the right user.
 
 use std::sync::mpsc;
 use std::thread;
@@ -68,7 +68,7 @@ fn threads_outside_a_part_are_the_rest() {
     let before = meter.read().unwrap();
     thread::spawn(|| spin_for(Duration::from_millis(200))).join().unwrap();
     let used = meter.read().unwrap().since(&before);
-    // The thread has ended, and still counts. Others may have used the core meanwhile.
+    // The thread has ended and still counts. Others may have used the core meanwhile.
     assert!(used.rest > Duration::from_millis(30), "{used:?}");
     assert!(used.rest < Duration::from_millis(400), "{used:?}");
     assert_eq!(used.part("nobody"), Some(Duration::ZERO));

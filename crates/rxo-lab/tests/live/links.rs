@@ -1,4 +1,4 @@
-//! Interfaces are made as asked, and refusals name the thing and the value.
+//! Interfaces are created as asked, and errors name the object and the value.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Both ends of a new pair, up and addressed.
+/// Makes both ends of a new pair, up and addressed.
 fn pair<'n>(one: &'n Namespace, other: &'n Namespace, name: &str) -> [Interface<'n>; 2] {
     let ends = [one.interface(name), other.interface(name)];
     create_veth(&ends[0], &ends[1]).unwrap();
@@ -36,7 +36,7 @@ fn pair<'n>(one: &'n Namespace, other: &'n Namespace, name: &str) -> [Interface<
     ends
 }
 
-/// A byte from `from` to `to` and back, over TCP.
+/// Sends a byte from `from` to `to` and back, over TCP.
 fn talk(from: &Namespace, to: &Namespace, target: IpAddr) -> std::io::Result<()> {
     let listener = to.run(|| TcpListener::bind((target, 0))).unwrap()?;
     let target = listener.local_addr()?;
@@ -182,7 +182,7 @@ fn refusals_are_one_line_with_the_name() {
 
 fn the_wire_of_a_lab_through_rxo_answers_nobody() {
     let lab = Lab::through().unwrap();
-    // What stands for the TAP has the host's address but no path to the peer.
+    // The stand-in for the TAP has the host's address but no path to the peer.
     let stand_in = lab.host().interface("stand0");
     stand_in.create_bridge().unwrap();
     lab.attach_host("stand0").unwrap();

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: it panics when it fails.
+/// Name and function of a test, which panics to fail.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What this program does when a test starts it as another process.
+//! The roles of this program when a test starts it as another process.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,25 +7,25 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{KernelGro, Lab, Namespace, Privilege, become_root_in_user_namespace, create_veth};
 
-/// The variable that says which role to play.
+/// The environment variable that names the role.
 const ROLE: &str = "RXO_LAB_TEST_ROLE";
 
-/// The interface that ties a lab to the network in which its process was started.
+/// The interface that connects a lab with the network in which its process was started.
 pub(crate) const TIE: &str = "tie0";
 
 pub(crate) fn asked_for() -> Option<String> {
     env::var(ROLE).ok()
 }
 
-/// This program as another process, in that role. It ends when its standard input does.
+/// Starts this program as another process in `role`. It ends when its standard input does.
 pub(crate) fn process(role: &str) -> Command {
-    // By this name the file can also be started by a user who cannot see where it lies.
+    // By this name, a user who cannot access the file's folder can start it too.
     let mut command = Command::new("/proc/self/exe");
     command.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Waits until the process says that it is where it should be.
+/// Waits until the process reports that it is ready.
 pub(crate) fn await_ready(child: &mut Child) {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn play(role: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A lab with traffic, tied to the network of this process, until told to end.
+/// Runs a lab with traffic, connected to the network of this process, until told to end.
 fn lab_in_use() {
     let home = Namespace::current("home").unwrap();
     let lab = Lab::direct(KernelGro::On).unwrap();
@@ -70,7 +70,7 @@ fn spin() {
     await_end();
 }
 
-/// Everything a user without privilege may do: a lab and a checked transfer.
+/// Does everything that a user without privileges may do: a lab and a checked transfer.
 fn unprivileged() -> ExitCode {
     match become_root_in_user_namespace() {
         Ok(privilege) => assert_eq!(privilege, Privilege::UserNamespace),

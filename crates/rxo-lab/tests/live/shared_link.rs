@@ -40,11 +40,11 @@ fn senders_share_a_link_at_its_rate() {
     let report = transfer(&network, &config);
     assert!(report.is_intact(), "{report:?}");
     assert!(report.duration > Duration::from_millis(230), "{:?}", report.duration);
-    // What crosses has the size of the wire's frames, whatever the senders handed over at once.
+    // Frames have the size of the wire's frames, whatever the senders wrote at once.
     assert!(frames_received(&network) >= 6_000_000 / 1_460);
 }
 
-/// Each is taken at once and cut by itself: five full segments and a short one.
+/// Each payload is sent as a whole and segmented by itself: five full segments and a short one.
 fn payloads_arrive_whole() {
     let network = SharedLink::new(options(4)).unwrap();
     let (payload_bytes, payloads) = (8_192, 50);
@@ -60,11 +60,11 @@ fn payloads_arrive_whole() {
     assert!(report.is_intact(), "{report:?}");
     let data_frames = 4 * payloads * 6;
     let frames = frames_received(&network) - before - report.retransmitted_segments;
-    // Handshakes, ends and ARP come on top.
+    // Plus handshakes, FINs and ARP.
     assert!((data_frames..data_frames + 60).contains(&frames), "{frames} frames, {report:?}");
 }
 
-/// The largest segment is 12 bytes shorter with them.
+/// With timestamps, the largest segment is 12 bytes shorter.
 fn frames_have_no_timestamps_unless_asked() {
     let frames = |timestamps| {
         let network = SharedLink::new(SharedLinkOptions { timestamps, ..options(1) }).unwrap();

@@ -1,4 +1,4 @@
-//! Transfers over real TCP: whole, checked, and wrong bytes found.
+//! Transfers over real TCP arrive complete, and wrong bytes are found.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -46,8 +46,8 @@ fn arrives_whole(connections: usize, bytes: u64, gro: KernelGro) {
     assert_eq!(report.received_bytes, report.sent_bytes);
     assert_eq!(report.connections, connections);
     assert!(report.is_intact());
-    // Each frame carries at most 1448 bytes: the wire has frames of its MTU, not the sender's
-    // large sends.
+    // Each frame carries at most 1448 bytes: frames of the wire's MTU cross it, not the sender's
+    // GSO packets.
     let frames = lab.peer().interface(Lab::PEER_INTERFACE).counters().unwrap().sent_frames;
     assert!(frames >= report.sent_bytes / 1448, "{frames} frames");
 }
@@ -97,7 +97,7 @@ fn a_wrong_byte_is_found() {
     assert!(!report.is_intact());
 }
 
-/// 8 MB at 40 MB/s, of which the bucket gives 256 KiB for free: at least 0.19 s.
+/// 8 MB at 40 MB/s; the bucket lets 256 KiB pass at once, so it takes at least 0.19 s.
 fn an_interface_limit_holds() {
     let options = LabOptions { limit_bytes_per_s: Some(40_000_000), ..LabOptions::default() };
     let lab = Lab::direct_with(KernelGro::On, options).unwrap();
@@ -106,7 +106,7 @@ fn an_interface_limit_holds() {
     assert!(report.duration > Duration::from_millis(180), "{:?}", report.duration);
 }
 
-/// The same, limited at the sockets. Pacing begins after the first window.
+/// Limits the rate at the sockets. Pacing begins after the first window.
 fn a_socket_limit_holds() {
     let lab = Lab::direct(KernelGro::On).unwrap();
     let config = BulkConfig { limit_bytes_per_s: Some(40_000_000), ..config(2, 4_000_000) };
@@ -163,7 +163,7 @@ fn ping_pong_counts_round_trips() {
     assert!(mean_us < 10_000.0, "{mean_us}");
 }
 
-/// A receiver that is not the lab's, in the host's namespace.
+/// A receiver of our own, in the host's namespace.
 fn listener(lab: &Lab) -> (TcpListener, SocketAddr) {
     let bind = || TcpListener::bind((lab.host_address(), 0)).unwrap();
     let listener = lab.host().run(bind).unwrap();

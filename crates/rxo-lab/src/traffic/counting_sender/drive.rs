@@ -1,4 +1,4 @@
-//! The thread that has the socket and the clock. It decides nothing.
+//! The thread with the socket and the clock. It makes no decisions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::error::{Context, LabError, Result};
 use crate::sys::PacketSocket;
 use crate::traffic::{PATIENCE, Pattern};
 
-/// What was sent when it is over.
+/// The result of a finished transfer.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) bytes: u64,
@@ -18,7 +18,7 @@ pub(super) struct Sent {
     pub(super) record: Vec<WindowPoint>,
 }
 
-/// Lets the model send until everything is acknowledged.
+/// Drives the model until everything is acknowledged.
 pub(super) fn drive(
     mut model: Model,
     socket: &PacketSocket,
@@ -41,7 +41,8 @@ pub(super) fn drive(
             }
         }
         model.on_timeout(begin.elapsed());
-        // A train is as long as the window allows, but what comes meanwhile is not kept waiting.
+        // Sends as much as the window allows, in short trains, so that received segments do not
+        // wait.
         for _ in 0..TRAIN_SEGMENTS {
             let Some(next) = model.poll_transmit(begin.elapsed()) else { break };
             segment::write(&mut frame, ends, &next.header, pattern.bytes(next.at, next.bytes));
@@ -71,5 +72,5 @@ fn check(model: &Model, last_ack: Instant) -> Result<()> {
 /// More than any frame of a lab.
 const RECEIVE_BYTES: usize = 66_000;
 const TRAIN_SEGMENTS: usize = 64;
-/// How often to look whether to stop.
+/// How often to check whether to stop.
 const TICK: Duration = Duration::from_millis(20);

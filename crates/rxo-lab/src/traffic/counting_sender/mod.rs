@@ -1,13 +1,12 @@
-//! A sender that counts ACKs: RFC 5681 without byte counting, as a program.
+//! A sender that counts ACKs: RFC 5681 without byte counting.
 //!
-//! Linux counts bytes, and so tells nothing about what a receiver's stretch ACKs do to those that
-//! count ACKs. This one speaks real TCP over a packet socket, from an address of its own that the
-//! namespace's kernel does not know, to an unmodified Linux receiver. It records how its window
-//! grows.
+//! Linux counts bytes, so it cannot show what stretch ACKs do to senders that count ACKs. This
+//! sender speaks real TCP over a packet socket to an unmodified Linux receiver, from an address
+//! that the namespace's kernel does not know. It records how its window grows.
 //!
-//! * `window` is the congestion window, `timer` the retransmission timeout: a few rules each.
+//! * `window` is the congestion window, `timer` is the retransmission timeout.
 //! * `model` is the connection: segments and time in, segments out. No clock, no sockets.
-//! * `segment` writes and reads frames; `drive` is the thread that has the socket and the clock.
+//! * `segment` writes and parses frames; `drive` is the thread with the socket and the clock.
 
 mod drive;
 mod model;
@@ -37,16 +36,16 @@ use segment::Ends;
 
 pub use model::ModelCounters;
 
-/// What the sender is to do. [`CountingConfig::default`] sends until stopped.
+/// The parameters of the sender. [`CountingConfig::default`] sends until stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct CountingConfig {
-    /// The sender's address; its namespace must not have it, and it must be on the link.
+    /// The sender's address. It must be on the link, and its namespace must not have it.
     pub address: Ipv4Addr,
-    /// The first window, in segments: at most 3 by RFC 5681, 10 by RFC 6928 as in Linux.
+    /// The initial window, in segments: at most 3 by RFC 5681, 10 by RFC 6928 as in Linux.
     pub initial_segments: u64,
-    /// Where the stream ends by itself; `None` sends until stopped.
+    /// Length of the stream; `None` sends until stopped.
     pub limit_bytes: Option<u64>,
-    /// The largest IP packet on the way, in bytes.
+    /// MTU of the path, in bytes.
     pub mtu: u16,
     /// As [`BulkConfig::receive_low_water_bytes`](super::BulkConfig::receive_low_water_bytes).
     pub receive_low_water_bytes: Option<usize>,
@@ -70,8 +69,8 @@ impl Default for CountingConfig {
     }
 }
 
-/// A running transfer from a sender that counts ACKs. Dropping it stops it and leaves its threads
-/// to end by themselves.
+/// A running transfer from a sender that counts ACKs. Dropping it stops it, and its threads end by
+/// themselves.
 #[derive(Debug)]
 pub struct CountingTransfer {
     sender: Option<Worker<Sent>>,
@@ -80,23 +79,23 @@ pub struct CountingTransfer {
     stop: Arc<AtomicBool>,
 }
 
-/// What came of it.
+/// The result of a finished transfer.
 #[derive(Clone, Debug)]
 pub struct CountingReport {
     /// Bytes of the stream that were sent.
     pub sent_bytes: u64,
-    /// Bytes that the receiver read, each compared with what was sent.
+    /// Bytes that the receiver read and compared with what was sent.
     pub received_bytes: u64,
     /// The first wrong byte.
     pub mismatch: Option<Mismatch>,
-    /// What the sender sent and saw.
+    /// Counters of the sender.
     pub counters: ModelCounters,
-    /// How its window grew.
+    /// How the window grew.
     pub record: Vec<WindowPoint>,
 }
 
 impl CountingReport {
-    /// Whether the stream arrived whole and with every byte as sent.
+    /// Whether the stream arrived complete and without a wrong byte.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.mismatch.is_none() && self.sent_bytes == self.received_bytes
@@ -104,11 +103,11 @@ impl CountingReport {
 }
 
 impl CountingTransfer {
-    /// Opens a connection out of the interface `from` to `address`, which is `to`'s, and starts
-    /// sending. `to` is told where the sender is.
+    /// Opens a connection out of the interface `from` to `address` in the namespace `to`, and
+    /// starts sending. Tells `to` the MAC address of the sender.
     ///
     /// # Errors
-    /// When the connection does not come about.
+    /// If the connection cannot be established.
     pub fn start(
         from: &Interface<'_>,
         to: &Interface<'_>,
@@ -138,7 +137,7 @@ impl CountingTransfer {
         let work = move || drive(model, &socket, &ends, pattern, &told);
         let sender = Some(Worker::start("lab-count", config.sender_core, work)?);
         let received_bytes = Arc::new(AtomicU64::new(0));
-        // From here on dropping it stops the sender.
+        // From here on, dropping it stops the sender.
         let mut transfer = Self { sender, receiver: None, received_bytes, stop };
         let socket = accept(&listener, target)?;
         connect::set_low_water(&socket, config.receive_low_water_bytes)?;
@@ -167,19 +166,19 @@ impl CountingTransfer {
         self.receiver.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends the stream, lets what is under way arrive, and says what came of it.
+    /// Ends the stream, waits until everything sent has arrived, and returns the result.
     ///
     /// # Errors
-    /// When the connection broke or stood still.
+    /// If the connection broke or stalled.
     pub fn stop(self) -> Result<CountingReport> {
         self.stop.store(true, Ordering::Relaxed);
         self.wait()
     }
 
-    /// Waits for the end of the stream, which must have one, and says what came of it.
+    /// Waits for the end of the stream, which must have one, and returns the result.
     ///
     /// # Errors
-    /// When the connection broke or stood still.
+    /// If the connection broke or stalled.
     pub fn wait(mut self) -> Result<CountingReport> {
         let ended = || LabError::Transfer("the transfer has ended before".into());
         let sent = self.sender.take().ok_or_else(ended)?.finish()?;
@@ -200,7 +199,7 @@ impl Drop for CountingTransfer {
     }
 }
 
-/// Waits for the one connection.
+/// Waits for the single connection.
 fn accept(listener: &TcpListener, target: SocketAddr) -> Result<TcpStream> {
     let cannot = || format!("cannot accept on {target}");
     listener.set_nonblocking(true).context(cannot)?;
@@ -224,9 +223,9 @@ fn accept(listener: &TcpListener, target: SocketAddr) -> Result<TcpStream> {
     }
 }
 
-/// Longer than two lost handshake segments (1 s and 2 s).
+/// Longer than the loss of two handshake segments takes (1 s and 2 s).
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The only connection of its address.
+/// Port of the sender's only connection.
 const PORT: u16 = 40_000;
-/// Near the wrap, which every longer transfer thus crosses.
+/// Shortly before the wrap, so that every longer transfer crosses it.
 const FIRST_SEQUENCE_NUMBER: u32 = u32::MAX - 1_000_000;

@@ -1,12 +1,12 @@
-//! The sender as a pure machine: segments that came and time go in, segments to send come out.
+//! The sender as a pure state machine: received segments and time go in, segments to send come out.
 //!
-//! It opens a connection, sends without end or up to a limit, mends losses, and says goodbye. What
-//! it leaves out of RFC 9293 is what a sender in a private network never meets: data from the
-//! other end, urgent pointers, simultaneous opening. Loss recovery is RFC 5681's with RFC 6582's
-//! partial ACKs, without SACK; after a timeout it goes back to what is not acknowledged.
+//! It opens a connection, sends without end or up to a limit, repairs losses, and closes. It omits
+//! the parts of RFC 9293 that a sender in a private network never needs: data from the peer, urgent
+//! pointers, simultaneous open. Loss recovery is that of RFC 5681 with the partial ACKs of RFC
+//! 6582, without SACK. After a timeout it resends from the first unacknowledged byte.
 //!
-//! Positions in the stream are 64-bit and count from the first byte; the SYN stands before it. Time
-//! is what has passed since the connection was begun.
+//! Positions in the stream are 64-bit and count from the first byte; the SYN precedes it. Time
+//! counts from the start of the connection.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use super::segment::{ACK, FIN, Header, RST, SYN, TCP_BYTES, TIMESTAMP_BYTES};
 use super::timer::Timeout;
 use super::window::CongestionWindow;
 
-/// What distinguishes senders.
+/// The parameters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup {
-    /// The first sequence number.
+    /// Initial sequence number.
     pub(super) isn: u32,
-    /// The largest segment, header left out, that the link takes.
+    /// Largest segment that the link takes, without headers.
     pub(super) mss: u16,
-    /// The first window (RFC 5681 allows 3, RFC 6928 10).
+    /// Initial window (RFC 5681 allows 3 segments, RFC 6928 10).
     pub(super) initial_segments: u64,
-    /// Where the stream ends; `None` goes on until told to stop.
+    /// Length of the stream; `None` sends until stopped.
     pub(super) limit_bytes: Option<u64>,
 }
 
@@ -37,23 +37,23 @@ pub(super) struct Model {
     una: u64,
     /// Next byte to send.
     nxt: u64,
-    /// Behind the last byte ever sent.
+    /// The byte after the last byte ever sent.
     max: u64,
     mss: u64,
     window: CongestionWindow,
-    /// What the other end takes beyond `una`.
+    /// The peer's window: bytes that it accepts from `una` on.
     peer_window: u64,
     peer_scale: u8,
-    /// What the other end is to be acknowledged, and the last timestamp it sent.
+    /// The next byte expected from the peer, and its last timestamp.
     rcv_nxt: u32,
     echo: Option<u32>,
-    /// Up to where everything was sent when the congestion window last held us back: ACKs for it
-    /// let the window grow.
+    /// The end of the sent data when the congestion window last limited us. ACKs up to it let the
+    /// window grow.
     held_back_at: u64,
     duplicates: u32,
-    /// While losses are mended: up to where everything was sent when the first was seen.
+    /// During recovery: the end of the sent data when the first loss was detected.
     recover: Option<u64>,
-    /// Duplicates for what was sent before this say nothing new (RFC 6582, section 4).
+    /// Duplicate ACKs for data before this are ignored (RFC 6582, section 4).
     heeded: u64,
     resend: bool,
     probe: bool,
@@ -66,33 +66,33 @@ pub(super) struct Model {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The SYN must be sent, for the first time or again.
+    /// The SYN must be sent or resent.
     Begin,
     SynSent,
-    /// The handshake's ACK must be sent.
+    /// The ACK that completes the handshake must be sent.
     Answer,
     Open,
-    /// Everything is acknowledged, the end too.
+    /// Everything is acknowledged, including the FIN.
     Done,
     Reset,
 }
 
-/// What was sent, and what came back.
+/// Counters of sent and received segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCounters {
-    /// Segments with payload, those sent again included.
+    /// Segments with payload, including retransmissions.
     pub segments: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: u64,
-    /// Timeouts of the retransmission timer.
+    /// Expirations of the retransmission timer.
     pub timeouts: u64,
-    /// ACKs that advanced: what the window counts.
+    /// ACKs that advanced. The window counts these.
     pub advancing_acks: u64,
-    /// ACKs that said the same again.
+    /// Duplicate ACKs.
     pub duplicate_acks: u64,
 }
 
-/// A segment to send: its header, and which bytes of the stream.
+/// A segment to send: its header, and its range of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ToSend {
     pub(super) header: Header,
@@ -129,7 +129,7 @@ impl Model {
         }
     }
 
-    /// Ends the stream behind what has been sent.
+    /// Ends the stream after the data sent so far.
     pub(super) fn stop(&mut self) {
         let end = self.end.unwrap_or(u64::MAX).min(self.max);
         self.end = Some(end);
@@ -139,12 +139,12 @@ impl Model {
         self.phase == Phase::Done
     }
 
-    /// The other end has refused or given up the connection.
+    /// Whether the peer has reset the connection.
     pub(super) fn is_reset(&self) -> bool {
         self.phase == Phase::Reset
     }
 
-    /// Where the stream ends, or how far it was sent if it has no end yet.
+    /// The end of the stream, or of the data sent so far if the stream has no end yet.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.end.unwrap_or(self.max).min(self.max)
     }
@@ -153,7 +153,7 @@ impl Model {
         self.counters
     }
 
-    /// How the window grew: a point when something changed, at most one each millisecond.
+    /// How the window grew: a point for each change, at most one per millisecond.
     pub(super) fn into_record(self) -> Vec<WindowPoint> {
         self.record
     }
@@ -163,7 +163,7 @@ impl Model {
         self.deadline
     }
 
-    /// A segment of this connection came.
+    /// Processes a received segment of this connection.
     pub(super) fn on_segment(&mut self, header: &Header, now: Duration) {
         if header.flags & RST != 0 {
             self.phase = Phase::Reset;
@@ -175,13 +175,13 @@ impl Model {
             Phase::Open if header.flags & ACK != 0 && header.flags & SYN == 0 => {
                 self.on_ack(header, now);
             }
-            // A second SYN-ACK: our answer to the first was lost.
+            // A repeated SYN-ACK means that our answer to the first was lost.
             Phase::Open if header.flags & SYN != 0 => self.phase = Phase::Answer,
             _ => {}
         }
     }
 
-    /// Whether [`Self::poll_transmit`] has something.
+    /// Whether [`Self::poll_transmit`] would return a segment.
     pub(super) fn has_to_send(&self) -> bool {
         match self.phase {
             Phase::Begin | Phase::Answer => true,
@@ -190,7 +190,7 @@ impl Model {
         }
     }
 
-    /// The next segment to send now; `None` when there is none.
+    /// The next segment to send; `None` if there is none.
     pub(super) fn poll_transmit(&mut self, now: Duration) -> Option<ToSend> {
         match self.phase {
             Phase::Begin => Some(self.syn(now)),
@@ -223,7 +223,7 @@ impl Model {
         }
     }
 
-    /// Time has passed. Nothing happens before [`Self::poll_at`].
+    /// Handles the timer. Does nothing before [`Self::poll_at`].
     pub(super) fn on_timeout(&mut self, now: Duration) {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
@@ -232,7 +232,7 @@ impl Model {
         self.deadline = Some(now + self.timeout.get());
         match self.phase {
             Phase::SynSent => self.phase = Phase::Begin,
-            // Everything is acknowledged, and the other end takes no more: ask it.
+            // Everything is acknowledged and the peer's window is closed: probe it.
             Phase::Open if self.max == self.una => self.probe = true,
             Phase::Open => {
                 self.probe = true;
@@ -254,7 +254,7 @@ impl Model {
         self.rcv_nxt = header.seq.wrapping_add(1);
         self.echo = header.timestamp.map(|(value, _)| value);
         self.peer_scale = header.scale.unwrap_or(0).min(14);
-        // Not scaled in a SYN (RFC 7323, section 2.2).
+        // The window in a SYN is not scaled (RFC 7323, section 2.2).
         self.peer_window = u64::from(header.window);
         let most = u64::from(header.mss.unwrap_or(536).min(self.setup.mss));
         let options = if self.echo.is_some() { TIMESTAMP_BYTES as u64 } else { 0 };
@@ -303,7 +303,7 @@ impl Model {
                 self.window.leave_recovery(self.flight());
             }
             None if was_held_back => self.window.on_advancing_ack(),
-            // Another limit was nearer: the window does not grow beyond what is used.
+            // Something else limited us: the window does not grow beyond what is used.
             None => {}
         }
         if self.recover.is_none() {
@@ -328,7 +328,7 @@ impl Model {
         }
     }
 
-    /// The echo is in the milliseconds that we stamp.
+    /// Measures a round trip. The echo is a timestamp of ours, in milliseconds.
     fn measure(&mut self, echo: u32, now: Duration) {
         let millis = stamp(now).wrapping_sub(echo);
         if millis < u32::MAX / 2 {
@@ -336,7 +336,7 @@ impl Model {
         }
     }
 
-    /// Nothing more can be sent now.
+    /// Records whether the congestion window limits us. Called when nothing more can be sent.
     fn note_what_holds_back(&mut self) {
         let is_congestion = self.window.bytes() <= self.peer_window;
         if is_congestion && self.length_at(self.nxt) > 0 {
@@ -348,19 +348,19 @@ impl Model {
         self.nxt - self.una
     }
 
-    /// A whole segment must fit into both windows, or what is left of the stream; or the other
-    /// end's window is to be asked for.
+    /// Whether both windows have room for a whole segment or the rest of the stream, or a window
+    /// probe is due.
     fn may_send(&self) -> bool {
         let bytes = self.length_at(self.nxt);
         if bytes == 0 {
-            // The end takes a place of its own: once it is sent, `nxt` is behind it.
+            // The FIN occupies a position of its own: once it is sent, `nxt` is behind it.
             return self.end == Some(self.nxt);
         }
         let room = self.window.bytes().min(self.peer_window);
         self.probe || self.flight() + bytes <= room
     }
 
-    /// How long the segment at `at` is: a whole one, unless the stream ends before.
+    /// The length of the segment at `at`: full, unless the stream ends before.
     fn length_at(&self, at: u64) -> u64 {
         self.end.map_or(self.mss, |end| end.saturating_sub(at).min(self.mss))
     }
@@ -402,7 +402,7 @@ impl Model {
         ToSend { header, at, bytes: bytes as usize }
     }
 
-    /// An ACK number as a position, near what is not acknowledged.
+    /// Converts an ACK number into a position near `una`.
     fn position(&self, ack: u32) -> u64 {
         let una = self.setup.isn.wrapping_add(1).wrapping_add(self.una as u32);
         self.una.wrapping_add_signed(i64::from(ack.wrapping_sub(una).cast_signed()))
@@ -417,18 +417,18 @@ impl Model {
     }
 }
 
-/// The clock of our timestamps: milliseconds, from 1, because 0 looks like none.
+/// The clock of our timestamps: milliseconds from 1, because 0 looks like none.
 fn stamp(now: Duration) -> u32 {
     (now.as_millis() as u32).wrapping_add(1)
 }
 
-/// The largest segment on a link that takes packets of `mtu` bytes.
+/// The largest segment for an MTU of `mtu` bytes.
 pub(super) const fn largest_segment(mtu: u16) -> u16 {
     mtu.saturating_sub((2 * TCP_BYTES) as u16)
 }
 
-/// Nothing but ACKs ever comes.
+/// Our window. It is never used, because only ACKs arrive.
 const OUR_WINDOW: u16 = u16::MAX;
 const BETWEEN_POINTS: Duration = Duration::from_millis(1);
-/// Two minutes of points.
+/// Points for two minutes.
 const MOST_POINTS: usize = 120_000;

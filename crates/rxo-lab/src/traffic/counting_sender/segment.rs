@@ -1,25 +1,25 @@
-//! The frames of one TCP connection over IPv4 and Ethernet: written, and read.
+//! Writes and parses the frames of one TCP connection over IPv4 and Ethernet.
 
 use std::net::Ipv4Addr;
 
 use crate::link::Mac;
 
-/// The connection, seen from here.
+/// The addresses of the connection, from the sender's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends {
     pub(super) local: (Mac, Ipv4Addr, u16),
     pub(super) remote: (Mac, Ipv4Addr, u16),
 }
 
-/// What a header says, in either direction. Payload stands beside it.
+/// The fields of a TCP header, in either direction, without payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
-    /// As in the header: not scaled.
+    /// As in the header, unscaled.
     pub(super) window: u16,
-    /// Largest segment (SYN only).
+    /// Maximum segment size (SYN only).
     pub(super) mss: Option<u16>,
     /// Window scale (SYN only).
     pub(super) scale: Option<u8>,
@@ -32,7 +32,7 @@ pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
 pub(super) const ACK: u8 = 0x10;
 
-/// Writes a frame into `out`, over whatever was there, with complete checksums.
+/// Replaces the contents of `out` by a frame with complete checksums.
 pub(super) fn write(out: &mut Vec<u8>, ends: &Ends, header: &Header, payload: &[u8]) {
     let options = options(header);
     let tcp_bytes = TCP_BYTES + options.len();
@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut Vec<u8>, ends: &Ends, header: &Header, payload: &[
     out.extend(ends.local.0);
     out.extend([0x08, 0x00, 0x45, 0x00]);
     out.extend(total.to_be_bytes());
-    // ID 0 with DF (RFC 6864), TTL 64, TCP, and room for the checksum.
+    // ID 0 with DF (RFC 6864), TTL 64, TCP, and a placeholder for the checksum.
     out.extend([0, 0, 0x40, 0, 64, TCP, 0, 0]);
     out.extend(ends.local.1.octets());
     out.extend(ends.remote.1.octets());
@@ -63,8 +63,8 @@ pub(super) fn write(out: &mut Vec<u8>, ends: &Ends, header: &Header, payload: &[
     out[TCP_AT + 16..TCP_AT + 18].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Reads a frame; `None` when it is not of this connection, or not whole. Checksums are not
-/// looked at: between two namespaces they are partial. Never panics.
+/// Parses a frame; `None` if it is truncated or of another connection. Checksums are ignored,
+/// because they are partial between two namespaces. Never panics.
 pub(super) fn read(frame: &[u8], ends: &Ends) -> Option<Header> {
     let ip = frame.get(ETHERNET_BYTES..)?;
     if frame.get(12..14)? != [0x08, 0x00] || ip.first()? >> 4 != 4 || *ip.get(9)? != TCP {
@@ -89,7 +89,7 @@ pub(super) fn read(frame: &[u8], ends: &Ends) -> Option<Header> {
     Some(with_options(header, tcp.get(TCP_BYTES..usize::from(fixed[12] >> 4) * 4)?))
 }
 
-/// In the order and with the padding that Linux uses.
+/// The options, in the order and with the padding that Linux uses.
 fn options(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(20);
     if let Some(mss) = header.mss {
@@ -120,7 +120,7 @@ fn with_options(mut header: Header, mut options: &[u8]) -> Header {
                     [2, 4, a, b] => header.mss = Some(u16::from_be_bytes([*a, *b])),
                     [3, 3, scale] => header.scale = Some(*scale),
                     [8, 10, rest @ ..] => header.timestamp = timestamp(rest),
-                    // Of no length it would be read for ever.
+                    // A length of zero would never end.
                     [] => break,
                     _ => {}
                 }
@@ -148,7 +148,7 @@ fn sum_of_addresses(ends: &Ends) -> u64 {
     sum(&ends.local.1.octets()) + sum(&ends.remote.1.octets())
 }
 
-/// The sum of 16-bit words, the last one filled up with a zero.
+/// The sum of the 16-bit words; an odd last byte is padded with a zero.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<2>();
     let whole: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
@@ -166,7 +166,7 @@ const ETHERNET_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
 const TCP_AT: usize = ETHERNET_BYTES + IP_BYTES;
 pub(super) const TCP_BYTES: usize = 20;
-/// A timestamp and what aligns it.
+/// Length of a timestamp with its padding, in bytes.
 pub(super) const TIMESTAMP_BYTES: usize = 12;
 const TCP: u8 = 6;
 

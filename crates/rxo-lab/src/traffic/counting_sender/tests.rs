@@ -1,4 +1,4 @@
-//! The sender on virtual time, against a receiver that is as simple as one can be.
+//! Tests the sender on virtual time, against the simplest possible receiver.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use super::model::{Model, Setup, ToSend};
 use super::segment::{ACK, FIN, Header, RST, SYN};
 
 const MSS: u16 = 1_012;
-/// What is left of a segment beside the timestamp.
+/// Payload of a segment with a timestamp, in bytes.
 const PAYLOAD: u64 = 1_000;
 const ISN: u32 = u32::MAX - 5_000;
 const ONE_WAY: Duration = Duration::from_millis(10);
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// Both ends and the network between them.
+/// Both ends, and the network between them.
 struct World {
     now: Duration,
     sender: Model,
     to_receiver: VecDeque<(Duration, ToSend)>,
     to_sender: VecDeque<(Duration, Header)>,
     receiver: Receiver,
-    /// Numbers of data segments, counted as they are sent, that get lost.
+    /// Whether the data segment with this number is lost. Numbers count sent segments.
     lost: fn(u64) -> bool,
     sent: u64,
 }
 
-/// Acknowledges every so many segments in order, everything else at once.
+/// Acknowledges after every `every` segments in order, and everything else at once.
 struct Receiver {
     ack_every: u64,
     next: u64,
-    /// What came too early: position and end.
+    /// Segments that arrived too early: start and end.
     early: Vec<(u64, u64)>,
     waiting: u64,
     ack_at: Option<Duration>,
@@ -57,12 +57,12 @@ impl World {
         Self { now: Duration::ZERO, sender, to_receiver, to_sender, receiver, lost, sent: 0 }
     }
 
-    /// Runs until the sender is done or a year is over.
+    /// Runs until the sender is done, or a year has passed.
     fn run(&mut self) {
         while !self.sender.is_done() && self.step() {}
     }
 
-    /// Everything that happens at the next instant at which something does.
+    /// Processes everything that happens at the next instant.
     fn step(&mut self) -> bool {
         self.transmit();
         let next = [
@@ -105,7 +105,7 @@ impl World {
         self.to_sender.extend(header.map(|header| (at, header)));
     }
 
-    /// When the window first had so many bytes.
+    /// When the window first reached this many bytes.
     fn window_reached(self, bytes: u64) -> Option<Duration> {
         let record = self.sender.into_record();
         record.iter().find(|point| point.cwnd_bytes >= bytes).map(|point| point.at)
@@ -235,7 +235,7 @@ fn a_closed_window_is_asked_and_its_opening_is_seen() {
     while world.now < Duration::from_secs(5) {
         world.step();
     }
-    // Asked now and then, a segment at a time.
+    // Probed now and then, one segment at a time.
     assert!(world.receiver.next < 300_000, "{}", world.receiver.next);
     world.receiver.window = u16::MAX;
     world.run();
@@ -264,7 +264,7 @@ fn a_reset_is_told() {
     assert!(world.sender.is_reset() && world.sender.poll_transmit(world.now).is_none());
 }
 
-/// Losses by a rule that looks random, from mild to such that whole windows go.
+/// Pseudo-random losses, from mild to losing whole windows.
 #[test]
 fn whatever_is_lost_arrives_in_the_end() {
     let rules: [fn(u64) -> bool; 4] = [

@@ -1,8 +1,8 @@
-//! The retransmission timeout of RFC 6298, from round trips that timestamps measure.
+//! The retransmission timeout of RFC 6298, from round trips measured by timestamps.
 
 use std::time::Duration;
 
-/// How long to wait for an ACK.
+/// The retransmission timeout and its estimator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeout {
     smoothed: Option<(Duration, Duration)>,
@@ -18,7 +18,7 @@ impl Timeout {
         self.timeout
     }
 
-    /// A round trip was measured (section 2).
+    /// Updates the estimator with a round trip (section 2).
     pub(super) fn on_round_trip(&mut self, sample: Duration) {
         let (mean, deviation) = match self.smoothed {
             None => (sample, sample / 2),
@@ -31,14 +31,14 @@ impl Timeout {
         self.timeout = (mean + deviation * 4).clamp(LEAST, MOST);
     }
 
-    /// It expired (section 5.5).
+    /// Doubles the timeout after it expired (section 5.5).
     pub(super) fn back_off(&mut self) {
         self.timeout = (self.timeout * 2).min(MOST);
     }
 }
 
 const INITIAL: Duration = Duration::from_secs(1);
-/// As Linux has it; the RFC's second would make every loss of a retransmission end the experiment.
+/// Linux's minimum. With the RFC's second, a single lost retransmission would end the experiment.
 const LEAST: Duration = Duration::from_millis(200);
 const MOST: Duration = Duration::from_secs(60);
 

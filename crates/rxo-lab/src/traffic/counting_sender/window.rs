@@ -1,9 +1,9 @@
-//! The congestion window of RFC 5681, as it was counted before byte counting (RFC 3465): by ACKs.
+//! The congestion window of RFC 5681, counting ACKs as before byte counting (RFC 3465).
 //!
-//! Each ACK that advances counts as one, however much it covers. This is the sender whom a
-//! receiver's stretch ACKs slow down.
+//! Each ACK that advances counts as one, however much it covers. Stretch ACKs slow down such a
+//! sender.
 
-/// The window and what it grows towards, in bytes.
+/// The congestion window and the slow start threshold, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CongestionWindow {
     cwnd: u64,
@@ -12,7 +12,7 @@ pub(super) struct CongestionWindow {
 }
 
 impl CongestionWindow {
-    /// A window of so many segments, in slow start.
+    /// Makes a window of `segments` segments, in slow start.
     pub(super) const fn new(mss: u64, segments: u64) -> Self {
         Self { cwnd: segments * mss, ssthresh: u64::MAX, mss }
     }
@@ -21,7 +21,8 @@ impl CongestionWindow {
         self.cwnd
     }
 
-    /// An ACK advanced while the window was what held the sender back (RFC 5681, equations 2 and 3).
+    /// Grows the window: an ACK advanced while the window limited the sender (RFC 5681, equations 2
+    /// and 3).
     pub(super) fn on_advancing_ack(&mut self) {
         self.cwnd += if self.cwnd < self.ssthresh {
             self.mss
@@ -30,28 +31,29 @@ impl CongestionWindow {
         };
     }
 
-    /// The third duplicate ACK (section 3.2, steps 2 and 3).
+    /// Enters recovery at the third duplicate ACK (section 3.2, steps 2 and 3).
     pub(super) fn enter_recovery(&mut self, flight: u64) {
         self.ssthresh = self.half_of(flight);
         self.cwnd = self.ssthresh + 3 * self.mss;
     }
 
-    /// Another duplicate ACK in recovery: a segment has left the network (step 4).
+    /// Counts another duplicate ACK in recovery: a segment has left the network (step 4).
     pub(super) const fn on_duplicate_in_recovery(&mut self) {
         self.cwnd += self.mss;
     }
 
-    /// An ACK in recovery that does not cover everything (RFC 6582, section 3.2, step 3).
+    /// Handles an ACK in recovery that does not cover everything (RFC 6582, section 3.2, step 3).
     pub(super) fn on_partial_ack(&mut self, acked: u64) {
         self.cwnd = self.cwnd.saturating_sub(acked).max(self.mss) + self.mss;
     }
 
-    /// Everything that was out at the loss is acknowledged (step 6; RFC 6582, step 3, option 1).
+    /// Leaves recovery: all data sent before the loss is acknowledged (step 6; RFC 6582, step 3,
+    /// option 1).
     pub(super) fn leave_recovery(&mut self, flight: u64) {
         self.cwnd = self.ssthresh.min(flight.max(self.mss) + self.mss);
     }
 
-    /// The retransmission timer expired (section 3.1, equation 4, and the loss window).
+    /// Handles an expired retransmission timer (section 3.1, equation 4, and the loss window).
     pub(super) fn on_timeout(&mut self, flight: u64) {
         self.ssthresh = self.half_of(flight);
         self.cwnd = self.mss;
@@ -86,7 +88,7 @@ mod tests {
         (0..9).for_each(|_| window.on_advancing_ack());
         assert_eq!(window.bytes(), 10 * MSS);
         (0..10).for_each(|_| window.on_advancing_ack());
-        // A little less than a segment: the window grows while it is counted.
+        // A little less than a segment, because the window grows while it is counted.
         assert!((10_900..11_000).contains(&window.bytes()), "{window:?}");
     }
 
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(window.bytes(), 10 * MSS);
         window.leave_recovery(20 * MSS);
         assert_eq!(window.bytes(), 10 * MSS);
-        // What is hardly used is not kept (RFC 6582): no train when recovery ends.
+        // A window that is hardly used is reduced (RFC 6582), so that no burst follows recovery.
         window.leave_recovery(2 * MSS);
         assert_eq!(window.bytes(), 3 * MSS);
     }
