@@ -1,5 +1,5 @@
-//! Compiles the C face of DPDK's `rte_gro` when the feature `dpdk` asks for it, and only then:
-//! the workspace builds on machines that have never heard of DPDK.
+//! Compiles the C shim of DPDK's `rte_gro`, but only with the feature `dpdk`, so that the workspace
+//! builds on machines without DPDK.
 
 fn main() {
     println!("cargo::rerun-if-changed=shim/gro.c");
@@ -11,7 +11,7 @@ fn main() {
 mod dpdk {
     use std::process::Command;
 
-    /// Asks `pkg-config` where DPDK lives, compiles the shim and links the one library it needs.
+    /// Asks `pkg-config` for DPDK, compiles the shim, and links the one library that it needs.
     pub(crate) fn build() {
         let mut shim = cc::Build::new();
         shim.file("shim/gro.c").opt_level(3).warnings(true);

@@ -1,17 +1,17 @@
-//! Throwing cache lines out, so that a packet is as cold as one a device has just written.
+//! Flushes cache lines, so that a packet is as cold as one that a device has just written.
 //!
-//! It is separate because the instruction takes an address, and is the only unsafe code of this
-//! package beside the rivals' C interface. On processors without such an instruction nothing is
-//! flushed and [`CAN_FLUSH`] says so; cold rows are then not measured.
+//! Separate because the flush instruction takes an address: this is the only unsafe code of the
+//! package besides the C interface of the rivals. On processors without such an instruction nothing
+//! is flushed, [`CAN_FLUSH`] is false, and cold rows are not measured.
 #![allow(unsafe_code, reason = "a flush instruction takes an address")]
 
-/// Bytes that leave the cache together.
+/// Size of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Whether [`flush`] does anything here.
+/// Whether [`flush`] has an effect on this processor.
 pub(crate) const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
 
-/// Throws every cache line of `bytes` out of all caches. Costs about 100 ns a line.
+/// Flushes every cache line of `bytes` from all caches. Takes about 100 ns per line.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn flush(bytes: &[u8]) {
     use std::arch::x86_64::_mm_clflush;
@@ -26,11 +26,11 @@ pub(crate) fn flush(bytes: &[u8]) {
     }
 }
 
-/// Nothing to flush with.
+/// Does nothing, because this processor has no flush instruction.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn flush(_bytes: &[u8]) {}
 
-/// Waits until everything flushed has left.
+/// Waits until all flushes are complete.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: MFENCE is part of SSE2, which every x86-64 processor has.

@@ -1,4 +1,5 @@
-//! Work that must not grow: for a stranger's fragment with the flows held, for a frame with the poll.
+//! Work that must not grow: for an unrelated fragment with the number of held flows, and for a
+//! frame with the size of the poll.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +7,23 @@ use rxo_coalesce::{Config, Engine, Policy};
 use rxo_frame::{Frame, Instant};
 use rxo_testkit::{Packet, seg};
 
-/// Fragments between strangers in one pass.
+/// Fragments of unrelated hosts in one pass.
 const FRAGMENTS: usize = 4_096;
-/// Frames for which the engine of the large polls has room.
+/// Number of frames for which the engine of the large polls is configured.
 const ROOM: usize = 256;
 const SEGMENTS_EACH: u32 = 8;
 
-/// What is counted: one row for each.
+/// What is counted; each is one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
-    /// Fragments between hosts without held flows, while this many flows of other hosts are held.
+    /// Fragments of hosts without held flows, while this many flows of other hosts are held.
     Strangers(u32),
-    /// A poll of so many frames.
+    /// A poll of this many frames.
     Poll(usize),
 }
 
 impl Bound {
-    /// Every row, each kind small and large.
+    /// All rows: a small and a large one of each kind.
     pub(crate) const ALL: [Self; 4] =
         [Self::Strangers(64), Self::Strangers(4_096), Self::Poll(8_192), Self::Poll(262_144)];
 
@@ -34,7 +35,7 @@ impl Bound {
         }
     }
 
-    /// Runs it `passes` times inside of `counted`, and gives the frames of one pass.
+    /// Runs it `passes` times inside `counted`. Returns the number of frames in a pass.
     pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
         let (held, frames) = self.packets();
         let borrowed = |packets: &[Vec<u8>]| -> Vec<Frame<Vec<u8>>> {
@@ -60,7 +61,7 @@ impl Bound {
         Engine::new(config).expect("numbers in range")
     }
 
-    /// What is held before, and what is counted.
+    /// The packets that are held beforehand, and those that are counted.
     fn packets(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let bytes = |packet: Packet| packet.bytes();
         match self {

@@ -12,19 +12,19 @@ use crate::machine::Machine;
 use crate::race::{Cache, Lap, Plan, race};
 use crate::report::{self, Report, Row};
 
-/// What was asked for.
+/// The options.
 #[derive(Args, Debug)]
 pub(crate) struct EngineArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// One round only: a check that everything works, not a measurement.
+    /// Run one round only, to check that everything works; not a measurement.
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
     /// Only these workloads: W1 to W9, mixed, bad-case, many-flows.
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     only: Vec<Workload>,
-    /// How often each engine takes its turn.
+    /// How many rounds; each engine has one turn in a round.
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
     /// Only these engines.
@@ -37,7 +37,7 @@ pub(crate) struct EngineArgs {
 
 const ROUNDS: u32 = 31;
 const FLOWS_IN_MANY: u32 = 1_000_000;
-/// Everything that is measured, in the order of the table.
+/// All workloads, in the order of the table.
 pub(crate) const WORKLOADS: [Workload; 12] = [
     Workload::W1,
     Workload::W2,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<()> {
     Ok(())
 }
 
-/// The workload called `name`.
+/// Finds the workload `name`.
 pub(crate) fn workload(name: &str) -> Result<Workload, String> {
     let names = || WORKLOADS.map(Workload::name).join(", ");
     WORKLOADS
@@ -121,7 +121,7 @@ impl EngineArgs {
     }
 }
 
-/// No engine may lose a packet, and rxo must coalesce exactly what the workload allows.
+/// Checks that no engine loses a packet, and that rxo coalesces exactly what the workload allows.
 fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
     let traffic = course.traffic(lap.entry.checksum);
     let (engine, name) = (lap.entry.engine.name(), course.name());

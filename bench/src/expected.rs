@@ -1,5 +1,5 @@
-//! What a workload allows: how many deliveries are left when every batch is coalesced as far as
-//! the `linux-gro` rules go. Written without the engine, to check the engine by.
+//! Computes how many deliveries a workload allows: those that remain if every batch is coalesced as
+//! far as the rules of `linux-gro` permit. Independent of the engine, which is checked against it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use rxo_wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport};
 
 use crate::contender::{Acks, Outcome};
 
-/// The outcome of a perfect pass over `traffic`, whose flows differ in nothing but what a sender
-/// sending on changes, and whose pure ACKs all advance.
+/// The outcome of a perfect pass over `traffic`. Its flows must differ only in what a sender that
+/// continues changes, and all its pure ACKs must advance.
 pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     let packets: Vec<&[u8]> = traffic.iter().collect();
     let batches = packets.chunks(acks.batch_frames);
@@ -18,7 +18,7 @@ pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
         PureAckRule::Bypass => batches.map(appended).sum(),
         PureAckRule::Record => batches.map(|batch| appended_acks(batch, &mut HashSet::new())).sum(),
         PureAckRule::Single => {
-            // The first ACK of a flow goes alone: what came before it is not known.
+            // The first ACK of a flow is delivered alone, because what came before it is unknown.
             let mut alone = packets.iter().filter_map(|packet| pure_ack(packet)).collect();
             batches.map(|batch| appended_acks(batch, &mut alone)).sum()
         }
@@ -26,7 +26,7 @@ pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     Outcome { deliveries: (packets.len() - appended) as u64, frames: traffic.len() as u64 }
 }
 
-/// What is held of a flow: where it goes on, and how much it is.
+/// What is held of a flow: where it continues, and how much it is.
 struct Held {
     next: SeqNumber,
     segments: u16,
@@ -38,7 +38,8 @@ fn appended(batch: &[&[u8]]) -> usize {
     batch.iter().filter(|packet| appends(packet, &mut held)).count()
 }
 
-/// How many pure ACKs of a batch join another; the next of a flow that is among `alone` does not.
+/// Counts the pure ACKs of a batch that join another one. The next ACK of a flow in `alone` does
+/// not.
 fn appended_acks(batch: &[&[u8]], alone: &mut HashSet<FlowKey>) -> usize {
     let mut held = HashSet::new();
     let acks = batch.iter().filter_map(|packet| pure_ack(packet));
@@ -50,7 +51,7 @@ fn pure_ack(packet: &[u8]) -> Option<FlowKey> {
     (parsed.payload_bytes() == 0).then_some(parsed.key)
 }
 
-/// Whether `packet` joins what its flow holds; what the flow holds afterwards is in `held`.
+/// Whether `packet` is appended to its flow. Updates `held` with the new state of the flow.
 fn appends(packet: &[u8], held: &mut HashMap<FlowKey, Held>) -> bool {
     let Ok(parsed) = rxo_wire::parse(packet) else {
         held.clear();
@@ -76,7 +77,7 @@ fn appends(packet: &[u8], held: &mut HashMap<FlowKey, Held>) -> bool {
     false
 }
 
-/// A segment that may be coalesced at all.
+/// The segment, if it may be coalesced at all.
 fn candidate(parsed: &Parsed) -> Option<TcpSegment> {
     let Transport::Tcp(segment) = parsed.transport else { return None };
     let plain = segment.flags == TcpFlags::ACK

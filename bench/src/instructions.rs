@@ -1,10 +1,10 @@
 //! `rxo-bench instructions`: instructions per packet, counted by callgrind.
 //!
-//! Time varies with the machine and its neighbours; instructions executed do not. This program
-//! runs itself under `valgrind --tool=callgrind` with counting switched on in [`counted_pass`]
-//! alone, once for each workload and each case of ACK offload, and compares with `instructions.json`, which the repository
-//! keeps. Valgrind shows its guest a processor with AVX2 and without AVX-512, so the counts do not
-//! depend on which of the two the machine has.
+//! Time varies with the machine and its neighbours, but the number of instructions does not. This
+//! program runs itself under `valgrind --tool=callgrind`, which counts inside [`counted_pass`]
+//! only, once for each workload and each case of ACK offload. It compares the counts with
+//! `instructions.json` in the repository. Valgrind emulates a processor with AVX2 and without
+//! AVX-512, so the counts do not depend on the machine's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
 use crate::tcp::Counted;
 
-/// What was asked for.
+/// The options.
 #[derive(Args, Debug)]
 pub(crate) struct InstructionsArgs {
-    /// Keep today's counts instead of comparing with them.
+    /// Keep the new counts instead of comparing them.
     #[arg(long)]
     update: bool,
     /// Only these workloads or cases of ACK offload.
@@ -38,7 +38,7 @@ pub(crate) struct CountedArgs {
     /// The workload, or the case of ACK offload.
     #[arg(value_parser = subject)]
     subject: Subject,
-    /// How often it is passed over: many times for a sampling profiler.
+    /// How many passes; a sampling profiler needs many.
     #[arg(long, default_value_t = 1)]
     passes: u32,
 }
@@ -48,11 +48,11 @@ pub(crate) struct CountedArgs {
 enum Subject {
     /// Packets through the engine.
     Workload(Workload),
-    /// W8 with pure ACKs aggregated; the variant's name.
+    /// W8 with pure ACKs aggregated, with the name of the variant.
     Aggregated(&'static str, Acks),
-    /// ACKs expanded or split.
+    /// ACKs that are expanded or split.
     Acks(Case),
-    /// What must not grow with the flows held or with the poll.
+    /// Work that must not grow with the held flows or with the poll.
     Bound(Bound),
     /// Segments through the endpoint.
     Tcp(Counted),
@@ -79,19 +79,19 @@ impl Subject {
     }
 }
 
-/// The workload or the case called `name`.
+/// Finds the workload or case `name`.
 fn subject(name: &str) -> Result<Subject, String> {
     let known = Subject::all().into_iter().find(|subject| subject.name() == name);
     known.map_or_else(|| workload(name).map(Subject::Workload), Ok)
 }
 
-/// Instructions per packet of each workload, per ACK or segment of each case.
+/// Instructions by name: per packet of a workload, per ACK or segment of a case.
 type Counts = BTreeMap<String, f64>;
 
-/// A count may grow by this share before it is called a regression: a compiler's mood.
+/// Growth that is not yet a regression: compilers vary this much.
 const TOLERATED_GROWTH: f64 = 0.02;
 
-/// Counts, and compares or keeps.
+/// Counts, then compares or keeps the counts.
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
@@ -135,7 +135,7 @@ fn run_workload(workload: Workload, acks: Acks, passes: u32) -> usize {
         true => Rxo::borrowed(traffic, None),
         false => Rxo::with_acks(traffic, acks),
     };
-    // The first pass fills what is filled once; the second is what every later one is like.
+    // The first pass initializes what is initialized once; later passes are all like the second.
     rxo.prepare();
     rxo.pass();
     for _ in 0..passes {
@@ -161,7 +161,7 @@ fn counted_pass(pass: impl FnOnce()) {
     pass();
 }
 
-/// Instructions per packet or ACK of `subject`.
+/// Counts the instructions of `subject` per packet or ACK.
 fn count(subject: Subject) -> Result<f64> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
@@ -186,7 +186,7 @@ fn tmp() -> String {
     std::env::temp_dir().display().to_string()
 }
 
-/// The total of a callgrind profile.
+/// Finds the total of a callgrind profile.
 fn total(profile: &str) -> Option<f64> {
     let line = profile.lines().find_map(|line| line.strip_prefix("totals:"))?;
     line.trim().parse().ok()
@@ -198,7 +198,7 @@ fn kept(path: &Path) -> Result<Counts> {
     serde_json::from_str(&text).with_context(|| format!("{}", path.display()))
 }
 
-/// Writes `counts` over those kept; workloads not counted now stay as they are.
+/// Writes `counts` into the file. Workloads that were not counted keep their old counts.
 fn keep(counts: &Counts, path: &Path) -> Result<()> {
     let mut all = if path.exists() { kept(path)? } else { Counts::new() };
     let rounded = |count: f64| (count * 10.0).round() / 10.0;
@@ -219,7 +219,7 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
         if growth > TOLERATED_GROWTH {
             grown.push(name.clone());
         }
-        // Adding zero turns a negative zero, which a kept count's rounding makes, into a plain one.
+        // Adding zero turns the negative zero that rounding may give into a plain zero.
         let percent = (growth * 1_000.0).round() / 10.0 + 0.0;
         text += &format!("{name:<21} {before:>9.1} {now:>9.1} {percent:>+7.1}%\n");
     }

@@ -1,4 +1,4 @@
-//! Who races over a workload: every engine asked for, in every configuration worth a row.
+//! The line-up of a race: every requested engine, in every configuration worth a row.
 
 use clap::ValueEnum;
 use rxo_coalesce::PureAckRule;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::contender::{Acks, Contender, Rxo};
 
-/// An engine that can be asked for by name.
+/// The name of an engine on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum EngineName {
@@ -30,7 +30,7 @@ impl EngineName {
         }
     }
 
-    /// Whether this build has it; when not, why.
+    /// Why this build does not have it; `None` if it has.
     pub(crate) const fn missing(self) -> Option<&'static str> {
         match self {
             Self::Dpdk if !cfg!(feature = "dpdk") => {
@@ -46,25 +46,25 @@ impl EngineName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Checksum {
-    /// Headers only: the device, or the caller, vouches for the payload.
+    /// Headers only: the checksum is assumed to be right.
     Trusted,
     /// Every TCP checksum is computed.
     Verified,
 }
 
-/// Traffic for one workload, in two sizes: what reads headers only and what reads payloads too
-/// each get as much as stays in a second-level cache of 2 MiB.
+/// The traffic of one workload, in two sizes. Contenders that read headers only, and those that
+/// read payloads too, each get as much as fits into a second-level cache of 2 MiB.
 pub(crate) struct Course {
     kind: Workload,
     headers: Traffic,
     payloads: Traffic,
 }
 
-/// Packets a pass takes when only their headers are read: 256 KiB of header lines.
+/// Packets of a pass that reads headers only: 256 KiB of header lines.
 const HEADER_PACKETS: usize = 2_048;
-/// As above where no branch and no table may be learnt by heart.
+/// Packets of such a pass if the processor must not learn branches or tables by heart.
 const LONG_HEADER_PACKETS: usize = 8_192;
-/// Packets a pass takes when payloads are read: 384 KiB, and as much again for who copies.
+/// Packets of a pass that reads payloads: 384 KiB, and as much again if they are copied.
 const PAYLOAD_PACKETS: usize = 256;
 const SEED: u64 = 1;
 /// The ways to aggregate pure ACKs.
@@ -94,7 +94,7 @@ impl Course {
         self.kind.name()
     }
 
-    /// The packets that contenders of this kind take.
+    /// The packets for contenders of this kind.
     pub(crate) const fn traffic(&self, checksum: Checksum) -> &Traffic {
         match checksum {
             Checksum::Trusted => &self.headers,
@@ -102,7 +102,7 @@ impl Course {
         }
     }
 
-    /// Every contender of the engines named.
+    /// All contenders of these engines.
     pub(crate) fn entries(&self, engines: &[EngineName]) -> Vec<Entry<'_>> {
         let asked = |engine| engines.contains(&engine);
         let mut entries = Vec::new();
@@ -110,7 +110,7 @@ impl Course {
             entries.extend(self.rxo());
         }
         #[cfg(feature = "dpdk")]
-        // DPDK coalesces IPv4 only; a row for W9 would say how fast it does nothing.
+        // DPDK coalesces IPv4 only; a row for W9 would show how fast it does nothing.
         if asked(EngineName::Dpdk) && self.kind != Workload::W9 {
             entries.extend(self.dpdk());
         }
@@ -164,17 +164,17 @@ impl Course {
     }
 }
 
-/// A contender and what its rows are called.
+/// A contender, and the labels of its rows.
 pub(crate) struct Entry<'a> {
     /// Which engine.
     pub(crate) engine: EngineName,
     /// Whether it reads payloads.
     pub(crate) checksum: Checksum,
-    /// What it does with pure ACKs.
+    /// How it aggregates pure ACKs.
     pub(crate) acks: Acks,
-    /// Its configuration, where an engine has several.
+    /// Name of its configuration, if the engine has several.
     pub(crate) variant: &'static str,
-    /// Whether that is the configuration one gets without asking for another.
+    /// Whether this is the engine's default configuration.
     pub(crate) is_default: bool,
     /// The engine itself, loaded.
     pub(crate) contender: Box<dyn Contender + 'a>,

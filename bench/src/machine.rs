@@ -1,31 +1,31 @@
-//! Which machine the figures are from. Figures without it mean nothing.
+//! Describes the machine. Figures mean nothing without it.
 
 use std::fmt;
 use std::fs;
 
 use serde::Serialize;
 
-/// What decides how fast this can be.
+/// The properties of the machine that determine speed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
-    /// The processor's name, or what is known of it.
+    /// Name of the processor, as far as known.
     pub(crate) cpu: String,
-    /// Processor family, model and stepping, where the name says too little.
+    /// Processor family, model and stepping, because the name may say too little.
     pub(crate) cpu_model: String,
-    /// The clock rate the system tells, in MHz; 0 when it does not.
+    /// Clock rate in MHz; 0 if unknown.
     pub(crate) mhz: f64,
-    /// Cores this process may use.
+    /// Number of cores that this process may use.
     pub(crate) cores: usize,
-    /// Second-level cache of a core, as the system writes it.
+    /// Size of a core's second-level cache, as the system writes it.
     pub(crate) l2_cache: String,
     /// Kernel release.
     pub(crate) kernel: String,
-    /// Whether a hypervisor is beneath.
+    /// Whether it is a virtual machine.
     pub(crate) virtual_machine: bool,
 }
 
 impl Machine {
-    /// Asks the system. What it does not tell is "unknown".
+    /// Reads the properties from the system; "unknown" if it does not tell.
     pub(crate) fn read() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let of = |name| field(&cpuinfo, name).unwrap_or("unknown").to_owned();

@@ -1,13 +1,13 @@
-//! How fast the engine is, beside its rivals and beside itself yesterday.
+//! Measures the speed of the engine, compared with its rivals and with its own past.
 //!
-//! * `engine` times rxo, DPDK's `rte_gro` and tun-rs over the same workloads in the same run.
-//! * `acks` times what ACK offload does for one ACK.
-//! * `tcp` measures the endpoint's goodput for each CPU second, beside smoltcp.
-//! * `instructions` counts rxo's instructions per packet under callgrind, which no noise moves, and
-//!   compares them with the counts kept in `instructions.json`.
+//! * `engine` times rxo, DPDK's `rte_gro` and tun-rs on the same workloads in the same run.
+//! * `acks` times ACK offload, per ACK.
+//! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
+//! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
+//!   and compares them with those kept in `instructions.json`.
 //!
-//! It is a package of its own so that the rivals, one of them in C, are nobody's dependency.
-//! README.md says how each figure is made. Imported by nobody.
+//! A package of its own, so that no other crate depends on the rivals, one of which is in C.
+//! README.md says how each figure is made.
 
 mod acks;
 mod arch;
@@ -39,13 +39,13 @@ struct Arguments {
 enum Command {
     /// Nanoseconds per packet, beside DPDK and tun-rs.
     Engine(engine::EngineArgs),
-    /// Nanoseconds per ACK expanded or split.
+    /// Nanoseconds per ACK, expanded or split.
     Acks(acks::AcksArgs),
-    /// Goodput of the endpoint for each CPU second, beside smoltcp.
+    /// Goodput of the endpoint per CPU second, compared with smoltcp.
     Tcp(tcp::TcpArgs),
-    /// Instructions per packet under callgrind, beside the counts kept.
+    /// Instructions per packet under callgrind, compared with the kept counts.
     Instructions(instructions::InstructionsArgs),
-    /// What `instructions` runs under callgrind: one workload, counted.
+    /// What `instructions` runs under callgrind: one workload.
     #[command(hide = true)]
     Counted(instructions::CountedArgs),
 }

@@ -1,5 +1,5 @@
-//! Timing: every contender in turn, round after round, so that what the machine does meanwhile
-//! meets them all alike.
+//! Times all contenders in turn, round after round, so that disturbances of the machine affect all
+//! of them alike.
 
 use std::time::Instant;
 
@@ -14,37 +14,37 @@ use crate::stats::Summary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Cache {
-    /// In the first or second level: a pass over the same packets has just ended.
+    /// In the first or second level of cache: a pass over the same packets has just ended.
     Warm,
-    /// Nowhere: every line of every packet was flushed. What the engine itself keeps stays warm,
-    /// and so does the array of frames or mbufs that a driver has just filled.
+    /// In no cache: every line of every packet was flushed. The engine's own tables stay warm, and
+    /// so does the array of frames or mbufs that a driver has just filled.
     Cold,
 }
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Which engines.
+    /// The engines.
     pub(crate) engines: Vec<EngineName>,
-    /// Which cache states.
+    /// The cache states.
     pub(crate) caches: Vec<Cache>,
-    /// How often each contender has its turn.
+    /// Number of rounds; each contender has one turn in a round.
     pub(crate) rounds: usize,
 }
 
-/// What one contender did in one cache state.
+/// The result of one contender in one cache state.
 pub(crate) struct Lap<'a> {
-    /// Whose.
+    /// The contender.
     pub(crate) entry: &'a Entry<'a>,
-    /// In which state.
+    /// The cache state.
     pub(crate) cache: Cache,
     /// Nanoseconds per packet.
     pub(crate) ns_per_packet: Summary,
-    /// What came out of its last pass.
+    /// The outcome of its last pass.
     pub(crate) outcome: Outcome,
 }
 
-/// Races all of `plan` over `course` and shows each result to `finish`.
+/// Races all of `plan` over `course` and passes each result to `finish`.
 pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)) {
     let mut entries = course.entries(&plan.engines);
     let mut timings = vec![vec![Vec::new(); plan.caches.len()]; entries.len()];
@@ -65,8 +65,8 @@ pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)
     }
 }
 
-/// One contender's turn: a pass to warm up, then the passes that count, each shown to `timed` in
-/// nanoseconds.
+/// Runs one contender's turn: a pass to warm up, then the timed passes. Calls `timed` with the
+/// nanoseconds of each.
 fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64)) {
     contender.prepare();
     contender.pass();
@@ -85,5 +85,5 @@ fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64))
     }
 }
 
-/// Passes of a warm turn. A cold pass costs fifty times as much to prepare.
+/// Timed passes of a warm turn. A cold pass takes fifty times as long to prepare.
 const WARM_PASSES: usize = 3;

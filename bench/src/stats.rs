@@ -1,18 +1,18 @@
-//! Many timings to three numbers.
+//! Summarizes many timings by three numbers.
 
-/// The middle of a set of timings and how far they spread.
+/// The median of a set of timings, and their spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
-    /// A quarter of the timings are below.
+    /// The lower quartile.
     pub(crate) low: f64,
-    /// Half of them are below.
+    /// The median.
     pub(crate) median: f64,
-    /// Three quarters of them are below.
+    /// The upper quartile.
     pub(crate) high: f64,
 }
 
 impl Summary {
-    /// Summarizes `timings`; all zero when there are none.
+    /// Summarizes `timings`; all zero if there are none.
     pub(crate) fn of(timings: &[f64]) -> Self {
         let mut sorted = timings.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A template expanded into slots that were written long ago, as a worker's arena is.
+//! Expands a template into slots that were written long ago, like a worker's arena.
 
 use std::hint::black_box;
 
@@ -10,14 +10,14 @@ use rxo_wire::tcp::Timestamp;
 
 use super::Work;
 
-/// Part 3 of the issue: under 15 ns per expanded ACK.
+/// Target in nanoseconds per expanded ACK.
 pub(super) const TARGET_NS: f64 = 15.0;
-/// ACKs in a pass, and slots to write them to: 192 KiB, more than the first level of cache.
+/// Number of ACKs in a pass, and of slots: 192 KiB, more than the first level of cache.
 const ACKS: usize = 2_048;
-/// What an ACK of the benchmark acknowledges: two full segments with timestamps.
+/// Bytes that each ACK acknowledges: two full segments with timestamps.
 const STEP_BYTES: u32 = 2 * 1_448;
 
-/// Which template.
+/// The kind of template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expand {
     v6: bool,
@@ -56,7 +56,7 @@ impl Expand {
     }
 }
 
-/// The same template, over and over, until the memory is full.
+/// Expands the same template repeatedly, until the memory is full.
 pub(super) struct Expanding {
     first: Frame<Vec<u8>>,
     later: Vec<AckNumbers>,

@@ -1,7 +1,7 @@
-//! `rxo-bench acks`: nanoseconds per ACK of what `rxo-ack` does.
+//! `rxo-bench acks`: nanoseconds per ACK for `rxo-ack`.
 //!
-//! There is no rival to take turns with, so the cases take turns with each other: what the machine
-//! does meanwhile meets them all alike.
+//! There is no rival, so the cases take turns with each other: disturbances of the machine affect
+//! all of them alike.
 
 mod expand;
 mod show;
@@ -19,45 +19,45 @@ use crate::stats::Summary;
 pub(crate) use expand::Expand;
 pub(crate) use split::Split;
 
-/// What was asked for.
+/// The options.
 #[derive(Args, Debug)]
 pub(crate) struct AcksArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// One round only: a check that everything works, not a measurement.
+    /// Run one round only, to check that everything works; not a measurement.
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
-    /// How often each case takes its turn.
+    /// How many rounds; each case has one turn in a round.
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 }
 
 const ROUNDS: u32 = 101;
-/// Passes of a turn; the one before them does not count.
+/// Timed passes of a turn, after one that is not timed.
 const PASSES: usize = 3;
 
-/// One thing that is measured.
+/// One thing to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Case {
-    /// A template expanded.
+    /// Expands a template.
     Expand(Expand),
-    /// The splitter told or asked.
+    /// Reports to the splitter, or asks it.
     Split(Split),
 }
 
-/// A case made ready: the same work in every pass.
+/// A prepared case, which does the same work in every pass.
 pub(crate) trait Work {
-    /// Puts back what a pass uses up; not timed.
+    /// Restores what a pass uses up. Not timed.
     fn prepare(&mut self);
-    /// The work.
+    /// Does the work.
     fn pass(&mut self);
-    /// How many times a pass does what the figure is for.
+    /// Number of items that a pass processes.
     fn items(&self) -> usize;
 }
 
 impl Case {
-    /// Its name, in tables and in `instructions.json`.
+    /// Name of the case, in tables and in `instructions.json`.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Expand(expand) => expand.name(),
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// Most nanoseconds that the issue allows, where it says something.
+    /// Target in nanoseconds, if there is one.
     fn target_ns(self) -> Option<f64> {
         match self {
             Self::Expand(_) => Some(expand::TARGET_NS),
@@ -81,12 +81,12 @@ impl Case {
     }
 }
 
-/// Everything that is measured, in the order of the table.
+/// All cases, in the order of the table.
 pub(crate) fn cases() -> Vec<Case> {
     Expand::all().map(Case::Expand).chain(Split::ALL.map(Case::Split)).collect()
 }
 
-/// What one run found out.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
@@ -94,7 +94,7 @@ struct Report {
     rounds: u32,
 }
 
-/// One figure: the median and the quartiles.
+/// One result: median and quartiles.
 #[derive(Debug, Serialize)]
 struct Row {
     case: String,

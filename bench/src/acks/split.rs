@@ -1,4 +1,4 @@
-//! The splitter at work: told of deliveries, and asked about ACKs, of 256 flows in turn.
+//! The splitter: deliveries are reported to it, and it is asked about ACKs, of 256 flows in turn.
 
 use std::hint::black_box;
 
@@ -11,19 +11,19 @@ use super::Work;
 
 const FLOWS: u32 = 256;
 const SEGMENT_BYTES: u32 = 1_448;
-/// What LIVE measurements found best: most of the gain, none of the loss.
+/// Segments of each delivery: the number with most of the gain and no loss in live measurements.
 const SEGMENTS: u32 = 16;
 
-/// What is asked of the splitter.
+/// The call of the splitter that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// It is told of an aggregate of 16 segments.
+    /// Reports an aggregate of 16 segments.
     Aggregate,
-    /// It is told of a frame with one segment.
+    /// Reports a frame with one segment.
     Frame,
-    /// It is asked about an ACK for 16 segments, and makes a template of seven.
+    /// Asks about an ACK for 16 segments, which gives a template of seven.
     Stretch,
-    /// It is asked about an ACK for one segment, and lets it pass.
+    /// Asks about an ACK for one segment, which passes.
     Pass,
 }
 
@@ -57,7 +57,7 @@ impl Split {
     }
 }
 
-/// One splitter, and what the next pass shows it.
+/// A splitter, and the input of its next pass.
 pub(super) struct Splitting {
     what: Split,
     keys: Vec<FlowKey>,
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn stretch_acks_are_split_and_others_pass() {
         for (what, templates) in [(Split::Stretch, 2), (Split::Pass, 0)] {
-            // The first pass shows ACKs before which nothing is known.
+            // In the first pass the splitter knows nothing about the flows.
             let mut work = what.work();
             for _ in 0..3 {
                 work.prepare();

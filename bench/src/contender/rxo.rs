@@ -1,5 +1,5 @@
-//! rxo's own engine, as an embedder runs it: whole polls, counters and histograms on, merged
-//! headers written, and a sink that looks at every delivery.
+//! rxo's engine as an embedder runs it: whole polls, counters and histograms on, merged headers
+//! written, and a sink that looks at every delivery.
 
 use std::collections::HashSet;
 use std::hint::black_box;
@@ -22,38 +22,38 @@ const SEED: u64 = 0x72_78_6f;
 /// How pure ACKs are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acks {
-    /// In which form.
+    /// The form.
     pub(crate) rule: PureAckRule,
-    /// Frames in one poll.
+    /// Number of frames in a poll.
     pub(crate) batch_frames: usize,
 }
 
 impl Acks {
-    /// They are not.
+    /// Pure ACKs are not aggregated.
     pub(crate) const NONE: Self = Self { rule: PureAckRule::Bypass, batch_frames: BATCH_FRAMES };
 }
 
-/// The engine and a workload in frames, whose buffers `lend` makes of a packet's bytes.
+/// The engine, and a workload in frames. `lend` turns the bytes of a packet into a buffer.
 pub(crate) struct Rxo<'a, B> {
     engine: Engine<B>,
     polls: Vec<Vec<Frame<B>>>,
     traffic: &'a Traffic,
     lend: Box<dyn FnMut(&'a [u8]) -> B + 'a>,
-    /// A reset of every flow, after which the engine knows none any more: the same packets come again
-    /// in each pass, and their ACKs would go back.
+    /// A reset for every flow. It makes the engine forget the flow, because the same packets come
+    /// again in each pass and their ACK numbers would go back.
     resets: Vec<&'a [u8]>,
     polled: u64,
     last: Outcome,
 }
 
 impl<'a> Rxo<'a, &'a [u8]> {
-    /// Frames that borrow their bytes, as those of a ring do. With a `summer` the engine verifies
-    /// checksums by it, without it trusts them and looks at headers only.
+    /// Makes frames that borrow their bytes, as those of a ring do. With a `summer`, the engine
+    /// verifies checksums; without one, it trusts them and reads headers only.
     pub(crate) fn borrowed(traffic: &'a Traffic, summer: Option<Summer>) -> Self {
         Self::new(traffic, summer, |bytes| bytes)
     }
 
-    /// The same with checksums trusted and pure ACKs aggregated.
+    /// Makes borrowed frames with trusted checksums, and aggregates pure ACKs.
     pub(crate) fn with_acks(traffic: &'a Traffic, acks: Acks) -> Self {
         let mut rxo = Self::borrowed(traffic, None);
         let mut config = rxo.engine.config().clone();
@@ -67,7 +67,8 @@ impl<'a> Rxo<'a, &'a [u8]> {
 }
 
 impl<'a> Rxo<'a, PoolBuf> {
-    /// Frames that own a buffer of a pool, to which it returns once delivered; checksums trusted.
+    /// Makes frames that own a buffer of a pool and return it once delivered. Checksums are
+    /// trusted.
     pub(crate) fn pooled(traffic: &'a Traffic) -> Self {
         let pool = Pool::new(traffic.len(), BUFFER_BYTES);
         Self::new(traffic, None, move |bytes| {
@@ -99,7 +100,7 @@ impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
         rxo
     }
 
-    /// Polls take so many frames from now on.
+    /// Sets the number of frames in a poll.
     fn poll_by(&mut self, batch_frames: usize) {
         let polls = self.traffic.len().div_ceil(batch_frames);
         self.polls = (0..polls).map(|_| Vec::with_capacity(batch_frames)).collect();
@@ -151,7 +152,7 @@ impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
     }
 }
 
-/// A reset of each flow in `traffic`, kept for as long as the program runs.
+/// A reset for each flow in `traffic`, kept until the program ends.
 fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
     const FLAGS: usize = 13;
     const RST: u8 = 0x04;
@@ -167,7 +168,8 @@ fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
         .collect()
 }
 
-/// What a sink does at least: take the segment count, and the address and length of the header.
+/// Does the least that a sink does: reads the segment count, and the address and length of the
+/// header.
 #[inline(always)]
 fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> (u64, usize) {
     let (segments, header) = match delivery {

@@ -1,8 +1,8 @@
-//! tun-rs: what a Rust VPN gets from the registry today.
+//! tun-rs: the GRO that a Rust VPN can get from the registry today.
 //!
-//! It works on IP packets in growable buffers, checks every checksum and copies: each packet once
-//! to look at it, and its payload once more to append it. Its rows stand beside rxo's with
-//! verified checksums. Everything but the write to the device is measured, by the call that
+//! It works on IP packets in growable buffers, checks every checksum, and copies: each packet once
+//! to inspect it, and its payload once more to append it. Its rows are compared with rxo's verified
+//! rows. Everything except the write to the device is measured, through the call that
 //! `send_multiple` makes.
 
 use std::hint::black_box;
@@ -13,10 +13,10 @@ use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
 
-/// Where the IP packet begins in its buffer. Buffers of this size begin 16 bytes into a line, so
-/// the packet begins 14 bytes into one, as behind an Ethernet header.
+/// Offset of the IP packet in its buffer. Buffers of this size begin 16 bytes into a cache line, so
+/// the packet begins 14 bytes into one, as after an Ethernet header.
 const OFFSET_BYTES: usize = 62;
-/// What `send_multiple` needs to append up to the largest IP packet.
+/// Capacity that `send_multiple` needs to append up to the largest IP packet.
 const CAPACITY_BYTES: usize = 2 * OFFSET_BYTES + 65_535;
 const ETHERNET_BYTES: usize = 14;
 
@@ -58,8 +58,8 @@ impl Contender for TunRs<'_> {
         }
     }
 
-    /// Counts what there is to write. Every such buffer has had its virtio header written; those
-    /// whose payload went elsewhere still carry the mark that `prepare` left there.
+    /// Counts the buffers to write. `apply_gro` has written a virtio header into each of them;
+    /// buffers whose payload was appended elsewhere still have the mark of `prepare`.
     fn outcome(&self) -> Outcome {
         let written = |buffer: &&Vec<u8>| buffer[OFFSET_BYTES - VIRTIO_NET_HDR_LEN] != NOT_WRITTEN;
         let deliveries = self.buffers.iter().filter(written).count() as u64;

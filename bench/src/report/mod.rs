@@ -1,4 +1,4 @@
-//! What was measured, for people and for machines.
+//! The report, for people and for programs.
 
 mod table;
 mod targets;
@@ -11,36 +11,36 @@ use crate::race::{Cache, Lap};
 
 pub(crate) use table::print;
 
-/// Everything one run of the benchmark found out.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// One row for each workload, contender and cache state.
+    /// A row for each workload, contender and cache state.
     pub(crate) rows: Vec<Row>,
-    /// Where.
+    /// The machine.
     pub(crate) machine: Machine,
     /// Packets in a poll.
     pub(crate) batch_frames: usize,
-    /// Rounds in which the contenders took turns.
+    /// Number of rounds.
     pub(crate) rounds: usize,
-    /// Engines that were asked for and are not in this build, with the remedy.
+    /// Engines that were requested but are not in this build, with the remedy.
     pub(crate) left_out: Vec<String>,
 }
 
-/// One figure.
+/// One result.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// Whose.
+    /// The engine.
     pub(crate) engine: EngineName,
-    /// In which configuration.
+    /// Its configuration.
     pub(crate) variant: &'static str,
-    /// Whether that is the configuration one gets without asking for another; one row of an
-    /// engine, workload, cache state and checksum has it.
+    /// Whether this is the engine's default configuration. True for one row of each engine,
+    /// workload, cache state and checksum.
     pub(crate) is_default: bool,
-    /// Over which workload.
+    /// The workload.
     pub(crate) workload: &'static str,
-    /// With the packets where.
+    /// Where the packets were.
     pub(crate) cache: Cache,
-    /// With payloads read or not.
+    /// Whether payloads were read.
     pub(crate) checksum: Checksum,
     /// The median, in nanoseconds.
     pub(crate) ns_per_packet: f64,
@@ -48,16 +48,16 @@ pub(crate) struct Row {
     pub(crate) ns_low: f64,
     /// The upper quartile.
     pub(crate) ns_high: f64,
-    /// Packets in for each delivery out, single packets included.
+    /// Packets in per delivery out, including single packets.
     pub(crate) packets_per_aggregate: f64,
-    /// The most that the issue allows, in nanoseconds; `null` where it says nothing.
+    /// The target in nanoseconds; `null` if there is none.
     pub(crate) target_ns: Option<f64>,
-    /// How many times longer DPDK's best configuration took; `null` where it was not measured.
+    /// The time of DPDK's best configuration divided by this one; `null` if it was not measured.
     pub(crate) times_faster_than_dpdk: Option<f64>,
 }
 
 impl Row {
-    /// The row of one lap.
+    /// Makes the row of a lap.
     pub(crate) fn new(workload: &'static str, lap: &Lap<'_>) -> Self {
         let (entry, cache) = (lap.entry, lap.cache);
         let is_rxo = entry.engine == EngineName::Rxo;
@@ -80,8 +80,8 @@ impl Row {
 }
 
 impl Report {
-    /// Sets rxo's default row with trusted checksums beside DPDK's best row of the same kind. Rows
-    /// with pool buffers stay out of it: they give every buffer back, DPDK's do not.
+    /// Compares rxo's default row with trusted checksums with DPDK's best row of the same kind.
+    /// Rows with pool buffers are not compared: they return every buffer, which DPDK's do not.
     pub(crate) fn compare(&mut self) {
         for index in 0..self.rows.len() {
             let row = &self.rows[index];

@@ -1,4 +1,4 @@
-//! The report as a table for a terminal or a document.
+//! Prints the report as a table for a terminal or a document.
 
 use std::fmt::Write as _;
 

@@ -1,16 +1,15 @@
-//! What the engine is to reach: at most this many nanoseconds per packet, and how many times
-//! faster than DPDK.
+//! The targets of the engine: nanoseconds per packet, and the time of DPDK divided by the engine's.
 
 use crate::contender::Acks;
 use crate::lineup::{Checksum, Entry};
 use crate::race::Cache;
 
-/// At least this many times faster than DPDK's best configuration, on [`AGAINST_DPDK`].
+/// The least such ratio, on the workloads of [`AGAINST_DPDK`].
 pub(super) const TIMES_FASTER: f64 = 2.0;
-/// The workloads on which that is to hold, warm and cold.
+/// The workloads with this target, warm and cold.
 pub(super) const AGAINST_DPDK: [&str; 5] = ["W1", "W2", "W3", "W4", "W5"];
 
-/// The most nanoseconds per packet for rxo, if there is a target.
+/// The target of rxo in nanoseconds per packet, if there is one.
 pub(super) fn target(workload: &str, cache: Cache, entry: &Entry<'_>) -> Option<f64> {
     let of = |targets: &[(&str, f64)]| {
         targets.iter().find(|(name, _)| *name == workload).map(|(_, most)| *most)
@@ -40,7 +39,7 @@ const TRUSTED_WARM: [(&str, f64); 9] = [
     ("W8", 10.0),
     ("W9", 14.0),
 ];
-/// W8, pure ACKs aggregated.
+/// W8 with pure ACKs aggregated.
 const AGGREGATED_ACKS_WARM: f64 = 12.0;
 const TRUSTED_COLD: [(&str, f64); 3] = [("W1", 18.0), ("W2", 30.0), ("W5", 28.0)];
 const VERIFIED_W1_WARM: [(&str, f64); 3] =

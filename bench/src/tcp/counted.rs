@@ -1,4 +1,4 @@
-//! What `instructions` counts of the endpoint: the turns of a stack, for each segment.
+//! What `instructions` counts of the endpoint: the turns of a stack, per segment.
 
 use super::lane::Lane;
 use super::lineup::{Contender, Kind, Race};
@@ -53,13 +53,13 @@ impl Counted {
         Self { name, kind, connections: 1, reading, takes_large: false, contender }
     }
 
-    /// Segments read before counting begins: the windows are as large as they become.
+    /// Segments read before counting begins, until the windows have reached their full size.
     const WARM: u64 = 8_192;
-    /// Segments of a pass.
+    /// Segments in a pass.
     const PASS: u64 = 4_096;
 
-    /// Has `passes` passes run their turns inside `count`; says how many segments they were. Of two
-    /// stacks only the one that sends counts.
+    /// Runs the turns of `passes` passes inside `count`, and returns their number of segments. Of
+    /// two stacks only the sender is counted.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
         let race = Race {
             kind: self.kind,
@@ -74,7 +74,7 @@ impl Counted {
         let segment = lane.segment_bytes() as u64;
         lane.read(Self::WARM * segment, &mut |stack, now| stack.turn(now));
         let bytes = lane.read(Self::PASS * segment * u64::from(passes), &mut |stack, now| {
-            // Who has read something is the one that reads.
+            // The stack that has read something is the receiver.
             if self.kind == Kind::EndToEnd && stack.read_bytes() > 0 {
                 stack.turn(now);
             } else {

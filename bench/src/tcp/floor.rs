@@ -1,7 +1,7 @@
-//! What no stack can beat: every byte copied to the application, one acknowledgement a turn, and
-//! nothing checked, remembered or counted.
+//! The lower bound of any stack: copies every byte to the application and sends one acknowledgement
+//! per turn, but checks, remembers and counts nothing.
 //!
-//! It reads one connection's segments in order, which on this link they are.
+//! Reads the segments of one connection, which are always in order on this link.
 
 use rxo_frame::Instant;
 use rxo_wire::build::{Ipv4Header, TcpHeader, maximum_segment_size_option};
@@ -13,13 +13,13 @@ use super::stack::{
     look_at,
 };
 
-/// Where text begins: IPv4 and TCP headers without options.
+/// Offset of the payload: IPv4 and TCP headers without options.
 const TEXT_AT: usize = 40;
 const SCALE: u8 = 3;
 const ISS: SeqNumber = SeqNumber(7);
 const TCP: u8 = 6;
 
-/// The copying.
+/// The state of the copying.
 pub(crate) struct Floor {
     port: Port,
     /// The next byte expected.
@@ -31,7 +31,7 @@ pub(crate) struct Floor {
 
 impl Floor {
     /// # Panics
-    /// When the race is one that it cannot run.
+    /// If it cannot run this race.
     pub(crate) fn new(setting: Setting) -> Self {
         assert!(setting.connections == 1 && !setting.timestamps, "one connection, no options");
         Self {

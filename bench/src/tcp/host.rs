@@ -1,5 +1,6 @@
-//! rxo as a program uses it: `rxo_host::Host` turned over and over, and an application with its
-//! streams.
+//! rxo as a program uses it: an `rxo_host::Host` whose `turn` is called repeatedly, and an
+//! application
+//! with its streams.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -107,7 +108,7 @@ impl Stack for Hosted {
     }
 
     fn turn(&mut self, now: Instant) {
-        // What has arrived is the device's while the host turns.
+        // The device owns the port while the host runs.
         std::mem::swap(&mut *self.device.port.borrow_mut(), &mut self.port);
         if self.role == Role::Reads {
             self.host.turn(now).expect("a device that is there");
@@ -160,7 +161,7 @@ impl FrameSource for Device {
         let mut port = self.port.borrow_mut();
         let count = budget.min(port.received.len());
         if batch.is_empty() && count == port.received.len() {
-            // The queue's memory becomes the batch and the other way round, as with the other stacks.
+            // The memory of the queue becomes the batch and vice versa, as with the other stacks.
             let received = Vec::from(std::mem::take(&mut port.received));
             port.received = std::mem::replace(batch, received).into();
         } else {

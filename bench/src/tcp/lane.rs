@@ -1,4 +1,4 @@
-//! A stack and what it talks to, on virtual time.
+//! A stack and its peer, on virtual time.
 
 use rxo_frame::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use super::lineup::{Contender, Kind, Race};
 use super::peer::Peer;
 use super::stack::{Role, Setting, Stack, TURN_FRAMES};
 
-/// From one turn to the next: what its frames take on a link of 40 Gb/s.
+/// Time from one turn to the next: what the frames of a turn take on a link of 40 Gb/s.
 const TURN: Duration = Duration::from_micros(20);
-/// When nothing moves: longer than any acknowledgement is held back.
+/// Time to skip when nothing moves: longer than any delayed acknowledgement.
 const PAUSE: Duration = Duration::from_millis(50);
-/// So often nothing may move before something is wrong.
+/// Number of pauses in a row that means that something is wrong.
 const MOST_PAUSES: u32 = 100;
 
-/// One contender in its lane.
+/// One contender and its peer.
 pub(crate) struct Lane {
     ends: Ends,
     now: Instant,
@@ -21,13 +21,13 @@ pub(crate) struct Lane {
 }
 
 enum Ends {
-    /// A stack that reads, and the generator.
+    /// A stack that reads, and the generator that sends.
     Alone(Box<dyn Stack>, Peer),
-    /// One stack writes, another of the same kind reads.
+    /// A stack that writes, and another of the same kind that reads.
     Pair(Box<dyn Stack>, Box<dyn Stack>),
 }
 
-/// Runs a stack's turn: where it is timed or counted.
+/// Runs a turn of a stack, and times or counts it.
 pub(crate) type Turn<'a> = &'a mut dyn FnMut(&mut dyn Stack, Instant);
 
 impl Lane {
@@ -53,7 +53,7 @@ impl Lane {
         self.segment_bytes
     }
 
-    /// Lets the application read at least `bytes` more; says how many they were.
+    /// Runs until the application has read at least `bytes` more. Returns how many it has read.
     pub(crate) fn read(&mut self, bytes: u64, turn: Turn<'_>) -> u64 {
         let start = self.read_bytes();
         let mut pauses = 0;
@@ -120,7 +120,7 @@ fn writer(setting: Setting, contender: Contender) -> Box<dyn Stack> {
     contender.stack(Setting { role: Role::OpensAndWrites, ..setting })
 }
 
-/// What one has sent, at most a turn's worth, has arrived at the other.
+/// Moves frames, at most a turn's worth, from one stack to the other.
 fn carry(from: &mut dyn Stack, to: &mut dyn Stack, now: Instant) {
     let room = TURN_FRAMES.saturating_sub(to.port().received.len());
     let count = room.min(from.port().sent.len());

@@ -1,4 +1,4 @@
-//! Who races whom, over what.
+//! The races: which contenders, on which setting.
 
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ use super::stack::{Reading, Setting, Stack};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// It receives from the generator; its turns count.
+    /// It receives from the generator; its turns are timed.
     Receive,
-    /// It sends to another of its kind; the turns of both count.
+    /// It sends to another stack of its kind; the turns of both are timed.
     EndToEnd,
 }
 
-/// What contenders are compared in.
+/// A comparison of contenders on one setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Race {
     pub(crate) kind: Kind,
@@ -26,7 +26,7 @@ pub(crate) struct Race {
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// Whether the link takes large sends as they are.
+    /// Whether GSO frames cross the link whole.
     pub(crate) takes_large: bool,
     pub(crate) contenders: &'static [Contender],
 }
@@ -36,9 +36,9 @@ pub(crate) struct Race {
 pub(crate) enum Contender {
     Smoltcp,
     Rxo(Variant),
-    /// A copy of every byte, and next to nothing else.
+    /// Copies every byte, and does next to nothing else.
     Floor,
-    /// The same as `Offload`, with everything that makes it a host.
+    /// `Offload`, with everything that a host adds.
     Host,
 }
 
@@ -68,17 +68,17 @@ impl Contender {
 }
 
 const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
-/// As many acknowledgements as smoltcp sends: one for all that came together.
+/// One acknowledgement for everything that arrived together, as smoltcp sends.
 const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
-/// Beside smoltcp.
+/// The comparison with smoltcp.
 const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host];
-/// The same, and what none can beat.
+/// The comparison with smoltcp, and the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host, Contender::Floor];
-/// Without what reads by copying only.
+/// The contenders that can read in place.
 const IN_PLACE: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH];
 const IN_PLACE_WITH_FLOOR: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Floor];
-/// Menon 2008, figures 7, 11 and 12.
+/// The steps of Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
     Contender::Rxo(Variant::LimitOne),
@@ -97,11 +97,11 @@ const ALONE: Race = Race {
 };
 const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE_WITH_FLOOR, ..ALONE };
 const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: STACKS, ..ALONE };
-/// Between guests: nothing cuts what is sent in large pieces.
+/// Between guests: nothing segments GSO frames.
 const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
 
-/// All that is measured.
+/// All races.
 pub(crate) const RACES: [Race; 12] = [
     ALONE,
     Race { checksums: true, contenders: STACKS, ..ALONE },

@@ -1,41 +1,43 @@
-//! The link: frames in buffers that go back where they came from, in two queues. The same for every
-//! stack; one that can may hand over large sends where the link takes them.
+//! The link: two queues of frames in buffers that are recycled. It is the same for every stack. A
+//! stack
+//! that can send GSO frames may do so if the link accepts them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, Instant};
 
-/// Bytes of an IP packet at most.
+/// The largest IP packet, in bytes.
 pub(crate) const MTU: usize = 1_500;
-/// An IP packet's room, in whole lines.
+/// Size of a packet's buffer, in whole cache lines.
 const BUFFER_BYTES: usize = 1_536;
-/// Room for a large send.
+/// Size of a GSO frame's buffer.
 const LARGE_BYTES: usize = 65_536;
 /// Frames that a queue holds before it grows.
 const QUEUE_FRAMES: usize = 1_024;
 
 thread_local! {
-    /// Buffers that nobody has: for packets, and for large sends. Of this thread alone, so that taking
-    /// one and giving it back costs next to nothing: what is measured are the stacks.
+    /// Free buffers, for packets and for GSO frames. Local to this thread, so that taking and
+    /// returning one costs next to nothing: the stacks are to be measured.
     static FREE: RefCell<[Vec<Box<[u8]>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
-/// A stack's end of the link. Frames are IP packets; there is no link layer that would cost one
-/// stack more than another.
+/// A stack's end of the link. Frames are IP packets, because a link layer might cost one stack more
+/// than another.
 pub(crate) struct Port {
-    /// What has arrived and is not taken yet.
+    /// Frames that have arrived.
     pub(crate) received: VecDeque<Frame<Buffer>>,
-    /// What is sent and not fetched yet.
+    /// Frames that were sent.
     pub(crate) sent: VecDeque<Sent>,
-    /// Whether it takes large sends as they are, as a link between guests does.
+    /// Whether GSO frames cross the link whole, as between guests.
     pub(crate) takes_large: bool,
-    /// What is known of a checksum on arrival.
+    /// The checksum status of arriving frames.
     checksum: ChecksumStatus,
 }
 
 impl Port {
-    /// With `checksums` the stack verifies them, without a device has.
+    /// Makes a port. With `checksums`, the stack verifies checksums; otherwise the device has done
+    /// so.
     pub(crate) fn new(checksums: bool, takes_large: bool) -> Self {
         let (received, sent) =
             (VecDeque::with_capacity(QUEUE_FRAMES), VecDeque::with_capacity(QUEUE_FRAMES));
@@ -43,19 +45,19 @@ impl Port {
         Self { received, sent, takes_large, checksum }
     }
 
-    /// A frame arrives.
+    /// Receives a frame in `buffer`.
     pub(crate) fn arrive(&mut self, buffer: Buffer, now: Instant) {
         self.arrive_sent(Sent { buffer, gso: None }, now);
     }
 
-    /// What was sent at the other end arrives.
+    /// Receives a frame that was sent at the other end.
     pub(crate) fn arrive_sent(&mut self, sent: Sent, now: Instant) {
         let Sent { buffer, gso } = sent;
         let frame = Frame { checksum: self.checksum, gso, ..Frame::new(buffer, now) };
         self.received.push_back(frame);
     }
 
-    /// Sends a frame of `bytes`, which `write` fills.
+    /// Sends a frame of `bytes` bytes, which `write` fills.
     #[inline]
     pub(crate) fn send<R>(&mut self, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut buffer = Buffer::take(bytes);
@@ -64,7 +66,7 @@ impl Port {
         result
     }
 
-    /// Sends several segments in one.
+    /// Sends a GSO frame, which `write` fills.
     pub(crate) fn send_large(&mut self, bytes: usize, gso: Gso, write: impl FnOnce(&mut [u8])) {
         assert!(self.takes_large, "a link of {MTU} bytes");
         let mut buffer = Buffer::take_large(bytes);
@@ -76,23 +78,23 @@ impl Port {
 /// A frame that was sent.
 pub(crate) struct Sent {
     pub(crate) buffer: Buffer,
-    /// How it is to be cut, if it is several segments in one.
+    /// How it is segmented, if it is a GSO frame.
     pub(crate) gso: Option<Gso>,
 }
 
-/// A frame's bytes. Nothing where a stack has taken the buffer out of its place.
+/// The bytes of a frame; empty after a stack has taken them.
 #[derive(Default)]
 pub(crate) struct Buffer {
     memory: Option<Box<[u8]>>,
-    /// No more than there is room for.
+    /// At most the size of the buffer.
     length: usize,
 }
 
 impl Buffer {
-    /// A free one, for `length` bytes of a packet.
+    /// Takes a free buffer for a packet of `length` bytes.
     ///
     /// # Panics
-    /// When they are more than a frame has.
+    /// If `length` exceeds the size of the buffer.
     #[inline]
     pub(crate) fn take(length: usize) -> Self {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
@@ -100,10 +102,10 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into())), length }
     }
 
-    /// A free one for a large send.
+    /// Takes a free buffer for a GSO frame of `length` bytes.
     ///
     /// # Panics
-    /// When they are more than an IP packet has.
+    /// If `length` exceeds the largest IP packet.
     pub(crate) fn take_large(length: usize) -> Self {
         assert!(length < LARGE_BYTES, "{length} bytes in a large send");
         let free = FREE.with_borrow_mut(|[_, large]| large.pop());

@@ -1,9 +1,10 @@
-//! `rxo-bench tcp`: goodput for each CPU second of the endpoint, beside smoltcp and beside itself with
-//! everything switched off.
+//! `rxo-bench tcp`: the endpoint's goodput per CPU second, compared with smoltcp and with itself
+//! without
+//! its features.
 //!
-//! `link.rs` is the link, `stack.rs` what a contender is, `rxo/`, `host.rs`, `smoltcp.rs` and `floor.rs`
-//! are the contenders, `peer.rs` is the generator, `lane.rs` brings two ends together, `lineup.rs` says who
-//! races whom.
+//! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`,
+//! `host.rs`, `smoltcp.rs` and `floor.rs`. `peer.rs` is the generator, `lane.rs` connects two ends,
+//! and `lineup.rs` lists the races.
 
 mod counted;
 mod floor;
@@ -31,29 +32,29 @@ use crate::stats::Summary;
 
 pub(crate) use self::counted::Counted;
 
-/// What was asked for.
+/// The options.
 #[derive(Args, Debug)]
 pub(crate) struct TcpArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// One round only: a check that everything works, not a measurement.
+    /// Run one round only, to check that everything works; not a measurement.
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
-    /// How often each contender takes its turn.
+    /// How many rounds; each contender has one turn in a round.
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 }
 
 const ROUNDS: u32 = 41;
-/// Bytes of a pass: 16 receive buffers.
+/// Bytes in a pass: 16 receive buffers.
 const PASS_BYTES: u64 = 4 << 20;
-/// Bytes before the first pass: until the windows are as large as they become.
+/// Bytes before the first pass, until the windows have reached their full size.
 const WARM_BYTES: u64 = 8 << 20;
-/// What a gigabit a second is in bytes a nanosecond.
+/// A gigabit per second in bytes per nanosecond.
 const BYTES_PER_NS: f64 = 0.125;
 
-/// What one run found out.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
@@ -61,7 +62,7 @@ struct Report {
     rounds: u32,
 }
 
-/// One contender in one race.
+/// The result of one contender in one race.
 #[derive(Debug, Serialize)]
 struct Row {
     kind: Kind,
@@ -69,16 +70,16 @@ struct Row {
     timestamps: bool,
     connections: u16,
     reading: Reading,
-    /// Whether the link takes large sends as they are.
+    /// Whether GSO frames cross the link whole.
     takes_large: bool,
     contender: &'static str,
-    /// Gigabits of payload for each CPU second: the median and the quartiles.
+    /// Gigabits of payload per CPU second: median and quartiles.
     gbit: f64,
     gbit_low: f64,
     gbit_high: f64,
-    /// CPU time for each full segment, in nanoseconds.
+    /// CPU time per full segment, in nanoseconds.
     ns_per_segment: f64,
-    /// How many times the goodput of the race's first contender.
+    /// Its goodput divided by that of the race's first contender.
     times_the_first: f64,
 }
 
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &TcpArgs) -> Result<()> {
     Ok(())
 }
 
-/// Every contender in turn, round after round.
+/// Runs every contender in turn, round after round.
 fn run_race(race: &Race, rounds: u32) -> Vec<Row> {
     let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
     let mut lanes: Vec<_> = race.contenders.iter().map(lane).collect();
@@ -115,7 +116,7 @@ fn run_race(race: &Race, rounds: u32) -> Vec<Row> {
     rows
 }
 
-/// Gigabits for each second of the stacks' turns.
+/// Gigabits of payload per second of the stacks' turns.
 fn pass(lane: &mut Lane) -> f64 {
     let mut ns = 0.0;
     let bytes = lane.read(PASS_BYTES, &mut |stack, now| {

@@ -1,7 +1,7 @@
-//! The generator: the other end of every connection when one stack is measured alone.
+//! The generator: the peer of every connection when one stack is measured alone.
 //!
-//! It opens the connections, sends full segments as far as the window allows and follows the
-//! acknowledgements, and acknowledges each second segment that it gets. Never timed.
+//! It opens the connections, sends full segments as far as the window allows, and follows the
+//! acknowledgements. It acknowledges every second segment that it receives. Never timed.
 
 use rxo_frame::Instant;
 use rxo_wire::build::{
@@ -14,10 +14,10 @@ use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
 use super::link::{Buffer, MTU, Port};
 use super::stack::{CLIENT, FIRST_PORT, SERVER, SERVER_PORT, Setting};
 
-/// Segments of one connection in a row, where there are many: what a sender's device makes of one
-/// large send.
+/// Segments that one connection sends in a row, if there are several connections: as many as a
+/// device makes of a large send.
 const RUN_SEGMENTS: usize = 16;
-/// What the peer offers: as much as the stacks do.
+/// The peer's window, as large as the stacks'.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const SCALE: u8 = 3;
 const TCP: u8 = 6;
@@ -25,32 +25,32 @@ const TCP: u8 = 6;
 const HEADER_BYTES: usize = 40;
 const TIMESTAMP_BYTES: usize = 12;
 
-/// All connections' other ends.
+/// The peers of all connections.
 pub(crate) struct Peer {
     flows: Vec<Flow>,
     timestamps: bool,
-    /// Whose turn it is to send.
+    /// The connection that sends next.
     next: usize,
-    /// The same text in each segment.
+    /// The payload of every segment.
     text: Vec<u8>,
 }
 
-/// One connection.
+/// The peer of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
     is_open: bool,
     nxt: SeqNumber,
-    /// How far the stack allows.
+    /// The right edge of the stack's window.
     edge: SeqNumber,
-    /// By how many bits its windows are shifted.
+    /// The window shift of the stack.
     scale: u8,
-    /// The next byte expected of it.
+    /// The next byte expected from the stack.
     expected: SeqNumber,
-    /// Segments of it that are not acknowledged.
+    /// Segments of the stack that are not acknowledged.
     unanswered: u32,
     id: u16,
-    /// TSval of its last segment.
+    /// TSval of the stack's last segment.
     stamp: u32,
 }
 
@@ -86,7 +86,7 @@ impl Peer {
         self.flows.iter().all(|flow| flow.is_open)
     }
 
-    /// Sends a SYN of each connection that is not open.
+    /// Sends a SYN on each connection that is not open.
     pub(crate) fn open(&mut self, port: &mut Port, now: Instant) {
         for index in 0..self.flows.len() {
             if !self.flows[index].is_open {
@@ -96,7 +96,7 @@ impl Peer {
         }
     }
 
-    /// Sends at most `frames` full segments, a run of each connection in turn, as far as their
+    /// Sends at most `frames` full segments, a run for each connection in turn, as far as their
     /// windows allow.
     pub(crate) fn send(&mut self, port: &mut Port, frames: usize, now: Instant) {
         let mut left = frames;
@@ -116,7 +116,7 @@ impl Peer {
         }
     }
 
-    /// Takes what the stack has sent and answers it.
+    /// Processes what the stack has sent, and answers it.
     pub(crate) fn receive(&mut self, port: &mut Port, now: Instant) {
         while let Some(frame) = port.sent.pop_front() {
             if let Some(answer) = self.take(frame.buffer.as_ref(), now) {
@@ -150,7 +150,7 @@ impl Peer {
         is_due.then(|| self.frame(index, TcpFlags::ACK, 0, now))
     }
 
-    /// The next segment of a connection.
+    /// Makes the next segment of a connection.
     fn frame(&mut self, index: usize, flags: TcpFlags, text: usize, now: Instant) -> Buffer {
         let flow = &mut self.flows[index];
         let mut options = Vec::new();
@@ -203,7 +203,7 @@ fn packet(ip: &Ipv4Header<'_>, tcp: &TcpHeader<'_>, text: &[u8]) -> Buffer {
     buffer
 }
 
-/// The window scale that a SYN offers, 0 when it offers none.
+/// The window scale in the options of a SYN; 0 if there is none.
 fn scale(options: &[u8]) -> u8 {
     use rxo_wire::tcp::{OptionKind, Options};
     let scale = |kind, data: &[u8]| (kind == OptionKind::WindowScale).then(|| data[0]);

@@ -1,4 +1,4 @@
-//! The report as a table.
+//! Prints the report as a table.
 
 use std::fmt::Write as _;
 

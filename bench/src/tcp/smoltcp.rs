@@ -1,5 +1,6 @@
-//! smoltcp, set as it is fastest here: no timestamps, no congestion control, no link layer, one poll
-//! for all frames of a turn.
+//! smoltcp in its fastest configuration here: no timestamps, no congestion control, no link layer,
+//! one
+//! poll for all frames of a turn.
 
 use rxo_frame::Instant;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -113,7 +114,7 @@ impl Stack for Smoltcp {
     }
 }
 
-/// The port, as smoltcp wants a device.
+/// The port, as a smoltcp device.
 struct Link {
     port: Port,
     checksums: bool,

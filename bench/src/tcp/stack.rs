@@ -1,45 +1,45 @@
-//! What is measured: a TCP stack with its application, at one end of the link.
+//! The interface of a contender: a TCP stack with its application, at one end of the link.
 
 use rxo_frame::Instant;
 use serde::Serialize;
 
 use super::link::Port;
 
-/// Frames a stack gets in one turn at most.
+/// Most frames that a stack receives in one turn.
 pub(crate) const TURN_FRAMES: usize = 64;
 /// Send and receive buffer of a connection, in bytes.
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
-/// What the application reads or writes at once, in bytes.
+/// Bytes that the application reads or writes at once.
 pub(crate) const CALL_BYTES: usize = 64 * 1024;
-/// A line of the cache.
+/// Size of a cache line.
 const LINE_BYTES: usize = 64;
-/// The stack that waits for connections, and where.
+/// Address of the stack that listens.
 pub(crate) const SERVER: [u8; 4] = [10, 0, 0, 1];
 pub(crate) const SERVER_PORT: u16 = 80;
-/// The one that opens them; connection `n` from port `FIRST_PORT + n`.
+/// Address of the stack that connects. Connection `n` uses port `FIRST_PORT + n`.
 pub(crate) const CLIENT: [u8; 4] = [10, 0, 0, 2];
 pub(crate) const FIRST_PORT: u16 = 10_000;
 
-/// What the application does.
+/// The role of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Waits for connections and reads all that comes, each byte copied once.
+    /// Listens, and reads everything, copying each byte once.
     Reads,
-    /// Opens the connection and writes without end.
+    /// Connects, and writes without end.
     OpensAndWrites,
 }
 
-/// How everything is set, the same for every stack.
+/// The configuration of a race, the same for every stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) role: Role,
-    /// Whether TCP checksums are computed and verified in software; if not, a device does it.
+    /// Whether TCP checksums are computed and verified in software. If not, a device does so.
     pub(crate) checksums: bool,
     /// Whether every segment carries timestamps.
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// Whether the link takes large sends as they are.
+    /// Whether GSO frames cross the link whole.
     pub(crate) takes_large: bool,
 }
 
@@ -47,31 +47,31 @@ pub(crate) struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reading {
-    /// It has every byte copied into its own memory.
+    /// It copies every byte into its own memory.
     Copied,
-    /// It looks at the bytes where the stack has them, once at each line.
+    /// It reads one byte of each cache line where the stack has them.
     InPlace,
 }
 
-/// What an application does with bytes that it reads in place.
+/// Reads `bytes` in place, as an application might.
 #[inline]
 pub(crate) fn look_at(bytes: &[u8]) {
     let seen = bytes.chunks(LINE_BYTES).fold(0, |seen, line| seen ^ line[0]);
     std::hint::black_box(seen);
 }
 
-/// A stack and its application.
+/// A stack with its application.
 pub(crate) trait Stack {
     /// Its end of the link.
     fn port(&mut self) -> &mut Port;
 
-    /// Takes what has arrived, lets the application read and write, sends what is to be sent. This
-    /// alone is timed.
+    /// Processes what has arrived, lets the application read and write, and sends what is due. Only
+    /// this is timed.
     fn turn(&mut self, now: Instant);
 
-    /// Nothing has moved for long: runs the timers of all connections.
+    /// Runs the timers of all connections, because nothing has moved for long.
     fn idle(&mut self, now: Instant);
 
-    /// Bytes that the application has read so far.
+    /// Number of bytes that the application has read so far.
     fn read_bytes(&self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Runs the scripts that are named by the project's own runner, and says how each ended:
+//! Runs the named scripts with the project's own runner, and prints the result of each:
 //! `cargo run -p rxo-packetdrill --example pkt -- FILE …`.
 
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
-//! The numbers of Linux that calls and scripts speak in: errors, options, flags.
+//! Linux's numbers for errors, options and flags.
 //!
-//! Separate because the host in memory is not to depend on the system it runs on, and because a
-//! script names them.
+//! Separate because the host in memory must not depend on the system that it runs on, and because
+//! scripts use the names.
 
 use std::fmt;
 
-/// Why a call failed, as Linux numbers it.
+/// An error number of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -25,62 +25,62 @@ fn name_of(number: i32) -> Option<&'static str> {
     named.map(|(name, _)| *name)
 }
 
-/// The number that a script's `name` stands for; `None` when it is not known here.
+/// The number of the symbol `name` in a script; `None` if the name is unknown.
 #[must_use]
 pub fn symbol(name: &str) -> Option<i64> {
     SYMBOLS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
 impl Errno {
-    /// No such descriptor.
+    /// Bad descriptor.
     pub const EBADF: Self = Self(9);
-    /// Nothing can be done now without waiting.
+    /// The call would have to wait.
     pub const EAGAIN: Self = Self(11);
-    /// The address of a buffer is none.
+    /// Bad buffer address.
     pub const EFAULT: Self = Self(14);
-    /// It is there already.
+    /// Already exists.
     pub const EEXIST: Self = Self(17);
-    /// It is not there.
+    /// Does not exist.
     pub const ENOENT: Self = Self(2);
-    /// An argument cannot be.
+    /// Invalid argument.
     pub const EINVAL: Self = Self(22);
-    /// Something inside went wrong.
+    /// Internal error.
     pub const EIO: Self = Self(5);
-    /// Nothing can be sent any more.
+    /// Nothing more can be sent.
     pub const EPIPE: Self = Self(32);
-    /// There is no such call here.
+    /// The call is not supported.
     pub const ENOSYS: Self = Self(38);
-    /// A connection needs an address.
+    /// A destination address is required.
     pub const EDESTADDRREQ: Self = Self(89);
-    /// There is no such option here.
+    /// The option is not supported.
     pub const ENOPROTOOPT: Self = Self(92);
-    /// There is no such protocol here.
+    /// The protocol is not supported.
     pub const EPROTONOSUPPORT: Self = Self(93);
-    /// There is no such kind of socket here.
+    /// The socket type is not supported.
     pub const ESOCKTNOSUPPORT: Self = Self(94);
-    /// This socket cannot do that.
+    /// The operation is not supported on this socket.
     pub const EOPNOTSUPP: Self = Self(95);
-    /// There is no such family of addresses here.
+    /// The address family is not supported.
     pub const EAFNOSUPPORT: Self = Self(97);
-    /// The address is taken.
+    /// The address is in use.
     pub const EADDRINUSE: Self = Self(98);
-    /// The connection was given up.
+    /// The connection was aborted.
     pub const ECONNABORTED: Self = Self(103);
     /// The peer reset the connection.
     pub const ECONNRESET: Self = Self(104);
-    /// It is connected already.
+    /// Already connected.
     pub const EISCONN: Self = Self(106);
-    /// There is no connection.
+    /// Not connected.
     pub const ENOTCONN: Self = Self(107);
-    /// The peer did not answer.
+    /// The connection timed out.
     pub const ETIMEDOUT: Self = Self(110);
-    /// Nobody has the peer's address.
+    /// The host is unreachable.
     pub const EHOSTUNREACH: Self = Self(113);
-    /// The peer refused.
+    /// The connection was refused.
     pub const ECONNREFUSED: Self = Self(111);
-    /// The connection is being opened.
+    /// A connection attempt is in progress already.
     pub const EALREADY: Self = Self(114);
-    /// The connection begins to be opened.
+    /// A connection attempt has begun.
     pub const EINPROGRESS: Self = Self(115);
 }
 

@@ -1,18 +1,18 @@
-//! packetdrill scripts against [`rxo_tcp`], on virtual time.
+//! Runs packetdrill scripts against [`rxo_tcp`], on virtual time.
 //!
-//! packetdrill is a tool and a language: a script says which segments come in, which calls the
-//! application makes, and which segments must leave, each with its time. This crate lets an
-//! endpoint of ours be what such a script runs against, in two ways:
+//! packetdrill is a tool and a language. A script says which segments arrive, which calls the
+//! application makes, and which segments must leave, each with its time. This crate runs such
+//! scripts against our endpoint, in two ways:
 //!
-//! * [`host`] is a host in memory: sockets in front, IP packets behind, a clock that its owner
-//!   moves. It is pure; the same calls and packets at the same times give the same answers.
-//! * [`script`] reads the language, as far as TCP scripts need it.
-//! * [`run`] runs a script against a host. Nothing but this crate is needed for that.
-//! * `face` is the same host as a shared object for packetdrill itself: what
-//!   `packetdrill --so_filename=librxo_packetdrill.so` loads. The only `unsafe` stands there.
+//! * [`host`] is a host in memory: sockets on top, IP packets below, and a clock that its owner
+//!   advances. It is pure: the same calls and packets at the same times give the same answers.
+//! * [`script`] parses the language, as far as TCP scripts need it.
+//! * [`run`] runs a script against a host, without any other program.
+//! * `face` is the same host as a shared object for packetdrill itself: `packetdrill
+//!   --so_filename=librxo_packetdrill.so` loads it. It contains the only `unsafe` code.
 //!
-//! Contract: no packet, script or call makes `host`, `script` or `run` panic; no panic crosses the
-//! border of `face`.
+//! Contract: no packet, script or call makes `host`, `script` or `run` panic; no panic crosses from
+//! `face` into C.
 //!
 //! # Examples
 //! ```

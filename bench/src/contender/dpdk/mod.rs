@@ -1,8 +1,8 @@
 //! DPDK's `rte_gro` in its lightweight mode: a batch in, the batch coalesced, nothing held.
 //!
-//! It checks no TCP checksum and leaves the merged header's checksum fields as they were, so its
-//! rows stand beside rxo's with trusted checksums. It coalesces IPv4 only. The heavyweight mode,
-//! which walks its whole table for every new flow, is not measured here.
+//! DPDK checks no TCP checksum and does not update the checksum fields of the merged header, so its
+//! rows are compared with rxo's trusted rows. It coalesces IPv4 only. The heavyweight mode, which
+//! walks its whole table for every new flow, is not measured.
 
 mod sys;
 
@@ -15,13 +15,13 @@ use self::sys::{GroOutcome, Lengths, Packets};
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
 
-/// Whether the caller prefetches the headers of a batch before it hands it over, as drivers of
-/// DPDK's example programs do. Best cold, a little slower warm.
+/// Whether the caller prefetches the headers of a batch, as DPDK's example programs do. Best when
+/// cold, a little slower when warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefetch {
-    /// The caller does nothing.
+    /// Prefetches nothing.
     No,
-    /// Both header lines of every packet.
+    /// Prefetches both header lines of every packet.
     Headers,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Dpdk<'a> {
 }
 
 impl<'a> Dpdk<'a> {
-    /// Lays `traffic` out in mbufs.
+    /// Copies `traffic` into mbufs.
     pub(crate) fn new(traffic: &'a Traffic, prefetch: Prefetch) -> Self {
         let packets = Packets::new(traffic.len());
         Self { packets, traffic, prefetch, last: GroOutcome::default() }
@@ -65,7 +65,7 @@ impl Contender for Dpdk<'_> {
     }
 }
 
-/// What a driver knows of a packet when it hands over its mbuf.
+/// The lengths that a driver knows when it passes on an mbuf.
 fn lengths(packet: &[u8]) -> Lengths {
     let all = Lengths { bytes: packet.len() as u32, ..Lengths::default() };
     match rxo_wire::parse(packet) {

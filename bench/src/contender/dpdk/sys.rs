@@ -1,16 +1,16 @@
-//! The C interface of `shim/gro.c`, with a safe face.
+//! A safe wrapper of the C interface in `shim/gro.c`.
 #![allow(unsafe_code, reason = "DPDK is a C library")]
 
 use std::ptr::NonNull;
 
-/// Packets in mbufs, in memory that C owns.
+/// Packets in mbufs, in memory that the C code owns.
 pub(super) struct Packets {
     raw: NonNull<RawPackets>,
     count: usize,
 }
 
 impl Packets {
-    /// Room for `count` packets, none of them loaded.
+    /// Makes room for `count` packets, none of them loaded.
     pub(super) fn new(count: usize) -> Self {
         let count_c = u32::try_from(count).expect("a workload fits 32 bits");
         // SAFETY: the function takes a number and returns owned memory or NULL.
@@ -18,7 +18,7 @@ impl Packets {
         Self { raw, count }
     }
 
-    /// Makes packet `index` what a driver hands over.
+    /// Loads packet `index` as a driver would pass it on.
     pub(super) fn load(&mut self, index: usize, bytes: &[u8], lengths: &Lengths) {
         assert!(index < self.count && bytes.len() == lengths.bytes as usize);
         // SAFETY: `raw` is live until drop; C checks the index and the length against its slots
@@ -35,7 +35,7 @@ impl Packets {
         unsafe { std::slice::from_raw_parts(gro_data(self.raw.as_ptr(), index as u32), len) }
     }
 
-    /// Takes every packet once. All must have been loaded since the last pass.
+    /// Processes every packet once. All must have been loaded since the last pass.
     pub(super) fn pass(&mut self, batch_frames: usize, prefetch: bool) -> GroOutcome {
         assert!((1..=BATCH_LIMIT).contains(&batch_frames));
         let mut outcome = GroOutcome::default();
@@ -50,7 +50,7 @@ impl Packets {
 
 impl Drop for Packets {
     fn drop(&mut self) {
-        // SAFETY: `raw` came from `gro_new` and is freed here alone.
+        // SAFETY: `raw` came from `gro_new` and is freed only here.
         unsafe { gro_free(self.raw.as_ptr()) };
     }
 }
@@ -64,15 +64,15 @@ const BATCH_LIMIT: usize = 128;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lengths {
-    /// The whole packet.
+    /// Length of the whole packet.
     pub(super) bytes: u32,
-    /// Its link header.
+    /// Length of its link header.
     pub(super) link: u16,
-    /// Its IP header.
+    /// Length of its IP header.
     pub(super) network: u16,
-    /// Its TCP header.
+    /// Length of its TCP header.
     pub(super) transport: u16,
-    /// 1 when it is TCP over IPv4.
+    /// 1 if it is TCP over IPv4.
     pub(super) is_tcp4: u16,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Lengths {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GroOutcome {
-    /// Mbuf chains handed on.
+    /// Mbuf chains delivered.
     pub(super) deliveries: u64,
     /// Mbufs in them.
     pub(super) frames: u64,

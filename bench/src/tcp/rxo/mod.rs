@@ -1,4 +1,4 @@
-//! rxo: frames through the engine to the connections, and what these send back to the link.
+//! rxo: passes frames through the engine to the connections, and their segments back to the link.
 
 mod emit;
 
@@ -15,18 +15,18 @@ use super::stack::{
     Stack, TURN_FRAMES, look_at,
 };
 
-/// What is switched on (Menon 2008, section 5).
+/// The features that are switched on (Menon 2008, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
-    /// Each frame alone, each acknowledgement built by itself.
+    /// Single frames; each acknowledgement built by itself.
     Original,
-    /// The same as `Offload`, with aggregates of one segment.
+    /// `Offload` with aggregates of one segment.
     LimitOne,
     /// Aggregates; each acknowledgement built by itself.
     Aggregation,
     /// Aggregates, and acknowledgements expanded from templates.
     Offload,
-    /// Aggregates, one acknowledgement for each.
+    /// Aggregates, and one acknowledgement for each.
     Stretch,
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct Rxo {
     tcp: Endpoints,
 }
 
-/// The connections and their application.
+/// The connections, and their application.
 struct Endpoints {
     role: Role,
     reading: Reading,
     connections: Vec<Connection<Buffer>>,
-    /// Those that something arrived for, and whether each is among them.
+    /// The connections that have received something, and whether each is in the list.
     dirty: Vec<usize>,
     is_dirty: Vec<bool>,
     emitter: Emitter,
@@ -92,7 +92,7 @@ impl Stack for Rxo {
 
     fn turn(&mut self, now: Instant) {
         let Self { port, engine, tcp } = self;
-        // The queue's memory becomes the batch and, empty, the queue again.
+        // The memory of the queue becomes the batch, and once empty the queue again.
         let mut batch = Vec::from(std::mem::take(&mut port.received));
         engine.poll(&mut batch, now, |mut deliveries| {
             while let Some(taken) = deliveries.take_next() {
@@ -178,7 +178,8 @@ impl Endpoints {
             None => connection.on_segment(now, segment),
             Some(gso) => {
                 if let Err(first) = connection.on_large(now, segment, gso.size) {
-                    // Only while the connection opens, where one that counts as one does no harm.
+                    // Only while the connection opens. Treating an aggregate as one segment does no
+                    // harm then.
                     connection.on_segment(now, first);
                 }
             }
@@ -186,7 +187,7 @@ impl Endpoints {
         self.touch(number);
     }
 
-    /// Which connection a flow that arrives belongs to.
+    /// The connection that a received flow belongs to.
     fn number(&self, key: &FlowKey) -> usize {
         let port = if self.role == Role::OpensAndWrites {
             key.destination_port()
@@ -202,7 +203,7 @@ impl Endpoints {
         }
     }
 
-    /// The application reads and writes; what is to be sent leaves.
+    /// Lets the application read and write, and sends what is due.
     fn serve(&mut self, now: Instant, port: &mut Port) {
         let Self { connections, dirty, is_dirty, emitter, application, read_bytes, .. } = self;
         let (role, reading) = (self.role, self.reading);
@@ -225,7 +226,7 @@ impl Endpoints {
     }
 }
 
-/// Reads all there is; says how many bytes.
+/// Reads everything available. Returns the number of bytes.
 fn read_all(connection: &mut Connection<Buffer>, reading: Reading, to: &mut [u8]) -> u64 {
     let mut all = 0;
     if reading == Reading::InPlace {

@@ -31,7 +31,7 @@ pub(crate) fn set_max_pacing_rate(socket: &impl AsRawFd, bytes_per_s: u64) -> io
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())
 }
 
-/// How many bytes of a TCP socket's stream the other end has not acknowledged yet, sent or not.
+/// Bytes in a TCP socket's stream that the peer has not acknowledged, sent or not.
 pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer, which lives through the call.
@@ -39,22 +39,22 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// Chooses how a TCP socket reacts to congestion.
+/// Sets the congestion control algorithm of a TCP socket.
 pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// How many segments a TCP socket has sent again since it was opened.
+/// Number of segments that a TCP socket has retransmitted since it was opened.
 pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
     Ok(u64::from(tcp_info(socket)?.tcpi_total_retrans))
 }
 
-/// What a TCP socket says of its sending side.
+/// The state of a TCP socket's sending side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderInfo {
     pub(crate) cwnd_segments: u32,
     pub(crate) mss_bytes: u32,
-    /// Payload that the other end has acknowledged.
+    /// Payload that the peer has acknowledged, in bytes.
     pub(crate) acknowledged_bytes: u64,
 }
 

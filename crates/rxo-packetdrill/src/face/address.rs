@@ -8,10 +8,10 @@ use libc::{sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
 
 use crate::abi::Errno;
 
-/// Reads an address; an IPv4 one in IPv6's form is IPv4.
+/// Reads an address. An IPv4-mapped IPv6 address gives an IPv4 address.
 ///
 /// # Safety
-/// `at` is null, or `bytes` bytes stand there.
+/// `at` is null or points to `bytes` readable bytes.
 pub(super) unsafe fn read(at: *const sockaddr, bytes: socklen_t) -> Result<SocketAddr, Errno> {
     if at.is_null() {
         return Err(Errno::EFAULT);
@@ -24,13 +24,13 @@ pub(super) unsafe fn read(at: *const sockaddr, bytes: socklen_t) -> Result<Socke
     let family = c_int::from(unsafe { at.cast::<libc::sa_family_t>().read_unaligned() });
     match family {
         libc::AF_INET => {
-            // SAFETY: there are as many bytes as this form has.
+            // SAFETY: `bytes` is at least the size of this form.
             let v4 = unsafe { at.cast::<sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr));
             Ok(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
         }
         libc::AF_INET6 if bytes >= size_of::<sockaddr_in6>() => {
-            // SAFETY: there are as many bytes as this form has.
+            // SAFETY: `bytes` is at least the size of this form.
             let v6 = unsafe { at.cast::<sockaddr_in6>().read_unaligned() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr).to_canonical();
             Ok(SocketAddr::new(ip, u16::from_be(v6.sin6_port)))
@@ -40,10 +40,10 @@ pub(super) unsafe fn read(at: *const sockaddr, bytes: socklen_t) -> Result<Socke
     }
 }
 
-/// Writes `address` as far as there is room, in IPv6's form if `is_v6`; null wants none.
+/// Writes `address` as far as there is room; as an IPv6 address if `is_v6`. Null writes nothing.
 ///
 /// # Safety
-/// Both are null, or `bytes` says how many bytes may be written `at`.
+/// Both pointers are null, or `bytes` holds the number of bytes that may be written at `at`.
 pub(super) unsafe fn write(
     address: SocketAddr,
     is_v6: bool,
@@ -54,17 +54,17 @@ pub(super) unsafe fn write(
         return Ok(());
     }
     let image = image(address, is_v6);
-    // SAFETY: not null, and the caller says that it is a length.
+    // SAFETY: not null, and the caller guarantees that it holds a length.
     let room = unsafe { bytes.read() } as usize;
     let part = image.len().min(room);
-    // SAFETY: not null, and the caller says that there is `room`.
+    // SAFETY: not null, and the caller guarantees `room` writable bytes.
     unsafe { std::ptr::copy_nonoverlapping(image.as_ptr(), at.cast::<u8>(), part) };
     // SAFETY: as above.
     unsafe { bytes.write(image.len() as socklen_t) };
     Ok(())
 }
 
-/// The bytes of an address as C has them: family, port, then the rest.
+/// Encodes an address as in C: family, port, then the rest.
 fn image(address: SocketAddr, is_v6: bool) -> Vec<u8> {
     let port = address.port().to_be_bytes();
     let mut image = Vec::new();

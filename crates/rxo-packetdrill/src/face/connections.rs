@@ -1,7 +1,7 @@
 //! socket, bind, listen, accept, connect, close, shutdown.
 //!
-//! packetdrill closes with the system's own call what a script leaves open, so a descriptor must be
-//! one of the process: each is held by an open `/dev/null`.
+//! packetdrill closes what a script leaves open with the system's own call, so each descriptor must
+//! be a real one of the process. An open `/dev/null` holds its number.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,7 +12,7 @@ use super::{address, guarded, int};
 use crate::abi::Errno;
 use crate::host::Call;
 
-/// Holds a place among the process's descriptors for `fd` of the host.
+/// Reserves a descriptor of the process for `fd` of the host.
 pub(super) fn hold(session: &Session, fd: i64) -> Result<i64, Errno> {
     // SAFETY: the path is a text with a zero at its end.
     let held = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
@@ -29,7 +29,7 @@ pub(super) unsafe extern "C" fn socket(
     kind: c_int,
     protocol: c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             let made = session.call(|_| Call::Socket { domain, kind, protocol })?;
@@ -45,7 +45,7 @@ pub(super) unsafe extern "C" fn bind(
     at: *const sockaddr,
     bytes: socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and an address of that length.
+    // SAFETY: packetdrill passes the session that it got, and an address of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             let to = address::read(at, bytes)?;
@@ -56,7 +56,7 @@ pub(super) unsafe extern "C" fn bind(
 }
 
 pub(super) unsafe extern "C" fn listen(userdata: *mut c_void, fd: c_int, backlog: c_int) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Listen(find(fd), backlog)).map(|answer| answer.value)
@@ -71,7 +71,7 @@ pub(super) unsafe extern "C" fn accept(
     at: *mut sockaddr,
     bytes: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and a place of that length or none.
+    // SAFETY: packetdrill passes the session that it got, and a place of that length or none.
     let value = unsafe {
         guarded(userdata, |session| {
             let accepted = session.call(|find| Call::Accept(find(fd)))?;
@@ -90,7 +90,7 @@ pub(super) unsafe extern "C" fn connect(
     at: *const sockaddr,
     bytes: socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and an address of that length.
+    // SAFETY: packetdrill passes the session that it got, and an address of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             let to = address::read(at, bytes)?;
@@ -101,12 +101,12 @@ pub(super) unsafe extern "C" fn connect(
 }
 
 pub(super) unsafe extern "C" fn close(userdata: *mut c_void, fd: c_int) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             let closed = session.call(|find| Call::Close(find(fd)))?;
             session.forget(fd);
-            // SAFETY: `hold` opened it, and nothing else of this crate uses it.
+            // SAFETY: `hold` opened it, and nothing else in this crate uses it.
             libc::close(fd);
             Ok(closed.value)
         })
@@ -115,7 +115,7 @@ pub(super) unsafe extern "C" fn close(userdata: *mut c_void, fd: c_int) -> c_int
 }
 
 pub(super) unsafe extern "C" fn shutdown(userdata: *mut c_void, fd: c_int, how: c_int) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Shutdown(find(fd), how)).map(|answer| answer.value)

@@ -1,4 +1,4 @@
-//! fcntl, ioctl, options, poll; and what this host does not have: pipes, splice.
+//! fcntl, ioctl, options and poll, and what this host lacks: pipes, splice.
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 
@@ -14,7 +14,7 @@ pub(super) unsafe extern "C" fn fcntl(
     command: c_int,
     argument: c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Fcntl(find(fd), command, argument)).map(|answer| answer.value)
@@ -29,7 +29,7 @@ pub(super) unsafe extern "C" fn ioctl(
     request: c_ulong,
     at: *mut c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and a number's place for what asks for one.
+    // SAFETY: packetdrill passes the session that it got, and a number's place for what asks for one.
     let value = unsafe {
         guarded(userdata, |session| {
             let answer = session.call(|find| Call::Ioctl(find(fd), request))?;
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn getsockopt(
     at: *mut c_void,
     bytes: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and a place of that length.
+    // SAFETY: packetdrill passes the session that it got, and a place of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             let room = bytes.as_mut().ok_or(Errno::EFAULT)?;
@@ -74,7 +74,7 @@ pub(super) unsafe extern "C" fn setsockopt(
     at: *const c_void,
     bytes: socklen_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and an option of that length.
+    // SAFETY: packetdrill passes the session that it got, and an option of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             let value = option((level, name), bytes_at(at, bytes as usize)?)?;
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C" fn setsockopt(
     int(value)
 }
 
-/// An option's bytes as a value.
+/// Decodes an option's bytes.
 fn option(which: (c_int, c_int), bytes: &[u8]) -> Result<OptionValue, Errno> {
     let number = |at: usize| {
         let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
@@ -119,7 +119,7 @@ pub(super) unsafe extern "C" fn poll(
     count: nfds_t,
     timeout_ms: c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and as many descriptors.
+    // SAFETY: packetdrill passes the session that it got, and as many descriptors.
     let value = unsafe {
         guarded(userdata, |session| {
             let list: &mut [pollfd] = match count {
@@ -127,7 +127,7 @@ pub(super) unsafe extern "C" fn poll(
                 _ if descriptors.is_null() || count > MOST_DESCRIPTORS => {
                     return Err(Errno::EFAULT);
                 }
-                // SAFETY: not null, and the caller says how many there are.
+                // SAFETY: not null, and the caller guarantees `count` descriptors.
                 _ => std::slice::from_raw_parts_mut(descriptors, count as usize),
             };
             let wanted: Vec<_> = list.iter().map(|entry| (entry.fd, entry.events)).collect();
@@ -160,5 +160,5 @@ pub(super) unsafe extern "C" fn splice(
     int(fail(Errno::ENOSYS))
 }
 
-/// More than any process may have open by default.
+/// More descriptors than any process may have open by default.
 const MOST_DESCRIPTORS: nfds_t = 1024;

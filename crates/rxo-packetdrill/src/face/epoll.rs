@@ -10,7 +10,7 @@ use crate::abi::{EPOLL_CTL_DEL, Errno};
 use crate::host::Call;
 
 pub(super) unsafe extern "C" fn epoll_create(userdata: *mut c_void, _size: c_int) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             let made = session.call(|_| Call::EpollCreate)?;
@@ -27,11 +27,12 @@ pub(super) unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and an event or null.
+    // SAFETY: packetdrill passes the session that it got, and an event or null.
     let value = unsafe {
         guarded(userdata, |session| {
             let (events, data) = match event.is_null() {
-                // SAFETY: not null, so it is an event; it need not be aligned, as C packs it.
+                // SAFETY: not null, so it points to an event, which may be unaligned because C
+                // packs it.
                 false => {
                     let event = event.read_unaligned();
                     (event.events, event.u64)
@@ -54,7 +55,7 @@ pub(super) unsafe extern "C" fn epoll_wait(
     most: c_int,
     timeout_ms: c_int,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and room for as many events.
+    // SAFETY: packetdrill passes the session that it got, and room for as many events.
     let value = unsafe {
         guarded(userdata, |session| {
             let most = usize::try_from(most).map_err(|_| Errno::EINVAL)?;
@@ -64,7 +65,8 @@ pub(super) unsafe extern "C" fn epoll_wait(
             let answer = session.call(|find| Call::EpollWait(find(epoll), most, timeout_ms))?;
             for (at, (found, data)) in answer.events.iter().enumerate() {
                 let event = epoll_event { events: *found, u64: *data };
-                // SAFETY: there are at most `most` of them, and the caller says that those fit.
+                // SAFETY: there are at most `most` events, and the caller guarantees room for
+                // those.
                 events.add(at).write_unaligned(event);
             }
             Ok(answer.value)

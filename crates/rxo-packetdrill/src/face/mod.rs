@@ -1,13 +1,13 @@
 //! The host as a shared object for packetdrill.
 //!
-//! packetdrill loads it, calls [`packetdrill_interface_init`], and gets a table of functions: calls
-//! of an application, a packet in, the next packet out, and the clock. Separate because here alone
-//! memory comes from a program in C: `table.rs` is the table as that program lays it out, the other
-//! files fill it, and each function does no more than to turn C's arguments into values and an
-//! [`Errno`] into `errno`. What happens then is in `session.rs`, which is safe code.
+//! packetdrill loads it, calls [`packetdrill_interface_init`], and gets a table of functions:
+//! system calls, a packet in, the next packet out, and the clock. Separate because only here does
+//! memory come from a C program. `table.rs` lays the table out as packetdrill does. The functions
+//! in the other files only turn C's arguments into values, and an [`Errno`] into `errno`. The work
+//! is done in `session.rs`, which is safe code.
 //!
-//! Contract: no panic crosses the border ([`guarded`]): it becomes `EIO`. Pointers are trusted as
-//! far as the system's own calls trust them; null gives `EFAULT`.
+//! Contract: no panic crosses into C; [`guarded`] turns it into `EIO`. Pointers are trusted as far
+//! as system calls trust them; null gives `EFAULT`.
 
 #![allow(unsafe_code, reason = "the border to a program in C")]
 
@@ -29,13 +29,13 @@ use self::session::Session;
 use self::table::Interface;
 use crate::abi::Errno;
 
-/// Fills `interface` with this host's functions; `flags` is what `--so_flags` said, or null. Flags
-/// that cannot be are told on standard error, and then every call fails with `EINVAL`: there is no
-/// other way to refuse.
+/// Fills `interface` with this host's functions. `flags` is the value of `--so_flags`, or null.
+/// Invalid flags are reported on standard error, and then every call fails with `EINVAL`, because
+/// there is no other way to refuse.
 ///
 /// # Safety
-/// `interface` points to the table that packetdrill declares, and may be written; `flags` is null or
-/// a text with a zero at its end.
+/// `interface` points to the writable table that packetdrill declares; `flags` is null or a
+/// zero-terminated text.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn packetdrill_interface_init(
     flags: *const c_char,
@@ -47,18 +47,18 @@ pub(crate) unsafe extern "C" fn packetdrill_interface_init(
     let flags = if flags.is_null() {
         String::new()
     } else {
-        // SAFETY: not null, and the caller says that a zero ends it.
+        // SAFETY: not null, and the caller guarantees that it is zero-terminated.
         unsafe { CStr::from_ptr(flags) }.to_string_lossy().into_owned()
     };
     let made = catch_unwind(|| Session::of_flags(&flags));
     let session = made.unwrap_or_else(|_| Session::refusing());
     let userdata = Box::into_raw(Box::new(session)).cast::<c_void>();
     preloaded::add(userdata);
-    // SAFETY: the caller says that it may be written; nothing in it needs to be dropped.
+    // SAFETY: the caller guarantees that it is writable; no value in it needs to be dropped.
     unsafe { interface.write(Interface::new(userdata)) };
 }
 
-/// Drops the session; the table is not used afterwards.
+/// Drops the session. The table must not be used afterwards.
 unsafe extern "C" fn free(userdata: *mut c_void) {
     if !userdata.is_null() {
         preloaded::remove(userdata);
@@ -68,13 +68,13 @@ unsafe extern "C" fn free(userdata: *mut c_void) {
     }
 }
 
-/// Runs `act` with the session behind `userdata`; an error becomes -1 and `errno`, and a panic an
-/// error.
+/// Runs `act` with the session behind `userdata`. An error becomes -1 and `errno`; a panic becomes
+/// an error.
 ///
 /// # Safety
-/// `userdata` is what [`packetdrill_interface_init`] gave, and not freed.
+/// `userdata` comes from [`packetdrill_interface_init`] and has not been freed.
 unsafe fn guarded(userdata: *mut c_void, act: impl FnOnce(&Session) -> Result<i64, Errno>) -> i64 {
-    // SAFETY: the caller says that it is a session, which is shared by reference only.
+    // SAFETY: the caller guarantees that it is a session, which is only shared by reference.
     let session = unsafe { userdata.cast::<Session>().as_ref() };
     let Some(session) = session else { return fail(Errno::EFAULT) };
     match catch_unwind(AssertUnwindSafe(|| act(session))) {
@@ -85,15 +85,15 @@ unsafe fn guarded(userdata: *mut c_void, act: impl FnOnce(&Session) -> Result<i6
 }
 
 fn fail(Errno(number): Errno) -> i64 {
-    // SAFETY: the C library gives each thread a place of its own, valid while the thread lives.
+    // SAFETY: the C library gives each thread its own variable, valid while the thread lives.
     unsafe { *libc::__errno_location() = number };
     -1
 }
 
-/// The bytes at `at`; a length of zero needs no place.
+/// The bytes at `at`. A length of zero allows a null pointer.
 ///
 /// # Safety
-/// `at` is null, or `bytes` bytes stand there for as long as `'a`.
+/// `at` is null or points to `bytes` bytes that are readable for `'a`.
 unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Errno> {
     if bytes == 0 {
         return Ok(&[]);
@@ -101,14 +101,14 @@ unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Errn
     if at.is_null() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: not null; the caller says the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), bytes) })
 }
 
-/// The place for `bytes` bytes at `at`.
+/// The writable bytes at `at`.
 ///
 /// # Safety
-/// `at` is null, or `bytes` bytes may be written there, by nobody else, for as long as `'a`.
+/// `at` is null or points to `bytes` bytes that are writable, and not used otherwise, for `'a`.
 unsafe fn place_at<'a>(at: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Errno> {
     if bytes == 0 {
         return Ok(&mut []);
@@ -116,11 +116,11 @@ unsafe fn place_at<'a>(at: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Er
     if at.is_null() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: not null; the caller says the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), bytes) })
 }
 
-/// What calls with an `int` return.
+/// Converts a result for calls that return an `int`.
 fn int(value: i64) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }

@@ -13,7 +13,7 @@ pub(super) unsafe extern "C" fn netdev_send(
     at: *const c_void,
     bytes: size_t,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and a packet of that length.
+    // SAFETY: packetdrill passes the session that it got, and a packet of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             session.send(bytes_at(at, bytes)?);
@@ -23,14 +23,14 @@ pub(super) unsafe extern "C" fn netdev_send(
     int(value)
 }
 
-/// A length of 0 says that no packet will ever leave.
+/// Returns the next packet. A length of 0 means that no packet will ever leave.
 pub(super) unsafe extern "C" fn netdev_receive(
     userdata: *mut c_void,
     at: *mut c_void,
     bytes: *mut size_t,
     time_us: *mut c_longlong,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, a place of that length, and one for a time.
+    // SAFETY: packetdrill passes the session that it got, a place of that length, and one for a time.
     let value = unsafe {
         guarded(userdata, |session| {
             let bytes = bytes.as_mut().ok_or(Errno::EFAULT)?;
@@ -49,7 +49,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
 }
 
 pub(super) unsafe extern "C" fn usleep(userdata: *mut c_void, time_us: useconds_t) -> c_int {
-    // SAFETY: packetdrill gives back what it was given.
+    // SAFETY: packetdrill passes the session that it got.
     let value = unsafe {
         guarded(userdata, |session| {
             session.sleep(Duration::from_micros(time_us.into()));
@@ -59,13 +59,13 @@ pub(super) unsafe extern "C" fn usleep(userdata: *mut c_void, time_us: useconds_
     int(value)
 }
 
-/// Time zones are what they were everywhere: not looked at.
+/// Returns the session's time. The time zone is ignored.
 pub(super) unsafe extern "C" fn gettimeofday(
     userdata: *mut c_void,
     at: *mut timeval,
     _zone: *mut timezone,
 ) -> c_int {
-    // SAFETY: packetdrill gives back what it was given, and a place for the time.
+    // SAFETY: packetdrill passes the session that it got, and a place for the time.
     let value = unsafe {
         guarded(userdata, |session| {
             let place = at.as_mut().ok_or(Errno::EFAULT)?;

@@ -1,8 +1,9 @@
-//! getsockopt(2) of the whole process, for what packetdrill does not ask through the table.
+//! Replaces getsockopt(2) for the whole process, because packetdrill does not use the table for all
+//! options.
 //!
-//! A script's code (`%{ … }%`) looks at TCP_INFO, and for that packetdrill calls the C library. With
-//! the shared object preloaded (`LD_PRELOAD`), as `cargo xtask packetdrill` does, the call comes here:
-//! a descriptor of a session is answered by it, any other by the system.
+//! The code of a script (`%{ … }%`) reads TCP_INFO, for which packetdrill calls the C library. With
+//! the shared object preloaded (`LD_PRELOAD`), as `cargo xtask packetdrill` does, that call arrives
+//! here. If the descriptor belongs to a session, the session answers; otherwise the system does.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +13,7 @@ use libc::socklen_t;
 use super::control;
 use super::session::Session;
 
-/// The sessions that there are, as numbers: nothing is done with them but to compare, and to look
-/// at while the lock is held.
+/// The addresses of all sessions. They are only compared, or dereferenced while the lock is held.
 static SESSIONS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 pub(super) fn add(userdata: *mut c_void) {
@@ -25,11 +25,11 @@ pub(super) fn remove(userdata: *mut c_void) {
     sessions.retain(|session| *session != userdata as usize);
 }
 
-/// The session that has `fd`.
+/// Finds the session that owns `fd`.
 fn owner(fd: c_int) -> Option<*mut c_void> {
     let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let has = |session: &&usize| {
-        // SAFETY: it is removed under the lock before it is dropped.
+        // SAFETY: a session is removed under the lock before it is dropped.
         let session = unsafe { (**session as *const Session).as_ref() };
         session.is_some_and(|session| session.has(fd))
     };
@@ -37,7 +37,7 @@ fn owner(fd: c_int) -> Option<*mut c_void> {
 }
 
 /// # Safety
-/// As the system's own call asks.
+/// As for the system's own call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getsockopt(
     fd: c_int,
@@ -47,9 +47,9 @@ unsafe extern "C" fn getsockopt(
     bytes: *mut socklen_t,
 ) -> c_int {
     match owner(fd) {
-        // SAFETY: the arguments are passed on as they are; packetdrill frees the session at its end.
+        // SAFETY: the arguments are passed on unchanged; packetdrill frees the session at its end.
         Some(userdata) => unsafe { control::getsockopt(userdata, fd, level, name, at, bytes) },
-        // SAFETY: the arguments are passed on as they are.
+        // SAFETY: the arguments are passed on unchanged.
         None => unsafe { libc::syscall(libc::SYS_getsockopt, fd, level, name, at, bytes) as c_int },
     }
 }

@@ -1,9 +1,9 @@
-//! A host that two threads share: one gives packets and time, one may block in a call.
+//! A host shared by two threads: one provides packets and time, the other may block in a call.
 //!
-//! The clock moves in [`Session::sleep`] and [`Session::receive`], and by a microsecond each time
-//! that somebody asks for it: packetdrill waits for the last microseconds by asking. When a blocked
-//! call ends, its thread reads the clock; until it has, the clock stands still, so that a script's
-//! outcome does not depend on how the system runs the threads.
+//! The clock advances in [`Session::sleep`] and [`Session::receive`], and by a microsecond whenever
+//! it is read, because packetdrill waits for the last microseconds by reading it. After a blocked
+//! call has returned, its thread reads the clock. Until then the clock stands still, so that the
+//! outcome of a script does not depend on thread scheduling.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use super::sysctls::Sysctls;
 use crate::abi::Errno;
 use crate::host::{Answer, Call, Fd, Outcome, Packet, Progress, Settings, VirtualHost, Waiting};
 
-/// What `userdata` points to.
+/// The object behind `userdata`.
 #[derive(Debug)]
 pub(super) struct Session {
     shared: Mutex<Shared>,
-    /// Something happened that another thread may wait for.
+    /// Notified when something happens that another thread may wait for.
     changed: Condvar,
 }
 
 #[derive(Debug)]
 struct Shared {
     host: VirtualHost,
-    /// Every call fails: something could not be set.
+    /// Whether every call fails because a setting was refused.
     is_refusing: bool,
-    /// What stands for `/proc/sys`.
+    /// The replacement of `/proc/sys`.
     sysctls: Option<Sysctls>,
-    /// The host's descriptors by the process's, which hold their place.
+    /// Maps descriptors of the process to the host's.
     descriptors: BTreeMap<i32, Fd>,
     blocked: Vec<Blocked>,
-    /// Threads whose blocked call has ended and that have not read the clock yet.
+    /// Threads whose blocked call has returned and that have not read the clock yet.
     returned: Vec<ThreadId>,
 }
 
@@ -46,7 +46,8 @@ struct Blocked {
 }
 
 impl Session {
-    /// A session with these flags, or one that refuses everything after it has said why.
+    /// Makes a session with these flags. If they are invalid, reports it and makes one that refuses
+    /// every call.
     pub(super) fn of_flags(flags: &str) -> Self {
         match Settings::of_flags(flags) {
             Ok(settings) => Self::new(settings, false),
@@ -57,7 +58,7 @@ impl Session {
         }
     }
 
-    /// One in which every call fails.
+    /// Makes a session in which every call fails.
     pub(super) fn refusing() -> Self {
         Self::new(Settings::default(), true)
     }
@@ -74,12 +75,13 @@ impl Session {
         Self { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// A panic in another thread has been told there; the host is as good as it was.
+    /// Locks the session. A panic in another thread was reported there and left the host intact.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a call, and blocks as long as it does. `call` gets what finds the host's descriptor.
+    /// Makes a call, and blocks as long as it does. `call` gets a function that finds the host's
+    /// descriptor.
     pub(super) fn call(
         &self,
         call: impl FnOnce(&dyn Fn(i32) -> Fd) -> Call,
@@ -109,28 +111,28 @@ impl Session {
         }
     }
 
-    /// Lets `descriptor` of the process stand for `fd` of the host.
+    /// Maps `descriptor` of the process to `fd` of the host.
     pub(super) fn name(&self, descriptor: i32, fd: Fd) {
         self.lock().descriptors.insert(descriptor, fd);
     }
 
-    /// Forgets it.
+    /// Removes the mapping of `descriptor`.
     pub(super) fn forget(&self, descriptor: i32) {
         self.lock().descriptors.remove(&descriptor);
     }
 
-    /// Whether `descriptor` stands for one of the host.
+    /// Whether `descriptor` maps to a descriptor of the host.
     pub(super) fn has(&self, descriptor: i32) -> bool {
         self.lock().descriptors.contains_key(&descriptor)
     }
 
-    /// Whether its addresses are IPv6.
+    /// Whether the socket's addresses are IPv6.
     pub(super) fn is_v6(&self, descriptor: i32) -> bool {
         let shared = self.lock();
         shared.descriptors.get(&descriptor).is_some_and(|fd| shared.host.is_v6(*fd))
     }
 
-    /// A packet comes in.
+    /// Delivers a packet to the host.
     pub(super) fn send(&self, packet: &[u8]) {
         let mut shared = self.lock();
         shared.follow_sysctls();
@@ -139,7 +141,7 @@ impl Session {
         self.changed.notify_all();
     }
 
-    /// The next packet that leaves; time moves on to it. `None` when none will.
+    /// Advances time to the next packet that leaves, and returns it; `None` if none will.
     pub(super) fn receive(&self) -> Option<Packet> {
         let mut shared = self.when_clock_may_move(self.lock());
         let latest = shared.host.now() + LONGEST_WAIT;
@@ -155,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Time moves on.
+    /// Advances time by `time`.
     pub(super) fn sleep(&self, time: Duration) {
         let mut shared = self.when_clock_may_move(self.lock());
         let until = shared.host.now() + time;
@@ -165,7 +167,7 @@ impl Session {
         }
     }
 
-    /// The time; it moves on by a microsecond for the next that asks.
+    /// Returns the time, and advances it by a microsecond for the next reader.
     pub(super) fn time(&self) -> Instant {
         let mut shared = self.lock();
         let now = shared.host.now();
@@ -179,8 +181,8 @@ impl Session {
         now
     }
 
-    /// Waits until every thread whose call has ended has read the clock; not for ever, because a
-    /// thread may be gone.
+    /// Waits until every thread whose call has returned has read the clock. Gives up after a while,
+    /// because a thread may have ended.
     fn when_clock_may_move<'a>(
         &'a self,
         mut shared: MutexGuard<'a, Shared>,
@@ -198,8 +200,8 @@ impl Session {
 }
 
 impl Shared {
-    /// Sets what a script has set since the last call; what cannot be set is told on standard error, and
-    /// then every call fails: the script is not for this host.
+    /// Applies the sysctls that a script has changed since the last call. If one is refused,
+    /// reports it, and every call fails from then on, because the script is not for this host.
     fn follow_sysctls(&mut self) {
         for (name, value) in self.sysctls.iter_mut().flat_map(Sysctls::changes) {
             if let Err(error) = self.host.set_sysctl(&name, &value) {
@@ -209,7 +211,8 @@ impl Shared {
         }
     }
 
-    /// The next thing before `limit` happens; false when there was none and it is `limit`.
+    /// Advances to the next event before `limit`. Returns false if there is none and the time is
+    /// now `limit`.
     fn step(&mut self, limit: Instant) -> bool {
         let waiting = self.blocked.iter().filter_map(|blocked| blocked.waiting.as_ref());
         let deadline = waiting.filter_map(Waiting::deadline).min();
@@ -241,11 +244,11 @@ impl Shared {
     }
 }
 
-/// Far from zero, so that earlier times can be said.
+/// Far from zero, so that earlier times can be expressed.
 const START: Instant = Instant::from_micros(1_000_000_000);
 const MICROSECOND: Duration = Duration::from_micros(1);
-/// No script waits longer for a packet.
+/// Longest wait for a packet.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// Real time that a thread has to read the clock.
+/// Real time that a thread has for reading the clock.
 const PATIENCE: RealDuration = RealDuration::from_secs(1);
 const NO_DESCRIPTOR: Fd = -1;

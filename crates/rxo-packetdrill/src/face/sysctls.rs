@@ -1,9 +1,9 @@
-//! A folder that stands for `/proc/sys/net/ipv4` while a script runs.
+//! A folder that replaces `/proc/sys/net/ipv4` while a script runs.
 //!
-//! Scripts set the machine up with sysctl(8), or by writing to `/proc/sys` itself. Where the variable
-//! `RXO_PACKETDRILL_SYSCTLS` names a folder, it gets a file for each name that is known here, and
-//! what is written to one of them is set. `cargo xtask packetdrill` mounts such a folder over the
-//! system's for the script alone, so that a script changes this host and not the machine.
+//! Scripts configure the machine with sysctl(8), or by writing to `/proc/sys`. If the variable
+//! `RXO_PACKETDRILL_SYSCTLS` names a folder, a file for each known name is created there, and
+//! values written to these files are applied. `cargo xtask packetdrill` mounts the folder over the
+//! system's for the script alone, so that the script changes this host and not the machine.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use crate::host::Settings;
 
-/// The folder, and what its files said when they were last read.
+/// The folder, and the last contents of its files.
 #[derive(Debug)]
 pub(super) struct Sysctls {
     folder: PathBuf,
@@ -20,7 +20,8 @@ pub(super) struct Sysctls {
 }
 
 impl Sysctls {
-    /// The folder that the environment names, with a file for each name; `None` when it names none.
+    /// Opens the folder that the environment names and creates a file for each name. `None` if it
+    /// names none.
     pub(super) fn of_environment() -> Option<Self> {
         let folder = PathBuf::from(std::env::var_os(VARIABLE)?);
         Some(Self::prepare(folder))
@@ -37,7 +38,7 @@ impl Sysctls {
         Self { folder, seen }
     }
 
-    /// Names and values that have changed since this was last called.
+    /// Returns the names and values that have changed since the last call.
     pub(super) fn changes(&mut self) -> Vec<(String, String)> {
         let mut changes = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {

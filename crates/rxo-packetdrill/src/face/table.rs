@@ -1,8 +1,8 @@
-//! The table of functions, as `packetdrill.h` lays it out: 33 pointers, in this order.
+//! The table of functions as in `packetdrill.h`: 33 pointers, in this order.
 //!
-//! `fcntl` and `ioctl` are variadic there. Rust cannot define such functions; on Linux, with the
-//! calling conventions of x86-64 and AArch64, the argument after the named ones stands where a named
-//! one would, so they are declared with it. Where the caller gives none, it is not looked at.
+//! In C, `fcntl` and `ioctl` are variadic, and Rust cannot define such functions. In Linux's
+//! calling conventions for x86-64 and AArch64, the argument after the named ones is passed like a
+//! named one, so they are declared with it. It is not read where the caller passes none.
 
 use std::ffi::{c_int, c_longlong, c_uint, c_ulong, c_void};
 

@@ -1,4 +1,4 @@
-//! The table, called as packetdrill calls it.
+//! Calls the table as packetdrill does.
 
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -7,13 +7,13 @@ use std::time::Duration as RealDuration;
 use super::*;
 use crate::abi::{AF_INET, F_SETFL, O_NONBLOCK, SOCK_STREAM};
 
-/// A table, freed at the end.
+/// A table that is freed at the end.
 struct Loaded(Interface);
 
 impl Loaded {
     fn with(flags: &CStr) -> Self {
         let mut table = MaybeUninit::uninit();
-        // SAFETY: a place for a table, and a text with its end.
+        // SAFETY: room for a table, and a zero-terminated text.
         unsafe { packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr()) };
         // SAFETY: it was filled.
         Self(unsafe { table.assume_init() })
@@ -25,7 +25,7 @@ impl Loaded {
     }
 
     fn connect(&self, fd: c_int) -> c_int {
-        // SAFETY: all zeros is an address.
+        // SAFETY: all zeros is a valid address.
         let mut to: libc::sockaddr_in = unsafe { MaybeUninit::zeroed().assume_init() };
         to.sin_family = AF_INET as libc::sa_family_t;
         to.sin_port = 8080_u16.to_be();
@@ -51,7 +51,7 @@ impl Loaded {
     fn receive(&self) -> (Vec<u8>, i64) {
         let (mut packet, mut time_us) = (vec![0; 2000], 0);
         let mut bytes = packet.len();
-        // SAFETY: the table's own session, and places of their sizes.
+        // SAFETY: the table's own session, and buffers of their sizes.
         let result = unsafe {
             let place = packet.as_mut_ptr().cast();
             (self.0.netdev_receive)(self.0.userdata, place, &raw mut bytes, &raw mut time_us)
@@ -72,7 +72,7 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: once, and nothing uses it afterwards.
+        // SAFETY: called once, and nothing uses the session afterwards.
         unsafe { (self.0.free)(self.0.userdata) };
     }
 }
@@ -117,7 +117,7 @@ fn a_blocked_call_returns_at_its_time() {
             let result = (loaded.connect(fd), errno());
             (result, loaded.time_us())
         });
-        // It has to be blocked before time moves on.
+        // The call must be blocked before time advances.
         std::thread::sleep(RealDuration::from_millis(200));
         // SAFETY: the table's own session.
         assert_eq!(unsafe { (loaded.0.usleep)(loaded.0.userdata, 60_000_000) }, 0);
@@ -151,7 +151,7 @@ fn wrong_flags_and_null_pointers_are_errors() {
         assert_eq!(((loaded.0.bind)(data, fd, null(), 0), errno()), (-1, Errno::EFAULT.0));
         assert_eq!(((loaded.0.write)(data, fd, null(), 9), errno()), (-1, Errno::EFAULT.0));
         assert_eq!(((loaded.0.pipe)(data, null_mut()), errno()), (-1, Errno::ENOSYS.0));
-        // Without a connection nothing can be read; what matters is that null is not waited for.
+        // The socket is not connected, so no read succeeds. The point is that null does not block.
         assert_eq!(((loaded.0.read)(data, fd, null_mut(), 9), errno()), (-1, Errno::ENOTCONN.0));
         assert_eq!(((loaded.0.close)(data, 4000), errno()), (-1, Errno::EBADF.0));
         assert_eq!(((loaded.0.netdev_send)(data, null(), 3), errno()), (-1, Errno::EFAULT.0));
@@ -159,7 +159,7 @@ fn wrong_flags_and_null_pointers_are_errors() {
     }
 }
 
-/// What cannot be put anywhere is not lost, and not waited for (it was both: a script hung).
+/// A read without a buffer neither loses the data nor blocks (it did both: a script hung).
 #[test]
 fn a_read_into_nowhere_leaves_the_text() {
     let loaded = Loaded::with(c"timestamps=off,sack=off,wscale=off");
@@ -182,7 +182,7 @@ fn a_read_into_nowhere_leaves_the_text() {
     assert_eq!(&text[..4], b"text");
 }
 
-/// packetdrill asks for TCP_INFO by the system's own call; other descriptors are the system's.
+/// packetdrill reads TCP_INFO by the system's own call; other descriptors belong to the system.
 #[test]
 fn the_systems_getsockopt_knows_the_sessions_descriptors() {
     let loaded = Loaded::with(c"");
@@ -203,7 +203,7 @@ fn the_systems_getsockopt_knows_the_sessions_descriptors() {
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// A packet that answers `syn`, with SEQ and ACK, flags and text.
+/// A packet that answers `syn`, with SEQ and ACK, flags and payload.
 fn answer(syn: &[u8], (seq, ack): (u32, u32), flags: u8, text: &[u8]) -> Vec<u8> {
     use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
     use rxo_wire::{SeqNumber, TcpFlags, checksum::Summer};

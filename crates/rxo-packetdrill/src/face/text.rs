@@ -1,4 +1,4 @@
-//! Everything that reads and writes: read, recv, recvfrom, recvmsg, readv, and their counterparts.
+//! All calls that read or write: read, recv, recvfrom, recvmsg, readv, and their counterparts.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,7 +12,7 @@ use crate::host::{Answer, Call};
 /// The pieces of a scattered buffer.
 ///
 /// # Safety
-/// `pieces` is null, or `count` of them stand there for as long as `'a`.
+/// `pieces` is null or points to `count` pieces that are readable for `'a`.
 unsafe fn pieces_at<'a>(pieces: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
     if count > MOST_PIECES {
         return Err(Errno::EINVAL);
@@ -23,14 +23,14 @@ unsafe fn pieces_at<'a>(pieces: *const iovec, count: usize) -> Result<&'a [iovec
     if pieces.is_null() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: not null; the caller says the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(pieces, count) })
 }
 
-/// Reads into `pieces`, one after the other.
+/// Reads into `pieces` in order.
 ///
 /// # Safety
-/// Each piece may be written, or is null.
+/// Each piece is writable or null.
 unsafe fn receive(
     session: &Session,
     fd: c_int,
@@ -40,7 +40,7 @@ unsafe fn receive(
     let bytes = pieces.iter().map(|piece| piece.iov_len).sum();
     let is_nowhere = |piece: &iovec| piece.iov_base.is_null() && piece.iov_len > 0;
     if pieces.iter().any(is_nowhere) {
-        // What cannot be put anywhere stays to be read.
+        // What does not fit into the pieces stays unread.
         let peeked = session.call(|find| Call::Read(find(fd), bytes, flags | MSG_PEEK))?;
         return if peeked.data.is_empty() { Ok(peeked) } else { Err(Errno::EFAULT) };
     }
@@ -48,18 +48,18 @@ unsafe fn receive(
     let mut rest = answer.data.as_slice();
     for piece in pieces {
         let (part, next) = rest.split_at(piece.iov_len.min(rest.len()));
-        // SAFETY: the caller says that it may be written; `part` is not longer than it.
+        // SAFETY: the caller guarantees that it is writable; `part` is not longer.
         unsafe { place_at(piece.iov_base, part.len()) }?.copy_from_slice(part);
         rest = next;
     }
     Ok(answer)
 }
 
-/// Says in a control message how much is left to be read, if `rest` is to be said and there is room;
-/// then, too, Linux leaves it out.
+/// Writes `rest`, the number of unread bytes, into a control message. Does nothing if `rest` is
+/// `None` or there is no room, like Linux.
 ///
 /// # Safety
-/// `message.msg_control` is null, or `msg_controllen` bytes may be written there.
+/// `message.msg_control` is null or points to `msg_controllen` writable bytes.
 unsafe fn put_rest(message: &mut msghdr, rest: Option<i32>) -> Result<(), Errno> {
     let room = core::mem::replace(&mut message.msg_controllen, 0);
     let header_bytes = size_of::<cmsghdr>();
@@ -75,16 +75,16 @@ unsafe fn put_rest(message: &mut msghdr, rest: Option<i32>) -> Result<(), Errno>
     image.extend(TCP_INQ.to_ne_bytes());
     image.extend(rest.to_ne_bytes());
     image.resize(space, 0);
-    // SAFETY: the caller says that so much may be written.
+    // SAFETY: the caller guarantees that this many bytes are writable.
     unsafe { place_at(message.msg_control, space) }?.copy_from_slice(&image);
     message.msg_controllen = space as _;
     Ok(())
 }
 
-/// Writes what stands in `pieces`.
+/// Writes the contents of `pieces`.
 ///
 /// # Safety
-/// Each piece may be read, or is null.
+/// Each piece is readable or null.
 unsafe fn transmit(
     session: &Session,
     fd: c_int,
@@ -93,7 +93,7 @@ unsafe fn transmit(
 ) -> Result<i64, Errno> {
     let mut data = Vec::new();
     for piece in pieces {
-        // SAFETY: the caller says that it may be read.
+        // SAFETY: the caller guarantees that it is readable.
         data.extend_from_slice(unsafe { bytes_at(piece.iov_base, piece.iov_len) }?);
     }
     session.call(|find| Call::Write(find(fd), data, flags)).map(|answer| answer.value)
@@ -109,7 +109,7 @@ unsafe fn receive_one(
     flags: c_int,
 ) -> ssize_t {
     let piece = iovec { iov_base: at, iov_len: bytes };
-    // SAFETY: packetdrill gives back what it was given, and a place of that length.
+    // SAFETY: packetdrill passes the session that it got, and a place of that length.
     let value = unsafe {
         guarded(userdata, |session| {
             receive(session, fd, &[piece], flags).map(|answer| answer.value)
@@ -128,7 +128,7 @@ unsafe fn transmit_one(
     flags: c_int,
 ) -> ssize_t {
     let piece = iovec { iov_base: at.cast_mut(), iov_len: bytes };
-    // SAFETY: packetdrill gives back what it was given, and as many bytes; they are only read.
+    // SAFETY: packetdrill passes the session that it got, and as many bytes; they are only read.
     let value = unsafe { guarded(userdata, |session| transmit(session, fd, &[piece], flags)) };
     value as ssize_t
 }
@@ -139,7 +139,7 @@ pub(super) unsafe extern "C" fn read(
     at: *mut c_void,
     bytes: size_t,
 ) -> ssize_t {
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { receive_one(userdata, fd, at, bytes, 0) }
 }
 
@@ -150,11 +150,11 @@ pub(super) unsafe extern "C" fn recv(
     bytes: size_t,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { receive_one(userdata, fd, at, bytes, flags) }
 }
 
-/// A connection's peer is known: no address is written.
+/// Reads without an address: the peer of a connection is known.
 pub(super) unsafe extern "C" fn recvfrom(
     userdata: *mut c_void,
     fd: c_int,
@@ -165,10 +165,10 @@ pub(super) unsafe extern "C" fn recvfrom(
     from_bytes: *mut socklen_t,
 ) -> ssize_t {
     if !from_bytes.is_null() {
-        // SAFETY: not null, so it is a length that may be written.
+        // SAFETY: not null, so it is a writable length.
         unsafe { from_bytes.write(0) };
     }
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { receive_one(userdata, fd, at, bytes, flags) }
 }
 
@@ -178,7 +178,7 @@ pub(super) unsafe extern "C" fn readv(
     pieces: *const iovec,
     count: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives back what it was given, and as many pieces.
+    // SAFETY: packetdrill passes the session that it got, and as many pieces.
     let value = unsafe {
         guarded(userdata, |session| {
             let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
@@ -194,7 +194,7 @@ pub(super) unsafe extern "C" fn recvmsg(
     message: *mut msghdr,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives back what it was given, and a message or null.
+    // SAFETY: packetdrill passes the session that it got, and a message or null.
     let value = unsafe {
         guarded(userdata, |session| {
             let message = message.as_mut().ok_or(Errno::EFAULT)?;
@@ -214,7 +214,7 @@ pub(super) unsafe extern "C" fn write(
     at: *const c_void,
     bytes: size_t,
 ) -> ssize_t {
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { transmit_one(userdata, fd, at, bytes, 0) }
 }
 
@@ -225,11 +225,11 @@ pub(super) unsafe extern "C" fn send(
     bytes: size_t,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { transmit_one(userdata, fd, at, bytes, flags) }
 }
 
-/// A connection's peer is known: the address is not looked at.
+/// Writes, and ignores the address: the peer of a connection is known.
 pub(super) unsafe extern "C" fn sendto(
     userdata: *mut c_void,
     fd: c_int,
@@ -239,7 +239,7 @@ pub(super) unsafe extern "C" fn sendto(
     _to: *const sockaddr,
     _to_bytes: socklen_t,
 ) -> ssize_t {
-    // SAFETY: the arguments are passed on as they are.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { transmit_one(userdata, fd, at, bytes, flags) }
 }
 
@@ -249,7 +249,7 @@ pub(super) unsafe extern "C" fn writev(
     pieces: *const iovec,
     count: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives back what it was given, and as many pieces.
+    // SAFETY: packetdrill passes the session that it got, and as many pieces.
     let value = unsafe {
         guarded(userdata, |session| {
             let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
@@ -265,7 +265,7 @@ pub(super) unsafe extern "C" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives back what it was given, and a message or null.
+    // SAFETY: packetdrill passes the session that it got, and a message or null.
     let value = unsafe {
         guarded(userdata, |session| {
             let message = message.as_ref().ok_or(Errno::EFAULT)?;
@@ -276,5 +276,5 @@ pub(super) unsafe extern "C" fn sendmsg(
     value as ssize_t
 }
 
-/// As Linux: UIO_MAXIOV.
+/// Linux's UIO_MAXIOV.
 const MOST_PIECES: usize = 1024;

@@ -1,4 +1,4 @@
-//! Packets that come in.
+//! Received packets.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ use super::socket::Kind;
 use super::{Fd, Packet, VirtualHost, departure};
 
 impl VirtualHost {
-    /// Takes one packet, from its IP header on. What is not whole, or not TCP or ICMP, is dropped.
+    /// Processes one packet, which begins with its IP header. Drops truncated packets and those
+    /// that are neither TCP nor ICMP.
     pub fn deliver(&mut self, packet: &[u8]) {
         let Ok(parsed) = parse_ip(packet) else { return };
         match parsed.transport {
@@ -37,14 +38,14 @@ impl VirtualHost {
         }
     }
 
-    /// What a listener drops without an answer: a SYN that it has no room for, and what says nothing
-    /// (RFC 9293, section 3.10.7.2).
+    /// Whether a listener drops the segment without an answer: a SYN for which it has no room, or a
+    /// segment that needs no answer (RFC 9293, section 3.10.7.2).
     fn would_drop(&self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> bool {
         let answered = TcpFlags::ACK | TcpFlags::RST;
         !segment.has(answered) && self.listener(pair).is_some()
     }
 
-    /// The connection that `segment` is for: one that there is, or a new one of a listener.
+    /// Finds the connection for `segment`: an existing one, or a new one of a listener.
     fn receiver(&mut self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> Option<u32> {
         if let Some(number) = self.connection(pair) {
             let endpoint = self.endpoints.get(&number)?;
@@ -67,7 +68,7 @@ impl VirtualHost {
         of_pair.map(|(number, _)| *number)
     }
 
-    /// The listener that takes `segment`: a SYN for an address where one listens.
+    /// Finds the listener that accepts `segment`, a SYN to an address on which it listens.
     fn would_hear(&self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> Option<Fd> {
         let stops = TcpFlags::ACK | TcpFlags::RST;
         if !segment.has(TcpFlags::SYN) || segment.has(stops) {
@@ -92,7 +93,7 @@ impl VirtualHost {
         let arrived = Arrived::of(&segment);
         endpoint.tcp.on_segment(now, segment);
         endpoint.record.arrived(&arrived, &endpoint.tcp, now);
-        // As Linux: whatever comes lets everything leave but what TCP_CORK holds.
+        // Like Linux: any received packet releases everything except what TCP_CORK holds.
         endpoint.outbox.forget_more();
         endpoint.look();
         let is_gone = endpoint.tcp.state() == State::Listen;
@@ -101,7 +102,7 @@ impl VirtualHost {
         }
     }
 
-    /// No connection wants it (RFC 9293, section 3.10.7.1).
+    /// Answers a segment that belongs to no connection (RFC 9293, section 3.10.7.1).
     fn refuse(&mut self, pair: &FlowKey, segment: &Segment<Vec<u8>>) {
         let Some(reset) = Reset::answer(segment) else { return };
         for bytes in departure::packets(pair, &reset.transmit()) {

@@ -1,4 +1,4 @@
-//! The calls of an application, as values.
+//! System calls of an application, as values.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub enum Call {
     Socket {
         /// AF_INET, AF_INET6.
         domain: i32,
-        /// SOCK_STREAM, with SOCK_NONBLOCK perhaps.
+        /// SOCK_STREAM, perhaps with SOCK_NONBLOCK.
         kind: i32,
         /// IPPROTO_TCP or 0.
         protocol: i32,
@@ -28,9 +28,9 @@ pub enum Call {
     Accept(Fd),
     /// connect(2).
     Connect(Fd, SocketAddr),
-    /// read(2) and all that receive: at most so many bytes, with flags.
+    /// read(2) and other receiving calls: the maximum number of bytes, and flags.
     Read(Fd, usize, i32),
-    /// write(2) and all that send: the data, with flags.
+    /// write(2) and other sending calls: the data, and flags.
     Write(Fd, Vec<u8>, i32),
     /// close(2).
     Close(Fd),
@@ -42,23 +42,24 @@ pub enum Call {
     SetOption(Fd, i32, i32, OptionValue),
     /// fcntl(2): command and argument.
     Fcntl(Fd, i32, i32),
-    /// ioctl(2): the request; all that are known give a number.
+    /// ioctl(2): the request. All known requests return a number.
     Ioctl(Fd, u64),
     /// epoll_create(2).
     EpollCreate,
-    /// epoll_ctl(2): the epoll descriptor, the operation, a descriptor, events and what they bring
-    /// along.
+    /// epoll_ctl(2): the epoll descriptor, the operation, a descriptor, the events, and the data to
+    /// return with them.
     EpollControl(Fd, i32, Fd, u32, u64),
-    /// epoll_wait(2): the epoll descriptor, how many events at most, and a timeout in milliseconds.
+    /// epoll_wait(2): the epoll descriptor, the maximum number of events, and a timeout in
+    /// milliseconds.
     EpollWait(Fd, usize, i32),
-    /// poll(2): descriptors with what they wait for, and a timeout in milliseconds.
+    /// poll(2): descriptors with their events, and a timeout in milliseconds.
     Poll(Vec<(Fd, i16)>, i32),
 }
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
-    /// Most.
+    /// A number, as most options have.
     Number(i32),
     /// SO_LINGER: on, and seconds.
     Linger(i32, i32),
@@ -66,31 +67,31 @@ pub enum OptionValue {
     Name(String),
     /// TCP_INFO.
     Info(TcpInfo),
-    /// Another structure of C.
+    /// Another C structure.
     Bytes(Vec<u8>),
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// What it returns.
+    /// The returned value.
     pub value: i64,
-    /// What was read.
+    /// The data that was read.
     pub data: Vec<u8>,
-    /// Whom accept found.
+    /// The peer of an accepted connection.
     pub peer: Option<SocketAddr>,
-    /// What poll found, for each descriptor.
+    /// The events that poll returns for each descriptor.
     pub ready: Vec<i16>,
-    /// What epoll found: events, and what they bring along.
+    /// The events that epoll returns, with their data.
     pub events: Vec<(u32, u64)>,
-    /// How many bytes are left to be read, where TCP_INQ asks for that.
+    /// Number of unread bytes, if TCP_INQ asks for it.
     pub rest: Option<i32>,
-    /// What getsockopt or ioctl says.
+    /// The value that getsockopt or ioctl returns.
     pub option: Option<OptionValue>,
 }
 
 impl Answer {
-    /// A plain number.
+    /// An answer that is only a number.
     #[must_use]
     pub fn of(value: i64) -> Self {
         Self { value, ..Self::default() }
@@ -109,25 +110,25 @@ impl Answer {
     }
 }
 
-/// How a call ended.
+/// The result of a finished call.
 pub type Outcome = Result<Answer, Errno>;
 
-/// Where a call is.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It is over.
+    /// The call is finished.
     Done(Outcome),
-    /// It blocks.
+    /// The call blocks.
     Waits(Waiting),
 }
 
-/// A call that blocks.
+/// A blocked call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub(super) call: Call,
-    /// Bytes of a write that were taken already.
+    /// Bytes that a write has already sent.
     pub(super) written: usize,
-    /// Bytes that a read with MSG_WAITALL has.
+    /// Whether a read with MSG_WAITALL has some bytes already.
     pub(super) has_begun: bool,
     /// When it ends without success.
     pub(super) deadline: Option<Instant>,
@@ -138,7 +139,7 @@ impl Waiting {
         Self { call, written: 0, has_begun: false, deadline: None }
     }
 
-    /// Counts the timeout from the first attempt on; less than zero is none.
+    /// Starts the timeout at the first attempt. A negative timeout never ends.
     fn begin(&mut self, now: Instant, timeout_ms: i32) {
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         if !core::mem::replace(&mut self.has_begun, true) {
@@ -146,7 +147,7 @@ impl Waiting {
         }
     }
 
-    /// When it is to be resumed whatever happens; `None` is never.
+    /// When the call must be resumed at the latest; `None` for never.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.deadline
@@ -161,7 +162,7 @@ impl VirtualHost {
         }
     }
 
-    /// What comes of the call now; `None` when it blocks.
+    /// The outcome of the call now; `None` if it blocks.
     fn outcome(&mut self, waiting: &mut Waiting) -> Option<Outcome> {
         let done = |result: Result<i64, Errno>| Some(result.map(Answer::of));
         match &waiting.call {

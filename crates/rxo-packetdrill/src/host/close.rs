@@ -1,11 +1,11 @@
-//! The end of a descriptor, and of a direction.
+//! Closes a descriptor, or one direction of a connection.
 
 use super::socket::Kind;
 use super::{Fd, VirtualHost};
 use crate::abi::{Errno, SHUT_RD, SHUT_RDWR, SHUT_WR};
 
 impl VirtualHost {
-    /// The connection lives on until the peer has everything.
+    /// Closes `fd`. The connection lives on until the peer has received everything.
     pub(super) fn close(&mut self, fd: Fd) -> Result<i64, Errno> {
         if self.epolls.remove(&fd).is_some() {
             return Ok(0);
@@ -56,7 +56,7 @@ impl VirtualHost {
         if how != SHUT_RD {
             endpoint.uncork();
             endpoint.is_write_shut = true;
-            // A second time changes nothing.
+            // A second shutdown changes nothing.
             let _ = endpoint.tcp.shutdown();
         }
         Ok(0)

@@ -1,4 +1,4 @@
-//! Options, flags and questions: getsockopt, setsockopt, fcntl, ioctl.
+//! Options and flags: getsockopt, setsockopt, fcntl, ioctl.
 
 use rxo_frame::Duration;
 use rxo_tcp::KeepAlive;
@@ -59,7 +59,7 @@ impl VirtualHost {
             }
             (SOL_SOCKET, SO_MEMINFO) => self.memory(fd).map(Answer::bytes),
             (IPPROTO_TCP, TCP_INFO) => self.info(fd).map(Answer::info),
-            // As Linux, for congestion controls that have nothing to say.
+            // Like Linux, for congestion controls without information.
             (IPPROTO_TCP, TCP_CC_INFO) => Ok(Answer::bytes(Vec::new())),
             (IPPROTO_TCP, TCP_MAXSEG) => Ok(Answer::option(self.segment_bytes(fd, &options))),
             (IPPROTO_TCP, TCP_USER_TIMEOUT) => Ok(Answer::option(millis(options.user_timeout))),
@@ -80,8 +80,8 @@ impl VirtualHost {
         Ok(TcpInfo::of(self.stream(fd)?, now, &limits))
     }
 
-    /// SO_MEMINFO, in bytes of text: what is read and written, and the limits. What Linux counts of its
-    /// own memory is 0.
+    /// SO_MEMINFO in bytes of payload: what waits to be read and acknowledged, and the limits. The
+    /// memory that Linux counts for itself is 0.
     fn memory(&mut self, fd: Fd) -> Result<Vec<u8>, Errno> {
         let received = self.settings.config.receive_buffer_bytes;
         let receive_limit = self.socket(fd)?.options.receive_limit.unwrap_or(received);
@@ -92,7 +92,7 @@ impl VirtualHost {
         Ok(rows.iter().flat_map(|row| row.to_ne_bytes()).collect())
     }
 
-    /// TCP_MAXSEG: of the connection, or what was set, or what every host takes.
+    /// TCP_MAXSEG: of the connection, or as set, or the default.
     fn segment_bytes(&mut self, fd: Fd, options: &Options) -> i32 {
         match self.stream(fd) {
             Ok(endpoint) if endpoint.was_open => endpoint.tcp.statistics().mss as i32,
@@ -135,7 +135,7 @@ impl VirtualHost {
         Ok(0)
     }
 
-    /// Tells a connection that there is already.
+    /// Applies a changed option to an existing connection.
     fn apply(&mut self, fd: Fd, level: i32, name: i32) -> Result<(), Errno> {
         let options = self.socket(fd)?.options.clone();
         let now = self.now;
@@ -223,7 +223,7 @@ impl Options {
     }
 }
 
-/// Options that are no more than what was set.
+/// Options whose value is what was set.
 fn plain_option(options: &Options, level: i32, name: i32) -> Option<i32> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
     Some(match (level, name) {
@@ -245,12 +245,12 @@ fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(0, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX))
 }
 
-/// RFC 9293, section 3.7.1: what TCP_MAXSEG says before anything is known.
+/// TCP_MAXSEG before the connection exists (RFC 9293, section 3.7.1).
 const DEFAULT_SEGMENT_BYTES: i32 = 536;
-/// As Linux: less is refused.
+/// Smaller values are refused, like Linux.
 const LEAST_SEGMENT: u16 = 88;
-/// As Linux: less becomes this.
+/// Smaller values are raised to this, like Linux.
 const LEAST_SEND_LIMIT: u32 = 4608;
 const LEAST_RECEIVE_LIMIT: u32 = 2304;
-/// As Linux.
+/// Like Linux.
 const MOST_SECONDS: i32 = 32_767;

@@ -1,4 +1,4 @@
-//! Segments that leave, as packets: large sends cut, templates expanded, as a device would.
+//! Sends segments as packets: segments large sends and expands templates, as a device would.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::Packet;
 use super::endpoint::Endpoint;
 
 impl Endpoint {
-    /// Everything that leaves now, from the connection and from what waits before it.
+    /// Sends everything that may leave now, from the connection and from the outbox.
     pub(super) fn transmit_all(&mut self, now: Instant, left: &mut VecDeque<Packet>) {
         self.transmit(now, left);
         while self.hand_on(now) {
@@ -21,7 +21,7 @@ impl Endpoint {
         }
     }
 
-    /// Everything that the connection has to send now.
+    /// Sends everything that the connection has to send now.
     fn transmit(&mut self, now: Instant, left: &mut VecDeque<Packet>) {
         let pair = self.tcp.pair();
         while let Some(transmit) = self.tcp.poll_transmit(now) {
@@ -32,7 +32,7 @@ impl Endpoint {
     }
 }
 
-/// The packets that `transmit` stands for.
+/// The packets of `transmit`.
 pub(super) fn packets(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
     let header = transmit.header(pair);
     let text = transmit.payload.concat();
@@ -51,11 +51,12 @@ pub(super) fn packets(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
     for later in transmit.later() {
         built.push(packet(pair, &later.header(pair), &[], class));
     }
-    // What is too large for any packet cannot come from a connection; nothing else fails.
+    // A connection never sends more than fits into a packet, and nothing else can fail.
     built.into_iter().filter_map(Result::ok).collect()
 }
 
-/// The segments of a send, and whether each is the last; one that is empty when there is no text.
+/// Splits a send into segments, and says which is the last. Without payload there is one empty
+/// segment.
 fn parts<'a>(
     text: &'a [u8],
     transmit: &Transmit<'_>,
@@ -68,7 +69,7 @@ fn parts<'a>(
     })
 }
 
-/// Where `part` begins in `text`.
+/// Offset of `part` in `text`.
 fn at(text: &[u8], part: &[u8]) -> u32 {
     (part.as_ptr() as usize - text.as_ptr() as usize) as u32
 }

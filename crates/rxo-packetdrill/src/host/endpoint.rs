@@ -1,4 +1,4 @@
-//! A connection, and what the host knows of it beside the connection itself.
+//! A connection, and what the host knows about it.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Failure, State};
@@ -10,47 +10,48 @@ use super::record::Record;
 use super::stalls::{Sender, Stalls};
 use crate::abi::{Errno, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
 
-/// One connection of the host; it may have lost its descriptor and live on.
+/// One connection of the host. It may live on after its descriptor is closed.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) tcp: Connection<Vec<u8>>,
-    /// The descriptor of the application; `None` before it is accepted, and once it is closed.
+    /// The application's descriptor; `None` before the connection is accepted and after it is
+    /// closed.
     pub(super) fd: Option<Fd>,
-    /// The listener that made it, until it is accepted.
+    /// The listener that created it, until it is accepted.
     pub(super) listener: Option<Fd>,
-    /// It stands in its listener's queue.
+    /// Whether it is in its listener's queue.
     pub(super) is_queued: bool,
-    /// It was open once.
+    /// Whether it has ever been open.
     pub(super) was_open: bool,
-    /// The application reads no more: SHUT_RD.
+    /// Whether the application has shut down reading (SHUT_RD).
     pub(super) is_read_shut: bool,
-    /// What the application has written and the connection has not got yet.
+    /// Written data that the connection does not have yet.
     pub(super) outbox: Outbox,
-    /// The application writes no more: SHUT_WR.
+    /// Whether the application has shut down writing (SHUT_WR).
     pub(super) is_write_shut: bool,
-    /// TCP_CORK is on.
+    /// Whether TCP_CORK is on.
     pub(super) is_corked: bool,
-    /// Nagle's rule is off.
+    /// Whether Nagle's algorithm is off.
     pub(super) is_nagle_off: bool,
-    /// When held-back text leaves although it fills no segment.
+    /// When held-back data is sent although it does not fill a segment.
     pub(super) release_at: Option<Instant>,
-    /// The application found no room, and was not told of any since.
+    /// Whether the application found no room and has not been notified of any since.
     pub(super) wants_room: bool,
-    /// What happened that an edge-triggered waiter has not been told.
+    /// Events that edge-triggered waiters have not been notified of.
     pub(super) signals: i16,
     /// Totals for TCP_INFO.
     pub(super) record: Record,
     /// Times for TCP_INFO.
     pub(super) stalls: Stalls,
-    /// What the last look has seen, for signals.
+    /// The state at the last check, for finding new events.
     pub(super) looked: Looked,
-    /// Why it failed, until somebody was told.
+    /// Why it failed, until the application has been told.
     pub(super) error: Option<Errno>,
-    /// The failure was noted.
+    /// Whether the failure has been recorded.
     pub(super) is_failure_seen: bool,
 }
 
-/// What decides whether somebody who waits is told.
+/// The state that determines whether waiters are notified.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Looked {
     received_to: Option<SeqNumber>,
@@ -82,7 +83,7 @@ impl Endpoint {
         }
     }
 
-    /// Notes what the connection has become.
+    /// Compares the connection with the last check, and records new events.
     pub(super) fn look(&mut self) {
         self.was_open |= self.tcp.state().is_synchronized();
         let now = Looked {
@@ -106,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes `now` for the times that a sender spends waiting.
+    /// Counts the time until `now` for what the sender is waiting for.
     pub(super) fn watch_sender(&mut self, now: Instant) {
         let seen = self.tcp.statistics();
         self.record.follow(&seen, self.tcp.state().is_synchronized(), now);
@@ -123,7 +124,7 @@ impl Endpoint {
         self.stalls.enter(state, now);
     }
 
-    /// As Linux says it: a reset after the peer was done is a broken pipe.
+    /// The error of a failure as Linux reports it: a reset after the peer's FIN is a broken pipe.
     fn errno(&self, failure: Failure) -> Errno {
         match failure {
             Failure::Reset if self.tcp.is_peer_done() => Errno::EPIPE,
@@ -135,13 +136,13 @@ impl Endpoint {
         }
     }
 
-    /// When [`Endpoint::on_time`] has something to do; `None` is never.
+    /// When [`Endpoint::on_time`] has something to do; `None` for never.
     pub(super) fn next_timer(&self) -> Option<Instant> {
         let timers = [self.tcp.poll_at(), self.release_at];
         timers.into_iter().flatten().min()
     }
 
-    /// Time has come to `now`.
+    /// Handles timers that are due by `now`.
     pub(super) fn on_time(&mut self, now: Instant) {
         if self.tcp.poll_at().is_some_and(|at| at <= now) {
             self.tcp.on_timeout(now);
@@ -151,12 +152,12 @@ impl Endpoint {
         }
     }
 
-    /// Bytes that are written and not acknowledged.
+    /// Bytes that were written and not acknowledged.
     pub(super) fn unacknowledged(&self) -> u32 {
         (self.tcp.unacknowledged_bytes() + self.outbox.len()) as u32
     }
 
-    /// Whether nothing can come of it any more.
+    /// Whether the connection can be removed.
     pub(super) fn is_over(&self) -> bool {
         let gave_up_opening = self.tcp.state() == State::Listen;
         self.fd.is_none() && (self.tcp.is_closed() || gave_up_opening)

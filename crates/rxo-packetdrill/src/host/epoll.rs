@@ -1,8 +1,8 @@
 //! epoll(7): level- and edge-triggered.
 //!
-//! As Linux does it: what happens to a socket puts it on the list of those that may be ready, if the
-//! waiter asked for such events; waiting looks at each of the list once, and only one that is
-//! level-triggered and still ready stays on it.
+//! Like Linux: an event on a socket puts it on the ready list, if the waiter asked for such events.
+//! Waiting checks each socket on the list once, and keeps it on the list only if it is
+//! level-triggered and still ready.
 
 use std::collections::BTreeMap;
 
@@ -15,24 +15,24 @@ use crate::abi::{
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLONESHOT, Errno, POLLERR, POLLHUP,
 };
 
-/// One epoll descriptor: what it watches.
+/// One epoll descriptor, with the descriptors that it watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epoll {
     items: BTreeMap<Fd, Item>,
-    /// Those that may be ready, in the order in which they became so.
+    /// Descriptors that may be ready, in order of their events.
     may_be_ready: Vec<Fd>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    /// What is waited for, with EPOLLET and EPOLLONESHOT; 0 once a single shot was had.
+    /// Events to wait for, with EPOLLET and EPOLLONESHOT; 0 after a one-shot event was reported.
     events: u32,
-    /// What the application wants back.
+    /// The data that the application wants with the event.
     data: u64,
 }
 
 impl Item {
-    /// What is told of `ready`.
+    /// The part of `ready` that is reported.
     fn wanted(&self, ready: i16) -> u32 {
         let always = if self.events & WAITED_FOR == 0 { 0 } else { ALWAYS };
         u32::from(ready as u16) & (self.events | always)
@@ -46,7 +46,7 @@ impl Epoll {
         }
     }
 
-    /// `events` have happened to `fd`.
+    /// Records `events` of `fd`.
     pub(super) fn signal(&mut self, fd: Fd, events: i16) {
         if self.items.get(&fd).is_some_and(|item| item.wanted(events) != 0) {
             self.put(fd);
@@ -66,7 +66,7 @@ impl VirtualHost {
         fd.into()
     }
 
-    /// epoll_ctl(2); `wanted` is events and data.
+    /// epoll_ctl(2). `wanted` is events and data.
     pub(super) fn epoll_control(
         &mut self,
         epoll: Fd,
@@ -92,7 +92,7 @@ impl VirtualHost {
         Ok(0)
     }
 
-    /// `None` when nothing is ready and the deadline is not reached.
+    /// `None` if nothing is ready and the deadline has not passed.
     pub(super) fn epoll_wait(
         &mut self,
         fd: Fd,
@@ -118,7 +118,7 @@ impl VirtualHost {
         is_over.then(|| Ok(Answer { value, events, ..Answer::default() }))
     }
 
-    /// Tells every epoll descriptor what has happened since it was last told.
+    /// Notifies every epoll descriptor of new events.
     pub(super) fn signal_waiters(&mut self) {
         let Self { endpoints, sockets, epolls, .. } = self;
         for (fd, socket) in sockets {
@@ -135,14 +135,14 @@ impl VirtualHost {
         }
     }
 
-    /// `fd` is closed.
+    /// Stops watching `fd`, which is closed.
     pub(super) fn forget_in_epolls(&mut self, fd: Fd) {
         self.epolls.values_mut().for_each(|epoll| epoll.forget(fd));
     }
 }
 
 impl Epoll {
-    /// What is said of `fd`, of which `ready` is ready; `None` is nothing.
+    /// The event to report for `fd` when `ready` is ready; `None` for no event.
     fn report(&mut self, fd: Fd, ready: i16) -> Option<(u32, u64)> {
         let item = self.items.get_mut(&fd)?;
         let (events, data) = (item.wanted(ready), item.data);
@@ -158,7 +158,7 @@ impl Epoll {
     }
 }
 
-/// Told whether it was asked for or not.
+/// Reported whether asked for or not.
 const ALWAYS: u32 = (POLLERR | POLLHUP) as u32;
-/// Everything but how it is told.
+/// The events, without the flags for how to report them.
 const WAITED_FOR: u32 = !(EPOLLET | EPOLLONESHOT);

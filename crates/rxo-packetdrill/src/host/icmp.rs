@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6 (RFC 792, RFC 4443): what a router, or the peer's host, says of a packet that we
+//! ICMP and ICMPv6 (RFC 792, RFC 4443): messages of a router or of the peer about a packet that we
 //! sent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,8 +8,8 @@ use rxo_wire::{FlowKey, Parsed, SeqNumber};
 use super::{VirtualHost, flow_key};
 
 impl VirtualHost {
-    /// Takes a message; what is not about a segment of a connection here is dropped. The checks of
-    /// RFC 5927 are the connection's.
+    /// Processes a message; drops it if it is not about a segment of a connection here. The
+    /// connection does the checks of RFC 5927.
     pub(super) fn deliver_message(&mut self, protocol: u8, packet: &[u8], parsed: &Parsed) {
         let bytes = packet.get(parsed.transport_at as usize..parsed.end as usize);
         let news = match (protocol, bytes) {
@@ -30,9 +30,9 @@ impl VirtualHost {
     }
 }
 
-/// A message about a segment.
+/// A message about one of our segments.
 struct News {
-    /// The direction in which the segment went.
+    /// The direction of that segment.
     pair: FlowKey,
     seq: SeqNumber,
     what: What,
@@ -59,7 +59,7 @@ impl News {
         Self::about(what, address(12)?, address(16)?, quoted.get(header_bytes..)?)
     }
 
-    /// Extension headers before TCP are not looked through: this host sends none.
+    /// Extension headers before TCP are not skipped, because this host sends none.
     fn of_v6(message: &[u8]) -> Option<Self> {
         let (kind, code, mtu, quoted) = split(message)?;
         let what = match kind {
@@ -74,7 +74,7 @@ impl News {
         Self::about(what, address(8)?, address(24)?, quoted.get(40..)?)
     }
 
-    /// `segment` has at least the first 8 bytes of ours.
+    /// Reads a message about `segment`, which has at least the first 8 bytes of ours.
     fn about(what: What, source: IpAddr, destination: IpAddr, segment: &[u8]) -> Option<Self> {
         let [a, b, c, d, seq @ ..] = *segment.first_chunk::<8>()?;
         let local = SocketAddr::new(source, u16::from_be_bytes([a, b]));
@@ -84,7 +84,7 @@ impl News {
     }
 }
 
-/// Type, code, the number after the checksum, and the packet in question.
+/// Returns type, code, the number after the checksum, and the quoted packet.
 fn split(message: &[u8]) -> Option<(u8, u8, u32, &[u8])> {
     let ([kind, code, _, _, number @ ..], quoted) = message.split_first_chunk::<8>()?;
     Some((*kind, *code, u32::from_be_bytes(*number), quoted))

@@ -1,13 +1,13 @@
-//! TCP_INFO: what Linux's `struct tcp_info` says of a connection.
+//! TCP_INFO: the contents of Linux's `struct tcp_info`.
 //!
-//! One list of names, widths and values, from which the bytes for getsockopt and the values for a
-//! script's assertions both come. Fields of Linux that have no meaning here are 0: `tcpi_last_ack_sent`
-//! (0 there, too), `tcpi_fackets` (removed there), `tcpi_pacing_rate`, `tcpi_delivery_rate` and
-//! `tcpi_delivery_rate_app_limited` (nothing is paced or measured), `tcpi_fastopen_client_fail`,
-//! `tcpi_rcv_rtt` (the window does not follow a round trip), `tcpi_rehash`,
-//! `tcpi_total_rto_time`, and all of accurate ECN. `tcpi_reordering` is 3 always: the threshold does not adapt (RFC 8985, section 6.2.4).
-//! Sizes that Linux counts in segments are counted in bytes here and rounded up to segments;
-//! windows are rounded down.
+//! Both the bytes for getsockopt and the values for assertions come from one list of names, widths
+//! and values. Fields without a meaning here are 0: `tcpi_last_ack_sent` (0 in Linux, too),
+//! `tcpi_fackets` (removed in Linux), `tcpi_pacing_rate`, `tcpi_delivery_rate` and
+//! `tcpi_delivery_rate_app_limited` (no pacing or rate measurement), `tcpi_fastopen_client_fail`,
+//! `tcpi_rcv_rtt` (the window does not follow a round trip), `tcpi_rehash`, `tcpi_total_rto_time`,
+//! and all of accurate ECN. `tcpi_reordering` is always 3, because the threshold does not adapt
+//! (RFC 8985, section 6.2.4). Sizes that Linux counts in segments are counted in bytes here and
+//! rounded up to segments; windows are rounded down.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{RecoveryPhase, State, Statistics};
@@ -42,14 +42,14 @@ impl TcpInfo {
         info
     }
 
-    /// The value of the field `name`; `None` when there is none of that name.
+    /// The value of the field `name`; `None` if there is no such field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.fields.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
-    /// The struct as C lays it out on a little-endian machine: each field at a multiple of its size,
-    /// narrower ones packed into a byte from the lowest bit on.
+    /// The struct as C lays it out on a little-endian machine. Each field is at a multiple of its
+    /// size; bit fields are packed into a byte from the lowest bit.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let (mut bytes, mut at) = (Vec::new(), 0);
@@ -106,7 +106,7 @@ impl TcpInfo {
                 ("tcpi_rcv_mss", seen.received_mss.into()),
                 ("tcpi_unacked", segments((seen.snd_nxt - seen.snd_una).max(0) as u32)),
                 ("tcpi_sacked", segments(seen.recovery.sacked)),
-                // As Linux counts: also what has left again, until it is acknowledged.
+                // Like Linux, this includes retransmitted segments until they are acknowledged.
                 ("tcpi_lost", segments(seen.recovery.lost + seen.recovery.retransmitted)),
                 ("tcpi_retrans", segments(seen.recovery.retransmitted)),
                 ("tcpi_fackets", 0),
@@ -238,22 +238,22 @@ impl TcpInfo {
                 ("tcpi_received_ce_bytes", 0),
             ],
         );
-        // The two lowest bits of a word; the rest is accurate ECN's.
+        // The two lowest bits of a word; accurate ECN uses the rest.
         self.put(32, &[("tcpi_ecn_mode", seen.ecn.into())]);
     }
 }
 
-/// What is not the connection's own.
+/// Values that do not come from the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) delayed_ack: Duration,
-    /// The largest packet of the path, in bytes.
+    /// The path MTU, in bytes.
     pub(super) path_bytes: u32,
-    /// The receive buffer.
+    /// Size of the receive buffer, in bytes.
     pub(super) receive_bytes: u32,
 }
 
-/// TCPI_OPT_*.
+/// The TCPI_OPT_* flags.
 fn options(endpoint: &Endpoint, seen: &Statistics) -> u64 {
     let bits = [
         (seen.timestamps, 1),
@@ -265,7 +265,7 @@ fn options(endpoint: &Endpoint, seen: &Statistics) -> u64 {
     bits.iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
 }
 
-/// TCP_ESTABLISHED and the others.
+/// Linux's number of a state: TCP_ESTABLISHED and the others.
 fn number_of(state: State) -> u64 {
     match state {
         State::Established => 1,
@@ -282,7 +282,7 @@ fn number_of(state: State) -> u64 {
     }
 }
 
-/// TCP_CA_Open and the others.
+/// Linux's number of a recovery phase: TCP_CA_Open and the others.
 fn number_of_phase(phase: RecoveryPhase) -> u64 {
     match phase {
         RecoveryPhase::Open => 0,
@@ -297,10 +297,11 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// [`Statistics::ssthresh`] before the first loss, and what Linux says then.
+/// [`Statistics::ssthresh`] before the first loss, for which Linux has a value of its own.
 const NO_THRESHOLD_BYTES: u32 = 1 << 30;
 const LINUX_NO_THRESHOLD: u64 = 0x7fff_ffff;
-/// How many segments must have overtaken one (RFC 8985, section 6.2.4); it does not adapt.
+/// Number of later segments that must arrive before one is lost (RFC 8985, section 6.2.4). It does
+/// not adapt.
 const OVERTAKEN_BY: u64 = 3;
 
 #[cfg(test)]

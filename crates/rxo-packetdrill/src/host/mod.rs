@@ -1,13 +1,13 @@
-//! A host in memory: sockets in front, IP packets behind, and a clock that its owner moves.
+//! A host in memory: sockets on top, IP packets below, and a clock that its owner advances.
 //!
-//! Separate from the worker that runs connections on real devices: here nothing waits, sleeps or
-//! races, so that a script has one outcome. It is pure: calls ([`VirtualHost::start`]), packets
-//! ([`VirtualHost::deliver`]) and time ([`VirtualHost::step`]) go in, answers and packets
-//! ([`VirtualHost::take_packet`]) come out. A call that would block gives a [`Waiting`]; its owner
-//! asks again after whatever may have changed it ([`VirtualHost::resume`]).
+//! Separate from the worker that runs connections on real devices: nothing here waits, sleeps or
+//! races, so a script has one outcome. The host is pure. Calls ([`VirtualHost::start`]), packets
+//! ([`VirtualHost::deliver`]) and time ([`VirtualHost::step`]) go in; answers and packets
+//! ([`VirtualHost::take_packet`]) come out. A call that would block returns a [`Waiting`], and the
+//! owner tries again after anything that may have changed it ([`VirtualHost::resume`]).
 //!
-//! Contract: no packet and no call makes it panic. Descriptors are the lowest that are free, from
-//! 3 on. Large sends leave cut into segments, as a device would cut them.
+//! Contract: no packet and no call makes it panic. A new descriptor is the lowest free one, from 3.
+//! Large sends leave as segments, as a device would send them.
 
 mod arrival;
 mod call;
@@ -47,12 +47,12 @@ use crate::abi::{Errno, POLLIN};
 /// A descriptor.
 pub type Fd = i32;
 
-/// An IP packet that left.
+/// An IP packet that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it left.
+    /// When it was sent.
     pub at: Instant,
-    /// From its IP header on; checksums are right.
+    /// The packet from its IP header, with right checksums.
     pub bytes: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// A host without sockets, at `now`.
+    /// Makes a host without sockets, at `now`.
     #[must_use]
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
@@ -83,11 +83,10 @@ impl VirtualHost {
         }
     }
 
-    /// Sets what sysctl(8) calls `name`; sockets that are made and connections that begin from now on
-    /// follow it.
+    /// Sets what sysctl(8) calls `name`, for sockets and connections created from now on.
     ///
     /// # Errors
-    /// See [`Settings::set_sysctl`]; then nothing has changed.
+    /// See [`Settings::set_sysctl`]. Nothing has changed then.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let mut changed = self.settings.clone();
         changed.set_sysctl(name, value)?;
@@ -101,14 +100,14 @@ impl VirtualHost {
         self.now
     }
 
-    /// When the next timer fires; `None` when nothing waits for time.
+    /// When the next timer expires; `None` if no timer is set.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
         self.endpoints.values().filter_map(Endpoint::next_timer).min()
     }
 
-    /// Lets time come to the next timer, if it is due by `limit`, and fires it; else to `limit`.
-    /// Says whether a timer fired: then there may be more before `limit`.
+    /// Advances time to the next timer that is due by `limit` and handles it, or else to `limit`.
+    /// Returns true if a timer expired; then there may be more before `limit`.
     pub fn step(&mut self, limit: Instant) -> bool {
         let due = self.next_timer().filter(|at| *at <= limit);
         self.now = self.now.max(due.unwrap_or(limit));
@@ -123,19 +122,19 @@ impl VirtualHost {
         true
     }
 
-    /// The packet that left first of those that were not taken.
+    /// Takes the oldest sent packet that has not been taken.
     pub fn take_packet(&mut self) -> Option<Packet> {
         self.left.pop_front()
     }
 
-    /// Makes a call.
+    /// Starts a call.
     pub fn start(&mut self, call: Call) -> Progress {
         let progress = self.attempt(Waiting::new(call));
         self.settle();
         progress
     }
 
-    /// Goes on with a call that waits.
+    /// Continues a blocked call.
     pub fn resume(&mut self, waiting: Waiting) -> Progress {
         let progress = self.attempt(waiting);
         self.settle();
@@ -148,7 +147,7 @@ impl VirtualHost {
         self.sockets.get(&fd).is_some_and(|socket| socket.is_v6)
     }
 
-    /// Lets everything leave that can, and follows what the connections have become.
+    /// Sends everything that may leave, and follows the changes of the connections.
     fn settle(&mut self) {
         for endpoint in self.endpoints.values_mut() {
             endpoint.transmit_all(self.now, &mut self.left);
@@ -160,7 +159,7 @@ impl VirtualHost {
         self.endpoints.retain(|_, endpoint| !endpoint.is_over());
     }
 
-    /// Tells writers of room, and counts what senders wait for.
+    /// Notifies writers of room, and counts what senders wait for.
     fn look_at_room(&mut self) {
         let now = self.now;
         let streams: Vec<Fd> = self.sockets.keys().copied().collect();
@@ -173,7 +172,7 @@ impl VirtualHost {
         self.endpoints.values_mut().for_each(|endpoint| endpoint.watch_sender(now));
     }
 
-    /// A passive connection that is open waits to be accepted; one that failed before is gone.
+    /// Queues open passive connections for accept, and removes those that failed before.
     fn queue_the_opened(&mut self) {
         for (number, endpoint) in &mut self.endpoints {
             let Some(fd) = endpoint.listener.filter(|_| endpoint.was_open && !endpoint.is_queued)
@@ -215,7 +214,7 @@ impl VirtualHost {
         self.endpoints.get_mut(&number).ok_or(Errno::ENOTCONN)
     }
 
-    /// Where `fd` stands on this side; `None` when it has no address.
+    /// The local address of `fd`; `None` if it has none.
     #[must_use]
     pub fn local_address(&self, fd: Fd) -> Option<SocketAddr> {
         match &self.sockets.get(&fd)?.kind {
@@ -229,5 +228,5 @@ impl VirtualHost {
     }
 }
 
-/// Below are those that every process has.
+/// The lowest descriptor after those that every process has.
 const FIRST_FD: Fd = 3;

@@ -74,7 +74,7 @@ impl VirtualHost {
         }
     }
 
-    /// The next open connection of a listener; `None` when the call is to wait.
+    /// The next open connection of a listener; `None` if the call must wait.
     fn take_ready(&mut self, fd: Fd) -> Result<Option<u32>, Errno> {
         let socket = self.socket(fd)?;
         let Kind::Listener(listener) = &mut socket.kind else { return Err(Errno::EINVAL) };
@@ -96,7 +96,7 @@ impl VirtualHost {
         Ok(Answer { value: fd.into(), peer: Some(peer), ..Answer::default() })
     }
 
-    /// `has_begun` says that this call has sent the SYN. `None` when it is to wait.
+    /// Connects. `has_begun` means that this call has sent the SYN already. `None` if it must wait.
     pub(super) fn connect(
         &mut self,
         fd: Fd,
@@ -117,7 +117,7 @@ impl VirtualHost {
         }
     }
 
-    /// Whether the connection that was begun is open; `None` when that is not known yet.
+    /// Whether the connection attempt succeeded; `None` if it has not ended.
     fn connected(&mut self, fd: Fd) -> Option<Result<i64, Errno>> {
         match self.stream(fd) {
             Err(error) => Some(Err(error)),
@@ -148,7 +148,7 @@ impl VirtualHost {
         Ok(())
     }
 
-    /// connect(2) on a socket that was connected before.
+    /// The error of connect(2) on a socket that was connected before.
     fn why_not_again(&mut self, fd: Fd) -> Errno {
         match self.stream(fd) {
             Err(error) => error,
@@ -160,7 +160,7 @@ impl VirtualHost {
         }
     }
 
-    /// A connection for a SYN that `listener` hears; `None` when its queue is full.
+    /// Makes a connection for a SYN to `listener`; `None` if its queue is full.
     pub(super) fn open_passive(&mut self, listener: Fd, pair: FlowKey) -> Option<u32> {
         let settings = self.settings.clone();
         let opening =
@@ -204,7 +204,8 @@ impl VirtualHost {
     }
 }
 
-/// The direction from `source` to `destination`. Both are of one family, or it names nobody.
+/// The flow key from `source` to `destination`, which should be of one family; otherwise it matches
+/// nothing.
 pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
     let ports = u32::from(source.port()) << 16 | u32::from(destination.port());
     match (source.ip(), destination.ip()) {
@@ -219,6 +220,6 @@ pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
     }
 }
 
-/// The same for every run: a script has one outcome.
+/// The same in every run, so that a script has one outcome.
 const SECRET: Secret = Secret([0x7061_636b_6574, 0x0064_7269_6c6c]);
 const FIRST_FREE_PORT: u16 = 32_768;

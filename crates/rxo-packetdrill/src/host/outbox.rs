@@ -1,28 +1,28 @@
-//! What the application has written and the connection has not got yet: corked text, and the ends of
-//! records.
+//! Data that the application has written and the connection does not have yet: corked data, and the
+//! ends of records.
 //!
-//! TCP_CORK and MSG_MORE hold back what does not fill a segment; MSG_EOR ends a record, and no segment
-//! has bytes of two. The connection knows neither: it gets text when it may leave.
+//! TCP_CORK and MSG_MORE hold back data that does not fill a segment. MSG_EOR ends a record, and no
+//! segment has bytes of two records. The connection knows neither; it gets data when it may leave.
 
 use std::collections::VecDeque;
 
-/// Text in order, and where records end in it.
+/// Data in order, with the ends of records.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     text: VecDeque<u8>,
-    /// Bytes of each record that has ended; what follows them is open.
+    /// Length of each record that has ended. The data after them belongs to an open record.
     ended: VecDeque<usize>,
-    /// What the connection got last ended a record.
+    /// Whether the data given to the connection last ended a record.
     has_ended_last: bool,
-    /// The last write said that more comes.
+    /// Whether the last write announced more data.
     is_more_coming: bool,
 }
 
-/// What may be handed on.
+/// Data that may be given to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) bytes: usize,
-    /// Other records wait behind it: it does not wait for them.
+    /// Whether another record follows, so that this one need not wait for more.
     pub(super) is_followed: bool,
 }
 
@@ -35,7 +35,7 @@ impl Outbox {
         self.text.is_empty()
     }
 
-    /// The application writes `text`; `more` and `ends` are MSG_MORE and MSG_EOR.
+    /// Appends `text`. `more` is MSG_MORE and `ends` is MSG_EOR.
     pub(super) fn write(&mut self, text: &[u8], more: bool, ends: bool) {
         self.text.extend(text);
         self.is_more_coming = more;
@@ -45,13 +45,13 @@ impl Outbox {
         }
     }
 
-    /// Nothing more is waited for.
+    /// Stops waiting for more data.
     pub(super) fn forget_more(&mut self) {
         self.is_more_coming = false;
     }
 
-    /// What the connection may get now, with `unsent` bytes there and full segments of `segment` bytes;
-    /// `None` is nothing. `is_corked` is TCP_CORK.
+    /// The data that the connection may get now; `None` for nothing. `unsent` is what it has not
+    /// sent yet, `segment` is the size of a full segment, and `is_corked` is TCP_CORK.
     pub(super) fn next(&self, unsent: u32, segment: usize, is_corked: bool) -> Option<Piece> {
         if self.is_empty() || self.has_ended_last && unsent > 0 {
             return None;
@@ -64,13 +64,13 @@ impl Outbox {
         (all > waits).then_some(Piece { bytes: all - waits, is_followed: false })
     }
 
-    /// The first `bytes`.
+    /// The first `bytes` bytes.
     pub(super) fn text(&mut self, bytes: usize) -> &[u8] {
         let text = self.text.make_contiguous();
         &text[..bytes.min(text.len())]
     }
 
-    /// The connection has taken `bytes` of the next piece.
+    /// Removes `bytes` of the next piece, which the connection has taken.
     pub(super) fn taken(&mut self, bytes: usize) {
         self.text.drain(..bytes.min(self.text.len()));
         self.has_ended_last = false;

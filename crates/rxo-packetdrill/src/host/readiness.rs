@@ -9,7 +9,7 @@ use super::{Fd, VirtualHost};
 use crate::abi::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDHUP};
 
 impl VirtualHost {
-    /// `None` when nothing is ready and the deadline is not reached.
+    /// `None` if nothing is ready and the deadline has not passed.
     pub(super) fn poll(
         &mut self,
         descriptors: &[(Fd, i16)],
@@ -25,7 +25,8 @@ impl VirtualHost {
         is_over.then(|| Ok(Answer { value: count as i64, ready, ..Answer::default() }))
     }
 
-    /// What is ready of `fd`. One that finds no room to write is told when there is.
+    /// The events that are ready on `fd`. If there is no room to write, a notification follows when
+    /// there is.
     pub(super) fn readiness(&mut self, fd: Fd) -> i16 {
         let limits = self.write_limits(fd);
         let Some(socket) = self.sockets.get(&fd) else { return POLLNVAL };

@@ -1,26 +1,26 @@
-//! What a connection's packets add up to, for TCP_INFO.
+//! Totals of a connection's packets, for TCP_INFO.
 //!
-//! Counted from the packets and from SND.UNA and RCV.NXT as they move, so that the endpoint itself
-//! carries none of it.
+//! Counted from the packets and from the movement of SND.UNA and RCV.NXT, so that the endpoint need
+//! not count.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Ecn, Segment, Statistics, Transmit};
 use rxo_wire::{SeqNumber, TcpFlags};
 
-/// Totals since the connection began; segments are those on the wire.
+/// Totals since the connection began. Segments are counted as on the wire.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub(super) segments_in: u32,
     pub(super) data_segments_in: u32,
-    /// Segments with data that came after a gap.
+    /// Segments with data that arrived after a gap.
     pub(super) out_of_order_in: u32,
-    /// Segments that came with CE.
+    /// Segments that arrived with CE.
     pub(super) marked_in: u32,
-    /// A segment came whose sender was capable of ECN.
+    /// Whether a segment has arrived from a sender that supports ECN.
     pub(super) is_ect_seen: bool,
     pub(super) segments_out: u32,
     pub(super) data_segments_out: u32,
-    /// SYNs and segments with data that were sent before.
+    /// Retransmitted SYNs and segments with data.
     pub(super) segments_again: u32,
     pub(super) bytes_sent: u64,
     pub(super) bytes_again: u64,
@@ -28,19 +28,19 @@ pub(super) struct Record {
     pub(super) bytes_received: u64,
     /// Bytes acknowledged by segments with ECE.
     pub(super) bytes_echoed: u64,
-    /// Retransmission timeouts, and how many of them were the first in a row.
+    /// Retransmission timeouts, and the number of them that were the first in a row.
     pub(super) timeouts: u32,
     pub(super) timeout_recoveries: u32,
     pub(super) data_sent_at: Option<Instant>,
     pub(super) data_received_at: Option<Instant>,
     pub(super) ack_received_at: Option<Instant>,
-    /// After the last data that was sent.
+    /// The end of the data sent so far.
     sent_to: Option<SeqNumber>,
     has_sent_syn: bool,
     last: Option<Last>,
 }
 
-/// How the connection stood when it was last looked at.
+/// The state of the connection at the last check.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     una: SeqNumber,
@@ -49,7 +49,7 @@ struct Last {
     backoff: u32,
 }
 
-/// What a segment that came is, as far as it is counted.
+/// The properties of a received segment that are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     seq: SeqNumber,
@@ -72,7 +72,7 @@ impl Arrived {
 }
 
 impl Record {
-    /// A segment has come, and the connection now stands as `seen` says.
+    /// Counts a received segment. `tcp` is the connection after it.
     pub(super) fn arrived(&mut self, segment: &Arrived, tcp: &Connection<Vec<u8>>, now: Instant) {
         let (acked, expected) = (self.bytes_acked, self.last.map(|last| last.rcv_nxt));
         self.follow(&tcp.statistics(), tcp.state().is_synchronized(), now);
@@ -93,7 +93,7 @@ impl Record {
         }
     }
 
-    /// `transmit` leaves as `segments` packets.
+    /// Counts `transmit`, which leaves as `segments` packets.
     pub(super) fn left(&mut self, transmit: &Transmit<'_>, segments: u32, now: Instant) {
         self.segments_out += segments;
         if transmit.flags.contains(TcpFlags::SYN) {
@@ -117,7 +117,8 @@ impl Record {
         }
     }
 
-    /// Takes what has moved, once the connection `is_open`. A FIN counts as the byte that it takes.
+    /// Counts what has moved since the last check; `is_open` says whether the connection is open. A
+    /// FIN counts as one byte.
     pub(super) fn follow(&mut self, seen: &Statistics, is_open: bool, at: Instant) {
         let backoff = seen.recovery.backoff;
         let now = Last { una: seen.snd_una, rcv_nxt: seen.rcv_nxt, is_open, backoff };
@@ -127,7 +128,7 @@ impl Record {
             self.bytes_received += forward(last.rcv_nxt, now.rcv_nxt);
         }
         if is_open && !last.is_open {
-            // As Linux: what has not come yet is counted from the opening.
+            // Like Linux, times before the first event count from the opening.
             self.data_sent_at.get_or_insert(at);
             self.data_received_at.get_or_insert(at);
         }
@@ -137,7 +138,7 @@ impl Record {
     }
 }
 
-/// How far a number moved; never back.
+/// How far a number moved; 0 if it moved back.
 fn forward(from: SeqNumber, to: SeqNumber) -> u64 {
     u64::try_from(to - from).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! How much an application may write, and when text that waits goes to the connection.
+//! How much an application may write, and when waiting data goes to the connection.
 
 use rxo_frame::Instant;
 
@@ -7,12 +7,13 @@ use super::settings::RING_BYTES;
 use super::{Fd, VirtualHost};
 use crate::abi::{Errno, POLLOUT};
 
-/// What limits a write, in bytes.
+/// The limits of a write, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteLimits {
-    /// Unacknowledged text: SO_SNDBUF, or what the congestion window needs where it was not set.
+    /// Limit of unacknowledged data: SO_SNDBUF, or what the congestion window needs if it was not
+    /// set.
     pub(super) queued: u32,
-    /// Text that is not sent: TCP_NOTSENT_LOWAT.
+    /// Limit of unsent data: TCP_NOTSENT_LOWAT.
     pub(super) unsent: u32,
 }
 
@@ -21,7 +22,7 @@ impl VirtualHost {
         let default = (self.settings.send_limit_bytes, self.settings.unsent_limit_bytes);
         let options = &self.socket(fd)?.options;
         let (set, lowat) = (options.send_limit, options.unsent_limit);
-        // As Linux grows a buffer that nobody has set: two congestion windows.
+        // Like Linux's automatic buffer size: two congestion windows.
         let needed = 2 * self.stream(fd).map_or(0, |endpoint| endpoint.tcp.statistics().cwnd);
         let grown = default.0.max(needed).min(RING_BYTES);
         Ok(WriteLimits {
@@ -32,21 +33,22 @@ impl VirtualHost {
 }
 
 impl Endpoint {
-    /// Bytes that a write may take now.
+    /// Number of bytes that a write may take now.
     pub(super) fn room(&self, limits: &WriteLimits) -> usize {
         let queued = limits.queued.saturating_sub(self.unacknowledged());
         queued.min(limits.unsent.saturating_sub(self.unsent())) as usize
     }
 
-    /// Whether a waiter is told of room: a third of the buffer is free, and of the text that may wait
-    /// less than half does (as Linux, so that a writer is not woken for each acknowledgement).
+    /// Whether to notify a writer of room: a third of the buffer is free, and less than half of the
+    /// allowed unsent data is waiting. Like Linux, so that a writer is not woken by every
+    /// acknowledgement.
     pub(super) fn has_worthy_room(&self, limits: &WriteLimits) -> bool {
         let queued = self.unacknowledged();
         let is_free = limits.queued.saturating_sub(queued) >= queued / 2;
         is_free && queued < limits.queued && self.unsent().saturating_mul(2) < limits.unsent
     }
 
-    /// Tells a waiter of room that came free.
+    /// Notifies a waiting writer of free room.
     pub(super) fn tell_of_room(&mut self, limits: &WriteLimits) {
         if self.wants_room && self.has_worthy_room(limits) {
             self.wants_room = false;
@@ -54,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// Text that has never left, whether the connection has it or not.
+    /// Data that was never sent, in the connection or in the outbox.
     fn unsent(&self) -> u32 {
         self.unacknowledged() - self.sent_and_unacknowledged()
     }
@@ -65,7 +67,7 @@ impl Endpoint {
         sent.min(self.tcp.unacknowledged_bytes() as u32)
     }
 
-    /// Gives the connection what it may have now; says whether that was anything.
+    /// Gives the connection what it may have now. Returns whether that was anything.
     pub(super) fn hand_on(&mut self, now: Instant) -> bool {
         let seen = self.tcp.statistics();
         let segment = seen.mss as usize;
@@ -80,14 +82,14 @@ impl Endpoint {
         self.give(piece.bytes, piece.is_followed)
     }
 
-    /// What waits has waited long enough: a segment of it leaves.
+    /// Sends a segment of data that was held back long enough.
     pub(super) fn release(&mut self) {
         let segment = self.tcp.statistics().mss as usize;
         self.release_at = None;
         self.give(segment.min(self.outbox.len()), false);
     }
 
-    /// Nothing is held back any more.
+    /// Stops holding data back.
     pub(super) fn uncork(&mut self) {
         self.release_at = None;
         self.outbox.forget_more();

@@ -1,35 +1,35 @@
-//! What may be chosen for a host, and how it is typed: `name=value,name=value`.
+//! The settings of a host, and their text form: `name=value,name=value`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::Duration;
 use rxo_tcp::{AckPolicy, Algorithm, Config, KeepAlive};
 
-/// How a host is made.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What every connection begins with; the segment size follows from `mtu`.
+    /// The configuration of every connection. The segment size follows from `mtu`.
     pub config: Config,
-    /// The largest IP packet that the link takes, in bytes.
+    /// MTU of the link, in bytes.
     pub mtu: u16,
-    /// Bytes that a socket takes before a write waits: SO_SNDBUF before it is set.
+    /// Default of SO_SNDBUF: bytes that a socket accepts before a write blocks.
     pub send_limit_bytes: u32,
-    /// Bytes that may wait to be sent: TCP_NOTSENT_LOWAT where a socket has not set it.
+    /// Default of TCP_NOTSENT_LOWAT: bytes that may wait to be sent.
     pub unsent_limit_bytes: u32,
-    /// How an idle peer is asked where a socket has only SO_KEEPALIVE.
+    /// Keep-alive of sockets that set only SO_KEEPALIVE.
     pub keep_alive: KeepAlive,
-    /// Whether a peer that asks for ECN gets it, also where we do not ask.
+    /// Whether ECN is accepted from a peer that requests it, even if we do not request it.
     pub accepts_ecn: bool,
-    /// The address of a socket that connects without one, IPv4.
+    /// The IPv4 address of a socket that connects without one.
     pub local_v4: Ipv4Addr,
-    /// The same, IPv6.
+    /// The IPv6 address of a socket that connects without one.
     pub local_v6: Ipv6Addr,
 }
 
 impl Default for Settings {
-    /// Ethernet, and what the public packetdrill scripts expect of a host that nobody has configured:
-    /// buffers that make a window scale of 8, ECN for those who ask for it, the first segments
-    /// acknowledged at once.
+    /// Ethernet, and what the public packetdrill scripts expect of an unconfigured host: buffers
+    /// that give a window scale of 8, ECN for peers that request it, and immediate acknowledgement
+    /// of the first segments.
     fn default() -> Self {
         let config = Config {
             send_buffer_bytes: RING_BYTES,
@@ -51,19 +51,19 @@ impl Default for Settings {
     }
 }
 
-/// A flag that cannot be.
+/// An invalid flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("flag {flag:?} cannot be; {accepted}")]
+#[error("flag {flag:?} is invalid; {accepted}")]
 pub struct FlagError {
     flag: String,
     accepted: String,
 }
 
 impl Settings {
-    /// The default, changed by each of `flags`, which are separated by commas.
+    /// Applies `flags`, which are separated by commas, to the default settings.
     ///
     /// # Errors
-    /// The first flag that is not known or whose value cannot be.
+    /// The first flag that is unknown or has an invalid value.
     pub fn of_flags(flags: &str) -> Result<Self, FlagError> {
         let mut settings = Self::default();
         for flag in flags.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
@@ -102,14 +102,14 @@ impl Settings {
         Some(())
     }
 
-    /// The largest segment that fits the link over IPv4, or over IPv6.
+    /// The largest segment that fits the link over IPv4 or IPv6.
     #[must_use]
     pub const fn segment_bytes(&self, is_v4: bool) -> u16 {
         self.mtu - if is_v4 { 40 } else { 60 }
     }
 }
 
-/// The congestion control of that name.
+/// Finds the congestion control `name`.
 pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
     match name {
         "cubic" => Some(Algorithm::Cubic),
@@ -138,9 +138,9 @@ fn millis(value: &str) -> Option<Duration> {
     value.parse().ok().map(Duration::from_millis)
 }
 
-/// The send buffer of each connection; SO_SNDBUF limits what is used of it.
+/// Size of each connection's send buffer. SO_SNDBUF limits how much of it is used.
 pub(super) const RING_BYTES: u32 = 1 << 20;
-/// What every IPv6 link takes, and room for headers and a segment of 64 bytes.
+/// Room for headers and a segment of 64 bytes.
 const LEAST_MTU: u16 = 128;
 const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
      congestion (cubic, reno), acks (each, one), mtu, rcvbuf, sndbuf, large_send (bytes), \

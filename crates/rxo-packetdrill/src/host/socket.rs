@@ -1,4 +1,4 @@
-//! A socket: what an application holds, and what it has set.
+//! A socket: the application's descriptor, and its options.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,23 +11,23 @@ use super::Settings;
 /// One descriptor.
 #[derive(Clone, Debug)]
 pub(super) struct Socket {
-    /// Its family is IPv6.
+    /// Whether its family is IPv6.
     pub(super) is_v6: bool,
     pub(super) kind: Kind,
     pub(super) options: Options,
 }
 
-/// What it has become.
+/// The state of a socket.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// Made, perhaps bound.
+    /// Created, perhaps bound.
     Fresh {
-        /// Where.
+        /// The bound address.
         local: Option<SocketAddr>,
     },
-    /// It listens.
+    /// Listening.
     Listener(Listener),
-    /// It has, or had, a connection, by its number.
+    /// Has, or had, the connection with this number.
     Stream(u32),
 }
 
@@ -36,32 +36,32 @@ pub(super) enum Kind {
 pub(super) struct Listener {
     pub(super) local: SocketAddr,
     pub(super) backlog: usize,
-    /// Connections that are open and not accepted.
+    /// Open connections that are not accepted yet.
     pub(super) ready: VecDeque<u32>,
-    /// What happened that an edge-triggered waiter has not been told.
+    /// Events that edge-triggered waiters have not been notified of.
     pub(super) signals: i16,
 }
 
 impl Listener {
-    /// Whether a segment to `local` may be for it.
+    /// Whether a segment to `local` may be for this listener.
     pub(super) fn hears(&self, local: SocketAddr) -> bool {
         let is_here = self.local.ip().is_unspecified() || self.local.ip() == local.ip();
         is_here && self.local.port() == local.port()
     }
 }
 
-/// What was set; a connection that is accepted has what its listener had.
+/// The options that were set. An accepted connection inherits those of its listener.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) is_nonblocking: bool,
     pub(super) reuses_address: bool,
-    /// SO_SNDBUF as Linux gives it back: twice what was asked for; `None` before it is set.
+    /// SO_SNDBUF as Linux returns it: twice the requested size; `None` before it is set.
     pub(super) send_limit: Option<u32>,
-    /// TCP_NOTSENT_LOWAT; 0 leaves it to the host's setting.
+    /// TCP_NOTSENT_LOWAT; 0 for the host's setting.
     pub(super) unsent_limit: u32,
-    /// TCP_INQ: each read says how much is left.
+    /// TCP_INQ: each read reports the number of unread bytes.
     pub(super) says_rest: bool,
-    /// SO_RCVBUF in the same way; half of it is the window.
+    /// SO_RCVBUF as Linux returns it. Half of it is the window.
     pub(super) receive_limit: Option<u32>,
     /// TCP_MAXSEG.
     pub(super) segment_bytes: Option<u16>,
@@ -71,7 +71,7 @@ pub(super) struct Options {
     pub(super) is_kept_alive: bool,
     pub(super) keep_alive: KeepAlive,
     pub(super) congestion: Option<Algorithm>,
-    /// SO_LINGER of zero: closing resets.
+    /// SO_LINGER of zero: closing resets the connection.
     pub(super) resets_on_close: bool,
 }
 
@@ -95,7 +95,7 @@ impl Options {
         }
     }
 
-    /// The settings of a connection that begins now.
+    /// The configuration of a connection that begins now.
     pub(super) fn config(&self, settings: &Settings, is_v4: bool) -> Config {
         let mut config = settings.config.clone();
         let fits = settings.segment_bytes(is_v4);

@@ -1,41 +1,41 @@
-//! What a sender waited for, in time: the last three times of TCP_INFO.
+//! The times that a sender spent waiting, for TCP_INFO.
 
 use rxo_frame::{Duration, Instant};
 
 /// Time in each state so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stalls {
-    /// Something was written and not acknowledged.
+    /// Time with unacknowledged data.
     pub(super) busy: Duration,
-    /// Of that: the peer's window held data back.
+    /// The part of it in which the peer's window limited the sender.
     pub(super) by_window: Duration,
-    /// Of that: the application waited for room, and all that it had written was sent.
+    /// The part of it in which the application waited for room while everything written was sent.
     pub(super) by_buffer: Duration,
     state: Sender,
     since: Instant,
 }
 
-/// What the sender does.
+/// The state of the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sender {
     /// Everything is acknowledged.
     #[default]
     Idle,
-    /// Something is not.
+    /// Some data is unacknowledged.
     Busy,
-    /// And the peer's window holds data back.
+    /// Data is unacknowledged, and the peer's window limits the sender.
     HeldByWindow,
-    /// And the buffer is too small for what the application has.
+    /// Data is unacknowledged, and the send buffer limits the application.
     HeldByBuffer,
 }
 
 impl Stalls {
-    /// From `now` on the sender does `state`.
+    /// Enters `state` at `now`.
     pub(super) fn enter(&mut self, state: Sender, now: Instant) {
         *self = Self { state, since: now, ..self.until(now) };
     }
 
-    /// The times with the state that lasts counted up to `now`.
+    /// The times, with the current state counted up to `now`.
     pub(super) fn until(&self, now: Instant) -> Self {
         let (mut next, lasted) = (*self, now.since(self.since));
         match self.state {

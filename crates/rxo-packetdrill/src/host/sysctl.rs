@@ -1,9 +1,9 @@
-//! Linux's names for what a host is set to: `net.ipv4.tcp_sack=1`.
+//! Linux's names for the settings of a host: `net.ipv4.tcp_sack=1`.
 //!
-//! Scripts are written for machines that they configure with sysctl(8). Each name is one of three: it
-//! sets something of ours; it must have the value that says what we do anyway; or it is about something
-//! that no segment shows here, and any value will do. Every other name, and every other value, is
-//! refused by name: a script that needs what is not there must not run as if it were.
+//! Scripts configure the machine with sysctl(8). There are three kinds of names: those that set
+//! something of ours; those that must have the value that describes what we do anyway; and those
+//! that affect no segment here, so that any value is accepted. Every other name or value is refused
+//! by name: a script that needs something that we lack must not run as if we had it.
 
 use rxo_frame::Duration;
 use rxo_tcp::KeepAlive;
@@ -11,7 +11,7 @@ use rxo_tcp::KeepAlive;
 use super::Settings;
 use super::settings::algorithm;
 
-/// A name, a value, and why it cannot be.
+/// A name, its value, and why it is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sysctl {name}={value} cannot be set; {accepted}")]
 pub struct SysctlError {
@@ -20,30 +20,30 @@ pub struct SysctlError {
     accepted: String,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 struct Sysctl {
     name: &'static str,
-    /// What a file with that name has at first.
+    /// The initial contents of a file with that name.
     default: &'static str,
     meaning: Meaning,
 }
 
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// Sets something; what it takes, for those who are refused.
+    /// Sets something. The text says which values are accepted.
     Sets(fn(&mut Settings, &str) -> Option<()>, &'static str),
-    /// Must be one of these.
+    /// Must have one of these values.
     Is(&'static [&'static str]),
-    /// Shows in no segment.
+    /// Affects no segment.
     Nothing,
 }
 
 impl Settings {
-    /// Sets `name`, with or without `net.ipv4.`, as sysctl(8) would; white space in `value` separates
-    /// its parts.
+    /// Sets `name`, with or without `net.ipv4.`, like sysctl(8). White space separates the parts of
+    /// `value`.
     ///
     /// # Errors
-    /// A name that is not known here, or a value that says what is not done here.
+    /// If the name is unknown, or the value describes something that we do not do.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let (full, value) = (name.replace('/', "."), value.trim());
         let short = full.strip_prefix("net.ipv4.").unwrap_or(&full);
@@ -68,7 +68,7 @@ impl Settings {
         }
     }
 
-    /// Every name that is known, without `net.ipv4.`, and the value that it begins with.
+    /// All known names, without `net.ipv4.`, and their initial values.
     pub fn sysctls() -> impl Iterator<Item = (&'static str, &'static str)> {
         SYSCTLS.iter().map(|sysctl| (sysctl.name, sysctl.default))
     }
@@ -143,17 +143,17 @@ const SYSCTLS: &[Sysctl] = &[
     is("tcp_comp_sack_nr", &["0"]),
     is("tcp_shrink_window", &["0"]),
     is("tcp_retrans_collapse", &["0"]),
-    // How packets are put together before a device cuts them.
+    // These affect how packets are built before a device segments them.
     nothing("tcp_tso_win_divisor", "3"),
     nothing("tcp_min_tso_segs", "2"),
-    // Nothing is paced.
+    // Pacing, which we do not do.
     nothing("tcp_pacing_ss_ratio", "200"),
     nothing("tcp_pacing_ca_ratio", "120"),
-    // Nothing opens fast: a script that wants it is refused at its own call.
+    // Fast open, which we do not do. A script that uses it fails at its own call.
     nothing("tcp_fastopen", "0"),
     nothing("tcp_fastopen_key", ""),
     nothing("tcp_fastopen_blackhole_timeout_sec", "0"),
-    // A full queue is no part of a script.
+    // Behaviour with a full queue, which no script tests.
     nothing("tcp_syncookies", "1"),
     nothing("tcp_ecn_option", "0"),
     nothing("tcp_no_metrics_save", "1"),
@@ -187,14 +187,15 @@ fn congestion(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Of least, default and most: the default and the most, at most what any window says.
+/// Reads the default and the maximum from minimum, default and maximum; limits them to the largest
+/// window.
 fn memory(value: &str) -> Option<(u32, u32)> {
     let mut parts = value.split_whitespace().map(|part| part.parse::<u32>().ok());
     let (_, default, most) = (parts.next()??, parts.next()??, parts.next()??);
     parts.next().is_none().then_some((default.min(MOST_BYTES), most.min(MOST_BYTES)))
 }
 
-/// The largest window decides about its scale.
+/// Sets the receive buffer. The largest window determines the window scale.
 fn receive_memory(all: &mut Settings, value: &str) -> Option<()> {
     all.config.receive_buffer_bytes = memory(value)?.1;
     Some(())
@@ -210,7 +211,7 @@ fn unsent(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The first waits a second, each further twice as long as the one before.
+/// Sets the handshake timeout: the first wait is a second, and each further wait is twice as long.
 fn syn_retries(all: &mut Settings, value: &str) -> Option<()> {
     let retries: u32 = value.parse().ok().filter(|retries| (1..=16).contains(retries))?;
     all.config.handshake_timeout = Duration::from_secs((2 << retries) - 1);
@@ -233,7 +234,7 @@ fn keep_alive_probes(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The largest window that can be said (RFC 7323, section 2.3).
+/// The largest window with scaling (RFC 7323, section 2.3).
 const MOST_BYTES: u32 = (1 << 30) - 1;
 
 #[cfg(test)]

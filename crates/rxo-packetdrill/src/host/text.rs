@@ -1,4 +1,4 @@
-//! Reading and writing.
+//! Reading and writing data.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::{Fd, Packet, VirtualHost};
 use crate::abi::{Errno, MSG_DONTWAIT, MSG_EOR, MSG_MORE, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL};
 
 impl VirtualHost {
-    /// `None` when there is nothing yet and the call is to wait.
+    /// Reads. `None` if there is nothing yet and the call must wait.
     pub(super) fn read(&mut self, fd: Fd, bytes: usize, flags: i32) -> Option<Outcome> {
         if flags & !(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL | MSG_NOSIGNAL) != 0 {
             return Some(Err(Errno::EOPNOTSUPP));
@@ -36,8 +36,8 @@ impl VirtualHost {
         Some(read.map(|answer| Answer { rest, ..answer }))
     }
 
-    /// `written` is what earlier attempts have taken. `None` when there is no room yet and the
-    /// call is to wait.
+    /// Writes. `written` is what earlier attempts of this call have written. `None` if there is no
+    /// room and the call must wait.
     pub(super) fn write(
         &mut self,
         fd: Fd,
@@ -84,7 +84,7 @@ impl VirtualHost {
 }
 
 impl Endpoint {
-    /// Whether a reader that waits may be rewarded.
+    /// Whether a waiting reader may still get data.
     fn may_get_more(&self) -> bool {
         !self.is_read_shut && !self.tcp.is_closed() && !self.tcp.is_peer_done()
     }
@@ -105,7 +105,7 @@ impl Endpoint {
         Ok(Answer { value: data.len() as i64, data, ..Answer::default() })
     }
 
-    /// TCP_CM_INQ: bytes that wait to be read; one, where only the end does.
+    /// TCP_CM_INQ: the number of unread bytes; 1 if only the end of the stream is left.
     fn rest(&self) -> i32 {
         match self.tcp.readable_bytes() {
             0 => self.tcp.is_peer_done().into(),
@@ -120,8 +120,8 @@ impl Endpoint {
         if self.may_get_more() { Err(Errno::EAGAIN) } else { Ok(Answer::of(0)) }
     }
 
-    /// Takes as much of `data` as there is room for below `limits`, and lets leave what can; only that
-    /// makes room where unsent text is limited.
+    /// Takes as much of `data` as `limits` allow, and sends what may leave, because that makes room
+    /// if unsent data is limited.
     fn write(
         &mut self,
         data: &[u8],
@@ -153,7 +153,7 @@ impl Endpoint {
     }
 }
 
-/// How a write is made.
+/// The flags of a write.
 #[derive(Clone, Copy, Debug)]
 struct Writing {
     limits: WriteLimits,

@@ -1,11 +1,12 @@
-//! What calls give besides a number, against what a script says of it: options, events, control
-//! messages; and the fields that say it.
+//! Compares the results of calls other than numbers (options, events, control messages) with what
+//! the
+//! script says.
 
 use super::Wrong;
 use crate::host::{Answer, OptionValue};
 use crate::script::{Call, Value};
 
-/// What an option is, against what the script says of it.
+/// Compares an option with the script.
 pub(super) fn check_option(expected: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
     let single = match expected {
         Some(Value::List(list)) if list.len() == 1 => list.first(),
@@ -25,7 +26,7 @@ pub(super) fn check_option(expected: Option<&Value>, answer: &Answer) -> Result<
     Err(Wrong::new(format!("{single:?}"), format!("{:?}", answer.option)))
 }
 
-/// Bytes of `{msg_iov(2)=[{..., 40}, {..., 20}], …}`.
+/// Number of bytes in `{msg_iov(2)=[{..., 40}, {..., 20}], …}`.
 pub(super) fn scattered(message: Option<&Value>) -> Result<usize, Wrong> {
     let pieces = match message {
         Some(Value::Fields(fields)) => fields.iter().find(|(name, _)| name == "msg_iov"),
@@ -46,7 +47,7 @@ pub(super) fn scattered(message: Option<&Value>) -> Result<usize, Wrong> {
     sum.ok_or_else(|| Wrong::new("msg_iov with at most 16 MiB", format!("{message:?}")))
 }
 
-/// What TCP_INQ says, against `msg_control`, where that stands.
+/// Compares the result of TCP_INQ with `msg_control`, if the script has it.
 pub(super) fn check_rest(message: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
     let Some(Value::Fields(fields)) = message else { return Ok(()) };
     let expected = match fields.iter().find(|(name, _)| name == "msg_control") {
@@ -60,7 +61,7 @@ pub(super) fn check_rest(message: Option<&Value>, answer: &Answer) -> Result<(),
     Err(Wrong::new(format!("{expected:?} bytes left"), format!("{got:?}")))
 }
 
-/// What epoll found first, against `{events=EPOLLIN, fd=4}`; `{events=0, ptr=0}` is nothing.
+/// Compares epoll's first event with `{events=EPOLLIN, fd=4}`; `{events=0, ptr=0}` means none.
 pub(super) fn check_event(expected: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
     let Some(event) = expected.filter(|event| **event != Value::Any) else { return Ok(()) };
     let events = field(event, "events")?;
@@ -73,7 +74,7 @@ pub(super) fn check_event(expected: Option<&Value>, answer: &Answer) -> Result<(
     Err(Wrong::new(shown(events, fd), shown(got.into(), data as i64)))
 }
 
-/// What poll found, against each `revents`.
+/// Compares poll's results with each `revents`.
 pub(super) fn check_ready(call: &Call, answer: &Answer) -> Result<(), Wrong> {
     let Some(Value::List(list)) = call.arguments.first() else { return Ok(()) };
     for (entry, ready) in list.iter().zip(&answer.ready) {
@@ -86,7 +87,7 @@ pub(super) fn check_ready(call: &Call, answer: &Answer) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The number that the field `name` of `value` has.
+/// The number in the field `name` of `value`.
 pub(super) fn field(value: &Value, name: &str) -> Result<i64, Wrong> {
     if let Value::Fields(fields) = value
         && let Some((_, Value::Number(number))) = fields.iter().find(|(known, _)| known == name)
@@ -96,5 +97,5 @@ pub(super) fn field(value: &Value, name: &str) -> Result<i64, Wrong> {
     Err(Wrong::new(format!("a number for {name}"), format!("{value:?}")))
 }
 
-/// No script writes more at once; a mistake must not take the machine's memory.
+/// Most bytes of a write, so that a mistake in a script does not exhaust the machine's memory.
 pub(super) const MOST_BYTES: usize = 16 << 20;

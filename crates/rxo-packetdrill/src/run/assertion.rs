@@ -1,8 +1,8 @@
 //! Code of a script: `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`.
 //!
-//! packetdrill gives code to Python, with the fields of TCP_INFO as variables. Here is what nearly
-//! all of it is: assertions that compare fields with numbers, alone or between two bounds. What is
-//! said after a comma is for the reader and left out; anything else is refused.
+//! packetdrill gives code to Python, with the fields of TCP_INFO as variables. This runner supports
+//! assertions that compare fields with numbers, one-sided or between two bounds, which is nearly
+//! all code in scripts. The text after a comma is ignored; anything else is refused.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::abi::{IPPROTO_TCP, TCP_INFO};
 use crate::host::{Call, OptionValue, Progress, TcpInfo};
 
 impl Runner {
-    /// Holds every assertion of `code` against the connection that was connected or accepted last.
+    /// Checks every assertion of `code` on the connection that was connected or accepted last.
     pub(super) fn code(&mut self, code: &str) -> Result<(), Wrong> {
         let info = self.info()?;
         let whole = code.replace("\\\n", " ");
@@ -36,7 +36,7 @@ impl Runner {
     }
 }
 
-/// `5000 <= tcpi_rtt <= 20000`: neighbours are compared.
+/// `5000 <= tcpi_rtt <= 20000`: each operand is compared with the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Assertion {
     first: Operand,
@@ -150,7 +150,7 @@ fn operand(word: &str) -> Option<Operand> {
     is_name.then(|| Operand::Field(word.to_owned()))
 }
 
-/// Names of numbers that packetdrill knows beside the fields.
+/// Named numbers that packetdrill knows besides the fields.
 fn constant(name: &str) -> Option<u64> {
     let at = CONSTANTS.iter().find(|(known, _)| *known == name);
     at.map(|(_, value)| *value)

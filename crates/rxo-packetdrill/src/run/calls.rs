@@ -1,4 +1,4 @@
-//! Calls of a script, made and checked.
+//! Makes the calls of a script and checks their results.
 
 use rxo_frame::Instant;
 
@@ -12,7 +12,7 @@ use crate::host::{Answer, Call as HostCall, Fd, OptionValue, Outcome, Progress};
 use crate::script::{Call, Value};
 
 impl Runner {
-    /// Makes `call`; `until` is when it is to return, if it blocks.
+    /// Makes `call`. `until` is when it must return, if it blocks.
     pub(super) fn call(
         &mut self,
         line: usize,
@@ -28,7 +28,7 @@ impl Runner {
             Progress::Waits(_) => true,
         };
         if opens && matches!(call.name.as_str(), "listen" | "connect") {
-            // What comes next belongs to a connection that is not there yet.
+            // What follows belongs to a connection that does not exist yet.
             self.flow = None;
         }
         match (progress, until) {
@@ -136,17 +136,17 @@ impl Runner {
     }
 
     fn descriptor(&self, script_fd: i64) -> Result<Fd, Wrong> {
-        // One that was never made is no descriptor of the host either.
+        // A descriptor that was never created does not exist on the host either.
         Ok(self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR))
     }
 
-    /// What is written next to `script_fd`.
+    /// The next bytes to write to `script_fd`.
     fn pattern(&self, script_fd: i64, bytes: usize) -> Vec<u8> {
         let begins = self.written.get(&script_fd).copied().unwrap_or(0);
         (0..bytes as u32).map(|at| pattern_byte(begins.wrapping_add(at))).collect()
     }
 
-    /// Compares what a call gave with what the script says, and keeps what later calls need.
+    /// Compares the outcome of a call with the script, and keeps what later calls need.
     pub(super) fn check(&mut self, call: &Call, outcome: Outcome) -> Result<(), Wrong> {
         let makes_descriptor = matches!(call.name.as_str(), "socket" | "accept" | "epoll_create");
         let expected = said(call);
@@ -209,7 +209,7 @@ impl Runner {
     }
 }
 
-/// The arguments of a call, one after the other.
+/// The arguments of a call, taken one by one.
 struct Arguments<'a> {
     call: &'a Call,
     at: usize,
@@ -237,7 +237,7 @@ impl<'a> Arguments<'a> {
         i32::try_from(number).map_err(|_| self.wrong("a number of 32 bits"))
     }
 
-    /// `default` where the script leaves it open, or out.
+    /// The next argument, or `default` if the script has `...` or nothing.
     fn number_or(&mut self, default: i32) -> Result<i32, Wrong> {
         match self.call.arguments.get(self.at) {
             None | Some(Value::Any) => {
@@ -253,7 +253,7 @@ impl<'a> Arguments<'a> {
         size.ok_or_else(|| self.wrong("a size of at most 16 MiB"))
     }
 
-    /// `[1]`, `"reno"`, `{onoff=1, linger=0}`.
+    /// Reads an option's value: `[1]`, `"reno"`, `{onoff=1, linger=0}`.
     fn option(&mut self) -> Result<OptionValue, Wrong> {
         let value = self.next();
         let value = match value {

@@ -3,7 +3,7 @@
 use super::{Runner, Wrong};
 
 impl Runner {
-    /// Does what each line of `command` says; there is no shell, and nothing but sysctl.
+    /// Runs each line of `command`. There is no shell, and sysctl is the only command.
     pub(super) fn command(&mut self, command: &str) -> Result<(), Wrong> {
         for line in command.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some(arguments) = line.strip_prefix("sysctl ") else {
@@ -29,7 +29,7 @@ impl Runner {
     }
 }
 
-/// Words; quotes keep white space together.
+/// Splits into words; quotes protect white space.
 fn settings(arguments: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let mut is_quoted = false;

@@ -1,4 +1,4 @@
-//! Why a script failed, in one block.
+//! The report of a failed script, as one block of text.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use rxo_frame::Duration;
 use super::{Wrong, seconds};
 use crate::script::ScriptError;
 
-/// A script that failed: where, what it says there, and what happened.
+/// A failed script: the place, what it says there, and what happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Failure {
     script: String,
-    /// From 1 on; 0 is the script's end.
+    /// Line number from 1; 0 for the script's end.
     line: usize,
     at: Option<Duration>,
     text: String,
@@ -24,7 +24,7 @@ impl Failure {
         Self::refused(script, error.line, &error.what)
     }
 
-    /// The script cannot be run at all.
+    /// The failure of a script that cannot be run at all.
     pub(super) fn refused(script: &str, line: usize, what: &str) -> Self {
         Self {
             script: script.to_owned(),
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// The line, from 1 on; 0 is the script's end.
+    /// The line number from 1; 0 for the script's end.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.line

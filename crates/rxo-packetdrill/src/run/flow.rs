@@ -1,7 +1,7 @@
-//! One connection's numbers: what a script calls them, and what they are.
+//! Translates between the sequence numbers of a script and the real ones of a connection.
 //!
-//! A script counts from 0 on either side. The numbers of the script's side stand as they are; ours
-//! are learnt from the first segment that leaves, and so are our timestamps.
+//! A script counts from 0 on either side. The numbers of the script's side are used as they are;
+//! our numbers and timestamps are learnt from our first segment.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::script::{Segment, SegmentOption};
 /// The connection that a script is about.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// The direction of what leaves.
+    /// The direction of the segments that we send.
     pub(super) pair: FlowKey,
-    /// What is added to a script's number of our side; known once our SYN has left.
+    /// Offset from a script's numbers to our numbers; known once our SYN has left.
     local: Option<u32>,
-    /// The same, of the script's side; known once its SYN has come.
+    /// Offset for the numbers of the script's side; known once its SYN has arrived.
     remote: Option<u32>,
-    /// Our timestamps that were seen, by the script's.
+    /// Our timestamps by those of the script.
     timestamps: BTreeMap<u32, u32>,
-    /// The first of them: the script's, and ours.
+    /// The first pair of timestamps: the script's, and ours.
     first_timestamp: Option<(u32, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl Flow {
         Self { pair, local: None, remote: None, timestamps: BTreeMap::new(), first_timestamp: None }
     }
 
-    /// `segment` of the script as it is to come in.
+    /// Translates `segment` of the script into one that the host can receive.
     pub(super) fn live(&mut self, segment: &Segment) -> Segment {
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let local = self.local.unwrap_or(0);
@@ -56,20 +56,20 @@ impl Flow {
         live
     }
 
-    /// The number that a message about our segment `seq` has.
+    /// The sequence number that a message about our segment `seq` must quote.
     pub(super) fn live_seq(&self, seq: u32) -> u32 {
         seq.wrapping_add(self.local.unwrap_or(0))
     }
 
-    /// Ours, which the script calls `value`: seen, or as far from the first.
+    /// Our timestamp that the script calls `value`: a known one, or as far from the first one.
     fn live_timestamp(&self, value: u32) -> u32 {
         let (script, live) = self.first_timestamp.unwrap_or((0, 0));
         let near = value.wrapping_sub(script).wrapping_add(live);
         self.timestamps.get(&value).copied().unwrap_or(near)
     }
 
-    /// `live`, which has left, as the script would say it; `expected` is what the script says, from
-    /// which the first numbers are learnt.
+    /// Translates `live`, which we have sent, into the script's numbers. The first numbers are
+    /// learnt from `expected`, the segment in the script.
     pub(super) fn scripted(&mut self, live: &Segment, expected: &Segment) -> Segment {
         if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
             self.local = Some(live.seq.wrapping_sub(expected.seq));

@@ -1,4 +1,4 @@
-//! Messages about a segment of ours (RFC 792, RFC 4443).
+//! ICMP messages about a segment of ours (RFC 792, RFC 4443).
 
 use std::net::IpAddr;
 
@@ -9,7 +9,8 @@ use rxo_wire::checksum::{Summer, pseudo_header};
 use super::Wrong;
 use crate::script::Icmp;
 
-/// A packet from the peer's address that says `icmp` of the segment `seq` of `pair`.
+/// Builds a packet from the peer's address with the message `icmp` about the segment `seq` of
+/// `pair`.
 pub(super) fn build(pair: &FlowKey, icmp: &Icmp, seq: u32) -> Result<Vec<u8>, Wrong> {
     let is_v4 = pair.source().is_ipv4();
     let Some((kind, code)) = numbers(icmp, is_v4) else {
@@ -65,7 +66,7 @@ fn numbers(icmp: &Icmp, is_v4: bool) -> Option<(u8, u8)> {
     })
 }
 
-/// The IP header of ours and the first 8 bytes after it.
+/// The quoted packet: our IP header and the first 8 bytes after it.
 fn quoted(pair: &FlowKey, seq: u32) -> Vec<u8> {
     let payload_bytes = 20 + 1000;
     let mut bytes = Vec::new();
@@ -100,7 +101,7 @@ fn quoted(pair: &FlowKey, seq: u32) -> Vec<u8> {
     bytes
 }
 
-/// `seed` is the folded sum of the pseudo-header, 0 where there is none.
+/// Writes the checksum. `seed` is the folded sum of the pseudo-header; 0 if there is none.
 fn put_checksum(message: &mut [u8], seed: u16) {
     let sum = Summer::portable().sum(message) + rxo_wire::checksum::Sum::word(seed);
     if let Some(place) = message.get_mut(2..4) {

@@ -1,15 +1,17 @@
-//! A script against a host in memory.
+//! Runs a script against a host in memory.
 //!
-//! Separate from both: the host knows no script, and the script no host. What packetdrill does
-//! with a kernel or a shared object is done here in one thread on virtual time, so that a script
-//! has one outcome and takes no time. `packets.rs` gives and expects segments, `flow.rs` keeps the
-//! numbers of a connection, `calls.rs` makes calls, `answers.rs` compares what they give, `wire.rs` builds and reads packets.
+//! Separate from both: the host knows nothing of scripts, and the script nothing of hosts. What
+//! packetdrill does with a kernel or a shared object is done here in one thread on virtual time, so
+//! a script has one outcome and takes no time. `packets.rs` gives segments to the host and expects
+//! them from it, `flow.rs` translates their numbers, `calls.rs` makes calls, `answers.rs` checks
+//! their results, and `wire.rs` builds and parses packets.
 //!
-//! It differs from packetdrill in these: a packet that leaves and is not expected before the end is
-//! a failure; payload is a known pattern and is compared; ICMP comes in, does not go out; of shell
-//! commands there is `sysctl` (`command.rs`), of code there are assertions (`assertion.rs`), because
-//! there is no system here for others to change or to ask. The tolerance for times is 1 ms unless `--tolerance_usecs` says otherwise: virtual time is exact, scripts are
-//! written in milliseconds.
+//! It differs from packetdrill in these points. A packet that leaves unexpectedly before the end is
+//! a failure. Payload is a known pattern and is compared. ICMP messages can arrive but not leave.
+//! The only shell command is `sysctl` (`command.rs`) and the only code is assertions
+//! (`assertion.rs`), because there is no system here to change or query. The tolerance for times is
+//! 1 ms unless `--tolerance_usecs` sets it, because virtual time is exact and scripts are written
+//! in milliseconds.
 
 mod answers;
 mod assertion;
@@ -30,10 +32,10 @@ use self::flow::Flow;
 use crate::host::{Fd, Progress, Settings, VirtualHost, Waiting};
 use crate::script::{Action, Call, Event, Script, Time};
 
-/// Runs the script `source`; `name` is what a failure calls it.
+/// Runs the script `source`. A failure refers to it as `name`.
 ///
 /// # Errors
-/// The first thing that is not as the script says, or why it cannot be read.
+/// The first deviation from the script, or why it cannot be parsed.
 pub fn run(name: &str, source: &str) -> Result<(), Failure> {
     let script = Script::read(source).map_err(|error| Failure::unreadable(name, &error))?;
     let mut runner = Runner::new(&script).map_err(|what| Failure::refused(name, 1, &what))?;
@@ -47,7 +49,7 @@ pub fn run(name: &str, source: &str) -> Result<(), Failure> {
         .map_err(|(line, wrong)| Failure::at(name, source, line, runner.elapsed(), wrong))
 }
 
-/// What is not as the script says.
+/// A deviation from the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     expected: String,
@@ -64,29 +66,29 @@ struct Runner {
     host: VirtualHost,
     start: Instant,
     tolerance: Duration,
-    /// Timestamps of segments that leave are compared, in ticks of this; zero is not at all.
+    /// Unit in which timestamps of sent segments are compared; zero if they are not compared.
     timestamp_tick: Duration,
     is_v6: bool,
-    /// The script's descriptors.
+    /// Maps the script's descriptors to the host's.
     descriptors: BTreeMap<i64, Fd>,
-    /// The descriptor that code asks about: the last that was connected or accepted.
+    /// The descriptor that assertions are about: the one connected or accepted last.
     under_test: Option<Fd>,
-    /// The connection that segments belong to, once it has begun.
+    /// The connection of the script's segments, once it has begun.
     flow: Option<Flow>,
-    /// Calls that block, in order.
+    /// Blocked calls, in order.
     pending: Vec<Pending>,
-    /// Bytes written to each of the script's descriptors, and read.
+    /// Bytes written to, and read from, each of the script's descriptors.
     written: BTreeMap<i64, u32>,
     read: BTreeMap<i64, u32>,
 }
 
-/// A call that blocks.
+/// A blocked call.
 struct Pending {
     line: usize,
     call: Call,
     until: Instant,
     waiting: Waiting,
-    /// What it found to be wrong when it ended.
+    /// What was wrong with its result.
     wrong: Option<Wrong>,
     is_over: bool,
 }
@@ -146,7 +148,7 @@ impl Runner {
         self.look_at_pending()
     }
 
-    /// The first and the last moment that `time` allows, without tolerance.
+    /// The earliest and latest instant that `time` allows, without tolerance.
     fn when(&self, time: Time) -> (Instant, Instant) {
         let now = self.host.now();
         match time {
@@ -158,10 +160,10 @@ impl Runner {
         }
     }
 
-    /// When a call that blocks is to return; counted as its beginning is.
+    /// When a blocking call must return, relative to the same origin as its start.
     fn return_time(&self, time: Time, call: &Call) -> Option<Instant> {
         let base = match time {
-            // `advance` has moved the clock by as much.
+            // `advance` has already moved the clock by this much.
             Time::After(after) => {
                 Instant::from_nanos(self.host.now().as_nanos().saturating_sub(nanos(after)))
             }
@@ -170,13 +172,14 @@ impl Runner {
         call.until.map(|until| base + until)
     }
 
-    /// Lets time come to `to`, and everything happen on the way.
+    /// Advances time to `to` and handles everything on the way.
     fn advance(&mut self, to: Instant) -> Result<(), Wrong> {
         while self.step(to)? {}
         Ok(())
     }
 
-    /// Lets the next thing before `limit` happen; false when there was none and it is `limit`.
+    /// Handles the next event before `limit`. Returns false if there is none and the time is now
+    /// `limit`.
     fn step(&mut self, limit: Instant) -> Result<bool, Wrong> {
         let waits = self.pending.iter().filter(|pending| !pending.is_over);
         let deadline = waits.filter_map(|pending| pending.waiting.deadline()).min();
@@ -186,7 +189,7 @@ impl Runner {
         Ok(has_fired || stop.is_some())
     }
 
-    /// Goes on with calls that block, and says what was wrong with one that returned.
+    /// Resumes blocked calls, and reports the first that returned a wrong result.
     fn look_at_pending(&mut self) -> Result<(), Wrong> {
         for at in 0..self.pending.len() {
             let pending = &self.pending[at];
@@ -219,7 +222,7 @@ impl Runner {
         Err(Wrong::new(shown(until), shown(now)))
     }
 
-    /// What may not be left over when a script ends.
+    /// Checks that nothing is left over at the end of the script.
     fn finish(&mut self) -> Result<(), (usize, Wrong)> {
         if let Some(pending) = self.pending.iter().find(|pending| !pending.is_over) {
             let expected = format!("returns at {} s", seconds(pending.until.since(self.start)));
@@ -232,7 +235,7 @@ impl Runner {
     }
 }
 
-/// Seconds with their millionths, as scripts have them.
+/// Formats seconds with six decimals, as scripts do.
 fn seconds(time: Duration) -> String {
     format!("{}.{:06}", time.as_secs(), time.subsec_micros())
 }
@@ -241,7 +244,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Longer than any connection lives without a word.
+/// Longer than any connection lives without traffic.
 const FAR: Duration = Duration::from_secs(24 * 3600);
 const KNOWN_OPTIONS: &str = "known are so_flags, tolerance_usecs, tcp_ts_tick_usecs, ip_version";
 

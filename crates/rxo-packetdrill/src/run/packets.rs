@@ -1,4 +1,4 @@
-//! Segments that come in, and those that must leave.
+//! Gives segments to the host, and checks those that leave.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::host::{Packet, flow_key};
 use crate::script::{Icmp, Mark, Segment, SegmentOption};
 
 impl Runner {
-    /// Gives `segment` to the host.
+    /// Delivers `segment` to the host.
     pub(super) fn give(&mut self, segment: &Segment) -> Result<(), Wrong> {
         let pair = flow_key(self.local(), self.remote());
         let flow = self.flow.get_or_insert_with(|| Flow::new(pair));
@@ -34,8 +34,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for what must leave: one packet, or several that together are `expected`, as
-    /// packetdrill puts them together. `window` is when; `None` is whenever.
+    /// Waits for `expected` to leave, as one packet or several that are joined like packetdrill
+    /// does. `window` is the allowed time; `None` for any.
     pub(super) fn expect(
         &mut self,
         expected: &Segment,
@@ -56,7 +56,7 @@ impl Runner {
         window.map_or(Ok(()), |window| self.check_time(at, window))
     }
 
-    /// The next packet that leaves, not after `latest`.
+    /// The next packet that leaves, by `latest`.
     fn next_packet(&mut self, expected: &Segment, latest: Instant) -> Result<Packet, Wrong> {
         loop {
             if let Some(packet) = self.host.take_packet() {
@@ -94,7 +94,7 @@ impl Runner {
         Ok((key, shown))
     }
 
-    /// What `packet` is, for those who read of it.
+    /// Describes `packet` for a report.
     pub(super) fn shown(&mut self, packet: &Packet) -> String {
         let at = seconds(packet.at.since(self.start));
         match self.shown_as(packet, &Segment::default()) {
@@ -133,7 +133,7 @@ impl Runner {
         if agrees {
             return Ok(());
         }
-        // What the script leaves open is not shown.
+        // Leaves out the fields that the script leaves open.
         let mut shown = got.clone();
         shown.window = shown.window.filter(|_| expected.window.is_some());
         shown.ecn = shown.ecn.filter(|_| expected.ecn.is_some());
@@ -165,7 +165,7 @@ impl Runner {
     }
 }
 
-/// Two packets as one, when they follow each other; `expected` is for those who read why not.
+/// Joins two packets that follow each other. `expected` is for the report if they do not.
 fn join(first: &Segment, next: &Segment, expected: &Segment) -> Result<Segment, Wrong> {
     let follows = next.seq == first.seq.wrapping_add(first.text_bytes)
         && next.ack == first.ack
@@ -192,6 +192,6 @@ const LOCAL_V4: [u8; 4] = [192, 168, 0, 1];
 const REMOTE_V4: [u8; 4] = [192, 0, 2, 1];
 const LOCAL_V6: [u16; 8] = [0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1];
 const REMOTE_V6: [u16; 8] = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1];
-/// Where a script's servers listen, as in packetdrill.
+/// The port on which a script's servers listen, as in packetdrill.
 const LOCAL_PORT: u16 = 8080;
 const REMOTE_PORT: u16 = 40_000;

@@ -1,4 +1,4 @@
-//! What the runner says of scripts that are wrong, and that nothing makes it panic.
+//! Reports about wrong scripts, and robustness of the runner.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn failure(script: &str) -> String {
     run("test.pkt", script).expect_err("the script is wrong").to_string()
 }
 
-/// A listener with an open connection as descriptor 4.
+/// A listener, and an open connection as descriptor 4.
 const OPEN: &str = "
  0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 bind(3, ..., ...) = 0
@@ -114,8 +114,8 @@ fn call() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever comes in and is called, in whatever order: an answer, and no panic. Every event is
-    /// a script's last, so that one that is wrong does not hide those after it.
+    /// Nothing panics, whatever arrives and is called in whatever order. Every event ends a script
+    /// of its own, so that a wrong one does not hide those after it.
     #[test]
     fn nothing_panics(events in prop::collection::vec(prop_oneof![inbound(), call()], 1..12)) {
         let mut script = format!("{OPEN}+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n");
@@ -126,7 +126,7 @@ proptest! {
         }
     }
 
-    /// The host alone: any bytes as packets.
+    /// Any bytes as a packet, for the host alone.
     #[test]
     fn no_bytes_make_the_host_panic(packet in prop::collection::vec(any::<u8>(), 0..120)) {
         let settings = crate::host::Settings::default();

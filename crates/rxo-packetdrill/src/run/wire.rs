@@ -1,4 +1,4 @@
-//! Packets as bytes, and what a script says of them.
+//! Converts segments of a script to packets and back.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use rxo_wire::{FlowKey, SeqNumber, Transport, parse_ip};
 
 use crate::script::{Mark, Segment, SegmentOption};
 
-/// A packet with `segment`, whose numbers are as they shall stand, and payload from `pattern`.
+/// Builds a packet from `segment`, whose numbers are real ones, with payload from `pattern`.
 pub(super) fn build(
     pair: &FlowKey,
     segment: &Segment,
@@ -63,8 +63,7 @@ pub(super) fn build(
     Ok(bytes)
 }
 
-/// A segment that left: its flow, what a script would say of it with the numbers as they stand,
-/// and its payload.
+/// A sent segment: its flow, its script form with real numbers, and its payload.
 #[derive(Clone, Debug)]
 pub(super) struct Seen<'a> {
     pub(super) key: FlowKey,
@@ -72,7 +71,7 @@ pub(super) struct Seen<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// Reads a packet; `None` when it is not TCP or a checksum is wrong.
+/// Parses a packet; `None` if it is not TCP or a checksum is wrong.
 pub(super) fn read(packet: &[u8]) -> Option<Seen<'_>> {
     let parsed = parse_ip(packet).ok()?;
     let Transport::Tcp(tcp) = parsed.transport else { return None };
@@ -97,7 +96,7 @@ pub(super) fn read(packet: &[u8]) -> Option<Seen<'_>> {
     Some(Seen { key: parsed.key, segment, text })
 }
 
-/// The byte of a stream that stands so far after its beginning.
+/// The byte at offset `at` of every stream.
 pub(super) const fn pattern_byte(at: u32) -> u8 {
     (at ^ at >> 8 ^ at >> 16) as u8
 }
@@ -120,7 +119,7 @@ fn mark(class: u8) -> Mark {
     }
 }
 
-/// Bytes of `options`, filled up with ends.
+/// Encodes `options`, padded with end-of-list bytes.
 fn option_bytes(options: &[SegmentOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -151,7 +150,7 @@ fn option_bytes(options: &[SegmentOption]) -> Vec<u8> {
     bytes
 }
 
-/// The options in `bytes`, padding included: scripts name it.
+/// Parses options, including padding, because scripts name it.
 fn options(mut bytes: &[u8]) -> Vec<SegmentOption> {
     let mut options = Vec::new();
     while let [kind, rest @ ..] = bytes {
@@ -189,5 +188,5 @@ fn option(kind: u8, data: &[u8]) -> SegmentOption {
     }
 }
 
-/// The control bits of a header, without its length.
+/// The flag bits of the TCP header, without the data offset.
 const FLAG_BITS: u16 = 0x0fff;

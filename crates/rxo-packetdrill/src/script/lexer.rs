@@ -1,8 +1,8 @@
-//! Text to tokens.
+//! Turns text into tokens.
 
 use super::parse::ScriptError;
 
-/// A token, and the line where it begins.
+/// A token, and the line on which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) line: usize,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Sign(char),
 }
 
-/// Reads all of `text`.
+/// Splits all of `text` into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ScriptError> {
     let mut lexer = Lexer { rest: text, line: 1 };
     let mut tokens = Vec::new();
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(kind))
     }
 
-    /// White space and comments.
+    /// Skips white space and comments.
     fn skip_blank(&mut self) -> Result<(), ScriptError> {
         loop {
             self.take_while(char::is_whitespace);
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         Kind::Option(self.take_while(is_word).to_owned())
     }
 
-    /// What stands from `open` to `close`, which are taken too.
+    /// The text between `open` and `close`. Takes both.
     fn until(
         &mut self,
         open: &str,
@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
         Ok(inside)
     }
 
-    /// What stands between two of `quote`; a backslash keeps the next character.
+    /// The text between two `quote` characters. A backslash protects the next character.
     fn quoted(&mut self, quote: char) -> Result<String, ScriptError> {
         let line = self.line;
         self.take(quote.len_utf8());
@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
         Err(ScriptError::new(line, "quotes without their end"))
     }
 
-    /// A number; `None` when there is none here, or a word begins with it.
+    /// Takes a number; `None` if there is none, or it is the beginning of a word.
     fn number(&mut self) -> Result<Option<Kind>, ScriptError> {
         let unsigned = self.rest.strip_prefix('-').unwrap_or(self.rest);
         let sign_bytes = self.rest.len() - unsigned.len();
@@ -161,7 +161,7 @@ impl<'a> Lexer<'a> {
         i64::from_str_radix(&word[2..], 16).map(Kind::Integer).map_err(|_| error)
     }
 
-    /// More than six digits of a fraction are cut off.
+    /// Converts to millionths. More than six digits of a fraction are ignored.
     fn millionths(&self, digits: &str, fraction: &str) -> Result<i64, ScriptError> {
         let whole: i64 =
             if digits.is_empty() { 0 } else { digits.parse().map_err(|_| self.too_large())? };

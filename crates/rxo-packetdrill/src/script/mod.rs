@@ -1,12 +1,12 @@
 //! The language of packetdrill, as far as TCP scripts need it.
 //!
-//! Separate from running it, so that a script can be read, and every mistake in it be told, before
-//! anything happens. `lexer.rs` makes tokens, `parse/` makes events of them, and the types here are
-//! what a script says. The grammar is packetdrill's: comments, options (`--name=value`), times,
+//! Separate from running, so that a script can be parsed, and its mistakes reported, before
+//! anything happens. `lexer.rs` makes tokens, `parse/` makes events of them, and the types here
+//! represent a script. The grammar is packetdrill's: comments, options (`--name=value`), times,
 //! segments in (`<`) and out (`>`), ICMP, calls, shell commands and code. Commands and code are
-//! read, so that their place is known, and left to who runs the script.
+//! kept as text for the runner.
 //!
-//! Contract: never panics, whatever the text. Every error names its line.
+//! Contract: no text makes it panic. Every error names its line.
 
 mod lexer;
 mod parse;
@@ -20,17 +20,17 @@ pub use self::parse::ScriptError;
 /// A script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    /// `--name=value`, in order; the value is empty where none stands.
+    /// `--name=value`, in order. The value is empty if there is none.
     pub options: Vec<(String, String)>,
-    /// What happens, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
 }
 
 impl Script {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
-    /// The first place that is not in the language.
+    /// The first syntax error.
     pub fn read(text: &str) -> Result<Self, ScriptError> {
         parse::script(text)
     }
@@ -39,7 +39,7 @@ impl Script {
 /// One thing that happens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Where it stands, from 1 on.
+    /// Line number, from 1.
     pub line: usize,
     /// When it happens.
     pub time: Time,
@@ -50,11 +50,11 @@ pub struct Event {
 /// When something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// `*`: whenever.
+    /// `*`: at any time.
     Any,
-    /// `1.5`: so long after the beginning.
+    /// `1.5`: this long after the beginning.
     At(Duration),
-    /// `+1.5`: so long after the event before.
+    /// `+1.5`: this long after the previous event.
     After(Duration),
     /// `1~2`: between two times after the beginning.
     Between(Duration, Duration),

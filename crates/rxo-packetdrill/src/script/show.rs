@@ -1,4 +1,4 @@
-//! A segment in the language of scripts, for those who read why one failed.
+//! Formats a segment in the language of scripts, for reports.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is read, and how mistakes are told.
+//! What is parsed, and how mistakes are reported.
 
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ fn mistakes_name_line_and_remedy() {
     assert_eq!(error("+0 < F 1:1(0) ack 1"), error("+0 < F 1:1(0) ack 1"));
 }
 
-/// Pieces of the language: random text alone never comes far.
+/// Pieces of the language, because random text alone is rejected too early.
 const PIECES: &[&str] = &[
     "+0",
     "0",
@@ -146,7 +146,7 @@ const PIECES: &[&str] = &[
 ];
 
 proptest! {
-    /// Whatever the text: an answer, and no panic.
+    /// No text makes it panic.
     #[test]
     fn nothing_panics(text in ".{0,200}") {
         let _ = Script::read(&text);

@@ -1,4 +1,4 @@
-//! Every script of `scripts/` by the project's own runner, each a test with the script's path.
+//! Runs every script of `scripts/` with the project's own runner. Each is a test named by its path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A test for each script in `folder` and those below.
+/// Adds a test for each script in `folder` and its subfolders.
 fn collect(root: &Path, folder: &Path, trials: &mut Vec<Trial>) {
     let entries = fs::read_dir(folder).expect("the folder of the scripts can be read");
     let mut paths: Vec<PathBuf> =
@@ -39,5 +39,5 @@ fn run(name: &str, path: &Path) -> Result<(), Failed> {
     rxo_packetdrill::run::run(name, &source).map_err(|failure| failure.to_string().into())
 }
 
-/// A folder that was not found must not pass.
+/// Fails if the folder was not found.
 const LEAST_SCRIPTS: usize = 60;

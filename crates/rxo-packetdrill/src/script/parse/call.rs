@@ -28,7 +28,7 @@ impl Parser {
         Ok(Call { until, name, arguments, result, error })
     }
 
-    /// `(what the error means)`: for the reader.
+    /// Takes a note for the reader: `(what the error means)`.
     fn note(&mut self) -> Result<(), ScriptError> {
         if self.takes('(') {
             while !self.takes(')') {
@@ -38,7 +38,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Values up to `close`, which is taken.
+    /// Takes values up to and including `close`.
     fn values(&mut self, close: char) -> Result<Vec<Value>, ScriptError> {
         self.values_at(close, 0)
     }
@@ -100,7 +100,7 @@ impl Parser {
                 self.sign(',')?;
             }
             let name = self.word("the name of a field")?;
-            // `msg_iov(1)`: how many there are is seen from the list itself.
+            // `msg_iov(1)`: the number is ignored, because the list itself shows it.
             self.note()?;
             self.sign('=')?;
             fields.push((name, self.value(depth)?));
@@ -109,5 +109,5 @@ impl Parser {
     }
 }
 
-/// Deeper than any call needs; reading uses the stack for each.
+/// Deepest nesting of brackets. Every level uses stack.
 const DEEPEST: u8 = 8;

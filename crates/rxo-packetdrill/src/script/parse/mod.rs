@@ -1,7 +1,7 @@
-//! Tokens to events.
+//! Turns tokens into events.
 //!
-//! `time.rs`, `packet.rs` and `call.rs` each read one part of an event; this file has what they
-//! share, and the order of a script.
+//! `time.rs`, `packet.rs` and `call.rs` each parse one part of an event. This file has what they
+//! share, and the structure of a script.
 
 mod call;
 mod packet;
@@ -10,13 +10,13 @@ mod time;
 use super::lexer::{Kind, Token, tokens};
 use super::{Action, Event, Script};
 
-/// A place in a script that is not in the language.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ScriptError {
-    /// Where, from 1 on.
+    /// Line number, from 1.
     pub line: usize,
-    /// What stands there, and what may.
+    /// What was found, and what was expected.
     pub what: String,
 }
 
@@ -26,7 +26,7 @@ impl ScriptError {
     }
 }
 
-/// Reads a script: options, a command perhaps, then events.
+/// Parses a script: options, perhaps a command, then events.
 pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0 };
     let mut script = Script::default();
@@ -63,7 +63,7 @@ impl Parser {
     fn event(&mut self) -> Result<Event, ScriptError> {
         let line = self.line();
         if let Some(Kind::Command(command)) = self.peek().cloned() {
-            // Before the first event and after the last a command has no time.
+            // Before the first event and after the last, a command has no time.
             self.at += 1;
             return Ok(Event { line, time: super::Time::Any, action: Action::Command(command) });
         }
@@ -99,7 +99,7 @@ impl Parser {
         kind
     }
 
-    /// The line of the next token, or of the last.
+    /// The line of the next token, or of the last one.
     fn line(&self) -> usize {
         let token = self.tokens.get(self.at).or(self.tokens.last());
         token.map_or(1, |token| token.line)
@@ -133,7 +133,7 @@ impl Parser {
         }
     }
 
-    /// A number that fits `T`.
+    /// Takes a number that fits `T`.
     fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, ScriptError> {
         let Some(Kind::Integer(number)) = self.peek().cloned() else {
             return Err(self.expected(what));
@@ -148,7 +148,7 @@ impl Parser {
         ScriptError::new(self.line(), format!("expected {what}, found {found}"))
     }
 
-    /// The same, of the token that was taken last.
+    /// The error for the token that was taken last.
     fn expected_before(&mut self, what: &str) -> ScriptError {
         self.at = self.at.saturating_sub(1);
         self.expected(what)

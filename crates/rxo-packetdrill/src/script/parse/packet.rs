@@ -74,7 +74,7 @@ impl Parser {
         Ok(TcpFlags::ACK)
     }
 
-    /// `1:1001(1000)`: SYN and FIN do not count in it.
+    /// `1:1001(1000)`. SYN and FIN do not count.
     fn range(&mut self) -> Result<(u32, u32), ScriptError> {
         let start: u32 = self.number("a sequence number")?;
         self.sign(':')?;
@@ -90,9 +90,9 @@ impl Parser {
         Ok((start, bytes.into()))
     }
 
-    /// `<mss 1460,nop>`, `<...>`; without them there are none.
+    /// `<mss 1460,nop>` or `<...>`. Without brackets there are no options.
     fn options(&mut self) -> Result<Option<Vec<SegmentOption>>, ScriptError> {
-        // The next event may begin with a segment that comes in, but its time stands before.
+        // A `<` here cannot begin the next event, because that begins with its time.
         if !self.takes('<') {
             return Ok(Some(Vec::new()));
         }
@@ -175,5 +175,5 @@ fn flag(letter: char) -> Option<TcpFlags> {
 }
 
 const OPTIONS: &str = "nop, eol, mss, wscale, sackOK, sack or TS";
-/// As many fit into a header.
+/// The most that fit into a header.
 const MOST_BLOCKS: usize = 4;

@@ -40,5 +40,5 @@ impl Parser {
     }
 }
 
-/// A year: sums of times stay far from the end of the clock.
+/// A year. Sums of such times cannot overflow the clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
