@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What stood there before stays until then; after an error nothing of the new file is left.
 ///
 /// # Errors
-/// When the file cannot be made, written or renamed, or `fill` fails.
+/// If the file cannot be made, written or renamed, or `fill` fails.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let unfinished = beside(path);
     let written = File::create(&unfinished).and_then(|mut file| {

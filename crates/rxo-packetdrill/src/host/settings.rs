@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(settings.config.congestion, Algorithm::Reno);
         assert_eq!((settings.segment_bytes(true), settings.segment_bytes(false)), (1240, 1220));
         let error = Settings::of_flags("ecn=perhaps").unwrap_err().to_string();
-        assert!(error.starts_with("flag \"ecn=perhaps\" cannot be; known are"), "{error}");
+        assert!(error.starts_with("flag \"ecn=perhaps\" is invalid; known are"), "{error}");
         let error = Settings::of_flags("delayed_ack=600").unwrap_err().to_string();
         assert!(error.contains("choose 0 to 499"), "{error}");
     }

@@ -59,7 +59,7 @@ fn what_is_left_over_is_a_failure() {
 #[test]
 fn what_cannot_be_run_here_is_refused() {
     assert!(failure("0 `true`").contains("there is no system here for other commands"));
-    assert!(failure("--so_flags=\"nope\"\n0 close(3) = 0").contains("flag \"nope\" cannot be"));
+    assert!(failure("--so_flags=\"nope\"\n0 close(3) = 0").contains("flag \"nope\" is invalid"));
     assert!(failure("--speed=10\n0 close(3) = 0").contains("--speed is not known here"));
 }
 

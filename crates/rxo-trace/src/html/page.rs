@@ -22,7 +22,7 @@ pub struct HtmlError(String);
 /// The report as one HTML file.
 ///
 /// # Errors
-/// When the template fails, which only a mistake of ours can cause.
+/// If the template fails, which only a mistake of ours can cause.
 pub fn page(report: &Report) -> Result<String, HtmlError> {
     Page::of(report).render().map_err(|error| HtmlError(error.to_string()))
 }
@@ -30,7 +30,7 @@ pub fn page(report: &Report) -> Result<String, HtmlError> {
 /// Writes [`page`] to `path`, whole or not at all.
 ///
 /// # Errors
-/// When it cannot be made or written.
+/// If it cannot be made or written.
 pub fn write(report: &Report, path: &Path) -> io::Result<()> {
     let page = page(report).map_err(io::Error::other)?;
     files::replace(path, |file| io::Write::write_all(file, page.as_bytes()))

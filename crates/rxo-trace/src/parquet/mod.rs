@@ -27,7 +27,7 @@ use crate::report::Report;
 /// replaced, one after the other.
 ///
 /// # Errors
-/// When the folder cannot be made or a file cannot be written; the message names the file.
+/// If the folder cannot be made or a file cannot be written; the message names the file.
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
     let path = |name: &str| folder.join(name);

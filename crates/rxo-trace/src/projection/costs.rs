@@ -45,7 +45,7 @@ impl Costs {
     /// The same, if they are times that can be.
     ///
     /// # Errors
-    /// When one is negative or not a number, or all of them are 0.
+    /// If one is negative or not a number, or all of them are 0.
     pub fn checked(self) -> Result<Self, CostsError> {
         let all = [
             ("packet", self.packet_ns),

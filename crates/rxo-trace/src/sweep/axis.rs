@@ -21,7 +21,7 @@ impl SweepAxis {
     /// `point` with this setting at `value`.
     ///
     /// # Errors
-    /// When there is no such setting, or it cannot have that value.
+    /// If there is no such setting, or it cannot have that value.
     pub fn at(&self, point: &Point, value: &str) -> Result<Point, SweepError> {
         let mut point = *point;
         let error = |accepted: &str| SweepError::Value {
