@@ -1,7 +1,8 @@
-//! Writes a capture to try `rxo analyze` on: `cargo run -p rxo-trace --example capture -- FILE`.
+//! Writes a capture for trying `rxo analyze`: `cargo run -p rxo-trace --example capture -- FILE`.
 //!
-//! Eight senders on one gigabit link write 32 KB at a time; each write is 23 segments, the last with
-//! PSH. The receiver acknowledges every second segment. The same packets every time.
+//! Eight senders on one gigabit link write 32 KB at a time. Each write is 23 segments, the last of
+//! which has PSH. The receiver acknowledges every second segment. Every run writes the same
+//! packets.
 
 use std::error::Error;
 use std::fs::File;
@@ -14,9 +15,9 @@ const SENDERS: u32 = 8;
 const WRITES: u32 = 400;
 const WRITE_BYTES: u32 = 32 * 1_024;
 const SEGMENT_BYTES: u32 = 1_448;
-/// A full segment on a link of 1 Gb/s.
+/// Time of a full segment on a link of 1 Gb/s.
 const SEGMENT_NS: u64 = 12_300;
-/// Of 2026.
+/// The start of 2026, in nanoseconds since 1970.
 const NEW_YEAR_NS: u64 = 1_767_225_600_000_000_000;
 
 struct Output {
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sender = random.below(SENDERS.into()) as u32;
         let (sent, segments) = (&mut sent[sender as usize], &mut segments[sender as usize]);
         let end = *sent + WRITE_BYTES;
-        // Now and then everybody waits for an application.
+        // Sometimes all senders wait for their applications.
         let mut after_ns = if random.below(4) == 0 { random.below(400_000) } else { 0 };
         while *sent < end {
             let bytes = SEGMENT_BYTES.min(end - *sent);

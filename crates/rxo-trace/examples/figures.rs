@@ -1,4 +1,4 @@
-//! Writes one figure of each kind into a folder, to be looked at:
+//! Writes one figure of each kind into a folder, for inspection:
 //! `cargo run -p rxo-trace --example figures -- FOLDER`.
 
 use std::path::Path;

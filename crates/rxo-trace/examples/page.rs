@@ -1,4 +1,4 @@
-//! Writes the HTML page of a report made by hand, to be looked at:
+//! Writes the HTML page of a hand-made report, for inspection:
 //! `cargo run -p rxo-trace --example page -- FILE [grid|line|hostile|empty]`.
 
 use std::path::Path;

@@ -1,30 +1,30 @@
-//! Files that are whole or not there at all.
+//! Writes files that are either complete or absent.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a file under another name in the same folder, and gives it its name when it is complete.
-/// What stood there before stays until then; after an error nothing of the new file is left.
+/// Writes a file under a temporary name in the same folder, and renames it when it is complete.
+/// Until then an existing file stays. After an error nothing of the new file is left.
 ///
 /// # Errors
-/// If the file cannot be made, written or renamed, or `fill` fails.
+/// If the file cannot be created, written or renamed, or `fill` fails.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let unfinished = beside(path);
     let written = File::create(&unfinished).and_then(|mut file| {
         fill(&mut file)?;
-        // A file of the right name with nothing in it, after a power cut, would be worse than none.
+        // After a power cut, an empty file of the right name would be worse than none.
         file.sync_all()
     });
     let done = written.and_then(|()| fs::rename(&unfinished, path));
     if done.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         _ = fs::remove_file(&unfinished);
     }
     done
 }
 
-/// A name in the same folder that two processes do not share.
+/// A name in the same folder that no other process uses.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));

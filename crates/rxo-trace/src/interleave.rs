@@ -1,30 +1,31 @@
-//! How the flows of a capture follow each other: what a card that holds few of them at a time
-//! depends on.
+//! How the flows of a capture interleave, which matters for a card that can hold only a few of them
+//! at
+//! a time.
 //!
-//! It looks at data segments only, whatever the policy, and is separate from the study because it
-//! asks what the traffic is like, not what an engine makes of it.
+//! Counts data segments only, whatever the policy. Separate from the study, because it describes
+//! the traffic, not the result of an engine.
 
 use rxo_device::capture::{LinkType, Network, Record};
 use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use serde::Serialize;
 
-/// What was found. Means are 0 when there were no data segments.
+/// The result. Means are 0 if there are no data segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Interleaving {
-    /// Packets in a window; windows follow each other, as interrupts do.
+    /// Packets per window. Windows follow each other like interrupts.
     pub window_packets: u32,
     /// TCP packets with payload.
     pub data_segments: u64,
-    /// Those of them with PSH.
+    /// Data segments with PSH.
     pub pushed_segments: u64,
-    /// Different flows with data in a window, on the average.
+    /// Mean number of flows with data in a window.
     pub flows_per_window: f64,
-    /// Data segments of one flow without another's between them, on the average.
+    /// Mean number of consecutive data segments of one flow.
     pub segments_per_run: f64,
 }
 
-/// Looks at records one after the other. Memory is bounded by the window.
+/// Examines records one by one. Memory is bounded by the window.
 #[derive(Clone, Debug)]
 pub struct Interleave {
     window_packets: u32,
@@ -39,7 +40,7 @@ pub struct Interleave {
 }
 
 impl Interleave {
-    /// Nothing seen yet. A window has at least one packet, whatever is asked for.
+    /// Starts with an empty state. A window has at least one packet, even if 0 is given.
     #[must_use]
     pub fn new(window_packets: u32) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl Interleave {
         }
     }
 
-    /// Takes the next record of an interface with this link type.
+    /// Examines the next record, of an interface with this link type.
     pub fn take(&mut self, link: LinkType, record: &Record) {
         if let Some((flow, flags)) = data_segment(link, record) {
             self.data(flow, flags);
@@ -66,7 +67,7 @@ impl Interleave {
         }
     }
 
-    /// What was found; a window that has begun counts.
+    /// Returns the result, including an incomplete last window.
     #[must_use]
     pub fn finish(mut self) -> Interleaving {
         if self.packets_in_window > 0 {
@@ -102,7 +103,7 @@ impl Interleave {
     }
 }
 
-/// The flow and the flags of a TCP packet with payload.
+/// The flow and the flags of a TCP packet with payload; `None` for other packets.
 fn data_segment(link: LinkType, record: &Record) -> Option<(FlowKey, TcpFlags)> {
     let Network { link, packet, .. } = link.network(&record.bytes)?;
     let parsed: Parsed = match link {
@@ -140,7 +141,7 @@ mod tests {
         let segments = [(1, false, 9), (1, true, 9), (2, false, 9), (1, false, 9), (1, true, 9)];
         let found = found(3, &segments);
         assert_eq!((found.data_segments, found.pushed_segments), (5, 2));
-        // Flows 1 and 2, then 1 alone; the runs are 2, 1 and 2 long.
+        // Flows 1 and 2, then 1 alone. The runs have lengths 2, 1 and 2.
         assert!((found.flows_per_window - 1.5).abs() < 1e-9, "{found:?}");
         assert!((found.segments_per_run - 5.0 / 3.0).abs() < 1e-9, "{found:?}");
     }

@@ -1,21 +1,21 @@
-//! What coalescing would do to captured traffic, before anybody touches a machine.
+//! Predicts what coalescing would do to captured traffic, without touching a machine.
 //!
-//! The engine is the one that runs live, unchanged: what is reported here is what `rxo run` would
-//! do with the same packets at the same times.
+//! The engine is the one that runs live, unchanged: the report says what `rxo run` would do with
+//! the same packets at the same times.
 //!
-//! * [`advice`] chooses the smallest settings that come close to the best, and says what they mean
-//!   for a Linux host.
+//! * [`advice`] chooses the smallest settings that come close to the best, and translates them for
+//!   a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
-//! * [`files`] writes files that are whole or not there.
-//! * [`html`] makes a page of a report that can be read anywhere.
-//! * [`interleave`] says how flows follow each other in a capture.
-//! * [`parquet`] makes tables of a report, to compute on.
-//! * [`projection`] says what coalescing would save at other rates, from costs.
-//! * [`report`] is what a study found, as data: tables, HTML, JSON and Parquet are made from it.
-//! * [`rewrite`] writes captures as the host's stack would see them, and gives the originals back.
+//! * [`files`] writes files that are either complete or absent.
+//! * [`html`] makes a self-contained page of a report.
+//! * [`interleave`] measures how the flows of a capture interleave.
+//! * [`parquet`] writes a report as tables for further computation.
+//! * [`projection`] computes from costs what coalescing would save at other rates.
+//! * [`report`] is the result of a study, as data. Text, JSON, HTML and Parquet are made from it.
+//! * [`rewrite`] writes captures as the host's stack would see them, and restores the originals.
 //! * [`study`] runs engines over the records of captures and fills a report.
-//! * [`sweep`] says which other settings are tried in the same pass.
-//! * [`verify`] says whether two captures say the same, flow by flow.
+//! * [`sweep`] lists the other settings to try in the same pass.
+//! * [`verify`] compares two captures, flow by flow.
 
 pub mod advice;
 pub mod figure;

@@ -1,14 +1,14 @@
-//! The smallest values that keep enough of the best.
+//! Chooses the smallest values that keep enough of the best result.
 
 use crate::report::{Choice, Outcome, Sweep, Tried};
 use crate::sweep::size_of;
 
-/// One setting with what each of its values came to, the smallest value first.
+/// One setting, and the outcome of each of its values, smallest value first.
 #[derive(Clone, Debug)]
 pub(super) struct Candidates<'a> {
     key: &'a str,
     values: Vec<(&'a str, &'a Outcome)>,
-    /// Which of them is chosen.
+    /// Index of the chosen value.
     chosen: usize,
 }
 
@@ -28,19 +28,19 @@ impl<'a> Candidates<'a> {
         self.values.iter().map(|(_, outcome)| gain(outcome)).fold(0.0, f64::max)
     }
 
-    /// The share of the best that a value keeps; all of nothing.
+    /// The share of the best outcome that a value keeps; 1 if the best is 0.
     fn share(&self, index: usize) -> f64 {
         let best = self.best();
         let gain = self.values.get(index).map_or(0.0, |(_, outcome)| gain(outcome));
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// The smallest value after `from` (that one included) that keeps more than `share`, or as much.
+    /// The smallest value from `from` on that keeps more than `share`, or as much.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
 
-    /// What the chosen value came to.
+    /// The outcome of the chosen value.
     pub(super) fn chosen(&self) -> Option<&'a Outcome> {
         self.values.get(self.chosen).map(|(_, outcome)| *outcome)
     }
@@ -68,7 +68,7 @@ const fn gain(outcome: &Outcome) -> f64 {
     outcome.eliminated_per_10_000
 }
 
-/// The places of `values`, the smallest value first where all can be told; otherwise as they are.
+/// The indices of `values`, smallest value first if all can be compared; otherwise in their order.
 fn by_size(values: &[&str]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     if values.iter().all(|value| size_of(value).is_some()) {
@@ -77,8 +77,8 @@ fn by_size(values: &[&str]) -> Vec<usize> {
     places
 }
 
-/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best; then, as long as
-/// the product of all shares is below `wanted`, gives the axis that loses most its next better
+/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best. Then, while the
+/// product of all shares is below `wanted`, moves the axis that loses most to its next better
 /// value. Returns the product.
 pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     for axis in &mut *axes {
@@ -99,9 +99,8 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// The combination of a grid that keeps `wanted` of its best and is smallest: of those that are
-/// enough, the one whose values' ranks have the least sum, then the one that keeps most. `None` for
-/// an empty grid.
+/// The smallest combination of a grid that keeps `wanted` of its best: the one whose values have
+/// the smallest sum of ranks, and among those the one that keeps most. `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -117,7 +116,7 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// How far an outcome's values are from the smallest on all axes together.
+/// The sum over all axes of the rank of an outcome's value.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {
@@ -128,13 +127,13 @@ fn ranks(sweep: &Sweep, place: usize) -> usize {
         .sum()
 }
 
-/// Which value of an axis the outcome at `place` has; the last axis varies fastest.
+/// The index on `axis` of the value of the outcome at `place`. The last axis varies fastest.
 fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
     let after: usize = sweep.axes.iter().skip(axis + 1).map(|axis| axis.values.len()).product();
     place / after.max(1) % sweep.axes[axis].values.len().max(1)
 }
 
-/// The values of one axis, the others as they are at `place`.
+/// The values of one axis, with the other axes fixed as at `place`.
 fn along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {
@@ -206,7 +205,7 @@ mod tests {
         let sweep = Sweep { axes, outcomes: gains };
         let (axes, share) = from_grid(&sweep, 0.95).unwrap();
         let chosen: Vec<String> = axes.iter().map(|axis| axis.choice().value).collect();
-        // Both 1/keep and 4/close are one step from the smallest; the latter keeps more.
+        // Both 1/keep and 4/close have a rank sum of one; the latter keeps more.
         assert_eq!((chosen, share), (texts(&["4", "close"]), 0.97));
     }
 }

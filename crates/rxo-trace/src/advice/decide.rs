@@ -1,4 +1,4 @@
-//! Whether it is worth it: the figures that are passed on, and one sentence.
+//! Decides whether coalescing is worth it: the headline figures, and one sentence.
 
 use super::load::{Cores, Load, fewer_packets};
 use super::polls;
@@ -6,10 +6,10 @@ use crate::projection::Costs;
 use crate::report::{Decision, Outcome, Traffic};
 use crate::words::percent;
 
-/// What must be saved of a core to be worth a setting.
+/// Cores that a setting must save to be worth it.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
-/// The answer for `outcome`. `better_poll` is a wait that would save more.
+/// The answer for `outcome`. `better_poll` is a longer wait that would save more.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,
@@ -85,7 +85,7 @@ fn worth(cores: Cores) -> String {
 mod tests {
     use super::*;
 
-    /// A million packets of 1,000 bytes in so many seconds, half of them spared.
+    /// A million packets of 1,000 bytes in `seconds`, half of them eliminated.
     fn decided(seconds: u64, poll: &str, eliminated: u64) -> Decision {
         let traffic = Traffic {
             packets: 1_000_000,
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn cores_are_the_packets_times_their_costs() {
         let decision = decided(10, "time:50us", 500_000);
-        // 100,000 packets a second of 100 + 300 + 800 ns, and of 100 + 300 + 30 + 400 ns.
+        // 100,000 packets per second, of 100 + 300 + 800 ns and of 100 + 300 + 30 + 400 ns.
         let near = |left: Option<f64>, right: f64| (left.unwrap() - right).abs() < 1e-9;
         assert!(near(decision.cores_without, 0.12) && near(decision.cores_with, 0.083));
         assert!((decision.fewer_packets - 0.5).abs() < 1e-9 && !decision.is_at_most);

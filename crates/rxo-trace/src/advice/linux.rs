@@ -1,25 +1,27 @@
-//! What a rule for polls in time means for a Linux host.
+//! Translates a poll rule in time into settings of a Linux host.
 //!
-//! * `rx-usecs` is that time: the card waits so long after the first packet before it interrupts.
-//! * `rx-frames` ends the wait early after so many packets. To let the time decide, it is what 99 % of
-//!   the polls do not exceed at this capture's rates.
-//! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the card:
-//!   after a poll the interrupt stays off and a timer polls again. The timer is the same time.
-//! * `napi_defer_hard_irqs` is how many polls in a row may find nothing before the interrupt is switched
-//!   on again: so many that three of four pauses of this capture, from the end of a poll to the next
-//!   packet, are bridged; at most [`MOST_EMPTY_POLLS`], because an idle host should sleep.
+//! * `rx-usecs` is that time: the card waits this long after the first packet before it interrupts.
+//! * `rx-frames` ends the wait early after this many packets. So that the time decides, it is set
+//!   to a number that 99 % of the polls do not exceed at this capture's rates.
+//! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the
+//!   card: after a poll the interrupt stays off, and a timer starts the next poll. The timer has
+//!   the same time.
+//! * `napi_defer_hard_irqs` is the number of empty polls in a row after which the interrupt is
+//!   switched on again. It is set so that three of four pauses in this capture, from the end of a
+//!   poll to the next packet, are bridged; at most [`MOST_EMPTY_POLLS`], because an idle host
+//!   should sleep.
 
 use super::load::fewer_packets;
 use crate::report::{LinuxAdvice, Outcome};
 use crate::study::PollRule;
 
 const MOST_EMPTY_POLLS: u64 = 10;
-/// Three of four, in steps of 5 %.
+/// Index of 75 % in steps of 5 %.
 const THREE_QUARTERS: usize = 15;
-/// What every driver takes for `rx-frames`.
+/// The largest `rx-frames` that every driver accepts.
 const MOST_RX_FRAMES: u64 = 255;
 
-/// The settings for what `outcome` assumed of polls; `None` when that was not a time.
+/// The settings for the poll rule of `outcome`; `None` if the rule is not a time.
 pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
     let Ok(PollRule::Time(time)) = outcome.poll.parse() else { return None };
     let time_ns = time.as_nanos() as u64;

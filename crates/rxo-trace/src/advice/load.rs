@@ -1,9 +1,9 @@
-//! What receiving the traffic takes of a core, at its mean rate.
+//! The share of a core that receiving the traffic takes, at its mean rate.
 
 use crate::projection::Costs;
 use crate::report::{Outcome, Traffic};
 
-/// The traffic's mean rate, and what a packet of it costs.
+/// The mean rate of the traffic, and the cost of one of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     packet_bytes: f64,
@@ -11,7 +11,7 @@ pub(super) struct Load {
     costs: Costs,
 }
 
-/// Cores busy with receiving: 0.5 is half of one.
+/// Cores busy with receiving; 0.5 is half a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cores {
     pub(super) without: f64,
@@ -25,7 +25,8 @@ impl Cores {
 }
 
 impl Load {
-    /// `None` when no time passes between the first packet and the last: there is no rate then.
+    /// `None` if no time passes between the first packet and the last, because there is no rate
+    /// then.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
         let Traffic { packets, bytes, duration_ns, .. } = *traffic;
         (packets > 0 && duration_ns > 0).then(|| Self {
@@ -35,7 +36,7 @@ impl Load {
         })
     }
 
-    /// Without coalescing, and with what `outcome` says.
+    /// The load without coalescing and with `outcome`.
     pub(super) fn cores(&self, outcome: &Outcome) -> Cores {
         let k = packets_per_delivery(outcome);
         let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
@@ -43,12 +44,12 @@ impl Load {
     }
 }
 
-/// 1 where there are no packets.
+/// Packets per delivery; 1 if there are no packets.
 pub(super) fn packets_per_delivery(outcome: &Outcome) -> f64 {
     outcome.packets.max(1) as f64 / outcome.deliveries.max(1) as f64
 }
 
-/// The share of packets that the host's stack is spared.
+/// The share of packets that never reach the host's stack.
 pub(super) fn fewer_packets(outcome: &Outcome) -> f64 {
     outcome.eliminated as f64 / outcome.packets.max(1) as f64
 }

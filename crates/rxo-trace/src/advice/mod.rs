@@ -1,11 +1,12 @@
-//! Whether coalescing is worth it, and which settings are enough: the smallest that come close to the
+//! Says whether coalescing is worth it, and which settings are enough: the smallest that come close
+//! to
 //! best.
 //!
-//! * `decide`: whether it is worth it, from what receiving costs (`load`).
-//! * `polls`: what other rules for polls would give.
-//! * `axes`: what else is tried by itself when the user sweeps nothing.
+//! * `decide`: whether it is worth it, from the cost of receiving (`load`).
+//! * `polls`: the results of other poll rules.
+//! * `axes`: the settings that are tried if the user sweeps none.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
-//! * `linux`: what a rule for polls means for a Linux host.
+//! * `linux`: the settings of a Linux host for a poll rule.
 
 mod choose;
 mod decide;
@@ -22,11 +23,11 @@ use crate::report::{Advice, Outcome, Sweep, Traffic};
 use crate::study::{Point, PollRule};
 use crate::sweep::SweepAxis;
 
-/// How much of the best is enough.
+/// The share of the best result that is enough.
 pub const WANTED_SHARE: f64 = 0.95;
 
-/// The settings that are tried one at a time around `chosen`: how many segments an aggregate may have,
-/// how many flows are held at once. What `chosen` has is among the values.
+/// The settings that are tried one at a time around `chosen`: segments per aggregate, and flows
+/// held at once. They include the values of `chosen`.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -46,23 +47,23 @@ pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     ]
 }
 
-/// The rules for polls that are tried around `chosen`, which has one of them.
+/// The poll rules that are tried around `chosen`, including its own.
 #[must_use]
 pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
     if chosen.policy.coalesce { polls::rules(chosen.poll) } else { Vec::new() }
 }
 
-/// What was tried for advice, by the places of its outcomes.
+/// The attempts for advice, by the indices of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
-    /// Settings, each value with its place.
+    /// Settings; each value with the index of its outcome.
     pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
-    /// Rules for polls.
+    /// Indices of the outcomes of poll rules.
     pub(crate) polls: Vec<usize>,
 }
 
-/// Advice from settings that were tried one at a time around the first of `outcomes`. `None` when
-/// nothing was tried.
+/// Derives advice from settings that were tried one at a time around the first of `outcomes`.
+/// `None` if nothing was tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
     outcomes: &[Outcome],
@@ -92,7 +93,7 @@ pub(crate) fn from_tried(
     })
 }
 
-/// Advice from a sweep of the user's: the combination of which each value is as small as it can be.
+/// Derives advice from the user's sweep: the combination with the smallest values.
 pub(crate) fn from_sweep(sweep: &Sweep, chosen: &Outcome) -> Option<Advice> {
     let (axes, expected_share) = choose::from_grid(sweep, WANTED_SHARE)?;
     let linux = axes.iter().find_map(|axis| linux::advice(axis.chosen()?));

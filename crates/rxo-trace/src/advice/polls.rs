@@ -1,16 +1,17 @@
-//! Rules for polls beside the chosen one: what a host that does not wait would see, what longer waits
-//! would give, and the most that polls can.
+//! Poll rules besides the chosen one: the result for a host that does not wait, for longer waits,
+//! and
+//! the upper bound of any rule.
 
 use super::decide::WORTH_CORES;
 use super::load::{Load, fewer_packets, packets_per_delivery};
 use crate::report::{Outcome, TriedPoll};
 use crate::study::PollRule;
 
-/// From a host that takes packets as it can to one that always has 64 at once.
+/// From a host that takes packets as soon as it can, to one that always has 64 at once.
 const RULES: [&str; 7] =
     ["host:1us", "time:20us", "time:50us", "time:100us", "time:200us", "time:500us", "packets:64"];
 
-/// The rules to try beside `chosen`, which is among them, the shortest wait first.
+/// The rules to try, including `chosen`, shortest wait first.
 pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     let mut rules: Vec<PollRule> = RULES.iter().filter_map(|rule| rule.parse().ok()).collect();
     rules.push(chosen);
@@ -23,7 +24,7 @@ pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     rules
 }
 
-/// What each rule came to.
+/// The result of each rule.
 pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) -> Vec<TriedPoll> {
     let tried = outcomes.iter().map(|outcome| TriedPoll {
         poll: outcome.poll.clone(),
@@ -37,13 +38,14 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Polls of a number of packets wait for them, however long that takes: no host would.
+/// Whether a rule gives only an upper bound: polls of a number of packets wait for them for any
+/// time, which no host does.
 pub(super) fn is_at_most(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// The shortest wait from which no longer one saves [`WORTH_CORES`] more, where `tried` has the chosen
-/// wait and it is shorter than that.
+/// The shortest wait such that no longer one saves [`WORTH_CORES`] more. `None` unless `tried` has
+/// the chosen wait, and it is shorter than that.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

@@ -1,48 +1,48 @@
-//! What an axis shows.
+//! Axes of a figure.
 
 /// One axis of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it counts, with the unit.
+    /// What it counts, with its unit.
     pub label: String,
-    /// How values stand on it.
+    /// How values map to positions.
     pub scale: Scale,
-    /// From where to where; `None` takes it from the data (and from 0 upwards on the y axis).
+    /// Its range; `None` derives it from the data (from 0 on the y axis).
     pub range: Option<(f64, f64)>,
-    /// The values named on it; `None` chooses round ones.
+    /// The labelled values; `None` chooses round ones.
     pub ticks: Option<Vec<f64>>,
-    /// Whether values are whole numbers, and only such are named on it.
+    /// Whether values are whole numbers; then only whole numbers are labelled.
     pub is_whole: bool,
-    /// Whether values are shares from 0 to 1, to be shown as percentages.
+    /// Whether values are shares from 0 to 1, shown as percentages.
     pub is_share: bool,
 }
 
-/// How values stand on an axis.
+/// How values map to positions on an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Scale {
-    /// Equal steps.
+    /// Linear.
     #[default]
     Linear,
-    /// Equal factors; values that are not above 0 are left out.
+    /// Logarithmic. Values that are not above 0 are omitted.
     Logarithmic,
-    /// One place for each name; a point's value is the place, counted from 0.
+    /// One position for each name; a point's value is the index, from 0.
     Categories(Vec<String>),
 }
 
 impl Axis {
-    /// An axis of equal steps.
+    /// A linear axis.
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// An axis of equal steps on which there are only whole numbers.
+    /// A linear axis of whole numbers.
     #[must_use]
     pub fn whole(label: impl Into<String>) -> Self {
         Self { is_whole: true, ..Self::linear(label) }
     }
 
-    /// An axis of equal factors.
+    /// A logarithmic axis.
     #[must_use]
     pub fn logarithmic(label: impl Into<String>) -> Self {
         Self { scale: Scale::Logarithmic, ..Self::linear(label) }
@@ -64,19 +64,19 @@ impl Axis {
         Self { is_share: true, ..Self::linear(label) }
     }
 
-    /// The same axis from `low` to `high`.
+    /// Sets the range.
     #[must_use]
     pub fn between(self, low: f64, high: f64) -> Self {
         Self { range: Some((low, high)), ..self }
     }
 
-    /// The same axis with these values named on it.
+    /// Sets the labelled values.
     #[must_use]
     pub fn ticks(self, values: impl IntoIterator<Item = f64>) -> Self {
         Self { ticks: Some(values.into_iter().collect()), ..self }
     }
 
-    /// How many names it has; 0 when it is of numbers.
+    /// Number of names; 0 for an axis of numbers.
     pub(super) fn category_count(&self) -> usize {
         match &self.scale {
             Scale::Categories(names) => names.len(),

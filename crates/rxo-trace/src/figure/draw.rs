@@ -5,72 +5,72 @@ use std::fmt::Write;
 use super::style::STYLE;
 use super::svg::{Anchor, Area, Escaped, Svg, at};
 
-/// What can be drawn.
+/// A figure that can be drawn.
 pub trait Draw {
-    /// What it shows, in a few words.
+    /// Its title, in a few words.
     fn title(&self) -> &str;
 
-    /// The drawing of this size, made for this place. Same data, same bytes.
+    /// Draws it in this size, for this place. The same data gives the same bytes.
     fn draw(&self, size: Size, place: Place) -> String;
 
-    /// The drawing as a file of its own.
+    /// Draws it as a file of its own.
     #[must_use]
     fn to_svg(&self) -> String {
         self.draw(Size::WIDE, Place::Alone)
     }
 
-    /// The drawing as part of a page that has [`STYLE`] and says the title.
+    /// Draws it as part of a page that has [`STYLE`] and shows the title itself.
     #[must_use]
     fn to_inline_svg(&self, size: Size) -> String {
         self.draw(size, Place::InPage)
     }
 }
 
-/// How large a figure is drawn, in pixels at its natural size. It is scaled to the width it gets;
-/// type is only readable when that is not much less.
+/// Size of a drawing in pixels, at its natural scale. It is scaled to the available width; its text
+/// is readable only if that is not much smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// From left to right.
+    /// Width.
     pub width: u32,
-    /// From top to bottom; rankings and heat maps choose their own.
+    /// Height. Rankings and heat maps choose their own.
     pub height: u32,
 }
 
 impl Size {
-    /// For a page on a desk.
+    /// For a desktop page.
     pub const WIDE: Self = Self { width: 760, height: 380 };
-    /// For a page on a telephone.
+    /// For a phone.
     pub const NARROW: Self = Self { width: 360, height: 320 };
 }
 
-/// Where a figure is to stand.
+/// Where a figure will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a file of its own: with style, ground and visible title.
+    /// In a file of its own, with style, background and visible title.
     Alone,
-    /// In a page that has [`STYLE`] and says the title itself.
+    /// In a page that has [`STYLE`] and shows the title itself.
     InPage,
 }
 
-/// What a figure is called, for who sees it and for who does not.
+/// Title and description of a figure, for readers who see it and for those who do not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Naming<'a> {
     pub(super) title: &'a str,
     pub(super) description: &'a str,
 }
 
-/// A drawing begun: what is in it so far, and how far down it reaches.
+/// An unfinished drawing, and how far down it reaches.
 pub(super) struct Canvas {
     pub(super) svg: Svg,
     pub(super) top: f64,
 }
 
 impl Canvas {
-    /// With the title, if it stands alone, in as many lines as this width takes.
+    /// Begins a drawing. If it stands alone, writes the title in as many lines as this width needs.
     pub(super) fn begin(naming: Naming<'_>, place: Place, width: f64) -> Self {
         let (mut svg, mut top) = (Svg::default(), EDGE);
         if place == Place::Alone {
-            // In larger and bolder type than the rest.
+            // The title's type is larger and bolder than the rest.
             for line in lines(naming.title, (width - 2.0 * EDGE) / 1.35) {
                 svg.text("fig-title", Anchor::Start, at(EDGE, top + 16.0), &line);
                 top += 20.0;
@@ -81,7 +81,7 @@ impl Canvas {
     }
 }
 
-/// The whole document around a drawing of this size.
+/// Wraps a drawing of this size into a complete document.
 pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Place) -> String {
     let (width, height) = (size.0.ceil(), size.1.ceil());
     let mut text = String::new();
@@ -105,7 +105,7 @@ pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Pl
     text + &svg.into_text() + "</svg>"
 }
 
-/// A text in lines of at most `width`, broken between words; a longer word stands alone.
+/// Breaks `text` between words into lines of at most `width`; a longer word gets its own line.
 fn lines(text: &str, width: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -121,7 +121,7 @@ fn lines(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// How wide a text is at most in the type of figures, whichever of its typefaces there is.
+/// An upper bound for the width of `text`, for all typefaces of the figures.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().map(character_width).sum()
 }
@@ -131,11 +131,11 @@ fn character_width(c: char) -> f64 {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | ' ' => 4.0,
         'f' | 'r' | 't' | '(' | ')' | '-' | '/' => 5.4,
         'm' | 'w' | 'M' | 'W' | '%' | '@' => 11.5,
-        // Scripts with characters as wide as high.
+        // Scripts whose characters are as wide as high.
         c if c >= '\u{2e80}' => 12.5,
         _ => 7.7,
     }
 }
 
-/// Free space at the edges.
+/// Margin at the edges.
 pub(super) const EDGE: f64 = 8.0;

@@ -1,4 +1,4 @@
-//! The frame of a plot: where values stand, the axes and what is written on them.
+//! The frame of a plot: positions of values, axes, and labels.
 
 use super::axis::{Axis, Scale};
 use super::draw::{EDGE, text_width};
@@ -8,14 +8,14 @@ use super::series::Mark;
 use super::svg::{Anchor, Area, Point, Svg, at};
 use super::ticks;
 
-/// Where the values of a figure stand.
+/// The positions of a figure's values.
 pub(super) struct Frame<'a> {
     area: Area,
     x: Ruler<'a>,
     y: Ruler<'a>,
 }
 
-/// One axis with its range decided.
+/// One axis with its final range.
 struct Ruler<'a> {
     axis: &'a Axis,
     low: f64,
@@ -24,7 +24,7 @@ struct Ruler<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame for a figure in a drawing of this size, below `top`.
+    /// Fits a frame for a figure into a drawing of this size, below `top`.
     pub(super) fn fit(figure: &'a Figure, top: f64, (width, height): (f64, f64)) -> Self {
         let top = top + 22.0;
         let bottom = height - 46.0;
@@ -37,24 +37,24 @@ impl<'a> Frame<'a> {
         Self { area, x, y }
     }
 
-    /// Where a point stands; `None` when it cannot.
+    /// The position of a point; `None` if it has none on these axes.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<Point> {
         let (along, up) = (self.x.share(x)?, self.y.share(y)?);
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
     }
 
-    /// Where bars begin.
+    /// The y coordinate at which bars begin.
     pub(super) fn ground(&self) -> f64 {
         let zero = self.y.share(0.0).unwrap_or(0.0);
         self.area.bottom() - zero * self.area.height
     }
 
-    /// The width that one x value has for its bars.
+    /// The width available for the bars of one x value.
     pub(super) fn slot_width(&self) -> f64 {
         self.area.width / self.x.axis.category_count().max(1) as f64
     }
 
-    /// What a mark says when pointed at.
+    /// The text that a mark shows when pointed at.
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
         let x = match &self.x.axis.scale {
@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
         format!("{series}, {} {x}: {y}", self.x.axis.label)
     }
 
-    /// Axes, lines, and what is written on them.
+    /// Draws axes, grid lines and labels.
     pub(super) fn draw(&self, svg: &mut Svg, figure: &Figure) {
         let left = at(EDGE, self.area.y - 12.0);
         svg.text("fig-tick", Anchor::Start, left, &self.y.axis.label);
@@ -78,7 +78,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Lines across the plot with their names, over everything else.
+    /// Draws guides across the plot, with their names, over everything else.
     pub(super) fn draw_guides(&self, svg: &mut Svg, guides: &[Guide]) {
         guides.iter().for_each(|guide| self.draw_guide(svg, guide));
     }
@@ -94,7 +94,7 @@ impl<'a> Frame<'a> {
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
-    /// Every value has its mark on the axis; names that would touch the one before are left out.
+    /// Marks every value on the axis, and labels it unless the label would touch the one before.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
         for &tick in &self.x.ticks {
@@ -131,7 +131,8 @@ impl<'a> Frame<'a> {
                 let y = self.area.bottom() - share * self.area.height;
                 svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
                 svg.line("fig-axis", at(self.area.x - 6.0, y), at(self.area.x, y));
-                // At the right and below: curves that rise or level off are above it there.
+                // At the right and below the line, where curves that rise or level off do not
+                // interfere.
                 let below = if share < 0.1 { -6.0 } else { 14.0 };
                 svg.text(
                     "fig-label fig-halo",
@@ -148,7 +149,7 @@ fn is_inside(share: f64) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&share)
 }
 
-/// A name stands on the side of its line where there is room.
+/// The side of a guide on which there is room for its name.
 fn beside(share: f64) -> (Anchor, f64) {
     if share > 0.6 { (Anchor::End, -6.0) } else { (Anchor::Start, 6.0) }
 }
@@ -175,14 +176,14 @@ impl<'a> Ruler<'a> {
         Self { axis, low, high, ticks }
     }
 
-    /// Where a value stands, from 0 to 1; `None` when it has no place.
+    /// The position of a value, from 0 to 1; `None` if it has none.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.axis.scale {
             Scale::Logarithmic if value <= 0.0 => return None,
             Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
             Scale::Linear | Scale::Categories(_) => (value - self.low) / (self.high - self.low),
         };
-        // Far beyond the frame it would only make the drawing large.
+        // A position far outside the frame would only enlarge the drawing.
         share.is_finite().then(|| share.clamp(-0.02, 1.02))
     }
 
@@ -197,7 +198,7 @@ impl<'a> Ruler<'a> {
     }
 }
 
-/// The least and the largest of what is finite.
+/// The smallest and largest finite value; `otherwise` if there are none.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -206,7 +207,8 @@ fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64
     if low <= high { (low, high) } else { otherwise }
 }
 
-/// The y axis begins at 0 unless values are below, and ends on a round value.
+/// The range of a linear axis. The y axis begins at 0, unless values are below, and ends on a round
+/// value.
 fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) -> (f64, f64) {
     if !is_y {
         return (low, high);
@@ -217,7 +219,7 @@ fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) 
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
 }
 
-/// Room around a single value.
+/// A range around a single value.
 fn widened(axis: &Axis, value: f64) -> (f64, f64) {
     match axis.scale {
         Scale::Logarithmic => (value / 2.0, value * 2.0),

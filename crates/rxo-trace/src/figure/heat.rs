@@ -4,12 +4,12 @@ use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width}
 use super::numbers::{full, short};
 use super::svg::{Anchor, Area, Svg, at};
 
-/// Values over a grid of names; the stronger the colour, the larger the value.
+/// Values on a grid of names. The stronger the colour, the larger the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// What it shows, in a few words.
+    /// The title, in a few words.
     pub title: String,
-    /// What there is to see, in a sentence, for readers who cannot.
+    /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
     /// What the columns are.
     pub x_label: String,
@@ -19,7 +19,7 @@ pub struct HeatMap {
     pub y_label: String,
     /// The rows from above.
     pub rows: Vec<String>,
-    /// Row by row; what is missing or not finite stays empty.
+    /// The values, row by row. Missing and infinite values leave their cell empty.
     pub values: Vec<f64>,
 }
 
@@ -56,7 +56,7 @@ impl HeatMap {
         }
     }
 
-    /// Names that would touch the one before are left out.
+    /// Draws the column names, except those that would touch the one before.
     fn draw_columns(&self, svg: &mut Svg, grid: &Grid) {
         let mut taken = f64::NEG_INFINITY;
         for (column, name) in self.columns.iter().enumerate() {
@@ -92,7 +92,7 @@ impl Draw for HeatMap {
     }
 }
 
-/// Where the cells stand, and between which values their colours reach.
+/// The positions of the cells, and the range of values for their colours.
 struct Grid {
     area: Area,
     columns: f64,
@@ -120,7 +120,7 @@ impl Grid {
         Area { x, y, width, height }
     }
 
-    /// No cell is so strong that what is written on it cannot be read.
+    /// The strength of a cell's colour, limited so that its text stays readable.
     fn strength(&self, value: f64) -> f64 {
         let range = self.high - self.low;
         if range > 0.0 { 0.06 + 0.64 * (value - self.low) / range } else { 0.4 }

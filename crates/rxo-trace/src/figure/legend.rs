@@ -1,4 +1,4 @@
-//! Which series is which: a row of samples above the plot, broken into lines as needed.
+//! The legend: a row of samples above the plot, broken into lines as needed.
 
 use super::draw::{Canvas, EDGE, text_width};
 use super::marks;
@@ -12,7 +12,7 @@ pub(super) struct Entry<'a> {
     pub(super) colour: usize,
 }
 
-/// Draws the entries in lines of at most `width`, and moves the canvas's top below them.
+/// Draws the entries in lines of at most `width`, and moves the top of the canvas below them.
 pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
     let mut x = EDGE;
     for (index, entry) in entries.iter().enumerate() {
@@ -46,7 +46,7 @@ fn draw_entry(svg: &mut Svg, Entry { series, colour }: &Entry<'_>, x: f64, y: f6
     svg.text("fig-label", Anchor::Start, at(x + SAMPLE, y + 4.0), &series.name);
 }
 
-/// From an entry's left edge to its name.
+/// Distance from an entry's left edge to its name.
 const SAMPLE: f64 = 28.0;
 const GAP: f64 = 18.0;
 const LINE: f64 = 20.0;

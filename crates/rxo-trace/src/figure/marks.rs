@@ -5,7 +5,7 @@ use super::series::{Mark, Series};
 use super::style::series_class;
 use super::svg::{Area, Point, Short, Svg};
 
-/// Draws all series: bars first, so that lines stand before them.
+/// Draws all series: bars first, so that lines are drawn over them.
 pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
     let bars = all.iter().filter(|series| series.mark == Mark::Bar).count();
     let order =
@@ -46,7 +46,7 @@ fn is_line(series: &Series) -> bool {
     matches!(series.mark, Mark::Line | Mark::Step)
 }
 
-/// Where a line has a gap, it begins again.
+/// Draws a line. A gap in the data is a gap in the line.
 fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series) {
     let places: Vec<Option<Point>> =
         series.points.iter().map(|&(x, y)| frame.place(x, y)).collect();
@@ -59,14 +59,15 @@ fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series) {
     }
 }
 
-/// Level from each point to below or above the next, and upright to it.
+/// Turns a line into steps: horizontal from each point to the next x, then vertical.
 fn stepped(points: &[Point]) -> Vec<Point> {
     let corners =
         points.windows(2).flat_map(|pair| [pair[0], Point { x: pair[1].x, y: pair[0].y }]);
     corners.chain(points.last().copied()).collect()
 }
 
-/// A long series shows its points only when pointed at: drawn, they would hide the line.
+/// Draws the points. A long series shows them only when pointed at, because they would hide the
+/// line.
 fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize) {
     let crowded = is_line(series) && series.points.len() > MOST_POINTS;
     for &(x, y) in &series.points {
@@ -88,7 +89,7 @@ fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, series: &Series, (place, bars): (
     for &(x, y) in &series.points {
         let Some(top) = frame.place(x, y) else { continue };
         let left = top.x - width * bars as f64 / 2.0 + width * place as f64;
-        // A value of nothing is still to be found by who points at it.
+        // Even a bar of value zero must be large enough to point at.
         let height = (ground - top.y).abs().max(0.8);
         let area =
             Area { x: left + gap / 2.0, y: top.y.min(ground - 0.8), width: width - gap, height };
@@ -96,7 +97,7 @@ fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, series: &Series, (place, bars): (
     }
 }
 
-/// Circle, square, triangle, diamond, and again: series are told apart without colour too.
+/// Circle, square, triangle, diamond, and again, so that series differ without colour too.
 fn outline(colour: usize, Point { x, y }: Point) -> String {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     match colour % 4 {

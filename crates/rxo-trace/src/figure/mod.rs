@@ -1,12 +1,12 @@
 //! Figures: lines, bars, dots and heat maps as SVG.
 //!
-//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]); [`Draw::to_svg`] draws it. Colours come from
-//! style classes, so a figure follows the reader's light or dark scheme; every mark says its value
-//! when pointed at, every figure has a title and a description for who cannot see it, and series
-//! differ by shape as well as by colour. Same data, same bytes.
+//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]), and [`Draw::to_svg`] draws it. Colours
+//! are style classes, so a figure follows the reader's light or dark scheme. Every mark shows its
+//! value when pointed at, every figure has a title and a description for readers who cannot see it,
+//! and series differ in shape as well as in colour. The same data gives the same bytes.
 //!
-//! Our own writer, because `plotters` writes colours into every element (nothing can follow the
-//! reader's scheme) and knows neither titles nor descriptions.
+//! The SVG writer is our own, because `plotters` writes colours into every element, so that a
+//! figure cannot follow the reader's scheme, and supports neither titles nor descriptions.
 //!
 //! # Examples
 //! ```

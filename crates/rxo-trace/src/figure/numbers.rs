@@ -1,10 +1,10 @@
-//! Numbers as a reader wants them.
+//! Formats numbers for readers.
 
-/// In few characters, for axes: `0.25`, `12`, `1.5k`, `20M`.
+/// Formats a value in few characters, for axes: `0.25`, `12`, `1.5k`, `20M`.
 #[must_use]
 pub fn short(value: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // Up to 9,999 the digits themselves are short enough.
+    // Up to 9,999, all digits are short enough.
     let unit = UNITS.iter().find(|(unit, _)| value.abs() >= unit.max(1e4));
     match unit {
         Some((unit, suffix)) => format!("{}{suffix}", digits(value / unit)),
@@ -12,7 +12,8 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// With groups of three before the point, and at most three digits that matter after it.
+/// Formats a value with digit groups before the point and at most three significant digits after
+/// it.
 #[must_use]
 pub fn full(value: f64) -> String {
     if !value.is_finite() {
@@ -32,12 +33,12 @@ pub fn full(value: f64) -> String {
     text
 }
 
-/// A share from 0 to 1 as a percentage.
+/// Formats a share from 0 to 1 as a percentage.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// Three digits that matter, without zeros at the end.
+/// Formats three significant digits, without trailing zeros.
 fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

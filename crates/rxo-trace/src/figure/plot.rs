@@ -10,57 +10,57 @@ use super::series::Series;
 /// A figure with two axes and any number of series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// What it shows, in a few words.
+    /// The title, in a few words.
     pub title: String,
-    /// What there is to see, in a sentence, for readers who cannot.
+    /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
-    /// From left to right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// The values.
     pub series: Vec<Series>,
-    /// Lines across it.
+    /// Lines across the figure.
     pub guides: Vec<Guide>,
 }
 
 /// A line across a figure that marks one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Guide {
-    /// Upright, at a value of x, with its name.
+    /// A vertical line at a value of x, with its name.
     X(f64, String),
-    /// Level, at a value of y, with its name.
+    /// A horizontal line at a value of y, with its name.
     Y(f64, String),
 }
 
 impl Figure {
-    /// A figure without series yet.
+    /// Makes a figure without series.
     #[must_use]
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self { title: title.into(), x, y, ..Self::default() }
     }
 
-    /// The same with one series more.
+    /// Adds a series.
     #[must_use]
     pub fn with(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// The same with a line across it.
+    /// Adds a guide.
     #[must_use]
     pub fn guide(mut self, guide: Guide) -> Self {
         self.guides.push(guide);
         self
     }
 
-    /// The same with a sentence for readers who cannot see it.
+    /// Sets the description for readers who cannot see the figure.
     #[must_use]
     pub fn describe(self, description: impl Into<String>) -> Self {
         Self { description: description.into(), ..self }
     }
 
-    /// A single series needs no legend: the title says what it is.
+    /// The legend; empty for a single series, which the title names.
     fn legend(&self) -> Vec<Entry<'_>> {
         if self.series.len() < 2 {
             return Vec::new();

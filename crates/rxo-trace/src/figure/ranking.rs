@@ -1,4 +1,4 @@
-//! Horizontal bars, one below the other, each with its name: for few values with long names.
+//! Horizontal bars, one below the other, with their names: for few values with long names.
 
 use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width};
 use super::style::series_class;
@@ -7,9 +7,9 @@ use super::svg::{Anchor, Area, Svg, at};
 /// Values by name, in the order given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
-    /// What it shows, in a few words.
+    /// The title, in a few words.
     pub title: String,
-    /// What there is to see, in a sentence, for readers who cannot.
+    /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
     /// The bars from above.
     pub bars: Vec<Bar>,
@@ -20,11 +20,11 @@ pub struct Ranking {
 pub struct Bar {
     /// Its name.
     pub name: String,
-    /// How long the bar is, beside the others; what is not finite or below 0 has none.
+    /// The value, which determines the bar's length. Negative and infinite values have no bar.
     pub value: f64,
-    /// The value as it is to be read.
+    /// The value as text.
     pub text: String,
-    /// Which of the eight colours.
+    /// The colour, 0 to 7.
     pub colour: usize,
 }
 
@@ -46,9 +46,9 @@ impl Draw for Ranking {
     }
 }
 
-/// Where names, bars and values stand.
+/// The positions of names, bars and values.
 struct Columns {
-    /// Names stand above their bars where there is no room beside them.
+    /// Whether names are above their bars, because there is no room beside them.
     above: bool,
     line: f64,
     left: f64,

@@ -1,7 +1,8 @@
-//! The colours and type of figures, as style classes. All of them begin with `fig-`, so that
-//! figures inside a page do not change the page.
+//! The colours and type of figures, as style classes. Their names begin with `fig-`, so that
+//! figures
+//! inside a page do not affect the page.
 
-/// How many colours series have before they begin again.
+/// Number of colours; further series use the first again.
 pub(super) const COLOURS: usize = 8;
 
 /// The classes of series: `fig-s0` to `fig-s7`.
@@ -9,11 +10,11 @@ pub(super) fn series_class(colour: usize) -> String {
     format!("fig-s{}", colour % COLOURS)
 }
 
-/// The rules for every figure. A figure of its own carries them; a page with several figures
-/// needs them once.
+/// The style rules of all figures. A figure in a file of its own contains them; a page with several
+/// figures needs them once.
 ///
-/// Marks stand out from the ground by 3:1 and text by 4.5:1 (WCAG 2.2, 1.4.11 and 1.4.3) in both
-/// schemes; neighbours in the list differ in lightness as well as in hue.
+/// In both schemes, marks have a contrast of 3:1 and text one of 4.5:1 (WCAG 2.2, 1.4.11 and
+/// 1.4.3). Neighbouring colours differ in lightness as well as in hue.
 pub const STYLE: &str = "\
 .fig{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}\
 .fig text{font-variant-numeric:tabular-nums}\

@@ -1,8 +1,8 @@
-//! SVG as text, element by element. Knows nothing of figures.
+//! Writes SVG, element by element. Knows nothing of figures.
 
 use std::fmt::{Display, Write};
 
-/// Where something is, in units of the drawing, from its top left corner.
+/// A position from the top left corner, in units of the drawing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Point {
     pub(super) x: f64,
@@ -13,7 +13,7 @@ pub(super) const fn at(x: f64, y: f64) -> Point {
     Point { x, y }
 }
 
-/// A rectangle by its top left corner.
+/// A rectangle, given by its top left corner and its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Area {
     pub(super) x: f64,
@@ -32,7 +32,7 @@ impl Area {
     }
 }
 
-/// Which end of a text stands at its point.
+/// Which part of a text is at its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -40,14 +40,14 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A drawing in the making.
+/// An unfinished drawing.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     text: String,
 }
 
 impl Svg {
-    /// A text element of `class`, its baseline at `point`.
+    /// Writes a text of `class` with its baseline at `point`.
     pub(super) fn text(&mut self, class: &str, anchor: Anchor, point: Point, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -62,7 +62,7 @@ impl Svg {
         ));
     }
 
-    /// A straight line of `class`.
+    /// Draws a straight line of `class`.
     pub(super) fn line(&mut self, class: &str, from: Point, to: Point) {
         self.write(format_args!(
             r#"<line class="{class}" x1="{}" y1="{}" x2="{}" y2="{}"/>"#,
@@ -73,14 +73,14 @@ impl Svg {
         ));
     }
 
-    /// A line through all points.
+    /// Draws a line through all points.
     pub(super) fn polyline(&mut self, class: &str, points: &[Point]) {
         let points: Vec<String> =
             points.iter().map(|point| format!("{},{}", Short(point.x), Short(point.y))).collect();
         self.write(format_args!(r#"<polyline class="{class}" points="{}"/>"#, points.join(" ")));
     }
 
-    /// A rectangle of `class` that says `tip` when pointed at; an empty tip says nothing.
+    /// Draws a rectangle of `class` that shows `tip` when pointed at, unless `tip` is empty.
     pub(super) fn rectangle(&mut self, class: &str, area: Area, round: f64, tip: &str) {
         self.write(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" rx="{}""#,
@@ -93,7 +93,7 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// A rectangle filled as strongly as `strength` (0 to 1) says.
+    /// Draws a rectangle whose opacity is `strength` (0 to 1).
     pub(super) fn cell(&mut self, class: &str, area: Area, strength: f64, tip: &str) {
         self.write(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.3}""#,
@@ -106,7 +106,8 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// A shape of `class` by its outline, likewise.
+    /// Draws a shape of `class` from its outline. It shows `tip` when pointed at, unless `tip` is
+    /// empty.
     pub(super) fn path(&mut self, class: &str, outline: &str, tip: &str) {
         self.write(format_args!(r#"<path class="{class}" d="{outline}""#));
         self.close("path", tip);
@@ -140,18 +141,18 @@ impl Svg {
     }
 }
 
-/// A coordinate with one digit after the point, which nobody can see beyond.
+/// A coordinate with one decimal; finer differences are invisible.
 pub(super) struct Short(pub(super) f64);
 
 impl Display for Short {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let tenths = (self.0 * 10.0).round() / 10.0;
-        // No `-0`, and nothing that is not a number: a viewer would refuse the whole drawing.
+        // Never `-0` or a non-number: a viewer would refuse the whole drawing.
         write!(f, "{}", if tenths.is_finite() && tenths != 0.0 { tenths } else { 0.0 })
     }
 }
 
-/// Text that may stand between tags and in attributes; what XML cannot carry becomes a space.
+/// Escapes text for elements and attributes. Characters that XML cannot contain become spaces.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {

@@ -11,7 +11,7 @@ fn measured_and_published() -> Figure {
     .describe("Both rise with the payload.")
 }
 
-/// Every element that is opened is closed, in order.
+/// Asserts that every opened element is closed, in order.
 fn assert_well_formed(svg: &str) {
     let mut open = Vec::new();
     let mut rest = svg;
@@ -140,8 +140,8 @@ fn a_cell_without_value_stays_empty() {
     assert!(svg.contains("<title>bytes b, flows 1: 3</title>"), "{svg}");
 }
 
-/// WCAG 2.2, 1.4.11: what must be seen to understand a figure stands out by 3:1; 1.4.3: text by
-/// 4.5:1.
+/// WCAG 2.2: the contrast is 3:1 for what is needed to understand a figure (1.4.11), and for text
+/// 4.5:1 (1.4.3).
 #[test]
 fn colours_stand_out_in_both_schemes() {
     let (light, dark) = STYLE.split_once("@media").unwrap();
@@ -185,7 +185,7 @@ fn a_step_is_level_and_then_upright() {
         let ((x, y), (next_x, next_y)) = (pair[0], pair[1]);
         assert!(x == next_x || y == next_y, "slanted: {line}");
     }
-    // Whole numbers alone are named: no 2.5 segments.
+    // Only whole numbers are labelled: no 2.5 segments.
     let names: Vec<&str> = ["2", "2.5", "3", "3.5", "4"]
         .into_iter()
         .filter(|name| svg.contains(&format!(">{name}</text>")))

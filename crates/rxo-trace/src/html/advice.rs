@@ -1,11 +1,11 @@
-//! Which settings are enough, and what that means for a Linux host.
+//! Page section: the settings that are enough, and the settings of a Linux host.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Advice, Choice, LinuxAdvice};
 use crate::words::{duration, percent};
 
-/// The advice; nothing when no other settings were tried.
+/// The section; `None` if no other settings were tried.
 pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
     let advice = advice.filter(|advice| !advice.choices.is_empty())?;
     let mut text = vec![sentence(advice)];
@@ -42,7 +42,7 @@ fn sentence(advice: &Advice) -> String {
     )
 }
 
-/// A single value has no course to show.
+/// Whether a figure makes sense: a single value makes no curve.
 fn has_course(choice: &&Choice) -> bool {
     choice.tried.len() > 1
 }

@@ -1,11 +1,11 @@
-//! The flows with most packets.
+//! Page section: the flows with most packets.
 
 use super::table::{Cell, Section, Table};
 use crate::figure::number;
 use crate::report::{FlowReport, Report};
 use crate::words::{bytes, count, duration, plural};
 
-/// A table to be sorted; nothing when there are no TCP flows.
+/// A sortable table; `None` if there are no TCP flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
     if report.flows.is_empty() {
         return None;

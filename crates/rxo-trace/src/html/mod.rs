@@ -1,10 +1,10 @@
-//! A report as one HTML file that needs nothing else: no network, and no script to be read.
+//! A report as a single HTML file. It needs no network, and no script for reading.
 //!
-//! [`page()`] makes it of sections, one module each: what they say is decided there, how it looks in
-//! `templates/report.{html,css,js}`. All numbers are the report's own; here they are only written
-//! out. Whatever comes from file names or captures is escaped by the template or by
-//! [`figure`](crate::figure), and the page's content security policy forbids any script but its
-//! own and any request.
+//! [`page()`] builds it from sections, one module each. The sections decide what to say;
+//! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are
+//! only formatted here. The template and [`figure`](crate::figure) escape everything that comes
+//! from file names or captures, and the page's content security policy forbids all requests and all
+//! scripts but its own.
 
 mod advice;
 mod aggregates;

@@ -19,7 +19,7 @@ use crate::words::{count, duration, percent};
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);
 
-/// The report as one HTML file.
+/// Makes a single HTML file of the report.
 ///
 /// # Errors
 /// If the template fails, which only a mistake of ours can cause.
@@ -27,10 +27,10 @@ pub fn page(report: &Report) -> Result<String, HtmlError> {
     Page::of(report).render().map_err(|error| HtmlError(error.to_string()))
 }
 
-/// Writes [`page`] to `path`, whole or not at all.
+/// Writes [`page`] to `path`, either completely or not at all.
 ///
 /// # Errors
-/// If it cannot be made or written.
+/// If the page cannot be made or written.
 pub fn write(report: &Report, path: &Path) -> io::Result<()> {
     let page = page(report).map_err(io::Error::other)?;
     files::replace(path, |file| io::Write::write_all(file, page.as_bytes()))
@@ -46,7 +46,7 @@ struct Page<'a> {
     headline: String,
     lead: Vec<Span>,
     sources: Vec<Origin<'a>>,
-    /// How many captures there are beside `sources`.
+    /// Number of captures that are not in `sources`.
     more_sources: usize,
     command: Option<&'a str>,
     partial: Option<&'a str>,
@@ -63,7 +63,7 @@ struct Origin<'a> {
     when: String,
 }
 
-/// A figure that is to be seen first.
+/// A headline figure.
 struct Tile {
     label: &'static str,
     value: String,
@@ -174,7 +174,7 @@ fn cores(decision: &Decision) -> Tile {
     Tile { label: "Cores busy with receiving", value, detail }
 }
 
-/// Of cores: three digits of many, and of hardly any none that does not matter.
+/// Formats cores: three significant digits, and fewer for very small values.
 fn few_digits(cores: f64) -> String {
     number((cores * 1e4).round() / 1e4)
 }
@@ -188,8 +188,8 @@ const fn verdict(decision: &Decision) -> &'static str {
 }
 
 const SCRIPT: &str = include_str!("../../templates/report.js");
-/// Of [`SCRIPT`], so that the browser runs this script and no other. A browser that finds another
-/// hash says the right one in its console, and the test with a real browser fails.
+/// The hash of [`SCRIPT`], so that the browser runs only this script. If the hash is wrong, the
+/// browser prints the right one in its console, and the test with a real browser fails.
 const SCRIPT_HASH: &str = "sha256-p6EUCgW8hinuwgCfRIaPLLn2cIgwEP2trsxVX1ty4ro=";
-/// More file names than this do not fit under a headline; the table has all.
+/// Most file names under the headline; the table has all.
 const MOST_NAMES: usize = 6;

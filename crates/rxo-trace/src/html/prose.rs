@@ -1,4 +1,4 @@
-//! Sentences with commands in them: what stands between backticks is code.
+//! Splits sentences into text and code, which stands between backticks.
 
 /// A stretch of a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(super) struct Span {
     pub(super) is_code: bool,
 }
 
-/// A sentence in its stretches. A backtick without a partner stands for itself.
+/// Splits a sentence. A backtick without a partner is an ordinary character.
 pub(super) fn spans(sentence: &str) -> Vec<Span> {
     let parts: Vec<&str> = sentence.split('`').collect();
     if parts.len().is_multiple_of(2) {

@@ -1,11 +1,11 @@
-//! Why not more: reasons of bypasses and flushes, with what they mean.
+//! Page section: the reasons of bypasses and flushes, and what they mean.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Bar, Ranking};
 use crate::report::{Outcome, ReasonCount};
 use crate::words::{count, percent};
 
-/// What kept packets out, and what ended aggregates.
+/// The section on what prevented packets from coalescing, and what ended aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
     let mut section = Section {
         id: "reasons",
@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
     section
 }
 
-/// The first reasons as bars; the table has the rest.
+/// The most frequent reasons as bars; the table has the rest.
 fn ranking(title: &str, reasons: &[ReasonCount], colour: usize) -> Ranking {
     let bars = reasons.iter().take(MOST_BARS).map(|reason| Bar {
         name: reason.reason.replace('_', " "),

@@ -1,29 +1,29 @@
-//! Tables, figures and sections as the template shows them.
+//! Tables, figures and sections, in the form that the template needs.
 
 use super::prose::{Span, spans};
 use crate::figure::{Draw, Size};
 
 /// A part of the page.
 pub(super) struct Section {
-    /// Its name in links; ours, not to be escaped.
+    /// Its name in links. A constant of ours, so it is not escaped.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What there is to see, a sentence or two each; commands in them stand between backticks.
+    /// Its text, in paragraphs of a sentence or two. Commands stand between backticks.
     pub(super) text: Vec<String>,
-    /// Commands to type, one a line.
+    /// Commands to type, one per line.
     pub(super) code: Vec<String>,
     pub(super) drawings: Vec<Drawing>,
     pub(super) tables: Vec<Part>,
 }
 
 impl Section {
-    /// The text, ready to be shown.
+    /// The text, split into text and code.
     pub(super) fn prose(&self) -> Vec<Vec<Span>> {
         self.text.iter().map(|sentence| spans(sentence)).collect()
     }
 }
 
-/// A figure in both its sizes; the page shows the one that fits.
+/// A figure in two sizes; the page shows the one that fits.
 pub(super) struct Drawing {
     pub(super) caption: String,
     pub(super) wide: String,
@@ -33,12 +33,12 @@ pub(super) struct Drawing {
 /// A table with its caption.
 pub(super) struct Part {
     pub(super) caption: String,
-    /// Folded away, because a figure says the same.
+    /// Whether it is folded away because a figure shows the same.
     pub(super) behind_figure: bool,
     pub(super) table: Table,
 }
 
-/// Rows under heads.
+/// Rows below a head.
 pub(super) struct Table {
     pub(super) head: Vec<Head>,
     pub(super) rows: Vec<Row>,
@@ -49,7 +49,7 @@ pub(super) struct Table {
 pub(super) struct Head {
     pub(super) name: &'static str,
     pub(super) is_number: bool,
-    /// The rows come in falling order of this column.
+    /// Whether the rows are initially in descending order of this column.
     pub(super) descending: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Row {
 
 pub(super) struct Cell {
     pub(super) text: String,
-    /// What it is sorted by; not a number for texts.
+    /// The value to sort by; NaN for texts.
     pub(super) sort: f64,
 }
 
@@ -78,8 +78,8 @@ impl Cell {
 }
 
 impl Table {
-    /// How it is laid out where the window is too narrow for its columns: each row by itself, below
-    /// a width that its columns need.
+    /// The class that determines its layout in narrow windows: below the width that its columns
+    /// need, each row stands by itself.
     pub(super) fn class(&self) -> String {
         let cards = match self.head.len() {
             0..=3 => "",
@@ -90,12 +90,12 @@ impl Table {
         format!("{sortable}{cards}")
     }
 
-    /// The head of that column.
+    /// The name of a column.
     pub(super) fn head_of(&self, column: &usize) -> &'static str {
         self.head.get(*column).map_or("", |head| head.name)
     }
 
-    /// A table with these heads; those that begin with `#` are of numbers.
+    /// Makes a table. Heads that begin with `#` are columns of numbers.
     pub(super) fn new(heads: &[&'static str], rows: Vec<Vec<Cell>>) -> Self {
         let head = heads.iter().map(|name| Head {
             name: name.trim_start_matches('#'),
@@ -106,7 +106,7 @@ impl Table {
         Self { head: head.collect(), rows, sortable: false }
     }
 
-    /// The same, to be sorted by the reader; it stands in falling order of `column`.
+    /// Makes the table sortable. It is initially in descending order of `column`.
     pub(super) fn sortable(mut self, column: usize) -> Self {
         self.sortable = true;
         if let Some(head) = self.head.get_mut(column) {
@@ -115,12 +115,12 @@ impl Table {
         self
     }
 
-    /// In the open.
+    /// Shows the table.
     pub(super) fn shown(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: false, table: self }
     }
 
-    /// Behind a figure.
+    /// Folds the table away behind a figure.
     pub(super) fn behind(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: true, table: self }
     }
@@ -131,7 +131,7 @@ impl Drawing {
         Self::sized(figure, WIDE, Size::NARROW)
     }
 
-    /// Not high, to stand on the first screen with the figures that matter most.
+    /// A low figure, which fits on the first screen beside the headline figures.
     pub(super) fn low(figure: &impl Draw) -> Self {
         Self::sized(figure, LOW, LOW_NARROW)
     }
@@ -145,7 +145,7 @@ impl Drawing {
     }
 }
 
-/// As wide as the page's column.
+/// The width of the page's column.
 const WIDE: Size = Size { width: 900, height: 380 };
 const LOW: Size = Size { width: 900, height: 250 };
 const LOW_NARROW: Size = Size { width: 360, height: 240 };

@@ -1,10 +1,10 @@
-//! What was read, what it is, and under which settings it was studied.
+//! Page section: the captures, their traffic, and the settings of the study.
 
 use super::table::{Cell, Part, Section, Table};
 use crate::report::{Report, Source, Traffic};
 use crate::words::{bytes, count, duration, percent, utc};
 
-/// Traffic, files and settings.
+/// The section.
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
     tables.push(sources(&report.sources));
@@ -54,7 +54,7 @@ fn facts(traffic: &Traffic) -> Table {
 
 type Count = fn(&Traffic) -> u64;
 
-/// What is worth a row only where it occurs.
+/// Counts that get a row only if they are not 0.
 const ODD: [(&str, Count); 7] = [
     ("shorter than their IP header says", |traffic| traffic.short_packets),
     ("larger than any link's packets", |traffic| traffic.super_packets),
@@ -80,7 +80,7 @@ fn sources(sources: &[Source]) -> Part {
     Table::new(&heads, rows.collect()).shown("Files")
 }
 
-/// When a capture began; nothing when it has no packet.
+/// When a capture began; empty if it has no packet.
 pub(super) fn started(source: &Source) -> String {
     if source.packets == 0 { "-".to_owned() } else { utc(source.started_at_ns) }
 }
@@ -97,7 +97,7 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-/// The largest number of a setting, which means that there is no limit.
+/// The largest number of a setting, which means no limit.
 const NONE: &str = "4294967295";
 
 fn settings(report: &Report) -> Part {

@@ -1,4 +1,4 @@
-//! A row for each flow. There may be millions, so they are written in parts.
+//! A row for each flow. There may be millions, so the table is written in parts.
 
 use super::table::Table;
 use crate::report::{FlowReport, Report};
@@ -8,7 +8,7 @@ pub(super) fn parts(report: &Report) -> impl Iterator<Item = Table> {
     report.flows.chunks(PART).map(|flows| part(report, flows))
 }
 
-/// Some flows; of none, the columns all the same.
+/// A part of the table. Without flows, it still has all columns.
 pub(super) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);
     let started_at_ns = report.traffic.started_at_ns;
@@ -33,5 +33,5 @@ pub(super) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .instant("last_at", instant(|flow| flow.last_ns))
 }
 
-/// Enough for readers to skip by, little enough to be in memory twice.
+/// Rows per part: enough for readers to skip by, and small enough to be in memory twice.
 const PART: usize = 65_536;

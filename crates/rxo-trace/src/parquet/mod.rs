@@ -1,15 +1,15 @@
-//! A report as Parquet tables, for whoever goes on computing: Spark, DuckDB, pandas, Polars.
+//! A report as Parquet tables, for Spark, DuckDB, pandas, Polars and others.
 //!
-//! Three files in a folder, each written under another name first and whole when it has its own:
+//! Three files in a folder, each written under a temporary name and renamed when complete:
 //!
-//! * `flows.parquet`: a row for each flow of the report.
-//! * `settings.parquet`: a row for the chosen policy and one for each point of a sweep.
-//! * `reasons.parquet`: a row for each reason of each of those, by the row's number.
+//! * `flows.parquet`: a row for each flow.
+//! * `settings.parquet`: a row for the chosen policy, and one for each point of a sweep.
+//! * `reasons.parquet`: a row for each reason of each of those rows, by row number.
 //!
-//! Columns have their unit in their names (`_bytes`, `_ns`); what has none counts packets, or what
-//! the name says. Times are in UTC. Columns have Parquet's logical types, which Arrow readers turn
-//! into their own: `UInt64`, `UInt16`, `Float64`, `Boolean`, `Utf8`, `Timestamp(ns, "UTC")`. Arrow's
-//! crates are not needed to write them and would triple what this costs to build.
+//! Columns have their unit in their names (`_bytes`, `_ns`); a column without one counts packets,
+//! or what its name says. Times are in UTC. Columns have Parquet's logical types, which Arrow
+//! readers convert to their own: `UInt64`, `UInt16`, `Float64`, `Boolean`, `Utf8`, `Timestamp(ns,
+//! "UTC")`. Writing them does not need Arrow's crates, which would triple the build time.
 
 mod flows;
 mod reasons;
@@ -23,11 +23,11 @@ use std::path::Path;
 
 use crate::report::Report;
 
-/// Writes the tables into `folder`, which is made if need be. Files of the same names are
-/// replaced, one after the other.
+/// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one
+/// by one.
 ///
 /// # Errors
-/// If the folder cannot be made or a file cannot be written; the message names the file.
+/// If the folder cannot be created or a file cannot be written. The message names the file.
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
     let path = |name: &str| folder.join(name);

@@ -1,10 +1,10 @@
-//! A row for each reason of each row of the settings.
+//! A row for each reason of each row in `settings.parquet`.
 
 use super::settings;
 use super::table::Table;
 use crate::report::{ReasonCount, Report};
 
-/// Bypasses and flushes, by the number of the row of `settings.parquet` they belong to.
+/// Bypasses and flushes, with the number of their row in `settings.parquet`.
 pub(super) fn table(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, &ReasonCount)> = Vec::new();
     for (row, outcome) in (0..).zip(settings::all(report)) {

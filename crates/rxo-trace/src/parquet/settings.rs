@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::table::Table;
 use crate::report::{Distribution, Outcome, Report};
 
-/// All outcomes with their settings, each setting a column of text as the user would type it.
+/// All outcomes with their settings. Each setting is a column of text, as the user would type it.
 pub(super) fn table(report: &Report) -> Table {
     let outcomes = all(report);
     let count = |value: fn(&Outcome) -> u64| outcomes.iter().map(move |outcome| value(outcome));
@@ -41,13 +41,13 @@ pub(super) fn table(report: &Report) -> Table {
 /// One of the distributions of an outcome.
 type Of = fn(&Outcome) -> &Distribution;
 
-/// The chosen outcome first, then those of the sweep in its order.
+/// The chosen outcome, then those of the sweep in their order.
 pub(super) fn all(report: &Report) -> Vec<&Outcome> {
     let swept = report.sweep.iter().flat_map(|sweep| &sweep.outcomes);
     std::iter::once(&report.outcome).chain(swept).collect()
 }
 
-/// A column for every setting that any outcome has.
+/// Adds a column for every setting of any outcome.
 fn with_settings(table: Table, outcomes: &[&Outcome]) -> Table {
     let names: BTreeSet<&str> = outcomes
         .iter()

@@ -1,4 +1,4 @@
-//! A table in the making: columns with names and types, and the file they go into.
+//! An unfinished table: columns with names and types, and the file that they are written to.
 
 use std::fs::File;
 use std::io;
@@ -29,11 +29,11 @@ struct Column {
     name: String,
     logical: Option<LogicalType>,
     values: Values,
-    /// For each row whether it has a value (1) or not (0); `None` where every row must.
+    /// For each row, whether it has a value (1) or not (0); `None` if every row must have one.
     present: Option<Vec<i16>>,
 }
 
-/// Values as they are stored.
+/// Values in their stored form.
 enum Values {
     Long(Vec<i64>),
     Small(Vec<i32>),
@@ -44,7 +44,7 @@ enum Values {
 
 impl Table {
     pub(super) fn count(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
-        // Stored as the same 64 bits; the logical type says that there is no sign.
+        // Stored as the same 64 bits. The logical type says that they are unsigned.
         let values = Values::Long(values.map(u64::cast_signed).collect());
         self.column(name, Some(LogicalType::integer(64, false)), values)
     }
@@ -62,7 +62,7 @@ impl Table {
         self.column(name, Some(LogicalType::String), values)
     }
 
-    /// Text that may be missing.
+    /// Adds a column of text with missing values.
     pub(super) fn some_text<T: AsRef<str>>(
         self,
         name: &str,
@@ -74,15 +74,15 @@ impl Table {
         self.column_with_gaps(name, LogicalType::String, values, present)
     }
 
-    /// Small numbers that may be missing.
+    /// Adds a column of small numbers with missing values.
     pub(super) fn some_small(self, name: &str, values: impl Iterator<Item = Option<u16>>) -> Self {
         let (present, values) = split(values);
         let values = Values::Small(values.into_iter().map(i32::from).collect());
         self.column_with_gaps(name, LogicalType::integer(16, false), values, present)
     }
 
-    /// Nanoseconds since 1970 UTC. Those beyond the year 2262, which nobody has captured in, are
-    /// the last that there is.
+    /// Adds a column of nanoseconds since 1970 UTC. Times after the year 2262 become the latest
+    /// possible one.
     pub(super) fn instant(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
         let values = values.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
         let logical = LogicalType::timestamp(true, TimeUnit::NANOS);
@@ -112,8 +112,8 @@ impl Table {
     }
 }
 
-/// Writes a table as a file of its own, whole or not at all. Its parts have the same columns; each
-/// is made when the one before is written, so that a large table needs the memory of one part.
+/// Writes a table as a file, completely or not at all. Its parts have the same columns. Each part
+/// is made after the previous one is written, so a large table needs the memory of one part.
 pub(super) fn write(
     report: &Report,
     path: &Path,
@@ -178,14 +178,14 @@ impl Column {
         rows: &mut SerializedRowGroupWriter<'_, &mut File>,
         values: &[T::T],
     ) -> Result<()> {
-        // There are as many columns in the file as in the table, in the same order.
+        // The file has as many columns as the table, in the same order.
         let Some(mut column) = rows.next_column()? else { return Ok(()) };
         column.typed::<T>().write_batch(values, self.present.as_deref(), None)?;
         column.close()
     }
 }
 
-/// Which rows have a value, and the values.
+/// Splits into flags for the rows that have a value, and the values.
 fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
     let mut there = Vec::new();
     let present = values.map(|value| {
@@ -197,7 +197,7 @@ fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
     (present, there)
 }
 
-/// Where the rows come from, and whether they are all.
+/// Metadata: where the rows come from, and whether they are complete.
 fn origin(report: &Report) -> Vec<KeyValue> {
     let sources = report.sources.iter().map(|source| source.name.as_str());
     vec![

@@ -1,51 +1,50 @@
-//! What receiving costs a host.
+//! The costs of receiving.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Processor time that receiving costs, in nanoseconds.
+/// Processor time for receiving, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// For each packet that the stack handles, whatever its size; an aggregate is one.
+    /// For each packet that the stack handles, whatever its size. An aggregate counts as one.
     pub packet_ns: f64,
     /// For each byte on the wire.
     pub byte_ns: f64,
-    /// For each packet that coalescing looks at; 0 where a card does it.
+    /// For each packet that coalescing examines; 0 if a card does it.
     pub coalesce_ns: f64,
-    /// For each packet that comes from the device, whatever becomes of it; what Menon's figures call
-    /// the driver.
+    /// For each packet from the device, coalesced or not. Menon's figures call it the driver.
     #[serde(default)]
     pub device_ns: f64,
 }
 
-/// Where [`Costs::ASSUMED`] come from, for readers.
+/// The origin of [`Costs::ASSUMED`], for readers.
 pub const ASSUMED_FROM: &str = "assumed; rxo calibrate measures them on your machine";
 
-/// Costs that cannot be. The text names the value and what would be accepted.
+/// Invalid costs. The text names the value and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct CostsError(String);
 
 impl Costs {
-    /// What a Linux server of today pays, about: to be used where nothing was measured. A full-size
-    /// packet takes 1.35 µs with it, 0.8 µs of which coalescing divides.
+    /// Approximate costs of a current Linux server, for use without a measurement. A full-size
+    /// packet takes 1.35 µs, 0.8 µs of which coalescing divides.
     pub const ASSUMED: Self =
         Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0 };
 
-    /// Processor time of a packet of so many bytes without coalescing, and with `k` packets in each
-    /// delivery, in nanoseconds.
+    /// Processor time of a packet with `packet_bytes` bytes in nanoseconds, without coalescing and
+    /// with `k` packets per delivery.
     #[must_use]
     pub fn of_packet(&self, packet_bytes: f64, k: f64) -> (f64, f64) {
         let plain_ns = self.byte_ns * packet_bytes + self.device_ns;
         (plain_ns + self.packet_ns, plain_ns + self.coalesce_ns + self.packet_ns / k)
     }
 
-    /// The same, if they are times that can be.
+    /// Returns these costs if they are valid.
     ///
     /// # Errors
-    /// If one is negative or not a number, or all of them are 0.
+    /// If one is negative or not a number, or all are 0.
     pub fn checked(self) -> Result<Self, CostsError> {
         let all = [
             ("packet", self.packet_ns),
@@ -70,8 +69,8 @@ impl Costs {
 impl FromStr for Costs {
     type Err = CostsError;
 
-    /// Reads `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns`; the last two may be left out and are
-    /// then 0.
+    /// Parses `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns`. The last two are optional and
+    /// default to 0.
     fn from_str(text: &str) -> Result<Self, CostsError> {
         let [mut packet, mut byte, mut coalesce, mut device] = [None; 4];
         for part in text.split(',') {
@@ -103,7 +102,7 @@ fn unreadable(part: &str) -> CostsError {
     CostsError(format!("`{part}` is not a cost: write {EXAMPLE}"))
 }
 
-/// A time with its unit, as nanoseconds.
+/// Parses a time with its unit, as nanoseconds.
 fn nanoseconds(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 5] =
         [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];

@@ -1,35 +1,36 @@
-//! Costs from measurements: `fixed + byte × bytes + packet × deliveries`, by least squares.
+//! Derives costs from measurements: `fixed + byte × bytes + packet × deliveries`, by least squares.
 
 use super::costs::Costs;
 
-/// What receiving cost in one measurement, for each packet on the wire.
+/// The cost of receiving in one measurement, per packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// Deliveries to the stack for each packet: 1 without coalescing, 1/k with `k` packets each.
+    /// Deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.
     pub deliveries: f64,
-    /// Bytes on the wire.
+    /// Bytes on the wire, per packet.
     pub wire_bytes: f64,
-    /// Processor time, in nanoseconds.
+    /// Processor time per packet, in nanoseconds.
     pub ns: f64,
 }
 
-/// The costs that explain measurements best.
+/// The costs that explain the measurements best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// For each delivery to the stack.
     pub packet_ns: f64,
     /// For each byte on the wire.
     pub byte_ns: f64,
-    /// For each packet on the wire, whatever becomes of it: device, coalescing, gathering.
+    /// For each packet on the wire: device, coalescing, gathering.
     pub fixed_ns: f64,
-    /// The largest difference between a measurement and what the costs say, as a share of it.
+    /// The largest difference between a measurement and its prediction, as a share of the
+    /// measurement.
     pub worst_error: f64,
 }
 
 impl Fit {
-    /// The costs with the least sum of squared relative errors, none of them negative: a cost that
-    /// would be is 0, and the others are found without it. `None` when the measurements cannot tell
-    /// them apart (fewer than three kinds), or are no numbers.
+    /// Finds the costs with the smallest sum of squared relative errors. None is negative: a cost
+    /// that would be is set to 0, and the others are found without it. `None` if the measurements
+    /// cannot tell the costs apart (fewer than three kinds), or are not numbers.
     #[must_use]
     pub fn of(observations: &[Observation]) -> Option<Self> {
         if observations.iter().any(|one| !(one.ns.is_finite() && one.ns > 0.0)) {
@@ -55,8 +56,8 @@ impl Fit {
         Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
     }
 
-    /// The same as costs, of which coalescing is `coalesce_ns`; the rest of what each packet costs
-    /// is the device's.
+    /// Converts to [`Costs`]. `coalesce_ns` of the fixed cost is coalescing's; the rest is the
+    /// device's.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -72,8 +73,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Three equations with their right sides. Each measurement counts by its relative error, or large
-/// packets would decide alone; what is not used is held at 0.
+/// Three equations with their right sides. Relative errors count; otherwise large packets would
+/// decide alone. Unused costs are held at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {
@@ -91,9 +92,11 @@ fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 
     equations
 }
 
-/// Gauss and Jordan, with the largest pivot first. `None` when the equations depend on each other.
+/// Solves by Gauss-Jordan elimination with the largest pivot first. `None` if the equations are
+/// dependent.
 fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
-    // Bytes are thousands where deliveries are parts of one: equal scales tell a small pivot.
+    // Bytes are thousands and deliveries are fractions. Equal scales make a small pivot
+    // recognizable.
     let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());
     let mut m = *equations;
     for (i, line) in m.iter_mut().enumerate() {

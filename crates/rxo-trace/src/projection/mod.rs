@@ -1,16 +1,17 @@
 //! What coalescing would save at other rates: a model, not a measurement.
 //!
-//! Receiving costs a host something for every packet its stack handles and something for every
-//! byte, and something to take each packet from the device. Coalescing leaves bytes and device, divides the packets by what it puts together, and costs
-//! something itself for every packet that came. For a packet of mean size this is `x + y/k`
-//! (Menon & Zwaenepoel 2008, section 5.2): `x` what coalescing cannot change (bytes, device,
-//! and coalescing itself), `y` what the stack does for a packet, `k` packets per delivery. How many
-//! packets there are at a rate follows from their mean size; that is how the RSC paper (2006,
-//! section 6) goes from its 1 Gbit/s to faster networks.
+//! Receiving costs a host something for every packet that its stack handles, for every byte, and
+//! for taking each packet from the device. Coalescing leaves the cost of bytes and device, divides
+//! that of packets by the number that it merges, and costs something itself for every received
+//! packet. For a packet of mean size this is `x + y/k` (Menon & Zwaenepoel 2008, section 5.2): `x`
+//! is what coalescing cannot change (bytes, device, and coalescing itself), `y` is the stack's cost
+//! of a packet, and `k` is packets per delivery. The number of packets at a rate follows from their
+//! mean size. The RSC paper (2006, section 6) extrapolates from its 1 Gbit/s to faster networks in
+//! the same way.
 //!
-//! Pure: costs come from `rxo calibrate` or from the user, mean size and `k` from a study. What the
-//! model leaves out: memory bandwidth, caches that more connections fill, and that a larger `k`
-//! comes with a higher rate.
+//! Pure: the costs come from `rxo calibrate` or from the user, mean size and `k` from a study. The
+//! model ignores memory bandwidth, caches that more connections fill, and that `k` grows with the
+//! rate.
 
 mod costs;
 mod fit;

@@ -5,55 +5,55 @@ use serde::Serialize;
 use super::costs::Costs;
 use crate::report::{Outcome, Traffic};
 
-/// What coalescing as studied would save at other rates.
+/// What coalescing, as studied, would save at other rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Projection {
     /// Processor time for each packet that the stack handles, in nanoseconds.
     pub packet_ns: f64,
     /// Processor time for each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// Processor time that coalescing costs for each packet that comes, in nanoseconds.
+    /// Processor time of coalescing for each received packet, in nanoseconds.
     pub coalesce_ns: f64,
-    /// Processor time for each packet from the device, whatever becomes of it, in nanoseconds.
+    /// Processor time for each packet from the device, in nanoseconds.
     pub device_ns: f64,
-    /// Where these come from, for readers.
+    /// The origin of these costs, for readers.
     pub costs_from: String,
-    /// Mean size of a packet on the wire.
+    /// Mean size of a packet on the wire, in bytes.
     pub packet_bytes: f64,
-    /// Packets per delivery under the policy studied: the model's `k`.
+    /// Packets per delivery under the studied policy: the model's `k`.
     pub packets_per_delivery: f64,
-    /// Processor time of a packet that coalescing cannot change, itself included: `x`.
+    /// The part of a packet's processor time that coalescing cannot change, including its own: `x`.
     pub fixed_ns: f64,
-    /// Processor time of a packet that `k` divides: `y`.
+    /// The part of a packet's processor time that is divided by `k`: `y`.
     pub divided_ns: f64,
-    /// Processor time of a packet without coalescing: the bytes, the device and `y`.
+    /// Processor time of a packet without coalescing: bytes, device and `y`.
     pub without_ns: f64,
-    /// Processor time of a packet with it: `x + y/k`.
+    /// Processor time of a packet with coalescing: `x + y/k`.
     pub with_ns: f64,
-    /// The share of processor time that it saves; negative when it costs more than it saves.
+    /// The share of processor time that coalescing saves; negative if it costs more.
     pub saved: f64,
     /// The rate at which one core is full without coalescing.
     pub one_core_without_gbit_per_s: f64,
-    /// The rate at which one core is full with it.
+    /// The rate at which one core is full with coalescing.
     pub one_core_with_gbit_per_s: f64,
-    /// Cores busy over the rate, from 1 to 400 Gbit/s.
+    /// Busy cores by rate, from 1 to 400 Gbit/s.
     pub points: Vec<Point>,
-    /// Processor time of a packet over `k`.
+    /// Processor time of a packet by `k`.
     pub steps: Vec<Step>,
 }
 
-/// What a rate costs.
+/// The cost at one rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
-    /// Bits on the wire in a second, in units of 10^9.
+    /// Rate on the wire, in 10^9 bits per second.
     pub rate_gbit_per_s: f64,
-    /// Cores busy without coalescing: 0.5 is half of one, 2 are two of them.
+    /// Cores busy without coalescing; 0.5 is half a core, 2 are two cores.
     pub cores_without: f64,
-    /// Cores busy with it.
+    /// Cores busy with coalescing.
     pub cores_with: f64,
 }
 
-/// What `k` packets per delivery would cost.
+/// The cost with `k` packets per delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Step {
     /// Packets per delivery.
@@ -63,8 +63,8 @@ pub struct Step {
 }
 
 impl Projection {
-    /// What `costs` mean for this traffic under the policy of `outcome`; `None` when there are no
-    /// packets to speak of. `from` says where the costs come from.
+    /// Projects `costs` to this traffic under the policy of `outcome`; `None` if there are no
+    /// packets. `from` is the origin of the costs.
     #[must_use]
     pub fn of(costs: &Costs, from: &str, traffic: &Traffic, outcome: &Outcome) -> Option<Self> {
         let packet_bytes = ratio(traffic.bytes, traffic.packets)?;
@@ -76,7 +76,7 @@ impl Projection {
         if without_ns <= 0.0 {
             return None;
         }
-        // Bits for each nanosecond are 10^9 bits for each second.
+        // Bits per nanosecond are 10^9 bits per second.
         let bits = packet_bytes * 8.0;
         let point = |rate: f64| Point {
             rate_gbit_per_s: rate,
@@ -109,7 +109,7 @@ fn ratio(whole: u64, parts: u64) -> Option<f64> {
     (whole > 0 && parts > 0).then(|| whole as f64 / parts as f64)
 }
 
-/// The rates that Ethernet has.
+/// The rates of Ethernet.
 const RATES_GBIT_PER_S: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
 /// Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.

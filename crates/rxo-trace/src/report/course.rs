@@ -2,22 +2,22 @@
 
 use serde::Serialize;
 
-/// Packets and deliveries in equal steps from the first packet on.
+/// Packets and deliveries in steps of equal length, from the first packet.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Course {
-    /// How long a step is, in nanoseconds.
+    /// Length of a step, in nanoseconds.
     pub step_ns: u64,
-    /// At most 128 steps; the last is not over when the capture is.
+    /// At most 128 steps. The last may be longer than the rest of the capture.
     pub steps: Vec<CourseStep>,
 }
 
-/// What came and what was delivered in one step.
+/// Packets and deliveries in one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CourseStep {
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
     /// Bytes on the wire, link-layer headers included.
     pub bytes: u64,
-    /// Deliveries under the chosen policy, when the host would have been given them.
+    /// Deliveries to the host under the chosen policy.
     pub deliveries: u64,
 }

@@ -1,13 +1,13 @@
-//! What each reason means, for people, and what would change it.
+//! Explains each reason, and what would change it.
 //!
-//! The names are the engine's; a test holds this list against all of them.
+//! The names are the engine's; a test compares this list with all of them.
 
-/// Packets of a link type that nobody here knows.
+/// Packets of an unknown link type.
 pub const UNKNOWN_LINK: &str = "unknown_link_type";
-/// Packets of interfaces for which there was no memory.
+/// Packets of interfaces that had no engine for lack of memory.
 pub const UNSERVED: &str = "interface_unserved";
 
-/// The meaning of a reason, a sentence for people, and what would change it, where something can.
+/// Explains a reason in a sentence, and says what would change it, if anything can.
 #[must_use]
 pub fn reason(name: &str) -> (&'static str, Option<&'static str>) {
     REASONS
@@ -18,7 +18,7 @@ pub fn reason(name: &str) -> (&'static str, Option<&'static str>) {
         })
 }
 
-/// Name, meaning, remedy; an empty remedy is none.
+/// Name, meaning, remedy. An empty remedy means that there is none.
 const REASONS: &[(&str, &str, &str)] = &[
     ("coalescing_off", "the policy coalesces nothing", "--policy linux-gro"),
     ("not_ip", "neither IPv4 nor IPv6, such as ARP", ""),
@@ -29,7 +29,7 @@ const REASONS: &[(&str, &str, &str)] = &[
     ),
     (
         "malformed",
-        "a length or version field cannot be true; 0 where the sender's card was to cut the packet",
+        "a length or version field is invalid; 0 if the sender's card was to segment the packet",
         "capture with tso off (ethtool -K IF tso off), or on the other machine",
     ),
     (

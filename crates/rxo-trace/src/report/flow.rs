@@ -1,4 +1,4 @@
-//! What the chosen policy does to one flow.
+//! The effect of the chosen policy on one flow.
 
 use serde::Serialize;
 
@@ -21,14 +21,14 @@ pub struct FlowReport {
     pub data_segments: u64,
     /// Packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
-    /// Deliveries that the host's stack would have handled.
+    /// Deliveries to the host's stack.
     pub deliveries: u64,
-    /// Aggregates of two segments or more among them.
+    /// Aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// Segments in those.
+    /// Segments in these aggregates.
     pub aggregated_segments: u64,
-    /// First packet, nanoseconds after the first packet of all.
+    /// Time of the first packet, in nanoseconds after the capture's first packet.
     pub first_ns: u64,
-    /// Last packet, likewise.
+    /// Time of the last packet, in nanoseconds after the capture's first packet.
     pub last_ns: u64,
 }

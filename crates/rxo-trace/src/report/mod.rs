@@ -1,7 +1,7 @@
-//! What a study of captures found, as data.
+//! The result of a study of captures, as data.
 //!
-//! Everything that shows results (text, JSON, HTML, Parquet) reads these and nothing else, so no
-//! two of them can disagree. Durations are in nanoseconds, sizes in bytes, shares from 0 to 1.
+//! Text, JSON, HTML and Parquet are made from these types and nothing else, so they cannot
+//! disagree. Durations are in nanoseconds, sizes in bytes, shares from 0 to 1.
 
 mod advice;
 mod course;
@@ -25,43 +25,43 @@ pub use flow::FlowReport;
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 
-/// All that one run over one or more captures found.
+/// Everything that one run over captures found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What it would be worth: the figures to be passed on.
+    /// The headline figures.
     pub decision: Decision,
-    /// The command that made it, as the user would type it; `None` when no command did.
+    /// The command that made it, as the user would type it; `None` if no command did.
     pub command: Option<String>,
-    /// The captures read, in order.
+    /// The captures, in order.
     pub sources: Vec<Source>,
-    /// Which packets were looked at, as the user typed it; `None` for all.
+    /// The packet filter as the user typed it; `None` for all packets.
     pub filter: Option<String>,
-    /// What the traffic is, whatever the policy.
+    /// Properties of the traffic that do not depend on the policy.
     pub traffic: Traffic,
-    /// What the chosen policy does to it.
+    /// The effect of the chosen policy.
     pub outcome: Outcome,
     /// The traffic over time, under the chosen policy.
     pub course: Course,
-    /// The flows with most packets, most first, under the chosen policy.
+    /// The flows with most packets under the chosen policy, in descending order.
     pub flows: Vec<FlowReport>,
-    /// What other settings would do; `None` when no sweep was asked for.
+    /// The results of other settings; `None` if there was no sweep.
     pub sweep: Option<Sweep>,
-    /// The smallest settings that come close to the best; `None` when none were tried.
+    /// The smallest settings that come close to the best; `None` if none were tried.
     pub advice: Option<Advice>,
-    /// What it would save at other rates; `None` when no costs were given.
+    /// What coalescing would save at other rates; `None` if no costs were given.
     pub projection: Option<Projection>,
-    /// Why this is not everything (a damaged file, a signal); `None` when it is.
+    /// Why the report is incomplete (a damaged file, a signal); `None` if it is complete.
     pub partial: Option<String>,
-    /// What the user should know and do, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Outcomes over one setting, or two as a grid, all from one pass over the captures.
+/// Outcomes by one setting, or by two as a grid, from a single pass over the captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sweep {
-    /// One or two settings with their values, as text as the user would type them.
+    /// One or two settings with their values, as the user would type them.
     pub axes: Vec<Axis>,
-    /// One outcome for every combination, the last axis varying fastest.
+    /// One outcome for every combination. The last axis varies fastest.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -70,7 +70,7 @@ pub struct Sweep {
 pub struct Axis {
     /// The setting's name, such as `flows`.
     pub key: String,
-    /// Its values in the order given.
+    /// Its values in the given order.
     pub values: Vec<String>,
 }
 

@@ -1,65 +1,66 @@
-//! What one policy does to the traffic.
+//! The effect of one policy on the traffic.
 
 use rxo_coalesce::Histogram;
 use serde::Serialize;
 
-/// What one policy, with one rule for polls, does to the traffic.
+/// The effect of one policy with one poll rule on the traffic.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// The profile's name.
     pub policy: String,
-    /// Every setting of the policy in force, name and value.
+    /// All settings of the policy, as names and values.
     pub settings: Vec<(String, String)>,
-    /// When a poll ends, as the user would type it.
+    /// The poll rule, as the user would type it.
     pub poll: String,
-    /// Packets that went in.
+    /// Packets received.
     pub packets: u64,
-    /// Deliveries that came out: what the host's stack would have handled.
+    /// Deliveries to the host's stack.
     pub deliveries: u64,
-    /// Aggregates of two segments or more among them.
+    /// Aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// Segments in those.
+    /// Segments in these aggregates.
     pub aggregated_segments: u64,
-    /// Segments per delivery that carries data which could be coalesced, those alone among them: what
-    /// `rxo run` calls the same.
+    /// Segments per delivery of data that could be coalesced, including deliveries of a single
+    /// segment. `rxo run` prints the same figure.
     pub packets_per_aggregate: f64,
-    /// Packets fewer: `packets - deliveries`.
+    /// Packets eliminated: `packets - deliveries`.
     pub eliminated: u64,
-    /// The same for every 10,000 packets, as the RSC paper counts (2006, section 4).
+    /// Packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
     pub eliminated_per_10_000: f64,
-    /// Segments per aggregate, among aggregates of two or more.
+    /// Segments per aggregate, for aggregates of two or more.
     pub segments_per_aggregate: Distribution,
-    /// Payload bytes per aggregate, among aggregates of two or more.
+    /// Payload bytes per aggregate, for aggregates of two or more.
     pub bytes_per_aggregate: Distribution,
-    /// Nanoseconds from a held segment's arrival to its delivery; first segments only.
+    /// Time from arrival to delivery, in nanoseconds, of the first segment of each aggregate.
     pub hold_ns: Distribution,
-    /// Packets that were not candidates, by reason, most first; reasons that never occurred are
-    /// left out.
+    /// Packets that were not candidates, by reason, most frequent first. Reasons that never
+    /// occurred are omitted.
     pub bypassed: Vec<ReasonCount>,
-    /// What ended aggregates (and lone candidates), by reason, most first, likewise.
+    /// What ended aggregates and lone candidates, by reason, most frequent first. Reasons that
+    /// never occurred are omitted.
     pub flushed: Vec<ReasonCount>,
-    /// Packets in each poll.
+    /// Packets per poll.
     pub packets_per_poll: Distribution,
-    /// Nanoseconds from the end of a poll to the next packet.
+    /// Time from the end of a poll to the next packet, in nanoseconds.
     pub pause_ns: Distribution,
-    /// Polls that came early because a receive ring of 4,096 packets would have been full.
+    /// Polls that began early because a receive ring of 4,096 packets would have been full.
     pub ring_overruns: u64,
 }
 
-/// How a value is distributed.
+/// The distribution of a value.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Distribution {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean; 0 when there are none.
+    /// Their mean; 0 if there are none.
     pub mean: f64,
     /// The median, at most 12 % too high.
     pub p50: u64,
-    /// What 99 % do not exceed, likewise.
+    /// The value that 99 % do not exceed, at most 12 % too high.
     pub p99: u64,
-    /// The largest.
+    /// The largest value.
     pub max: u64,
-    /// What 0 %, 5 %, 10 % and so on to 100 % do not exceed, at most 12 % too high.
+    /// The values that 0 %, 5 %, 10 % and so on to 100 % do not exceed, at most 12 % too high.
     pub every_5_percent: [u64; 21],
 }
 
@@ -76,18 +77,18 @@ impl From<&Histogram> for Distribution {
     }
 }
 
-/// How often one reason occurred.
+/// How often a reason occurred.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReasonCount {
-    /// The engine's stable name for it.
+    /// The engine's stable name of the reason.
     pub reason: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// Its share of all bypasses, or of all flushes.
+    /// Its share of all bypasses or flushes.
     pub share: f64,
-    /// What it means, a sentence for people.
+    /// Its meaning, as a sentence.
     pub meaning: String,
-    /// What would change it, where something can.
+    /// What would change it; `None` if nothing can.
     pub remedy: Option<String>,
 }
 

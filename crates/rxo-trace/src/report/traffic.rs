@@ -1,21 +1,21 @@
-//! What the traffic is, whatever the policy.
+//! The traffic, independent of the policy.
 
 use serde::Serialize;
 
 /// One capture that was read.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Source {
-    /// The file as named by the user; `-` for standard input.
+    /// The file as the user named it; `-` for standard input.
     pub name: String,
-    /// `pcap` or `pcapng`, and how it was compressed, as text.
+    /// `pcap` or `pcapng`, and the compression, as text.
     pub format: String,
     /// Packets read from it.
     pub packets: u64,
-    /// When its first packet was captured, nanoseconds since 1970 UTC.
+    /// Time of its first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// From its first packet to its last, in nanoseconds.
+    /// Time from its first packet to its last, in nanoseconds.
     pub duration_ns: u64,
-    /// Why it was not read to its end, with the byte offset; `None` when it was.
+    /// Why it was not read to its end, with the byte offset; `None` if it was.
     pub damage: Option<String>,
 }
 
@@ -26,11 +26,11 @@ pub struct Traffic {
     pub packets: u64,
     /// Bytes on the wire, link-layer headers included.
     pub bytes: u64,
-    /// From the first packet to the last, in nanoseconds.
+    /// Time from the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// When the first packet was captured, nanoseconds since 1970 UTC.
+    /// Time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// TCP flows, each direction for itself; more when `untracked_packets` is not 0.
+    /// TCP flows, one for each direction. There are more if `untracked_packets` is not 0.
     pub flows: u64,
     /// TCP packets.
     pub tcp_packets: u64,
@@ -38,48 +38,48 @@ pub struct Traffic {
     pub data_segments: u64,
     /// TCP packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
-    /// Pure ACKs that follow another of their flow, advance its ACK number (or change the window
-    /// only), and carry no option but the timestamp: what ACK aggregation could take away.
+    /// Pure ACKs that ACK aggregation could eliminate: they follow another ACK of their flow,
+    /// advance its ACK number (or change only the window), and have no option but the timestamp.
     pub aggregatable_pure_acks: u64,
-    /// Packets that the capture holds only the beginning of.
+    /// Packets that the capture truncated.
     pub cut_packets: u64,
-    /// Packets among them that the capture calls whole and that end before their IP header says.
+    /// Truncated packets that the capture calls complete, but that end before their IP header says.
     pub short_packets: u64,
-    /// IP packets larger than any link's, 9,216 bytes: the capture was taken where segments were
-    /// already (or still) together.
+    /// IP packets larger than 9,216 bytes, which is more than any link carries: segments were
+    /// merged before the capture, or not yet segmented.
     pub super_packets: u64,
-    /// Packets whose link type is not known; they are in no flow and no engine sees them.
+    /// Packets of an unknown link type, which belong to no flow and reach no engine.
     pub unknown_link_packets: u64,
-    /// Packets of interfaces beyond those there is memory for; no engine sees them.
+    /// Packets of interfaces for which there was no memory, which reach no engine.
     pub unserved_packets: u64,
-    /// TCP packets of flows beyond those with figures of their own; not in `flows`.
+    /// TCP packets of flows that are not tracked individually and not counted in `flows`.
     pub untracked_packets: u64,
-    /// Packets read that the filter left out; in no other number here.
+    /// Packets that the filter excluded. No other number here counts them.
     pub filtered_packets: u64,
-    /// How often a packet's time was before that of the one before it in the file.
+    /// How often a packet's time was before that of the previous packet in the file.
     pub steps_back: u64,
-    /// What is known of their TCP checksums.
+    /// The status of the TCP checksums.
     pub checksums: Checksums,
 }
 
-/// How the TCP checksums of the traffic stand.
+/// The status of the traffic's TCP checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Checksums {
-    /// Whether they were looked at: `verify`, `partial` or `trust`.
+    /// How they were checked: `verify`, `partial` or `trust`.
     pub mode: String,
-    /// Right.
+    /// Right checksums.
     pub right: u64,
-    /// Wrong, sender's offload left out.
+    /// Wrong checksums, except unfinished ones.
     pub wrong: u64,
-    /// Only the pseudo-header's sum: the sender's card was to fill the checksum in.
+    /// Checksums with only the pseudo-header's sum: the sender's card was to complete them.
     pub unfinished: u64,
-    /// Not to be known, because the capture cut the packet.
+    /// Checksums of packets that the capture truncated, which cannot be verified.
     pub cut: u64,
-    /// Senders whose checksums are unfinished, most packets first.
+    /// Senders of unfinished checksums, in descending order of packets.
     pub sender_offload: Vec<SenderOffload>,
 }
 
-/// A host that was captured before its card filled checksums in.
+/// A sender that was captured before its card completed checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SenderOffload {
     /// The host's address.

@@ -1,7 +1,7 @@
-//! What a record has beside its bytes that the coalesced file's own fields do not say.
+//! What a record contains that neither its bytes nor the fields of the coalesced file express.
 //!
-//! The coalesced file counts nanoseconds, in which nearly every time of nearly every file comes back.
-//! Of the others the ticks are kept as they were read.
+//! The coalesced file counts nanoseconds, which represent nearly every time of nearly every file.
+//! Other times are kept in their original ticks.
 
 use rxo_device::capture::{Clock, Options, Record, put_option};
 use rxo_frame::Instant;
@@ -9,38 +9,38 @@ use rxo_frame::Instant;
 use super::note::{BadNote, Reader, put_number};
 use super::{ENTERPRISE, NAME, VERSIONS};
 
-/// Options as bytes, one after the other, as they stand in a little-endian file.
+/// Options as bytes, encoded as in a little-endian file.
 pub(super) type PacketOptions = Vec<u8>;
 
-/// What of a record would be lost.
+/// The parts of a record that would otherwise be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Beside {
     pub(super) time: Time,
-    /// The header of an unusual pcap file's record.
+    /// The record header of an unusual pcap file.
     pub(super) head: Vec<u8>,
-    /// The options of a record within an aggregate. A packet that came through alone has them.
+    /// The options of a record within an aggregate. A single packet keeps its own.
     pub(super) options: PacketOptions,
 }
 
-/// A record's time, in the ticks of its file.
+/// The time of a record, in the ticks of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Time {
-    /// What its interface's clock shows at its instant.
+    /// The ticks that its interface's clock shows at its instant.
     #[default]
     AsClock,
-    /// It has none: a simple packet block.
+    /// No time: a simple packet block.
     Absent,
-    /// Something else.
+    /// Other ticks.
     Ticks(u64),
 }
 
 impl Time {
-    /// Whether the record's instant is all that there is to its time.
+    /// Whether the record's instant determines its time.
     pub(super) fn is_exact(self) -> bool {
         self == Self::AsClock
     }
 
-    /// Of a record on an interface with this clock.
+    /// The time of a record on an interface with this clock.
     pub(super) fn of(record: &Record, clock: Clock) -> Self {
         match record.ticks {
             None => Self::Absent,
@@ -49,7 +49,7 @@ impl Time {
         }
     }
 
-    /// The ticks of a record at that instant; an error if its clock has none.
+    /// The ticks of a record at the instant `at`. An error if the clock has none.
     pub(super) fn ticks(self, at: Instant, clock: Clock) -> Result<Option<u64>, BadNote> {
         match self {
             Self::Absent => Ok(None),
@@ -68,7 +68,7 @@ const OPTIONS: u8 = 8;
 const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
 
 impl Beside {
-    /// Of a record; its options are `options`.
+    /// The parts of `record` that would be lost, with its `options`.
     pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
         Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
     }
@@ -78,7 +78,7 @@ impl Beside {
         self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
     }
 
-    /// Appends it: what there is, then each.
+    /// Appends it: flags for the parts that exist, then the parts.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         let time = match self.time {
             Time::AsClock => 0,
@@ -98,7 +98,7 @@ impl Beside {
         }
     }
 
-    /// Reads what was appended.
+    /// Reads what [`Beside::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let has = reader.byte()?;
         let time = match has & (NO_TIME | TICKS) {
@@ -113,22 +113,22 @@ impl Beside {
     }
 }
 
-/// What a later version may write.
+/// A kind that only a later version may have written.
 pub(super) const UNKNOWN: BadNote = BadNote("is of a kind that this version does not know");
 
-/// Appends bytes behind their number.
+/// Appends the length of `bytes` and the bytes.
 pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// Reads bytes behind their number.
+/// Reads a length and that many bytes.
 pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
     let count = reader.size(usize::MAX)?;
     Ok(reader.bytes(count)?.to_vec())
 }
 
-/// A packet's options apart: those that were there before, and what rides, in one piece.
+/// Splits a packet's options into the original ones and rxo's own, joined.
 pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
     let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
     options.each_little_endian(|code, value| {
@@ -144,16 +144,16 @@ pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
     (before, ours)
 }
 
-/// Whether any version of rxo has written this.
+/// Whether any version of rxo may have written these bytes.
 fn begins_as_ours(bytes: &[u8]) -> bool {
     let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
     version.is_some_and(|version| VERSIONS.contains(version))
 }
 
-/// Whether options hold something of ours.
+/// Whether the options contain one of rxo's.
 pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !apart(options).1.is_empty()
 }
 
-/// The custom option that is bytes and not to be copied.
+/// The code of a custom option with bytes that must not be copied.
 const CUSTOM_CODE: u16 = 19_373;

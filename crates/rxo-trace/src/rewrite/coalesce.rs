@@ -1,4 +1,4 @@
-//! A capture as the host's stack would see it.
+//! Writes a capture as the host's stack would see it.
 
 use std::io::Write;
 
@@ -13,36 +13,36 @@ use super::origin::Origin;
 use super::sink::Sink;
 use crate::study::{ChecksumMode, Clock, Point, checksum_status};
 
-/// How a capture is coalesced.
+/// How to coalesce a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The policy, and when the host polls.
+    /// The policy and the poll rule.
     pub point: Point,
-    /// What to make of TCP checksums. Packets that the capture holds only the beginning of are
-    /// never coalesced, whatever this says: the bytes to put into an aggregate are not there.
+    /// How to treat TCP checksums. Truncated packets are never coalesced, because their bytes are
+    /// missing.
     pub checksums: ChecksumMode,
-    /// Seeds the engines' hashes; the result does not depend on it.
+    /// Seed of the engines' hashes. The result does not depend on it.
     pub seed: u64,
 }
 
-/// What became of a capture.
+/// The result of coalescing a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Coalesced {
     /// Packets read.
     pub packets: u64,
     /// Packets written: single ones and aggregates.
     pub deliveries: u64,
-    /// Aggregates among them.
+    /// Aggregates among the deliveries.
     pub aggregates: u64,
-    /// Packets in those.
+    /// Packets in the aggregates.
     pub aggregated_packets: u64,
     /// Captured bytes of the packets read.
     pub captured_bytes: u64,
-    /// Bytes that say what aggregates cannot.
+    /// Bytes of notes about what aggregates cannot express.
     pub remembered_bytes: u64,
-    /// How often everything was delivered early, because a packet had waited for too many others.
+    /// How often everything was flushed early because a packet had waited for too many others.
     pub early_flushes: u64,
-    /// Packets of interfaces for which there was no engine any more; they passed as they are.
+    /// Packets of interfaces beyond the maximum number of engines, which passed unchanged.
     pub unserved_packets: u64,
 }
 
@@ -56,17 +56,17 @@ pub struct Coalescer<W: Write> {
     sink: Sink<W>,
 }
 
-/// Interfaces with an engine; what one needs depends on the policy and is some 100 KB.
+/// Most interfaces with an engine. An engine takes about 100 KB, depending on the policy.
 const MOST_LANES: usize = 256;
 
 impl<W: Write> Coalescer<W> {
-    /// Begins, once the first batch of `capture` was read.
+    /// Begins the file. The first batch of `capture` must have been read.
     ///
     /// # Errors
-    /// The capture was coalesced already, or the policy cannot be.
+    /// If the capture was coalesced already, or the policy is invalid.
     pub fn new(capture: &Capture, output: W, settings: Settings) -> Result<Self, RewriteError> {
         let origin = Origin::of(capture)?;
-        // What is wrong with the policy is known before anything is written.
+        // Rejects an invalid policy before anything is written.
         Lane::new(&settings, rxo_frame::LinkKind::Ethernet)?;
         let point = &settings.point;
         let comment =
@@ -80,11 +80,11 @@ impl<W: Write> Coalescer<W> {
         })
     }
 
-    /// Takes all `records`, which were read from `capture`.
+    /// Processes `records`, which were read from `capture`.
     ///
     /// # Errors
-    /// The output cannot be written, a record rides with what `rxo coalesce` wrote, or the capture
-    /// describes more than is kept.
+    /// If the output cannot be written, a record has a note of `rxo coalesce`, or the capture
+    /// describes more than can be kept.
     pub fn take(
         &mut self,
         capture: &Capture,
@@ -101,17 +101,17 @@ impl<W: Write> Coalescer<W> {
         self.sink.check()
     }
 
-    /// What became of it so far.
+    /// The result so far.
     #[must_use]
     pub const fn figures(&self) -> &Coalesced {
         &self.sink.figures
     }
 
-    /// Writes the rest and gives the output back. `is_partial` says that not all of `capture` could
-    /// be read.
+    /// Writes the rest and returns the output. `is_partial` means that `capture` could not be read
+    /// completely.
     ///
     /// # Errors
-    /// The output cannot be written, or the capture describes more than is kept.
+    /// If the output cannot be written, or the capture describes more than can be kept.
     pub fn finish(
         mut self,
         capture: &Capture,
@@ -158,7 +158,7 @@ impl<W: Write> Coalescer<W> {
         self.sink.check()
     }
 
-    /// Delivers everything.
+    /// Delivers everything that is held.
     fn empty(&mut self) {
         let (now, sink) = (self.clock.now(), &mut self.sink);
         for lane in self.lanes.iter_mut().flatten() {
@@ -167,7 +167,7 @@ impl<W: Write> Coalescer<W> {
     }
 }
 
-/// The lane of the record's interface; made when it is not there. `None` when there are too many.
+/// The lane of the record's interface, made if necessary; `None` if there are too many.
 fn lane<'a>(
     lanes: &'a mut Vec<Option<Lane>>,
     count: &mut usize,

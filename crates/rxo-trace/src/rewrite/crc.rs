@@ -1,19 +1,19 @@
-//! A CRC-32 over many short pieces.
+//! A CRC-32 of many short pieces.
 //!
-//! Pieces are gathered first: the instructions that make a CRC fast want more than a header at once.
+//! Pieces are gathered first, because the fast CRC instructions need more than a header at once.
 
-/// The sum so far.
+/// The checksum so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crc {
     hasher: crc32fast::Hasher,
     gathered: Vec<u8>,
 }
 
-/// How much is gathered; it stays in the first cache. A longer piece is taken as it is.
+/// Size of the buffer, which stays in the first-level cache. Longer pieces are processed directly.
 const MOST_BYTES: usize = 8 * 1024;
 
 impl Crc {
-    /// Takes the next bytes in.
+    /// Adds the next bytes.
     #[inline]
     pub(super) fn update(&mut self, bytes: &[u8]) {
         if self.gathered.len() + bytes.len() > MOST_BYTES {
@@ -29,7 +29,7 @@ impl Crc {
         }
     }
 
-    /// The sum of all bytes.
+    /// The checksum of all bytes.
     pub(super) fn sum(mut self) -> u32 {
         self.hasher.update(&self.gathered);
         self.hasher.finalize()

@@ -1,4 +1,4 @@
-//! One sum over all that is given back, in order: whatever changes any of it changes the sum.
+//! A checksum over everything that is restored, in order. Any change of it changes the checksum.
 
 use rxo_device::capture::Described;
 use rxo_frame::Instant;
@@ -14,7 +14,7 @@ pub(super) struct Digest {
     pub(super) records: u64,
 }
 
-/// A record, as far as it is given back.
+/// The parts of a record that are restored.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// What a file has beside its records, as far as it is given back.
+/// The parts of a file, besides records, that are restored.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],
@@ -34,7 +34,7 @@ pub(super) struct Around<'a> {
 }
 
 impl Digest {
-    /// Takes the next record in.
+    /// Adds the next record.
     pub(super) fn add(&mut self, record: &Summed<'_>) {
         self.records += 1;
         let Summed { interface, at, ticks, original_bytes, bytes, head, options } = *record;
@@ -52,7 +52,7 @@ impl Digest {
         }
     }
 
-    /// The sum of the records and of what is `around` them.
+    /// The checksum of the records and of what is `around` them.
     pub(super) fn sum(&self, around: &Around<'_>) -> u32 {
         let mut bytes = Vec::new();
         put_bytes(&mut bytes, around.pcap_header.map_or(&[][..], |header| header));

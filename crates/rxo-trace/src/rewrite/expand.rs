@@ -1,4 +1,4 @@
-//! The original capture out of a coalesced one.
+//! Restores the original capture from a coalesced one.
 
 use std::io::Write;
 
@@ -15,27 +15,27 @@ use super::origin::Origin;
 use super::original::{FileFormat, Original, clocks};
 use super::remark::{End, Remark};
 
-/// What was given back.
+/// The result of restoring a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Expanded {
-    /// Packets of the coalesced capture.
+    /// Packets in the coalesced capture.
     pub packets: u64,
-    /// Aggregates among them.
+    /// Aggregates among these packets.
     pub aggregates: u64,
     /// Original packets written.
     pub originals: u64,
-    /// Whether the capture that was coalesced had itself not been read to its end.
+    /// Whether the original capture had not been read to its end.
     pub original_was_partial: bool,
 }
 
-/// Gives back what a coalesced capture was made of.
+/// Restores the capture that a coalesced one was made of.
 #[derive(Debug)]
 pub struct Expander<W: Write> {
     file: Original<W>,
     pcap_header: Option<[u8; 24]>,
-    /// What the original described, as far as told.
+    /// The sections and interfaces of the original, as far as known.
     described: Vec<Described>,
-    /// The clock of each of its interfaces.
+    /// The clocks of these interfaces.
     clocks: Vec<Clock>,
     order: Order,
     digest: Digest,
@@ -44,11 +44,11 @@ pub struct Expander<W: Write> {
 }
 
 impl<W: Write> Expander<W> {
-    /// Begins, once the first batch of `capture` was read. `format` is that of the file to write;
-    /// `None` for the one that the original had.
+    /// Begins the file. The first batch of `capture` must have been read. `format` is the format to
+    /// write; `None` for that of the original.
     ///
     /// # Errors
-    /// The capture is not one of ours, or the output cannot be written.
+    /// If the capture was not written by `rxo coalesce`, or the output cannot be written.
     pub fn new(
         capture: &Capture,
         output: W,
@@ -69,10 +69,10 @@ impl<W: Write> Expander<W> {
         Ok(expander)
     }
 
-    /// Takes all `records`.
+    /// Processes `records`.
     ///
     /// # Errors
-    /// The capture was changed since it was coalesced, or the output cannot be written.
+    /// If the capture was changed since it was coalesced, or the output cannot be written.
     pub fn take(&mut self, records: &mut Vec<Record>) -> Result<(), RewriteError> {
         for record in records.drain(..) {
             self.figures.packets += 1;
@@ -84,16 +84,16 @@ impl<W: Write> Expander<W> {
         Ok(())
     }
 
-    /// What was given back so far.
+    /// The result so far.
     #[must_use]
     pub const fn figures(&self) -> &Expanded {
         &self.figures
     }
 
-    /// Writes the rest, and gives the output back.
+    /// Writes the rest and returns the output.
     ///
     /// # Errors
-    /// Something is missing or was changed, or the output cannot be written.
+    /// If something is missing or was changed, or the output cannot be written.
     pub fn finish(mut self) -> Result<(W, Expanded), RewriteError> {
         let end = self.end.take().ok_or(RewriteError::Changed("its last packets are missing"))?;
         if !self.order.is_empty() || end.records != self.digest.records {
@@ -113,12 +113,11 @@ impl<W: Write> Expander<W> {
         Ok((self.file.finish()?, self.figures))
     }
 
-    /// Writes what there is of a capture that could not be read to its end, in order, and gives
-    /// the output back. The sum of everything stands at that end, so what is written is not held
-    /// against it.
+    /// Writes what is left of a capture that could not be read to its end, in order, and returns
+    /// the output. The checksum of everything is at that end, so what is written is not verified.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// If the output cannot be written.
     pub fn finish_partial(mut self) -> Result<(W, Expanded), RewriteError> {
         while let Some(given) = self.order.next_of_rest() {
             self.give(&given)?;
@@ -126,7 +125,7 @@ impl<W: Write> Expander<W> {
         Ok((self.file.finish()?, self.figures))
     }
 
-    /// Takes in what the original described next.
+    /// Records the next sections and interfaces of the original.
     fn learn(&mut self, described: Vec<Described>) -> Result<(), RewriteError> {
         if self.described.len() + described.len() > limits::DESCRIBED {
             return Err(RewriteError::Changed("it describes more than can be"));
@@ -137,7 +136,7 @@ impl<W: Write> Expander<W> {
         Ok(())
     }
 
-    /// Restores what one packet was made of.
+    /// Restores the packets that one packet was made of.
     fn take_one(&mut self, record: Record) -> Result<(), RewriteError> {
         let packet = self.figures.packets;
         let bad = |why| RewriteError::Packet { packet, why };
@@ -216,7 +215,7 @@ impl<W: Write> Expander<W> {
     }
 }
 
-/// A packet that came through alone.
+/// Restores a single packet.
 fn single(
     record: Record,
     options: PacketOptions,

@@ -1,5 +1,5 @@
-//! One interface: its engine, and the polls that it is fed by. The rules are those of
-//! [`study`](crate::study); here every delivery is looked at, packet by packet.
+//! One interface: its engine and its polls. The rules are those of
+//! [`study`](crate::study), but every delivery is examined packet by packet.
 
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
 use rxo_device::capture::{Record, SharedBytes};
@@ -8,12 +8,12 @@ use rxo_frame::{Frame, Instant, LinkKind};
 use super::Settings;
 use crate::study::{ChecksumMode, Poll, Polls};
 
-/// What the engine is given of a record, and the record.
+/// A record, with the bytes that the engine gets.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// What the engine sees of its bytes.
+    /// The part of its bytes that the engine sees.
     pub(super) packet: SharedBytes,
-    /// How many bytes stand before that.
+    /// Number of bytes before that part.
     pub(super) link_bytes: usize,
     pub(super) record: Record,
     pub(super) place: u64,
@@ -26,17 +26,17 @@ impl AsRef<[u8]> for Carried {
     }
 }
 
-/// An interface.
+/// An interface and its engine.
 #[derive(Debug)]
 pub(super) struct Lane {
     engine: Engine<Carried>,
     polls: Polls,
-    /// What waits for the next poll.
+    /// Packets that wait for the next poll.
     waiting: Vec<Frame<Carried>>,
 }
 
 impl Lane {
-    /// An engine for packets that begin with `link`.
+    /// Makes an engine for packets whose first header is `link`.
     pub(super) fn new(settings: &Settings, link: LinkKind) -> Result<Self, ConfigError> {
         let trust = settings.checksums == ChecksumMode::Trust;
         let config = settings.point.config(link, trust, settings.seed);
@@ -44,7 +44,7 @@ impl Lane {
         Ok(Self { engine: Engine::new(config)?, polls, waiting: Vec::new() })
     }
 
-    /// A packet comes.
+    /// Adds a received packet.
     pub(super) fn push(
         &mut self,
         frame: Frame<Carried>,
@@ -58,7 +58,7 @@ impl Lane {
         }
     }
 
-    /// It is `now`: polls and deadlines that are over take place.
+    /// Runs the polls and deadlines that are due at `now`.
     pub(super) fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
         self.run_due(now, sink);
         if self.polls.waiting() == 0 {
@@ -66,7 +66,7 @@ impl Lane {
         }
     }
 
-    /// Delivers everything, as if nothing more came.
+    /// Delivers everything, as if no more packets came.
     pub(super) fn empty(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
@@ -90,12 +90,12 @@ impl Lane {
         self.engine.poll(&mut batch, poll.at, sink);
     }
 
-    /// Delivers what has been held as long as the policy allows, at every deadline up to `until`.
+    /// Handles every engine deadline up to `until`.
     fn catch_up(&mut self, until: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
             self.engine.on_timeout(deadline, &mut *sink);
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
-                // At the end of time deadlines no longer move; what is left goes with the rest.
+                // At the end of time deadlines no longer advance. The rest is delivered by `empty`.
                 return;
             }
         }

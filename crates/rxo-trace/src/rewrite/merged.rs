@@ -1,7 +1,7 @@
-//! An aggregate as one packet of a capture: contiguous, with a complete checksum.
+//! Writes an aggregate as one contiguous packet with a complete checksum.
 //!
-//! The checksum is summed over the payload instead of combined from the segments' own: under
-//! `--checksum trust` these may be wrong, and a capture must not show a bad checksum that was not
+//! The checksum is computed over the payload instead of combined from those of the segments. Under
+//! `--checksum trust` these may be wrong, and a capture must not show a wrong checksum that was not
 //! there.
 
 use rxo_coalesce::Aggregate;
@@ -12,8 +12,9 @@ use super::note::Layout;
 const PROTOCOL_TCP: u8 = 6;
 const CHECKSUM_AT: usize = 16;
 
-/// Replaces `packet` by the bytes of `aggregate` behind `link`, a link header that the engine was
-/// not shown (empty where it was shown all), and says where the headers begin.
+/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
+/// offsets of the headers. `link` is the link header that the engine did not see; empty if it saw
+/// everything.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],

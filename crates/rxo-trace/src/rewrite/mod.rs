@@ -1,42 +1,42 @@
-//! Captures coalesced, and given back.
+//! Coalesces captures and restores them.
 //!
-//! A [`Coalescer`] takes the records of a capture and writes what the host's stack would have been
-//! handed: single packets as they came, aggregates as one packet each. An [`Expander`] takes the
-//! records of such a file and writes the original ones again, byte for byte and in their order.
-//! From the bottom up:
+//! A [`Coalescer`] takes the records of a capture and writes what the host's stack would have
+//! received: single packets unchanged, and each aggregate as one packet. An [`Expander`] takes the
+//! records of such a file and writes the original ones, byte for byte and in order. From the bottom
+//! up:
 //!
-//! * [`note`]: the codec of what a merged packet cannot say.
+//! * [`note`]: the codec for what a merged packet cannot express.
 //! * `merged`: an aggregate as one packet, with a complete checksum.
-//! * `beside`: what a record has beside its bytes and cannot be said by pcapng's own fields.
-//! * `remark`: what rides beside a packet in a custom option: its note, mostly.
-//! * `outline`: sections and interfaces, as bytes. `origin`: what rides beside the section.
-//! * `crc`, `digest`: one sum over all that is given back, so that nothing can change unnoticed.
-//! * `span`, `order`: how far deliveries may run from the order of arrival; bounded on both sides.
+//! * `beside`: what a record contains besides its bytes that pcapng's own fields cannot express.
+//! * `remark`: the contents of a packet's custom option, which is mostly its note.
+//! * `outline`: sections and interfaces as bytes. `origin`: the custom option of the section.
+//! * `crc`, `digest`: a checksum of everything that is restored, so that no change goes unnoticed.
+//! * `span`, `order`: bound how far deliveries deviate from the order of arrival, on both sides.
 //! * `lane`: an interface's engine and its polls, as in [`study`](crate::study).
-//! * `sink`, `output`: from deliveries to the coalesced file. `original`: the file given back, pcap or
-//!   pcapng.
+//! * `sink`, `output`: write deliveries to the coalesced file. `original`: writes the restored
+//!   file, pcap or pcapng.
 //!
 //! # The coalesced file
-//! A delivery stands where its first packet stood, with the time of that one. Deliveries of one flow
-//! are in the engine's order; those of different flows in the order of arrival, because a capture
-//! has both directions of a connection: an acknowledgement must not stand before the data it
-//! speaks of only because that was held.
+//! A delivery takes the place and the time of its first packet. Deliveries of one flow are in the
+//! engine's order. Deliveries of different flows are in the order of arrival, because a capture has
+//! both directions of a connection: an acknowledgement must not precede the data that it
+//! acknowledges just because the data was held.
 //!
 //! # What is kept
-//! Of every record: bytes, length on the wire, time in the ticks of its file, interface, place, and in
-//! pcapng its options (comments, flags and all others) and that it has no time (simple packet
-//! blocks). A pcap file comes back byte for byte, whatever its version, its fractions of a second and
-//! the record that it ends within. Of a pcapng file come back every section with its options and every
-//! interface with link type, snap length and options. Whatever is given back is covered by the
-//! digest: a file that was changed is refused.
+//! Of every record: bytes, length on the wire, time in the ticks of its file, interface and
+//! position; in pcapng also its options (comments, flags and all others), and that it has no time
+//! (simple packet blocks). A pcap file comes back byte for byte, whatever its version, its
+//! fractions of a second, and a truncated last record. From a pcapng file, every section comes back
+//! with its options, and every interface with link type, snap length and options. The digest covers
+//! everything that is restored: a changed file is refused.
 //!
 //! # What is not kept
-//! Of a pcapng file: statistics, name resolution, secrets, custom blocks, byte order, what an obsolete
-//! packet block says of drops, and whatever stands in reserved fields and padding.
+//! Of a pcapng file: statistics, name resolution, secrets, custom blocks, byte order, the drop
+//! count of an obsolete packet block, and the contents of reserved fields and padding.
 //!
 //! # Contract
-//! Streams, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]; the caller reads and opens
-//! files. Nothing panics, whatever the bytes.
+//! Works as a stream, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller opens
+//! and reads files. No input makes it panic.
 
 mod beside;
 mod coalesce;
@@ -65,20 +65,20 @@ pub use self::expand::{Expanded, Expander};
 pub use self::original::FileFormat;
 pub(crate) use self::remark::restored;
 
-/// Under which number pcapng's custom options ride. rxo has none of its own: this is the one
-/// reserved for examples (RFC 5612), so what rides begins with [`MAGIC`] to be told from others.
+/// The enterprise number of our custom options in pcapng. rxo has no number of its own and uses the
+/// one reserved for examples (RFC 5612), so its options begin with [`MAGIC`].
 const ENTERPRISE: u32 = 32_473;
 
-/// What everything of ours begins with: name and version of the format.
+/// The beginning of all our options: name and version of the format.
 const MAGIC: &[u8] = &[b'r', b'x', b'o', VERSION];
 const NAME: &[u8] = b"rxo";
 const VERSION: u8 = 2;
-/// Versions that there will ever be: printable characters are none.
+/// All possible versions. Printable characters are excluded.
 const VERSIONS: core::ops::Range<u8> = 1..b' ';
 
-/// How many records may have arrived since the oldest that is not delivered. Then everything held
-/// is delivered, because whoever expands must wait for that one.
+/// Most records that may arrive after the oldest undelivered one. Then everything held is
+/// delivered, because the expanding side must wait for that record.
 pub const MOST_RECORDS: usize = 1 << 17;
 
-/// How many bytes these may have together.
+/// Most bytes that these records may have together.
 pub const MOST_BYTES: usize = 64 << 20;

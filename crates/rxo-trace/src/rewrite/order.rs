@@ -1,4 +1,4 @@
-//! Records in the order in which they once arrived, on the expanding side.
+//! Restores the order of arrival, on the expanding side.
 
 use std::collections::VecDeque;
 
@@ -9,54 +9,54 @@ use super::beside::{PacketOptions, Time};
 use super::note::BadNote;
 use super::{MOST_BYTES, MOST_RECORDS};
 
-/// A record given back.
+/// A restored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) interface: u32,
     pub(super) at: Instant,
     pub(super) time: Time,
     pub(super) original_bytes: u32,
-    /// Those of all records of one aggregate share a chunk.
+    /// All records of an aggregate share one chunk.
     pub(super) bytes: SharedBytes,
     pub(super) head: SharedBytes,
     pub(super) options: PacketOptions,
 }
 
 impl Given {
-    /// What it takes to keep it, beside the chunk that its bytes are part of.
+    /// The memory that it takes, not counting the chunk of its bytes.
     fn cost(&self) -> usize {
         self.head.as_ref().len() + self.options.len()
     }
 }
 
-/// Records that wait for those before them.
+/// Records that wait for earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// The place of the first of `waiting`: the next to be given.
+    /// The position of the first of `waiting`, which is returned next.
     next: u64,
     waiting: VecDeque<Option<Given>>,
-    /// What those that wait keep, in bytes: of a chunk that several are part of, all of it until the
-    /// last one is given.
+    /// Memory of the waiting records, in bytes. A shared chunk counts fully until its last record
+    /// is returned.
     bytes: usize,
 }
 
 impl Order {
-    /// The place of the next record to be given. When all that is there was given, it is the first
-    /// that is still to come.
+    /// The position of the next record to return. If no record waits, it is the first that has not
+    /// arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
     }
 
-    /// The records that come next are parts of a chunk of so many bytes, which nobody else keeps.
+    /// Announces that the next records share a chunk of `bytes` bytes.
     pub(super) fn expect_chunk(&mut self, bytes: usize) {
         self.bytes += bytes;
     }
 
-    /// Takes the record that stood at `place`; its chunk was announced.
+    /// Adds the record of position `place`. Its chunk was announced.
     pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        // Twice what the coalescing side allows, for it looks only now and then.
+        // Twice the limit of the coalescing side, because that side checks only now and then.
         if index >= 2 * MOST_RECORDS || self.bytes > 2 * MOST_BYTES + RECORD_BYTES {
             return Err(BadNote("stood too far from the packets before it"));
         }
@@ -73,7 +73,8 @@ impl Order {
         }
     }
 
-    /// The record that stood at [`next_place`](Self::next_place) is given without waiting here.
+    /// Skips the position [`next_place`](Self::next_place), because its record is returned
+    /// directly.
     pub(super) fn pass(&mut self) -> Result<(), BadNote> {
         match self.waiting.pop_front() {
             Some(Some(_)) => Err(BadNote("stood where another did")),
@@ -84,7 +85,7 @@ impl Order {
         }
     }
 
-    /// The next record, when it is there.
+    /// The next record, if it is there.
     pub(super) fn next(&mut self) -> Option<Given> {
         self.waiting.front().and_then(Option::as_ref)?;
         let record = self.waiting.pop_front().flatten()?;
@@ -94,7 +95,7 @@ impl Order {
         Some(record)
     }
 
-    /// The next record that is there, over those that are not.
+    /// The next record that is there, skipping missing ones.
     pub(super) fn next_of_rest(&mut self) -> Option<Given> {
         while let Some(None) = self.waiting.front() {
             self.waiting.pop_front();
@@ -103,13 +104,13 @@ impl Order {
         self.next()
     }
 
-    /// Whether nothing waits.
+    /// Whether no record waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 }
 
-/// The longest record.
+/// Size of the longest record, in bytes.
 const RECORD_BYTES: usize = rxo_device::capture::limits::RECORD_BYTES;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What rides beside the section header: which kind of file was coalesced.
+//! The custom option of the section header: which kind of file was coalesced.
 
 use rxo_device::capture::{Capture, Described};
 
@@ -10,9 +10,9 @@ use super::{MAGIC, RewriteError, outline};
 /// The file that was coalesced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The header of a pcap file; `None` of pcapng.
+    /// The header of a pcap file; `None` for pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// Of a file without any record: what its last packet would say.
+    /// The end of a file without records. Otherwise the last packet carries it.
     pub(super) end: Option<End>,
     /// Sections and interfaces described before the first packet.
     pub(super) described: Vec<Described>,
@@ -22,10 +22,10 @@ const PCAPNG: u8 = 0;
 const PCAP: u8 = 1;
 
 impl Origin {
-    /// Of a capture that is going to be coalesced.
+    /// Describes a capture that is about to be coalesced.
     ///
     /// # Errors
-    /// It was already.
+    /// If it has been coalesced already.
     pub(super) fn of(capture: &Capture) -> Result<Self, RewriteError> {
         if capture.section().is_some_and(is_ours) {
             return Err(RewriteError::AlreadyCoalesced);
@@ -33,10 +33,10 @@ impl Origin {
         Ok(Self { pcap_header: capture.pcap_header(), ..Self::default() })
     }
 
-    /// From a capture that was coalesced.
+    /// Reads the description from a coalesced capture.
     ///
     /// # Errors
-    /// It was not, or what it says of itself was changed.
+    /// If it was not coalesced, or its description was changed.
     pub(super) fn read(capture: &Capture) -> Result<Self, RewriteError> {
         let ours = capture.section().map(|section| apart(section).1).unwrap_or_default();
         if ours.is_empty() {
@@ -49,8 +49,9 @@ impl Origin {
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// The bytes to ride. They end with a check of their own, so that a file that cannot be read to
-    /// its end, where the sum of everything stands, does not begin with something else.
+    /// Encodes the description, with a checksum of its own: the checksum of everything is at the
+    /// end of the file, which may be missing, and a restored file must not begin with anything
+    /// else.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {

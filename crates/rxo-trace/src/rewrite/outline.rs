@@ -1,4 +1,4 @@
-//! Sections and interfaces as bytes, to ride and to be summed.
+//! Encodes sections and interfaces, for custom options and for the digest.
 
 use rxo_device::capture::{Described, LinkType, Part, limits};
 
@@ -8,7 +8,7 @@ use super::note::{BadNote, Reader, put_number};
 const SECTION: u8 = 0;
 const INTERFACE: u8 = 1;
 
-/// Appends them behind their number.
+/// Appends their number, then each.
 pub(super) fn put(to: &mut Vec<u8>, described: &[Described]) {
     put_number(to, described.len() as u64);
     for Described { records_before, part } in described {
@@ -28,7 +28,7 @@ pub(super) fn put(to: &mut Vec<u8>, described: &[Described]) {
     }
 }
 
-/// Reads what was appended.
+/// Reads what [`put`] appended.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Vec<Described>, BadNote> {
     let count = reader.size(limits::DESCRIBED)?;
     let one = |reader: &mut Reader<'_>| {

@@ -1,7 +1,7 @@
 //! The coalesced file.
 //!
-//! One packet stays back until the next is there, because the last one says what all were. The
-//! file begins with its first packet, because its section says whether there is one.
+//! Each packet is written when the next one is known, because the last packet carries the totals.
+//! The file begins with its first packet, because the section says whether there is one.
 
 use std::io::Write;
 
@@ -26,20 +26,20 @@ pub(super) struct Written {
     pub(super) remark: Remark,
 }
 
-/// The coalesced file being written.
+/// The coalesced file that is being written.
 #[derive(Debug)]
 pub(super) struct Output<W: Write> {
     origin: Origin,
     comment: String,
     file: File<W>,
-    /// What the capture has described.
+    /// The sections and interfaces of the capture.
     described: Vec<Described>,
-    /// How many of those the file tells of.
+    /// How many of these the file describes already.
     told: usize,
     /// How many of the capture's interfaces the file has.
     interfaces: usize,
     last: Option<Written>,
-    /// What rides beside packets, in bytes.
+    /// Bytes of custom options, in total.
     remark_bytes: u64,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Output<W: Write> {
 enum File<W: Write> {
     NotBegun(W),
     Begun(CaptureWriter<W>),
-    /// Beginning it failed.
+    /// Beginning the file failed.
     Lost,
 }
 
 impl<W: Write> Output<W> {
-    /// Nothing is written yet; `comment` is for whoever looks at the file.
+    /// Makes an output that has written nothing. `comment` is for readers of the file.
     pub(super) fn new(file: W, origin: Origin, comment: String) -> Self {
         let (file, described) = (File::NotBegun(file), Vec::new());
         Self {
@@ -67,20 +67,20 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Takes in what the capture has described, of which some is known; says the clocks of the
-    /// interfaces that are new.
+    /// Records the sections and interfaces of the capture, of which some may be known. Returns the
+    /// clocks of the new interfaces.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();
         self.described.extend_from_slice(new);
         clocks(new, self.origin.pcap_header.as_ref()).collect()
     }
 
-    /// What the file has beside its packets: its header, if it is pcap, and what it described.
+    /// What the file contains besides packets: the pcap header, if any, and its description.
     pub(super) fn around(&self) -> (Option<&[u8; 24]>, &[Described]) {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
 
-    /// Writes a packet, or rather the one before it. `interfaces` are the capture's, as far as
+    /// Writes the previous packet and keeps this one. `interfaces` are the capture's, as far as
     /// known.
     pub(super) fn write(
         &mut self,
@@ -94,7 +94,7 @@ impl<W: Write> Output<W> {
         before.map_or(Ok(()), |packet| self.put(&packet))
     }
 
-    /// Writes the rest, and gives the file back; says how many bytes ride beside packets.
+    /// Writes the rest. Returns the file, and the number of bytes in custom options.
     pub(super) fn finish(
         mut self,
         interfaces: &[Interface],
@@ -114,13 +114,13 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// What was described since this was last asked.
+    /// The descriptions since the last call.
     fn tell(&mut self) -> Vec<Described> {
         let told = std::mem::replace(&mut self.told, self.described.len());
         self.described.get(told..).unwrap_or_default().to_vec()
     }
 
-    /// Begins the file if it is not yet.
+    /// Begins the file, unless it has begun.
     fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
@@ -136,7 +136,7 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// Describes what is new. An aggregate is longer than any snap length, so none is written.
+    /// Describes new interfaces, without a snap length, because aggregates exceed any.
     fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
         let File::Begun(writer) = &mut self.file else { return Err(LOST) };
         for interface in interfaces.get(self.interfaces..).unwrap_or_default() {

@@ -1,9 +1,9 @@
-//! What rides beside a packet of a coalesced capture.
+//! The custom option of a packet in a coalesced capture.
 //!
-//! Packets stand in the order of their first records, so a packet that came through alone needs
-//! nothing: it was the first that is not given back yet. Otherwise a remark says what there is
-//! to say: tags, in the order of their numbers and each at most once, each with what it announces. So
-//! what is read takes no more memory than one list of each kind.
+//! Packets are in the order of their first records, so a single packet needs no remark: it is the
+//! first record that has not been restored. Otherwise a remark is a sequence of tags, in ascending
+//! order and each at most once, each followed by its value. So reading takes no more memory than
+//! one list of each kind.
 
 use rxo_device::capture::{Custom, Described, Record};
 
@@ -11,28 +11,28 @@ use super::beside::{Beside, UNKNOWN, apart, bytes, put_bytes};
 use super::note::{self, BadNote, Merged, Reader, Restored, put_number};
 use super::{ENTERPRISE, MAGIC, outline};
 
-/// What rides beside a packet.
+/// The contents of a remark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remark {
-    /// Sections and interfaces that were described since the last ones told of.
+    /// Sections and interfaces that were described since the previous remark.
     pub(super) described: Vec<Described>,
     /// The note of an aggregate.
     pub(super) note: Option<Vec<u8>>,
-    /// What would be lost of its records, by number in the aggregate; only of those that would lose
+    /// What would be lost of its records, by number in the aggregate. Only records that would lose
     /// something.
     pub(super) beside: Vec<(usize, Beside)>,
-    /// The last packet says what all were.
+    /// The totals, in the last packet.
     pub(super) end: Option<End>,
 }
 
-/// What all records were.
+/// Totals over all records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) records: u64,
     pub(super) digest: u32,
     /// Whether the capture could not be read to its end.
     pub(super) is_partial: bool,
-    /// What there is of a last record that a pcap file ends within.
+    /// The bytes of a truncated last record in a pcap file.
     pub(super) cut_record: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl End {
         put_bytes(to, &self.cut_record);
     }
 
-    /// Reads what was appended.
+    /// Reads what [`End::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let records = reader.number()?;
         let [a, b] = reader.pair()?;
@@ -65,7 +65,7 @@ const END: u8 = 4;
 const MOST_SEGMENTS: usize = 1 << 16;
 
 impl Remark {
-    /// The bytes to ride; none when there is nothing to say.
+    /// Encodes the remark; empty if it has no contents.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         if *self == Self::default() {
@@ -95,7 +95,7 @@ impl Remark {
         to
     }
 
-    /// Reads what rode.
+    /// Decodes a remark.
     pub(super) fn read(ridden: &[u8]) -> Result<Self, BadNote> {
         let mut remark = Self::default();
         if ridden.is_empty() {
@@ -125,8 +125,8 @@ impl Remark {
     }
 }
 
-/// What a packet was made of, as its note says; `None` of a packet without one. Places count from the
-/// packet's.
+/// The records that a packet was made of, restored from its note; `None` for a packet without a
+/// note. Positions are relative to the packet's.
 pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>> {
     if record.options.is_empty() {
         return None;
@@ -138,7 +138,7 @@ pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>
     Some(note.and_then(|note| note::read(merged, &note)))
 }
 
-/// `bytes` as custom options, several where one is too short.
+/// Splits `bytes` into as many custom options as needed.
 pub(super) fn customs(bytes: &[u8]) -> Vec<Custom<'_>> {
     let custom = |bytes| Custom { enterprise: ENTERPRISE, bytes };
     bytes.chunks(Custom::MOST_BYTES).map(custom).collect()
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// A list that could be begun again and again would take a hundred times its bytes of memory.
+    /// A repeated list would take a hundred times its bytes of memory.
     #[test]
     fn no_tag_comes_twice() {
         let once = [(DESCRIBED, vec![0]), (NOTE, vec![1, 7]), (BESIDE, vec![1, 0, 0])];

@@ -1,4 +1,5 @@
-//! What deliveries go to: remembered, put into the order of their first records, written.
+//! Receives deliveries, adds notes, puts them into the order of their first records, and writes
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +18,7 @@ use super::remark::{End, Remark};
 use super::span::Span;
 use super::{Coalesced, RewriteError, merged};
 
-/// Between the engines and the coalesced file.
+/// The link between the engines and the coalesced file.
 #[derive(Debug)]
 pub(super) struct Sink<W: Write> {
     output: Output<W>,
@@ -26,16 +27,16 @@ pub(super) struct Sink<W: Write> {
     summer: Summer,
     digest: Digest,
     span: Span,
-    /// What is delivered while something older is not, by the place of its first record.
+    /// Deliveries that wait for an older record, by the position of their first record.
     ready: BTreeMap<u64, Written>,
-    /// Whether deliveries are forced now.
+    /// Whether deliveries are currently forced.
     is_early: bool,
     pub(super) figures: Coalesced,
     failed: Option<RewriteError>,
 }
 
 impl<W: Write> Sink<W> {
-    /// Nothing written yet.
+    /// Makes a sink that has written nothing.
     pub(super) fn new(output: W, origin: Origin, comment: String) -> Self {
         Self {
             output: Output::new(output, origin, comment),
@@ -51,7 +52,7 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// Takes in what the capture has described so far.
+    /// Records the sections and interfaces that the capture has described so far.
     pub(super) fn learn(&mut self, capture: &Capture) -> Result<(), RewriteError> {
         if capture.describes_too_much() {
             return Err(RewriteError::DescribesTooMuch);
@@ -63,7 +64,7 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// What packets of an interface begin with.
+    /// The link type of an interface's packets.
     pub(super) fn link(&self, interface: u32) -> Option<LinkType> {
         self.interfaces.get(interface as usize).map(|interface| interface.link)
     }
@@ -72,7 +73,7 @@ impl<W: Write> Sink<W> {
         self.summer
     }
 
-    /// A record arrives; says its place.
+    /// Records an arriving record and returns its position.
     pub(super) fn enter(&mut self, record: &Record) -> u64 {
         let bytes = record.bytes.as_ref();
         self.figures.packets += 1;
@@ -90,28 +91,28 @@ impl<W: Write> Sink<W> {
         self.span.enter(bytes.len() + options.len() + record.head.as_ref().len())
     }
 
-    /// Whether everything held is to be delivered now.
+    /// Whether everything held must be delivered now.
     pub(super) fn is_full(&self) -> bool {
         self.span.is_full()
     }
 
-    /// From here on deliveries are forced.
+    /// Begins forced deliveries.
     pub(super) const fn begin_early(&mut self) {
         self.figures.early_flushes += 1;
         self.is_early = true;
     }
 
-    /// Deliveries are the policy's again.
+    /// Ends forced deliveries.
     pub(super) const fn end_early(&mut self) {
         self.is_early = false;
     }
 
-    /// The first thing that went wrong since the last call.
+    /// The first error since the last call.
     pub(super) fn check(&mut self) -> Result<(), RewriteError> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Everything was delivered: writes the rest.
+    /// Writes the rest, after everything was delivered.
     pub(super) fn finish(
         mut self,
         cut_record: &[u8],
@@ -131,7 +132,8 @@ impl<W: Write> Sink<W> {
             match delivery {
                 Delivery::Frame(frame) => self.single(&frame.bytes.record, frame.bytes.place),
                 Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
-                // There is no payload to save: a capture keeps every pure ACK as it came.
+                // A capture keeps every pure ACK unchanged, because merging them would save no
+                // payload.
                 Delivery::Acks(acks) => {
                     for frame in acks.frames() {
                         self.single(&frame.bytes.record, frame.bytes.place);
@@ -141,7 +143,7 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// A packet that came through alone.
+    /// Writes a single packet.
     pub(super) fn single(&mut self, record: &Record, place: u64) {
         let mut remark = Remark::default();
         let beside = self.beside(record, PacketOptions::new());
@@ -190,15 +192,15 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// What Wireshark shows beside an aggregate.
+    /// The comment of an aggregate, which Wireshark shows.
     fn comment(&self, aggregate: &Aggregate<'_, Carried>) -> String {
         let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
         let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
     }
 
-    /// What rides beside an aggregate of `all`, whose IP headers stand `network_at` bytes into what
-    /// the engine saw.
+    /// Makes the remark of an aggregate of `all`. `network_at` is the offset of their IP headers in
+    /// what the engine saw.
     fn remark(
         &self,
         merged: Merged<'_>,
@@ -216,7 +218,7 @@ impl<W: Write> Sink<W> {
                 place: carried.place,
             })
             .collect();
-        // Room for the head, and for most of what a steady stream takes.
+        // Room for the head, and for the segments of a steady stream.
         let mut note = Vec::with_capacity(48 + 4 * originals.len());
         note::write(merged, layout, &originals, &mut note)?;
         let beside = all.iter().enumerate().filter_map(|(number, carried)| {
@@ -226,22 +228,22 @@ impl<W: Write> Sink<W> {
         Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
     }
 
-    /// What of a record would be lost, if anything.
+    /// The parts of a record that would be lost; `None` if there are none.
     fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
         let clock = *self.clocks.get(record.interface as usize)?;
         let beside = Beside::of(record, clock, options);
         (!beside.is_empty()).then_some(beside)
     }
 
-    /// Writes what is delivered in the order of first records: so an acknowledgement never stands
-    /// before the data that it speaks of, and whoever expands need not be told any place.
+    /// Writes deliveries in the order of their first records. So no acknowledgement precedes its
+    /// data, and the file need not store positions.
     fn write(&mut self, written: Written, first_place: u64) {
         self.figures.deliveries += 1;
         let oldest = self.span.oldest();
         if self.ready.is_empty() && first_place < oldest {
             return self.put(written);
         }
-        // What waits must not keep the chunk that it was read in.
+        // A waiting packet must not keep the chunk that it was read in.
         let bytes = if first_place < oldest { written.bytes } else { detached(&written) };
         self.ready.insert(first_place, Written { bytes, ..written });
         while let Some(next) = self.ready.first_entry().filter(|entry| *entry.key() < oldest) {
@@ -259,10 +261,10 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// The reason of a flush that no rule of the policy asked for.
+/// The reason of a flush that no rule of the policy requested.
 const EARLY: &str = "order_limit";
 
-/// The bytes in memory of their own; an aggregate's are already.
+/// Copies the bytes into memory of their own, unless it is an aggregate, which has its own already.
 fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }

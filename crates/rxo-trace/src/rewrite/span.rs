@@ -1,31 +1,31 @@
-//! How far deliveries run from the order of arrival, on the coalescing side.
+//! Bounds how far deliveries deviate from the order of arrival, on the coalescing side.
 //!
-//! Whoever expands has to keep everything that arrived after the oldest record that is not
-//! delivered. So that there is a limit to that, there is one here.
+//! The expanding side must keep everything that arrived after the oldest undelivered record. The
+//! limit here bounds that memory.
 
 use std::collections::VecDeque;
 
 use super::{MOST_BYTES, MOST_RECORDS};
 
-/// The records from the oldest that is not delivered to the last that arrived.
+/// The records from the oldest undelivered one to the newest.
 #[derive(Debug, Default)]
 pub(super) struct Span {
-    /// The place of the first of `records`.
+    /// The position of the first of `records`.
     first: u64,
-    /// Bytes of each, and whether it was delivered.
+    /// Length of each record, and whether it was delivered.
     records: VecDeque<(usize, bool)>,
     bytes: usize,
 }
 
 impl Span {
-    /// A record of so many bytes arrives; says its place.
+    /// Adds a record of `bytes` bytes and returns its position.
     pub(super) fn enter(&mut self, bytes: usize) -> u64 {
         self.records.push_back((bytes, false));
         self.bytes += bytes;
         self.first + self.records.len() as u64 - 1
     }
 
-    /// The record at `place` is delivered.
+    /// Marks the record at `place` as delivered.
     pub(super) fn leave(&mut self, place: u64) {
         let index = place.saturating_sub(self.first) as usize;
         if let Some((_, is_delivered)) = self.records.get_mut(index) {
@@ -38,12 +38,13 @@ impl Span {
         }
     }
 
-    /// The place of the oldest record that is not delivered; of the next to arrive if all are.
+    /// The position of the oldest undelivered record, or of the next to arrive if all are
+    /// delivered.
     pub(super) const fn oldest(&self) -> u64 {
         self.first
     }
 
-    /// Whether everything held is to be delivered now.
+    /// Whether everything held must be delivered now.
     pub(super) fn is_full(&self) -> bool {
         self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES
     }

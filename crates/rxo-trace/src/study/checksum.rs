@@ -1,8 +1,8 @@
-//! What is known of the TCP checksums of a capture.
+//! Classifies the TCP checksums of a capture.
 //!
-//! A capture taken on the sending machine shows packets before the card has filled the checksum in.
-//! They look corrupted and are not; told apart by what the sender's system leaves in the field.
-//! It is separate from the engine because it is looked at once for all engines of a study.
+//! A capture from the sending machine shows packets before the card has completed their checksums.
+//! These look corrupted but are not, and are recognized by what the sender's system leaves in the
+//! field. Separate from the engine, because one check serves all engines of a study.
 
 use core::fmt;
 use core::str::FromStr;
@@ -14,23 +14,23 @@ use rxo_wire::checksum::{Summer, pseudo_header};
 use super::seen::{Seen, Segment};
 
 const PROTOCOL_TCP: u8 = 6;
-/// Where the checksum stands in the TCP header, in bytes.
+/// Offset of the checksum in the TCP header, in bytes.
 const FIELD_AT: u16 = 16;
 
-/// What to make of TCP checksums.
+/// How to treat TCP checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
-    /// Check them; nothing with a wrong one is coalesced.
+    /// Verify them. Segments with a wrong one are not coalesced.
     #[default]
     Verify,
-    /// Check them, but take one that the sender's card was to fill in as what it is.
+    /// Verify them, but accept one that the sender's card was to complete.
     Partial,
-    /// Take all as right, also of packets that the capture holds only the beginning of.
+    /// Accept all, also those of truncated packets.
     Trust,
 }
 
 impl ChecksumMode {
-    /// As the user types it.
+    /// The name that the user types.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,16 +56,16 @@ impl FromStr for ChecksumMode {
     }
 }
 
-/// What a segment's checksum turned out to be.
+/// The result of checking a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Right,
     Wrong,
-    /// Only the pseudo-header's sum.
+    /// Only the sum of the pseudo-header.
     Unfinished,
 }
 
-/// Looks at the checksum of the segment in `bytes`. Reads its payload.
+/// Checks the checksum of the segment in `bytes`. Reads its payload.
 #[inline]
 pub(super) fn look(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
     let range = segment.transport_at as usize..segment.end as usize;
@@ -74,8 +74,8 @@ pub(super) fn look(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
     if (sum + pseudo).is_valid() { Finding::Right } else { unfinished(segment, bytes) }
 }
 
-/// A system leaves the folded sum of the pseudo-header; for what the card is to cut into segments
-/// some (NDIS) count the length as 0, because each segment has its own.
+/// Whether the field holds the folded sum of the pseudo-header, as the sender's system leaves it.
+/// For a GSO packet some systems (NDIS) count the length as 0, because each segment has its own.
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
@@ -87,7 +87,7 @@ fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     }
 }
 
-/// What the engine is told.
+/// The checksum status for the engine.
 #[inline]
 pub(super) const fn status(
     mode: ChecksumMode,
@@ -99,12 +99,12 @@ pub(super) const fn status(
         (Finding::Unfinished, ChecksumMode::Partial) => {
             ChecksumStatus::Partial { start: segment.transport_at as u16, offset: FIELD_AT }
         }
-        // The engine looks for itself and counts it.
+        // The engine verifies it again and counts the result.
         (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
     }
 }
 
-/// What the engine is told of the checksum of a captured packet, of whichever kind it is.
+/// The checksum status of a captured packet of any kind, for the engine.
 pub(crate) fn checksum_status(
     network: &Network,
     mode: ChecksumMode,

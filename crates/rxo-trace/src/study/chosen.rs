@@ -1,4 +1,4 @@
-//! What is counted for the chosen point only: its flows one by one, and its course over time.
+//! What is counted only for the chosen point: its flows, and its course over time.
 
 use super::course::Steps;
 use super::flows::Flows;
@@ -10,7 +10,8 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Nothing yet, room for so many flows; `seed` keeps captures from aiming at one place.
+    /// Starts with no counts and room for `most_flows` flows. `seed` keeps captures from aiming at
+    /// one bucket.
     pub(super) fn new(most_flows: usize, seed: u64) -> Self {
         Self { flows: Flows::new(most_flows, seed), course: Steps::default() }
     }

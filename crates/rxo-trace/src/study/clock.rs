@@ -1,30 +1,31 @@
-//! The capture's clock: the records' times, made to run forward only.
+//! The capture's clock: turns the times of records into times that never go back.
 //!
-//! It is separate because captures lie: packets of several processors stand a little out of order,
-//! clocks are set back while capturing, and the next file may be older than the last. Engine and
-//! polls need time that never goes back.
+//! Separate because the times of a capture are unreliable: packets of several processors are
+//! slightly out of order, clocks are set back during a capture, and the next file may be older than
+//! the last. Engine and polls need time that never goes back.
 
 use rxo_frame::Instant;
 
-/// Steps back up to this are packets that were written a little late; larger ones mean that the
-/// capture's clock was set, or another capture begins.
+/// Longest step back that means a packet was written late. A longer one means that the clock was
+/// set, or another capture begins.
 const LATE_NS: u64 = 1_000_000_000;
 
-/// Turns the times that records carry into times that never go back.
+/// Turns the times of records into times that never go back.
 ///
-/// A step back of at most a second stands still until the records have caught up. A larger one
-/// starts anew from here: what follows keeps its distances, so polls and holds go on as they
-/// would. So does another capture that has nothing to do with the one before: see [`Clock::rejoin`].
+/// After a step back of at most a second, time stands still until the records have caught up. After
+/// a larger one, time continues from the current time: later records keep their distances, so polls
+/// and holds continue normally. A capture unrelated to the previous one is treated in the same way:
+/// see [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
-    /// What is added to a record's time since time was started anew.
+    /// Added to a record's time since the last restart.
     shift_ns: i64,
     now_ns: u64,
     steps_back: u64,
 }
 
 impl Clock {
-    /// The time of a record that says it was seen at `at`.
+    /// Returns the time for a record with the time `at`.
     #[inline]
     pub(crate) fn advance(&mut self, at: Instant) -> Instant {
         let ns = self.shifted(at);
@@ -50,13 +51,13 @@ impl Clock {
         at.as_nanos().saturating_add_signed(self.shift_ns)
     }
 
-    /// Whether `at` is more than a second from the last record, so that what comes is no
-    /// continuation.
+    /// Whether `at` is more than a second away from the last record, so that it does not continue
+    /// it.
     pub(super) const fn is_far(&self, at: Instant) -> bool {
         self.shifted(at).abs_diff(self.now_ns) > LATE_NS
     }
 
-    /// Starts anew: a record that says it was seen at `at` is taken to be seen now.
+    /// Restarts such that a record with the time `at` is now.
     pub(super) const fn rejoin(&mut self, at: Instant) {
         let (now_ns, at_ns) = (self.now_ns, at.as_nanos());
         self.shift_ns = 0_i64.saturating_add_unsigned(now_ns.saturating_sub(at_ns));
@@ -68,7 +69,7 @@ impl Clock {
         Instant::from_nanos(self.now_ns)
     }
 
-    /// How often a record was older than the one before.
+    /// How often a record was older than the previous one.
     pub(super) const fn steps_back(&self) -> u64 {
         self.steps_back
     }

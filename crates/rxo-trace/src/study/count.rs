@@ -7,18 +7,18 @@ use super::checksum::Finding;
 use super::intake::Taken;
 use super::seen::Segment;
 
-/// More payload than any link's packet has, in bytes.
+/// Packets with more payload than this cannot come from a link, in bytes.
 const SUPER_BYTES: u32 = 9_216;
 
-/// What was counted so far. Names as in the report.
+/// The counts so far. Names are those of the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    /// On the capture's clock; `None` before the first packet.
+    /// Time of the first packet on the capture's clock; `None` before it.
     pub(super) first: Option<Instant>,
     pub(super) last: Instant,
-    /// What the first packet's record said.
+    /// Time of the first packet in its record.
     pub(super) started_at: Instant,
     pub(super) tcp_packets: u64,
     pub(super) data_segments: u64,
@@ -39,7 +39,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// A packet that the filter lets through.
+    /// Counts a packet that the filter accepts.
     #[inline]
     pub(super) fn packet(&mut self, taken: &Taken, at: Instant, now: Instant) {
         if self.first.is_none() {
@@ -53,7 +53,7 @@ impl Count {
         self.short_packets += u64::from(taken.is_short);
     }
 
-    /// It is a TCP segment; `finding` is what its checksum is, if that was looked at.
+    /// Counts its TCP segment. `finding` is the result for its checksum, if it was checked.
     #[inline]
     pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
         self.tcp_packets += 1;
@@ -69,7 +69,7 @@ impl Count {
         }
     }
 
-    /// It has no IP packet for an engine, or is of a type nobody here knows.
+    /// Counts a packet without an IP packet for an engine, or of an unknown link type.
     #[cold]
     pub(super) fn without_network(&mut self, link: LinkType) {
         if link.is_known() {
@@ -79,12 +79,12 @@ impl Count {
         }
     }
 
-    /// From the first packet to the last, in nanoseconds.
+    /// Time from the first packet to the last, in nanoseconds.
     pub(super) fn duration_ns(&self) -> u64 {
         self.first.map_or(0, |first| self.last.nanos_since(first))
     }
 
-    /// The first packet's time, in nanoseconds on the capture's clock.
+    /// Time of the first packet, in nanoseconds on the capture's clock.
     pub(super) fn first_ns(&self) -> u64 {
         self.first.unwrap_or_default().as_nanos()
     }

@@ -1,23 +1,23 @@
 //! The traffic over time, in equal steps.
 //!
-//! How long a capture is shows only at its end. So steps begin at a microsecond, and whenever there
-//! would be more than [`MOST_STEPS`], each two of them become one: memory is bounded, and at the end
-//! there are between half of that and all of it.
+//! The length of a capture is known only at its end. So steps begin at a microsecond, and whenever
+//! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at
+//! the end there are between half of `MOST_STEPS` and all of it.
 
 use rxo_frame::Instant;
 
 use crate::report::{Course, CourseStep};
 
-/// As many as a figure can show.
+/// As many steps as a figure can show.
 const MOST_STEPS: usize = 128;
-/// The first steps are 2^10 ns long.
+/// The first steps have a length of 2^10 ns.
 const FIRST_SHIFT: u32 = 10;
 
-/// Steps so far; the first begins with the first packet.
+/// The steps so far. The first begins with the first packet.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     first: Option<Instant>,
-    /// A step is 2^shift ns long.
+    /// A step has a length of 2^shift ns.
     shift: u32,
     steps: Vec<CourseStep>,
 }
@@ -29,7 +29,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// A packet of so many bytes came.
+    /// Counts a packet with `wire_bytes` bytes.
     #[inline]
     pub(super) fn packet(&mut self, at: Instant, wire_bytes: u64) {
         let step = self.step(at);
@@ -37,7 +37,7 @@ impl Steps {
         step.bytes += wire_bytes;
     }
 
-    /// So many deliveries left for the host.
+    /// Counts deliveries to the host.
     #[inline]
     pub(super) fn deliver(&mut self, at: Instant, deliveries: u64) {
         if deliveries > 0 {
@@ -58,7 +58,7 @@ impl Steps {
         &mut self.steps[index]
     }
 
-    /// Each two steps become one.
+    /// Joins each pair of steps.
     #[cold]
     fn halve(&mut self) {
         let half = self.steps.len().div_ceil(2);

@@ -1,4 +1,4 @@
-//! Which packets are looked at: a small language over addresses and ports.
+//! The packet filter: a small language of addresses and ports.
 //!
 //! ```text
 //! filter = either { "or" either }
@@ -6,8 +6,9 @@
 //! term   = [ "not" ] [ "src" | "dst" ] ( [ "host" | "net" ] ADDRESS[/LENGTH] | "port" NUMBER )
 //! ```
 //!
-//! Like a capture filter: packets that do not match are as if they had never been captured. A
-//! packet without ports (a fragment) matches no port; one that is not IP matches nothing.
+//! It works like a capture filter: packets that do not match are treated as if they had not been
+//! captured. A packet without ports (a fragment) matches no port; a packet that is not IP matches
+//! nothing.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -15,7 +16,7 @@ use core::str::FromStr;
 
 use rxo_wire::FlowKey;
 
-/// A filter that was read. It matches when every term of one of its groups does.
+/// A parsed filter. It matches if every term of one of its groups does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     text: String,
@@ -43,7 +44,7 @@ enum What {
 }
 
 impl Filter {
-    /// Whether the packets of this flow are looked at; `None` is a packet that is not IP.
+    /// Whether a packet of this flow matches; `None` stands for a packet that is not IP.
     #[must_use]
     pub fn matches(&self, key: Option<&FlowKey>) -> bool {
         key.is_some_and(|key| {
@@ -83,15 +84,15 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The upper `length` bits of an address.
+/// A mask of the upper `length` bits of an address.
 const fn mask(length: u8, is_v6: bool) -> u128 {
     let width = if is_v6 { 128 } else { 32 };
     let below = width - length as u32;
     if below == 128 { 0 } else { u128::MAX << below }
 }
 
-/// Why a filter cannot be read: the word at which it ends to make sense, and what would be
-/// accepted there.
+/// Why a filter cannot be parsed: the first word that is not understood, and what would be accepted
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     word: String,
@@ -151,7 +152,7 @@ impl<'a> Words<'a> {
         word
     }
 
-    /// Whether the next word is `word`, which is then gone.
+    /// Removes the next word if it is `word`, and returns whether it was.
     fn take(&mut self, word: &str) -> bool {
         let is_next = self.rest.get(self.at) == Some(&word);
         self.at += usize::from(is_next);
@@ -184,7 +185,7 @@ impl<'a> Words<'a> {
 fn network(word: &str) -> Option<What> {
     let (address, length) = word.split_once('/').map_or((word, None), |(a, l)| (a, Some(l)));
     let address: IpAddr = address.parse().ok()?;
-    // Flow keys hold mapped addresses as what they are mapped from.
+    // Flow keys contain IPv4-mapped addresses as IPv4 addresses.
     let is_v6 = address.to_canonical().is_ipv6();
     let address = address.to_canonical();
     let longest = if is_v6 { 128 } else { 32 };

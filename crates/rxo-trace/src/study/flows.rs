@@ -1,24 +1,24 @@
-//! The flows of a capture, each with its figures.
+//! The flows of a capture, with their figures.
 //!
-//! Made for a million flows in little memory: records of fixed size in slabs that never move, and an
-//! index of eight bytes a place. Nothing doubles but the index. Beyond [`MAX_FLOWS`] no flow is
-//! added; its packets are counted in the totals and as untracked.
+//! Designed for a million flows in little memory: records of fixed size in slabs that never move,
+//! and an index of eight bytes per place. Only the index is reallocated. Beyond [`MAX_FLOWS`] no
+//! flow is added; its packets count in the totals and as untracked.
 
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 
 use super::seen::Segment;
 use crate::report::FlowReport;
 
-/// The most flows with figures of their own: about 220 MB.
+/// Most flows with figures of their own; they take about 220 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
-/// Of a packet that belongs to no flow with figures.
+/// The number of a packet without such a flow.
 pub(super) const NO_FLOW: u32 = u32::MAX;
 
 const SLAB: usize = 4_096;
 const FIRST_PLACES: usize = 8_192;
 const NO_VLAN: u16 = u16::MAX;
 
-/// One flow's figures.
+/// The figures of one flow.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
@@ -27,19 +27,19 @@ pub(super) struct Flow {
     payload_bytes: u64,
     data_segments: u64,
     pure_acks: u64,
-    /// Deliveries fewer than packets.
+    /// Number of packets minus number of deliveries.
     eliminated: u64,
     aggregates: u64,
     first_ns: u64,
     last_ns: u64,
-    /// Of its last packet.
+    /// SEG.ACK of its last packet.
     ack: u32,
     window: u16,
     vlan: u16,
-    /// Packets whose checksum the sender's card was to fill in. It saturates.
+    /// Packets whose checksum the sender's card was to complete. Saturates.
     unfinished: u32,
-    /// Whether its last packet was a pure ACK that can be told from the next by number and window
-    /// alone.
+    /// Whether its last packet was a pure ACK that differs from its neighbours only in number and
+    /// window.
     after_plain_ack: bool,
 }
 
@@ -64,8 +64,8 @@ impl Flow {
         }
     }
 
-    /// Counts one of its packets, of which `wire_bytes` were on the wire. Returns whether it is a
-    /// pure ACK that could be aggregated with the one before.
+    /// Counts a packet with `wire_bytes` bytes on the wire. Returns whether it is a pure ACK that
+    /// could be aggregated with the previous one.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -97,7 +97,7 @@ impl Flow {
         self.unfinished = self.unfinished.saturating_add(1);
     }
 
-    /// Takes note of an aggregate of so many of its segments.
+    /// Counts an aggregate of `segments` of its segments.
     #[inline]
     pub(super) const fn coalesced(&mut self, segments: u64) {
         self.aggregates += 1;
@@ -108,7 +108,7 @@ impl Flow {
         self.unfinished.into()
     }
 
-    /// Its figures for a report that begins at `start_ns`.
+    /// The figures for a report that begins at `start_ns`.
     pub(super) fn report(&self, start_ns: u64) -> FlowReport {
         let side = |address: core::net::IpAddr, port| {
             core::net::SocketAddr::new(address, port).to_string()
@@ -124,7 +124,7 @@ impl Flow {
             pure_acks: self.pure_acks,
             deliveries: self.packets - self.eliminated,
             aggregates: self.aggregates,
-            // Every aggregate is one delivery that was not eliminated.
+            // Every aggregate has one delivery, which was not eliminated.
             aggregated_segments: self.eliminated + self.aggregates,
             first_ns: self.first_ns - start_ns,
             last_ns: self.last_ns - start_ns,
@@ -132,24 +132,24 @@ impl Flow {
     }
 }
 
-/// All flows, found by key.
+/// All flows, by key.
 #[derive(Debug)]
 pub(super) struct Flows {
     hasher: FlowHasher,
     slabs: Vec<Vec<Flow>>,
     len: usize,
     limit: usize,
-    /// Half of a flow's hash above its number; [`EMPTY`] where there is none. A power of two long,
-    /// at most half full.
+    /// Half of a flow's hash in the upper bits, and its number; [`EMPTY`] without a flow. The
+    /// length is a power of two, and at most half is used.
     places: Vec<u64>,
-    /// The flow of the last packet: the next one's, more often than not.
+    /// The flow of the last packet, which is often that of the next.
     last: u32,
 }
 
 const EMPTY: u64 = u64::MAX;
 
 impl Flows {
-    /// No flows yet, room for `limit`; `seed` keeps captures from aiming at one place.
+    /// Makes a table for `limit` flows. `seed` keeps captures from aiming at one bucket.
     pub(super) fn new(limit: usize, seed: u64) -> Self {
         Self {
             hasher: FlowHasher::new(seed),
@@ -161,8 +161,8 @@ impl Flows {
         }
     }
 
-    /// The number of the segment's flow, which is added if it is new; [`NO_FLOW`] when there is no
-    /// room for it.
+    /// Finds the number of the segment's flow, and adds the flow if it is new; [`NO_FLOW`] if there
+    /// is no room.
     #[inline]
     pub(super) fn find_or_add(&mut self, segment: &Segment, at_ns: u64) -> u32 {
         if self.get(self.last).is_some_and(|flow| flow.key == segment.key) {
@@ -210,7 +210,7 @@ impl Flows {
         number
     }
 
-    /// Doubles the index. The tags are enough to put it up anew.
+    /// Doubles the index. The tags suffice to rebuild it.
     fn grow(&mut self) {
         let places = self.places.len() * 2;
         let old = core::mem::replace(&mut self.places, vec![EMPTY; places]);
@@ -229,24 +229,25 @@ impl Flows {
         self.slabs.get(number / SLAB)?.get(number % SLAB)
     }
 
-    /// The flow of that number; `None` for [`NO_FLOW`].
+    /// The flow with this number; `None` for [`NO_FLOW`].
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         let number = number as usize;
         self.slabs.get_mut(number / SLAB)?.get_mut(number % SLAB)
     }
 
-    /// How many there are.
+    /// Number of flows.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// All, in the order in which they were first seen.
+    /// All flows, in the order in which they were first seen.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.slabs.iter().flatten()
     }
 
-    /// The `most` flows with most packets, most first; of equals the one seen first.
+    /// The `most` flows with most packets in descending order; equal ones in the order in which
+    /// they were seen.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {

@@ -1,37 +1,37 @@
-//! What is made of a record before it is counted: the packet that the engines get, and its
+//! Prepares a record for counting: the packet for the engines, and its
 //! headers.
 //!
-//! A record that the capture cut is read as if it were whole, zeros in place of what is missing, so
-//! that its flow and sizes are counted as they were. The engines get it as it is, and pass it;
-//! only when checksums are trusted, and the payload matters to nobody, they get it whole. A packet
-//! whose IP header says more than the record holds was cut as well, by whatever wrote the capture,
-//! and is read likewise.
+//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its
+//! flow and sizes are counted as they were. The engines get it truncated, and bypass it; they get
+//! it whole only if checksums are trusted, because then the payload does not matter. A packet whose
+//! IP header says more than the record holds was truncated by whatever wrote the capture, and is
+//! treated in the same way.
 
 use rxo_device::capture::{LinkType, Network, Record, SharedBytes};
 
 use super::checksum::ChecksumMode;
 use super::seen::Seen;
 
-/// The longest packet that is made whole, in bytes: one IP packet and what stands before it.
+/// Longest packet that is padded, in bytes: one IP packet and its link header.
 const LONGEST: u32 = 65_535 + 64;
 
-/// A record, read.
+/// A parsed record.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// What the engines get; `None` when it is not IP, or its link type not known.
+    /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) seen: Seen,
-    /// How long it was, in bytes, link-layer header included.
+    /// Its length on the wire, in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
-    /// Whether the capture holds only its beginning.
+    /// Whether the capture truncated it.
     pub(super) is_cut: bool,
-    /// Whether it ends before its IP header says, though the record claims to be whole.
+    /// Whether it ends before its IP header says, although the record claims to be whole.
     pub(super) is_short: bool,
-    /// Whether its whole IP packet is there, and its checksum can be known.
+    /// Whether its whole IP packet is there, so that its checksum can be verified.
     pub(super) is_whole: bool,
 }
 
-/// Reads a record whose interface is of type `link`.
+/// Parses a record of an interface with the type `link`.
 #[inline]
 pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = read(&record.bytes, link);
@@ -59,14 +59,15 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
 
 #[cold]
 fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
-    // The end that is missing may be none of the packet's.
+    // The missing end may be padding after the packet.
     if matches!(taken.seen, Seen::Tcp(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }
     whole(taken, padded(record, record.original_bytes, link), mode)
 }
 
-/// How long it was only its IP header says; what cannot be told from it stays as it is.
+/// Takes the length from the IP header of a record that ends too early. What the header does not
+/// tell stays unchanged.
 #[cold]
 fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = Taken { is_cut: true, is_short: true, ..taken };
@@ -80,7 +81,7 @@ fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> T
     whole(taken, padded(record, wire_bytes, link), mode)
 }
 
-/// The record with zeros up to `bytes`, read.
+/// Parses the record, padded with zeros to `bytes`.
 fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
     let mut whole = Vec::with_capacity(bytes as usize);
     whole.extend_from_slice(record.bytes.as_ref());
@@ -88,7 +89,7 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
     read(&whole.into(), link)
 }
 
-/// `taken` with the sizes of `whole`, and with its bytes where no checksum is looked at.
+/// Returns `taken` with the sizes of `whole`, and with its bytes if checksums are trusted.
 fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
     let network = if mode == ChecksumMode::Trust { whole.network } else { taken.network };
     Taken { network, seen: whole.seen, is_cut: true, is_whole: false, ..taken }

@@ -1,7 +1,7 @@
-//! One capture interface: its rules for polls, and behind each the engines that share it.
+//! One capture interface: its poll rules, and for each the engines that share it.
 //!
-//! A frame is put once into the queue of every rule; when a poll ends, each engine of the rule gets
-//! the same batch. Frames share the bytes that were read, so an engine more costs no copy of them.
+//! A frame is added once to the queue of every rule. When a poll ends, each engine of the rule gets
+//! the same batch. Frames share the bytes that were read, so another engine needs no copy of them.
 
 use rxo_coalesce::{ConfigError, Histogram};
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -10,12 +10,12 @@ use super::chosen::Chosen;
 use super::point::{FlowBytes, Point, Runner};
 use super::poll::{Poll, Polls};
 
-/// How a rule for polls turned out on the traffic.
+/// The result of a poll rule on the traffic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PollFigures {
-    /// Packets of each poll.
+    /// Packets per poll.
     pub(super) packets: Histogram,
-    /// Nanoseconds from the end of a poll to the next packet.
+    /// Time from the end of a poll to the next packet, in nanoseconds.
     pub(super) pause_ns: Histogram,
     pub(super) overruns: u64,
 }
@@ -28,19 +28,19 @@ impl PollFigures {
     }
 }
 
-/// The engines that share a rule for polls.
+/// The engines that share a poll rule.
 #[derive(Debug)]
 pub(super) struct Group {
     polls: Polls,
-    /// What waits for the next poll.
+    /// Packets that wait for the next poll.
     waiting: Vec<Frame<FlowBytes>>,
     batch: Vec<Frame<FlowBytes>>,
     ended: Option<Instant>,
     figures: PollFigures,
     pub(super) runners: Vec<Runner>,
-    /// How many of those waiting, the oldest, have memory of their own.
+    /// How many of the oldest waiting packets have memory of their own.
     owned: usize,
-    /// How many waited when [`Group::settle`] was last called.
+    /// How many packets waited at the last call of [`Group::settle`].
     settled: usize,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Engines for all `points` on an interface whose packets begin with `link`.
+    /// Makes engines for all `points`, on an interface whose packets begin with `link`.
     pub(super) fn new(
         points: &[Point],
         link: LinkKind,
@@ -69,7 +69,7 @@ impl Lane {
         Ok(Self { groups: groups.into_iter().map(|(_, group)| group).collect() })
     }
 
-    /// A packet came.
+    /// Adds a received packet.
     #[inline]
     pub(super) fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
         let Some((last, others)) = self.groups.split_last_mut() else { return };
@@ -79,7 +79,7 @@ impl Lane {
         last.push(frame, chosen);
     }
 
-    /// It is `now`: polls and deadlines that are over take place.
+    /// Runs the polls and deadlines that are due at `now`.
     pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.advance(now, chosen);
@@ -87,7 +87,7 @@ impl Lane {
         }
     }
 
-    /// Nothing more comes.
+    /// Finishes, because no more packets come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.finish(now, chosen);
@@ -135,7 +135,7 @@ impl Group {
         }
     }
 
-    /// The engines see one poll.
+    /// Gives one poll to all engines.
     fn run(&mut self, poll: Poll, chosen: &mut Chosen) {
         let count = self.waiting.len().min(poll.packets as usize);
         self.figures.packets.record(count as u64);
@@ -157,7 +157,7 @@ impl Group {
 
     fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         self.run_due(now, chosen);
-        // What waits will be polled later than now, whatever the rule.
+        // Under any rule, the waiting packets are polled later than now.
         self.runners.iter_mut().for_each(|runner| runner.catch_up(now, chosen));
     }
 
@@ -173,8 +173,8 @@ impl Group {
         }
     }
 
-    /// Gives frames that have waited since the last call memory of their own, once, so that a quiet
-    /// interface does not keep what was read around its packets.
+    /// Moves frames that have waited since the last call into memory of their own, once, so that a
+    /// quiet interface does not keep the chunks that its packets were read in.
     fn settle(&mut self) {
         for frame in self.waiting.iter_mut().take(self.settled).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();

@@ -1,8 +1,8 @@
-//! All interfaces with their engines, made as packets of them come.
+//! All interfaces with their engines, which are made when their first packet arrives.
 //!
-//! An interface is known by its number, type and name, so captures written one after the other on
-//! one machine go on where the last ended. How many there can be follows from a budget of memory;
-//! beyond it packets reach no engine, and are counted.
+//! An interface is identified by number, type and name, so captures written one after the other on
+//! one machine continue where the previous one ended. Their number is limited by a memory budget.
+//! Packets of further interfaces reach no engine, and are counted.
 
 use rxo_device::capture::Interface;
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -12,7 +12,7 @@ use super::lane::Lane;
 use super::point::{FlowBytes, Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
 
-/// What all engines together may need, in bytes.
+/// Memory limit of all engines together, in bytes.
 const BUDGET_BYTES: usize = 128 << 20;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Lanes {
     trust_checksums: bool,
     seed: u64,
     all: Vec<Named>,
-    /// The lane of each interface of the capture being read, by number.
+    /// The lane of each interface in the current capture, by number.
     current: Vec<Place>,
     most: usize,
 }
@@ -42,14 +42,14 @@ enum Place {
 }
 
 impl Lanes {
-    /// No interfaces yet, engines for all `points` on each.
+    /// Starts without interfaces; each will get engines for all `points`.
     pub(super) fn new(points: &[Point], settings: &Settings) -> Result<Self, StudyError> {
         let trust_checksums = settings.checksums == ChecksumMode::Trust;
         let mut needed_bytes = 0;
         for point in points {
             let config = point.config(LinkKind::Ethernet, trust_checksums, settings.seed);
             needed_bytes += memory_bytes(point);
-            // The only thing that can be wrong with a lane later.
+            // Only this can be wrong with a lane, so later errors are impossible.
             Runner::new(0, config).map_err(StudyError::Config)?;
         }
         if needed_bytes > BUDGET_BYTES {
@@ -65,13 +65,13 @@ impl Lanes {
         })
     }
 
-    /// Another capture begins, with interfaces of its own.
+    /// Forgets the interfaces, because another capture begins.
     pub(super) fn forget_interfaces(&mut self) {
         self.current.clear();
     }
 
-    /// A packet came on an interface, known by number and description. `false` when there is no
-    /// memory for engines on it.
+    /// Adds a packet of the interface with this number and description. Returns `false` if there is
+    /// no memory for its engines.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -121,30 +121,30 @@ impl Lanes {
         Place::Lane(self.all.len() as u32 - 1)
     }
 
-    /// It is `now` on all interfaces.
+    /// Advances all interfaces to `now`.
     pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.advance(now, chosen));
     }
 
-    /// Nothing more comes.
+    /// Finishes all interfaces, because no more packets come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
-    /// All of them.
+    /// All lanes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.all.iter().map(|named| &named.lane)
     }
 }
 
-/// About what the engine of `point` allocates, and what is counted beside it, in bytes.
+/// The approximate memory of `point`'s engine and its counters, in bytes.
 fn memory_bytes(point: &Point) -> usize {
     use rxo_coalesce::Hold;
-    /// A frame, its chain, and its place in the queue for the sink.
+    /// Bytes for a frame, its chain, and its place in the sink's queue.
     const SLOT: usize = 96;
-    /// An aggregate in the making, its header, its places in table and lists.
+    /// Bytes for an aggregate, its header, and its places in tables and lists.
     const PLACE: usize = 320;
-    /// Histograms.
+    /// Bytes for histograms.
     const FIXED: usize = 32 << 10;
     let batch = point.poll.most_packets().max(256) as usize;
     let held = match point.policy.hold {

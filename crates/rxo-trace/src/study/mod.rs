@@ -1,22 +1,22 @@
-//! A study: what a policy, and any number of others beside it, would do to captured packets.
+//! A study: what one policy, and any number of others, would do to captured packets.
 //!
-//! Records go in, in batches, from one capture after the other; a [`Report`] comes out. The path of
+//! Batches of records go in, from one capture after the other; a [`Report`] comes out. The path of
 //! a record, in the order of the modules:
 //!
-//! * `clock`: its time, made to run forward only.
-//! * `intake`: what the engines are given of it; cut packets made whole where that is asked for.
-//! * `seen`: what the accounting must know of it, read once.
-//! * [`Filter`]: whether it is looked at.
-//! * `checksum`: whether its TCP checksum is right, looked at once for all engines.
-//! * `count`, `chosen`: the traffic's totals; the figures of its `flows` and its `course` over time.
-//! * `lane`: the engines of its interface, in groups that share a rule for polls ([`Polls`]).
-//! * `point`: one engine, and what is counted of its deliveries.
-//! * `outcome`, `notes`: the report. `read` does all that for a capture file.
+//! * `clock`: its time, corrected so that it never goes back.
+//! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
+//! * `seen`: what the accounting needs, parsed once.
+//! * [`Filter`]: whether it is included.
+//! * `checksum`: whether its TCP checksum is right, checked once for all engines.
+//! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
+//! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
+//! * `point`: one engine, and the counts of its deliveries.
+//! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
-//! The same records give the same report. Memory is bounded: by the flows ([`MAX_FLOWS`]), by the
-//! engines (a budget), and by what their policies hold. No record, whatever its bytes or times,
-//! makes it panic or end.
+//! The same records give the same report. Memory is bounded by the flows ([`MAX_FLOWS`]), by the
+//! engines (a budget), and by what their policies hold. No record makes it panic or stop, whatever
+//! its bytes or time.
 
 mod checksum;
 mod chosen;
@@ -66,32 +66,33 @@ use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::{Report, Source};
 use crate::sweep::Grid;
 
-/// What is to be studied.
+/// The configuration of a study.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The policy and the rule for polls whose outcome is wanted, with the figures of each flow.
+    /// The policy and poll rule of the report, with figures for each flow.
     pub chosen: Point,
-    /// Others to try in the same pass.
+    /// Other settings to try in the same pass.
     pub sweep: Option<Grid>,
-    /// Whether to try the important settings, one at a time, to advise on them; a sweep takes
-    /// their place.
+    /// Whether to try the important settings, one at a time, for advice. A sweep replaces this.
     pub advise: bool,
-    /// What to make of TCP checksums.
+    /// How to treat TCP checksums.
     pub checksums: ChecksumMode,
-    /// Which packets are looked at; `None` for all.
+    /// The packets to include; `None` for all.
     pub filter: Option<Filter>,
-    /// What receiving costs the host.
+    /// The costs of receiving.
     pub costs: Costs,
-    /// Where these costs come from, for readers.
+    /// The origin of these costs, for readers.
     pub costs_from: String,
-    /// How many flows the report names.
+    /// Number of flows in the report.
     pub top: usize,
-    /// Seeds the hashes, so that no capture can aim at them; the report does not depend on it.
+    /// Seed of the hashes, so that no capture can aim at a bucket. The report does not depend on
+    /// it.
     pub seed: u64,
 }
 
 impl Settings {
-    /// Only `chosen` and advice, checksums verified, all packets, assumed costs, ten flows.
+    /// The default configuration: only `chosen` and advice, verified checksums, all packets,
+    /// assumed costs, ten flows.
     #[must_use]
     pub fn new(chosen: Point) -> Self {
         Self {
@@ -108,16 +109,16 @@ impl Settings {
     }
 }
 
-/// Why a study cannot be made.
+/// Why a study cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudyError {
-    /// A number of a policy is out of range.
+    /// A field of a policy is out of range.
     Config(ConfigError),
     /// The engines would need too much memory.
     Memory {
-        /// How much, in bytes.
+        /// The memory needed, in bytes.
         needed_bytes: usize,
-        /// How much there may be.
+        /// The limit, in bytes.
         most_bytes: usize,
     },
 }
@@ -139,7 +140,7 @@ impl fmt::Display for StudyError {
 
 impl core::error::Error for StudyError {}
 
-/// A study under way. See the module's documentation.
+/// A study in progress. See the module's documentation.
 #[derive(Debug)]
 pub struct Study {
     settings: Settings,
@@ -150,15 +151,15 @@ pub struct Study {
     chosen: Chosen,
     lanes: Lanes,
     sources: Vec<Source>,
-    /// The next record is the first of a capture that is not the first.
+    /// Whether the next record is the first of a second or later capture.
     is_between: bool,
 }
 
 impl Study {
-    /// A study of nothing yet.
+    /// Begins a study.
     ///
     /// # Errors
-    /// [`StudyError`] when a policy cannot be, or all engines together are too large.
+    /// [`StudyError`] if a policy is invalid, or all engines together need too much memory.
     pub fn new(settings: Settings) -> Result<Self, StudyError> {
         let points = Points::of(&settings);
         Ok(Self {
@@ -174,16 +175,16 @@ impl Study {
         })
     }
 
-    /// A capture begins; `name` is what the user calls it. It goes on where the one before ended if
-    /// its first packet was seen within a second; otherwise nothing is held from one to the other, and
-    /// the time between does not count.
+    /// Begins a capture; `name` is the user's name for it. If its first packet was seen within a
+    /// second of the last one, it continues the previous capture. Otherwise nothing is held across
+    /// the boundary, and the time between does not count.
     pub fn begin_source(&mut self, name: &str) {
         self.lanes.forget_interfaces();
         self.is_between = self.packets() > 0;
         self.sources.push(Source { name: name.to_owned(), ..Source::default() });
     }
 
-    /// The capture that was begun last ends; `damage` says why not all of it was read.
+    /// Ends the current capture. `damage` says why it was not read completely.
     pub fn end_source(&mut self, format: &str, damage: Option<String>) {
         if let Some(source) = self.sources.last_mut() {
             format.clone_into(&mut source.format);
@@ -191,8 +192,7 @@ impl Study {
         }
     }
 
-    /// Takes all `records` of the capture that was begun last. `interfaces` are the capture's, as
-    /// far as known.
+    /// Processes `records` of the current capture. `interfaces` are the capture's, as far as known.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
         if let Some(source) = self.sources.last_mut() {
             note_times(source, records);
@@ -208,7 +208,7 @@ impl Study {
         self.lanes.advance(self.clock.now(), &mut self.chosen);
     }
 
-    /// From one capture to the next, whose first packet was seen at `at`.
+    /// Changes to the next capture, whose first packet was seen at `at`.
     fn cross_over(&mut self, at: Instant) {
         self.is_between = false;
         if self.clock.is_far(at) {
@@ -217,7 +217,7 @@ impl Study {
         }
     }
 
-    /// Packets so far, those that a filter left out among them.
+    /// Packets so far, including those that the filter excluded.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.count.packets + self.count.filtered_packets
@@ -254,7 +254,7 @@ impl Study {
         }
     }
 
-    /// Counts a segment, and says of which flow it is and what is known of its checksum.
+    /// Counts a segment. Returns the number of its flow and its checksum status.
     #[inline]
     fn segment(&mut self, segment: &Segment, taken: &Taken, now: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
@@ -279,7 +279,7 @@ impl Study {
         (number, status)
     }
 
-    /// The report. `partial` says why not everything was read, for another reason than damage.
+    /// Returns the report. `partial` says why reading stopped early for a reason other than damage.
     #[must_use]
     pub fn finish(mut self, partial: Option<String>) -> Report {
         self.lanes.finish(self.clock.now(), &mut self.chosen);
@@ -287,7 +287,7 @@ impl Study {
     }
 }
 
-/// Takes note of how many records came and when; those that stand out of order change little.
+/// Counts the records and their time span. Records out of order change little.
 fn note_times(source: &mut Source, records: &[Record]) {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
     if source.packets == 0 {
@@ -298,5 +298,5 @@ fn note_times(source: &mut Source, records: &[Record]) {
     source.duration_ns = source.duration_ns.max(since_ns);
 }
 
-/// Of a packet whose interface the capture does not describe: a number that is nobody's.
+/// The link type of a packet whose interface the capture does not describe: an unused number.
 const UNKNOWN_LINK: LinkType = LinkType(u16::MAX);

@@ -1,12 +1,12 @@
-//! What the user should know of a report and do about it, one sentence each.
+//! Notes of a report: what the user should know and do, one sentence each.
 
 use crate::report::{Checksums, Report, Traffic};
 use crate::words::count;
 
-/// Fewer unfinished checksums than this may be chance: one in 32,768 wrong ones looks like that.
+/// Fewer unfinished checksums may be chance, because one in 32,768 wrong ones looks unfinished.
 const MANY: u64 = 3;
 
-/// The notes for a report that is complete otherwise.
+/// The notes for a report that is otherwise complete.
 pub(super) fn of(report: &Report) -> Vec<String> {
     let traffic = &report.traffic;
     [
@@ -141,7 +141,7 @@ fn steps_back(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Polls of a number of packets wait for them, however long that takes.
+/// The note on polls of a number of packets, which wait for them however long that takes.
 fn waiting(report: &Report) -> Option<String> {
     const LONG_NS: u64 = 1_000_000;
     let outcome = &report.outcome;

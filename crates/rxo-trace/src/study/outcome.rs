@@ -1,4 +1,4 @@
-//! The report: what all engines counted, added up by point.
+//! Makes the report: the counts of all engines, summed by point.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use crate::report::{
     explain,
 };
 
-/// The most senders that are named.
+/// Most senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
-/// Makes the report of a study whose engines are empty.
+/// Makes the report of a study whose engines have delivered everything.
 pub(super) fn report(study: Study, partial: Option<String>) -> Report {
     let outcomes: Vec<Outcome> = study
         .points
@@ -130,7 +130,7 @@ fn senders(study: &Study) -> Vec<SenderOffload> {
         .collect()
 }
 
-/// What the engines of one point counted, on all interfaces.
+/// The counts of one point's engines on all interfaces.
 #[derive(Default)]
 struct Sums {
     frames: u64,
@@ -207,7 +207,7 @@ fn outcome(study: &Study, number: usize, point: &Point) -> Outcome {
     }
 }
 
-/// Packets that no engine saw: they pass as they are, like those that an engine passes.
+/// Packets that no engine saw. They pass unchanged, like those that an engine bypasses.
 fn outside(count: &Count, bypassed: &mut Vec<(&'static str, u64)>) -> u64 {
     let reasons = [
         (BypassReason::NotIp.name(), count.not_ip_packets),

@@ -1,7 +1,7 @@
-//! One setting under study: an engine and what is counted of its deliveries.
+//! One point of a study: an engine, and the counts of its deliveries.
 //!
-//! The engine is the one that runs live. What it does not count itself, sizes of aggregates by
-//! their distribution and what became of each flow, is counted here.
+//! The engine is the one that runs live. Counted here is what it does not count itself: the
+//! distribution of aggregate sizes, and the deliveries of each flow.
 
 use rxo_coalesce::{
     Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
@@ -13,29 +13,29 @@ use super::chosen::Chosen;
 use super::flows::Flows;
 use super::poll::PollRule;
 
-/// One combination of settings whose outcome is wanted.
+/// One combination of settings to study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// The rules.
+    /// The policy.
     pub policy: Policy,
-    /// When a poll ends.
+    /// The poll rule.
     pub poll: PollRule,
 }
 
-/// Polls of a live worker; larger ones only where the rule for polls makes them.
+/// The batch size of a live worker. Batches are larger only if the poll rule makes larger polls.
 const LIVE_BATCH_FRAMES: usize = 256;
 
 impl Point {
-    /// What its engine is made from.
+    /// The configuration of its engine.
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
         Config { link, trust_checksums, batch_frames, seed, ..Config::new(self.policy_as_seen()) }
     }
 
-    /// A card that gathers shows packets when it interrupts, and the system gives them that time: what is
-    /// held for a time is held from then on. The capture has the time on the wire, which is as much
-    /// earlier as the card waits.
+    /// The policy, adjusted for the wait of the card. A card that gathers packets passes them on
+    /// when it interrupts, and live they get that time, from which holds count. In the capture they
+    /// have the time on the wire, which is earlier by the card's wait.
     fn policy_as_seen(&self) -> Policy {
         let PollRule::Time(wait) = self.poll else { return self.policy };
         let hold = match self.policy.hold {
@@ -46,7 +46,7 @@ impl Point {
     }
 }
 
-/// A packet's bytes, and the number of its flow.
+/// The bytes of a packet, and the number of its flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowBytes {
     pub(super) bytes: SharedBytes,
@@ -60,7 +60,7 @@ impl AsRef<[u8]> for FlowBytes {
     }
 }
 
-/// The aggregates of two segments or more.
+/// Counts of aggregates with two or more segments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregates {
     pub(super) segments: Histogram,
@@ -96,16 +96,16 @@ impl Aggregates {
     }
 }
 
-/// An engine at work on one interface.
+/// An engine on one interface.
 #[derive(Debug)]
 pub(super) struct Runner {
-    /// Which of the study's points it belongs to.
+    /// Index of its point in the study.
     pub(super) point: usize,
     engine: Engine<FlowBytes>,
     pub(super) aggregates: Aggregates,
 }
 
-/// The point whose flows are counted one by one.
+/// The index of the point whose flows are counted individually.
 pub(super) const CHOSEN: usize = 0;
 
 impl Runner {
@@ -113,12 +113,12 @@ impl Runner {
         Ok(Self { point, engine: Engine::new(config)?, aggregates: Aggregates::default() })
     }
 
-    /// What the engine counted.
+    /// The counters of the engine.
     pub(super) const fn counters(&self) -> &Counters {
         self.engine.counters()
     }
 
-    /// Hands over the frames of one poll, which takes place at `at`, after all that was due before.
+    /// Gives the frames of a poll at `at` to the engine, after everything that was due before.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -132,7 +132,7 @@ impl Runner {
         });
     }
 
-    /// Delivers what has been held as long as the policy allows, at every deadline up to `until`.
+    /// Handles every engine deadline up to `until`.
     #[inline]
     pub(super) fn catch_up(&mut self, until: Instant, chosen: &mut Chosen) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
@@ -140,20 +140,21 @@ impl Runner {
                 engine.on_timeout(deadline, note);
             });
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
-                // At the end of time deadlines no longer move; what is left goes with the rest.
+                // At the end of time deadlines no longer advance. The rest is delivered by
+                // `finish`.
                 return;
             }
         }
     }
 
-    /// Delivers everything held: nothing more comes.
+    /// Delivers everything held, because no more packets come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.deliver(now, chosen, |engine, note| {
             engine.flush(now, note);
         });
     }
 
-    /// Lets the engine deliver at `at`, and counts what it does.
+    /// Lets the engine deliver at `at`, and counts its deliveries.
     #[inline]
     fn deliver(
         &mut self,

@@ -1,5 +1,5 @@
-//! All points of a study: the chosen one, those of the sweep, and those that advice is drawn from.
-//! A point that is wanted twice has one engine.
+//! All points of a study: the chosen one, those of the sweep, and those for advice.
+//! A point that occurs twice has one engine.
 
 use super::Settings;
 use super::point::{CHOSEN, Point};
@@ -7,11 +7,11 @@ use crate::advice::{self, Attempts};
 
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// Each once, the chosen one first.
+    /// Each point once, the chosen one first.
     pub(super) all: Vec<Point>,
-    /// The sweep's, by their place in `all`, in the order of its grid.
+    /// The sweep's points as indices into `all`, in the order of its grid.
     pub(super) sweep: Vec<usize>,
-    /// What is tried by itself for advice, by its places in `all`.
+    /// The attempts for advice, as indices into `all`.
     pub(super) attempts: Attempts,
 }
 
@@ -32,7 +32,7 @@ impl Points {
 
     fn try_settings(&mut self, chosen: &Point) {
         for axis in advice::axes(chosen) {
-            // A value that the policy cannot have is no advice.
+            // Values that are invalid for the policy are left out of the advice.
             let points: Option<Vec<Point>> =
                 axis.values.iter().map(|value| axis.at(chosen, value).ok()).collect();
             if let Some(points) = points {

@@ -1,9 +1,9 @@
-//! When a poll ends.
+//! Poll rules: when a poll ends.
 //!
-//! A capture says when packets came, not when the host looked for them. A [`PollRule`] is the
-//! assumption about that, as the user types it; [`Polls`] applies it, as a pure function of the
-//! arrivals. Apart from the engine so that it can be tested as a table, and so that several
-//! engines share one rule.
+//! A capture says when packets arrived, not when the host took them. A [`PollRule`] is the
+//! assumption about that, as the user types it. [`Polls`] applies it, as a pure function of the
+//! arrivals. Separate from the engine so that it can be tested as a table, and shared by several
+//! engines.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,35 +12,35 @@ use rxo_frame::{Duration, Instant};
 
 use super::time::{parse_time, show_time};
 
-/// What a host takes in one poll at most: NAPI's weight.
+/// Most packets that a host takes in one poll: NAPI's weight.
 pub const HOST_BUDGET: u32 = 64;
-/// The most packets that wait for a poll: a large receive ring.
+/// Most packets that wait for a poll: a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// When the host polls.
+/// A poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollRule {
-    /// Every so many packets, however long that takes: `packets:64`. The largest polls that a
+    /// `packets:64`: a poll for every N packets, however long that takes. The largest polls that a
     /// budget allows, as on a host that is always busy.
     Packets(u32),
-    /// So long after the first packet of the poll came: `time:50us`, a card's `rx-usecs`. Early
-    /// when [`RING_PACKETS`] wait.
+    /// `time:50us`: a poll ends this long after its first packet, like a card's `rx-usecs`; earlier
+    /// if [`RING_PACKETS`] wait.
     Time(Duration),
-    /// Simulated from the arrivals: the host is busy for so long with each packet, and then takes
-    /// all that came meanwhile, at most [`HOST_BUDGET`]; an idle host takes each at once:
-    /// `host:1us`.
+    /// `host:1us`: simulates a host that is busy this long with each packet, and then takes
+    /// everything that has arrived, at most [`HOST_BUDGET`]. An idle host takes each packet at
+    /// once.
     Host(Duration),
 }
 
-/// Not a rule for polls.
+/// The text is not a poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPollRule;
 
 impl BadPollRule {
-    /// What would be accepted, for an error line.
+    /// The accepted forms, for error messages.
     pub const ACCEPTED: &'static str =
         "packets:N (1 to 32768), time:T or host:T (1ns to 1s, such as 50us)";
 }
@@ -75,7 +75,7 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
-    /// The most packets of one poll.
+    /// Most packets in one poll.
     #[must_use]
     pub const fn most_packets(self) -> u32 {
         match self {
@@ -86,34 +86,34 @@ impl PollRule {
     }
 }
 
-/// One poll: the host takes the first so many of the packets that wait.
+/// One poll: the host takes this many of the waiting packets, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// How many, 1 or more.
+    /// Number of packets, at least 1.
     pub packets: u32,
     /// When it takes them.
     pub at: Instant,
 }
 
-/// Applies a [`PollRule`] to arrivals, which must not go back in time.
+/// Applies a [`PollRule`] to arrivals, whose times must not go back.
 ///
-/// For each packet: [`Polls::before`] until it gives nothing, then [`Polls::after`]. At the end
-/// [`Polls::rest`] until it gives nothing.
+/// For each packet, call [`Polls::before`] until it returns `None`, then [`Polls::after`]. At the
+/// end, call [`Polls::rest`] until it returns `None`.
 #[derive(Clone, Debug)]
 pub struct Polls {
     rule: PollRule,
     waiting: u32,
-    /// When the first packet that waits came.
+    /// Arrival of the first waiting packet.
     first: Instant,
-    /// When the last packet came.
+    /// Arrival of the last packet.
     last: Instant,
-    /// When the host has done what it took.
+    /// When the host has finished the packets that it took.
     free_at: Instant,
     overruns: u64,
 }
 
 impl Polls {
-    /// Nothing waits, the host is idle.
+    /// Starts with no waiting packets and an idle host.
     #[must_use]
     pub const fn new(rule: PollRule) -> Self {
         Self {
@@ -126,19 +126,19 @@ impl Polls {
         }
     }
 
-    /// How many packets wait.
+    /// Number of waiting packets.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    /// Polls that came early because [`RING_PACKETS`] waited: a real ring would have lost packets.
+    /// Polls that began early because [`RING_PACKETS`] waited; a real ring would have lost packets.
     #[must_use]
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// The next poll that takes place before a packet that comes at `at`, if there is one.
+    /// The next poll that takes place before a packet that arrives at `at`, if any.
     #[inline]
     pub fn before(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -150,12 +150,12 @@ impl Polls {
                 let end = self.first + time;
                 (at >= end).then(|| self.take_all(end))
             }
-            // What comes in the instant at which the host is free is taken too.
+            // A packet that arrives when the host becomes free is taken too.
             PollRule::Host(cost) => (self.free_at < at).then(|| self.take_as_host(cost)),
         }
     }
 
-    /// A packet comes at `at`. Returns the poll that ends with it, if one does.
+    /// Adds a packet that arrives at `at`. Returns the poll that it completes, if any.
     #[inline]
     pub fn after(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -182,7 +182,7 @@ impl Polls {
         }
     }
 
-    /// The next poll when no more packets come.
+    /// The next poll when no more packets arrive.
     pub fn rest(&mut self) -> Option<Poll> {
         if self.waiting == 0 {
             return None;

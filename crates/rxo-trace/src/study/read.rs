@@ -1,26 +1,26 @@
-//! A capture from its beginning to its end, or to where it is damaged, or to where nobody wants more.
+//! Studies a capture until its end, until it is damaged, or until the caller stops.
 
 use rxo_device::capture::{Capture, Position};
 
 use super::Study;
 use crate::report::Source;
 
-/// Records taken at once: enough to share what is done once a batch, few enough to stay in cache.
+/// Records per batch: enough to share the work of a batch, and few enough to stay in cache.
 const BATCH_RECORDS: usize = 1_024;
 
 /// Why reading a capture ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It is over.
+    /// It was read to its end.
     Over,
-    /// It is damaged from there on; the report says where and how.
+    /// It is damaged. The report says where and how.
     Damaged,
-    /// Nobody wanted more.
+    /// The caller stopped.
     Stopped,
 }
 
 impl Study {
-    /// Takes all of `capture`. Between batches `is_wanted` is asked whether to go on.
+    /// Studies all of `capture`. Between batches `is_wanted` decides whether to continue.
     pub fn read(
         &mut self,
         capture: &mut Capture,
@@ -38,14 +38,14 @@ impl Study {
                 break (Ended::Stopped, None);
             }
         };
-        // An end that a signal brought about is no damage.
+        // An end caused by a signal is not damage.
         let is_wanted = is_wanted(capture.position());
         let (ended, damage) = if is_wanted { (ended, damage) } else { (Ended::Stopped, None) };
         self.end_source(&capture.format().to_string(), damage);
         ended
     }
 
-    /// Takes note of a capture that cannot be read at all, and why.
+    /// Records a capture that cannot be read at all, and why.
     pub fn refuse_source(&mut self, name: &str, why: &str) {
         self.sources.push(Source {
             name: name.to_owned(),

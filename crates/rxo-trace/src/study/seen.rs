@@ -1,7 +1,7 @@
-//! What the accounting must know of a packet, read once.
+//! What the accounting needs to know about a packet, parsed once.
 //!
-//! It is separate from the engine's own reading because it asks for other things, and because it
-//! happens once for all engines of a study.
+//! Separate from the engine's own parsing, because it needs other fields, and is done once for all
+//! engines of a study.
 
 use rxo_frame::{LinkKind, VlanTag};
 use rxo_wire::tcp::OptionLayout;
@@ -15,36 +15,36 @@ use rxo_wire::{
 pub(super) enum Seen {
     /// A TCP segment.
     Tcp(Segment),
-    /// Another IP packet (ports 0 where it shows none), or one of which only the addresses can be
-    /// read.
+    /// Another IP packet (with ports 0 if it shows none), or one of which only the addresses are
+    /// readable.
     Ip(FlowKey),
-    /// It ends before its IP header says; of its flow only the addresses are known.
+    /// A packet that ends before its IP header says. Of its flow, only the addresses are known.
     Short(FlowKey),
-    /// Not IP, or nothing that can be read.
+    /// Not IP, or unreadable.
     Other,
 }
 
-/// What the accounting knows of a segment.
+/// What the accounting knows about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) key: FlowKey,
-    /// The innermost VLAN identifier that stands in the bytes.
+    /// The innermost VLAN identifier in the bytes.
     pub(super) vlan: Option<u16>,
     pub(super) payload_bytes: u32,
-    /// Where the TCP header begins, in bytes from the frame's first.
+    /// Offset of the TCP header, in bytes from the start of the frame.
     pub(super) transport_at: u32,
-    /// Where the packet ends by its own length.
+    /// End of the packet by its own length.
     pub(super) end: u32,
-    /// No payload, ACK set, and none of SYN, FIN and RST: as other analysers count it, whatever PSH
-    /// and the congestion flags say.
+    /// Whether it is a pure ACK: no payload, ACK set, and no SYN, FIN or RST. Like in other
+    /// analysers, PSH and the congestion flags do not matter.
     pub(super) is_pure_ack: bool,
-    /// No flag but ACK, and no TCP option but the timestamp: two pure ACKs of this kind differ in
-    /// number and window alone.
+    /// Whether it has no flag but ACK and no TCP option but the timestamp. Two such pure ACKs
+    /// differ only in number and window.
     pub(super) is_bare: bool,
 }
 
 impl Seen {
-    /// Reads a frame.
+    /// Parses a frame.
     #[inline]
     pub(super) fn read(link: LinkKind, bytes: &[u8]) -> Self {
         match plain(link, bytes) {
@@ -53,7 +53,7 @@ impl Seen {
         }
     }
 
-    /// The flow, or the addresses of which it is part.
+    /// The flow key, or at least its addresses.
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
             Self::Tcp(segment) => Some(&segment.key),
@@ -62,7 +62,7 @@ impl Seen {
         }
     }
 
-    /// The same packet, whose VLAN tag a cooked frame held before it.
+    /// Sets the VLAN tag that a cooked frame has before the packet.
     #[inline]
     pub(super) fn on_vlan(mut self, tag: Option<VlanTag>) -> Self {
         if let Some(tag) = tag {
@@ -147,7 +147,7 @@ const fn is_acknowledgement(flags: TcpFlags) -> bool {
 }
 
 impl Segment {
-    /// The 16-bit field so many bytes into the TCP header.
+    /// The 16-bit field at offset `at` of the TCP header.
     #[inline]
     fn word(&self, bytes: &[u8], at: usize) -> u16 {
         let field = bytes.get(self.transport_at as usize + at..);
@@ -166,13 +166,13 @@ impl Segment {
         self.word(bytes, 14)
     }
 
-    /// The checksum as it stands in the header.
+    /// The checksum field of the header.
     #[inline]
     pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, 16)
     }
 
-    /// TCP header and payload together, in bytes.
+    /// Length of TCP header and payload, in bytes.
     #[inline]
     pub(super) const fn segment_bytes(&self) -> u32 {
         self.end - self.transport_at

@@ -1,10 +1,10 @@
-//! Times as users type them.
+//! Parses and prints times as users type them.
 
 use rxo_frame::Duration;
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// Reads `50us`, `1500ns`, `2ms`, `1s`: a whole number and its unit.
+/// Parses `50us`, `1500ns`, `2ms`, `1s`: a whole number with a unit.
 pub(super) fn parse_time(text: &str) -> Option<Duration> {
     let (suffix, unit_ns) = UNITS.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     let digits = text.strip_suffix(suffix)?;
@@ -13,7 +13,7 @@ pub(super) fn parse_time(text: &str) -> Option<Duration> {
     count.checked_mul(*unit_ns).map(Duration::from_nanos)
 }
 
-/// The same in the largest unit of which it is a whole number.
+/// Prints a time in the largest unit of which it is a whole number.
 pub(super) fn show_time(time: Duration) -> String {
     let ns = time.as_nanos();
     let fits = |(_, unit_ns): &&(&str, u64)| ns.is_multiple_of(u128::from(*unit_ns)) && ns > 0;

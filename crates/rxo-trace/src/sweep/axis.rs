@@ -1,14 +1,14 @@
-//! One setting and the values it is to take.
+//! A setting and the values to try.
 
 use core::str::FromStr;
 
 use super::{SweepError, values};
 use crate::study::{BadPollRule, Point};
 
-/// The name under which the rule for polls is swept.
+/// The name for sweeping the poll rule.
 pub(crate) const POLL: &str = "poll";
 
-/// One setting and the values it is to take, in the order given.
+/// A setting and the values to try, in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepAxis {
     /// A field of the policy, or `poll`.
@@ -18,10 +18,10 @@ pub struct SweepAxis {
 }
 
 impl SweepAxis {
-    /// `point` with this setting at `value`.
+    /// Returns `point` with this setting at `value`.
     ///
     /// # Errors
-    /// If there is no such setting, or it cannot have that value.
+    /// If there is no such setting, or the value is invalid.
     pub fn at(&self, point: &Point, value: &str) -> Result<Point, SweepError> {
         let mut point = *point;
         let error = |accepted: &str| SweepError::Value {
@@ -41,8 +41,8 @@ impl SweepAxis {
 impl FromStr for SweepAxis {
     type Err = SweepError;
 
-    /// Reads `key=v1,v2,…`; each may be a range, `a..b` by ones, `a..b+S` by steps, `a..b*F` by
-    /// factors, with what stands around the number in both ends (`packets:4..64*2`, `10us..80us*2`).
+    /// Parses `key=v1,v2,…`. Each value may be a range: `a..b` by ones, `a..b+S` in steps, `a..b*F`
+    /// by factors. Text around the number applies to both ends (`packets:4..64*2`, `10us..80us*2`).
     fn from_str(text: &str) -> Result<Self, SweepError> {
         let (key, list) = text
             .split_once('=')

@@ -1,9 +1,10 @@
-//! Sweeps: which other settings are to be tried in the same pass.
+//! Sweeps: the other settings to try in the same pass.
 //!
-//! * `axis`: one setting and its values, as the user types them: `flows=1..8`, `poll=time:10us,50us`.
+//! * `axis`: one setting and its values, as the user types them: `flows=1..8`,
+//!   `poll=time:10us,50us`.
 //! * [`Grid`]: one axis or two, every combination a [`Point`].
 //!
-//! It is separate from the study because it only says which points there are.
+//! Separate from the study, because it only lists the points.
 
 mod axis;
 mod values;
@@ -15,10 +16,10 @@ pub(crate) use values::size_of;
 
 use crate::study::Point;
 
-/// The most combinations of one sweep.
+/// Most combinations in a sweep.
 pub const MAX_POINTS: usize = 64;
 
-/// One or two axes, every combination of their values, the last axis varying fastest.
+/// One or two axes with every combination of their values. The last axis varies fastest.
 #[derive(Clone, Debug)]
 pub struct Grid {
     /// The axes.
@@ -28,10 +29,10 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// All combinations of `axes`, the rest as in `chosen`.
+    /// Makes all combinations of `axes`, with everything else as in `chosen`.
     ///
     /// # Errors
-    /// [`SweepError`] when there are too many axes or combinations, or a value cannot be.
+    /// [`SweepError`] if there are too many axes or combinations, or a value is invalid.
     pub fn new(chosen: &Point, axes: Vec<SweepAxis>) -> Result<Self, SweepError> {
         if axes.len() > 2 {
             return Err(SweepError::Axes { count: axes.len() });
@@ -59,36 +60,36 @@ impl Grid {
     }
 }
 
-/// Why a sweep cannot be.
+/// Why a sweep is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SweepError {
-    /// It is not `key=values`.
+    /// The text is not `key=values`.
     Form {
-        /// As typed.
+        /// The text.
         text: String,
     },
-    /// A value, or range of values, cannot be read.
+    /// A value, or range of values, is invalid.
     Value {
         /// The setting.
         key: String,
-        /// As typed.
+        /// The value as typed.
         value: String,
         /// What would be accepted.
         accepted: String,
     },
     /// More than two axes.
     Axes {
-        /// How many.
+        /// Number of axes.
         count: usize,
     },
-    /// Two axes over one setting.
+    /// Two axes have the same setting.
     Twice {
         /// The setting.
         key: String,
     },
     /// More combinations than [`MAX_POINTS`].
     Points {
-        /// How many.
+        /// Number of combinations.
         count: usize,
     },
 }

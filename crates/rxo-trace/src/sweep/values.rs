@@ -1,15 +1,15 @@
-//! Ranges of values, written short.
+//! Expands ranges of values.
 
-/// More values than any sweep may have; where a range stops to be written out.
+/// More values than any sweep may have. Ranges are not expanded further.
 const TOO_MANY: usize = 1_000;
 
-/// The values that `item` stands for: itself, or a range.
+/// The values of `item`: itself, or those of a range.
 pub(super) fn expand(item: &str) -> Result<Vec<String>, &'static str> {
     let Some((from, rest)) = item.split_once("..") else { return Ok(vec![item.to_owned()]) };
     let (to, step) = split_step(rest)?;
     let from = Numbered::read(from).ok_or(FORM)?;
     let to = Numbered::read(to).ok_or(FORM)?;
-    // What stands around the number need not be repeated, but must not differ.
+    // Text around the number may be omitted in one end, but must not differ.
     let repeats = |part: &str, first: &str| part.is_empty() || part == first;
     if !(repeats(to.before, from.before)
         && (repeats(from.after, to.after) || from.after == to.after))
@@ -55,7 +55,7 @@ fn split_step(text: &str) -> Result<(&str, Step), &'static str> {
     Ok((text, Step::Add(1)))
 }
 
-/// A number with what stands around it: `packets:` 4, or 50 `us`.
+/// A number with the text around it: `packets:` 4, or 50 `us`.
 struct Numbered<'a> {
     before: &'a str,
     number: u64,
@@ -73,7 +73,7 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// The number in `value`, in the smallest unit it can have, to order values by; `None` for words.
+/// The number in `value` in the smallest unit, for ordering values; `None` for words.
 pub(crate) fn size_of(value: &str) -> Option<u64> {
     let Numbered { number, after, .. } = Numbered::read(value)?;
     let unit = match after {

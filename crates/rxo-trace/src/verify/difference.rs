@@ -1,69 +1,69 @@
-//! What a comparison found, as data.
+//! The result of a comparison, as data.
 
 use serde::Serialize;
 
-/// How two captures compare.
+/// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Whether nothing differs, as far as was compared.
+    /// Whether no difference was found in what was compared.
     pub equal: bool,
-    /// Packets read of the first capture.
+    /// Packets of the first capture.
     pub packets_a: u64,
-    /// Packets read of the second.
+    /// Packets of the second capture.
     pub packets_b: u64,
-    /// Flows met: each direction of each connection, and everything that is not TCP by addresses
-    /// (and ports, where there are any).
+    /// Flows seen: each direction of each connection. Everything that is not TCP counts by
+    /// addresses, and by ports if there are any.
     pub flows: u64,
-    /// TCP payload bytes that were found equal.
+    /// TCP payload bytes that are equal.
     pub equal_payload_bytes: u64,
-    /// Segments whose ACK number, window, options, PSH and FIN could not be compared: they end inside
-    /// an aggregate of the other capture that has no note of them. Only the last segment's stand in
-    /// its header.
+    /// Segments whose ACK number, window, options, PSH and FIN could not be compared, because they
+    /// end inside an aggregate of the other capture that has no note. The header of an aggregate
+    /// has only the fields of its last segment.
     pub forgotten_segments: u64,
-    /// Where each flow that differs first differs, in the order in which that was found.
+    /// The first difference of each flow, in the order of finding.
     pub differences: Vec<Difference>,
     /// Whether the comparison stopped because enough flows differ.
     pub stopped: bool,
-    /// Flows that were forgotten while equal, because there were too many: offsets of theirs count
-    /// from there.
+    /// Flows that were forgotten while equal, because there were too many. Later offsets of such a
+    /// flow count from that point.
     pub forgotten_flows: u64,
 }
 
 /// The first difference of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The flow, as text: protocol, addresses, ports.
+    /// The flow, as text: protocol, addresses and ports.
     pub flow: String,
     /// The capture interface, from 0.
     pub interface: u32,
     /// What differs.
     pub kind: Kind,
-    /// How many payload bytes of the flow came before.
+    /// Payload bytes of the flow before the difference.
     pub stream_offset: u64,
-    /// The packet of the first capture, counted from 1 over the whole file; `None` when it has no
+    /// The packet in the first capture, numbered from 1 over the whole file; `None` if it has no
     /// counterpart.
     pub packet_a: Option<u64>,
-    /// The packet of the second, likewise.
+    /// The packet in the second capture, numbered in the same way.
     pub packet_b: Option<u64>,
-    /// What the first has there, as text.
+    /// What the first capture has there, as text.
     pub a: String,
-    /// What the second has.
+    /// What the second capture has there, as text.
     pub b: String,
 }
 
-/// What differs.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A byte of the stream.
     Payload,
-    /// The sequence number: other data comes next.
+    /// The sequence number: other data follows.
     Sequence,
-    /// A packet without payload where the other has payload, or the other way round.
+    /// A packet without payload in one capture where the other has payload.
     Order,
     /// The acknowledgement number.
     Acknowledgement,
-    /// The window.
+    /// The advertised window.
     Window,
     /// The TCP options.
     Options,
@@ -75,14 +75,14 @@ pub enum Kind {
     Flags,
     /// A packet that is not a TCP segment.
     Packet,
-    /// What rides beside an aggregate does not fit it.
+    /// The note of an aggregate does not fit it.
     Note,
-    /// One capture has something that the other has not.
+    /// One capture has a packet that the other lacks.
     Missing,
 }
 
 impl Kind {
-    /// As people read it.
+    /// The name for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

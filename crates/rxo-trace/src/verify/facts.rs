@@ -1,4 +1,4 @@
-//! What is compared of a packet.
+//! The properties of a packet that are compared.
 
 use core::ops::Range;
 
@@ -9,7 +9,7 @@ use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse
 use crate::rewrite::note::{BadNote, Restored};
 use crate::rewrite::restored;
 
-/// Which flow a packet belongs to.
+/// The identity of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) key: FlowKey,
@@ -17,34 +17,34 @@ pub(super) struct Name {
     pub(super) interface: u32,
 }
 
-/// What kind of flow.
+/// The kind of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     Tcp,
     Udp,
-    /// Other packets and fragments of the same addresses.
+    /// Other packets and fragments with the same addresses.
     Ip,
-    /// What has no addresses that could be read.
+    /// Packets without readable addresses.
     Link,
 }
 
-/// What is known of a packet beside its bytes.
+/// The properties of a packet besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Facts {
-    /// A TCP segment; its bytes are its payload.
+    /// A TCP segment. Its bytes are the payload.
     Tcp(Segment),
-    /// Anything else, compared as a whole.
+    /// Any other packet, compared as a whole.
     Whole(Whole),
 }
 
-/// A packet that is no TCP segment.
+/// The properties of a packet that is not a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) traffic_class: u8,
     pub(super) original_bytes: u32,
 }
 
-/// What a segment's header says.
+/// The properties in a segment's header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) seq: u32,
@@ -54,7 +54,7 @@ pub(super) struct Segment {
     pub(super) ending: TcpFlags,
 }
 
-/// What must be the same for every byte.
+/// The properties that apply to every byte of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steady {
     pub(super) traffic_class: u8,
@@ -62,7 +62,7 @@ pub(super) struct Steady {
     pub(super) urgent: u16,
 }
 
-/// What a header says for the end of its segment: of an aggregate, what its last segment said.
+/// The properties that apply at the end of a segment; for an aggregate, those of its last segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Last {
     pub(super) ack: u32,
@@ -79,32 +79,32 @@ const TCP_HEADER_BYTES: usize = 20;
 /// The flags that an aggregate collects from its segments.
 pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
-/// The flags that tell of congestion.
+/// The flags for congestion.
 pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// Where one of the segments ends that an aggregate is made of, and what it said.
+/// The end of an aggregate's inner segment, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
-    /// How many bytes of the aggregate's payload stand before that.
+    /// Offset of that end in the aggregate's payload.
     pub(super) end: usize,
     pub(super) last: Last,
     pub(super) ending: TcpFlags,
 }
 
-/// A packet as the comparison sees it.
+/// A packet in the form that is compared.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) name: Name,
     pub(super) facts: Facts,
-    /// The segments that its note gives back; none of a packet without one. An error says what is
-    /// wrong with the note.
+    /// The segments that its note restores; empty for a packet without a note. An error says what
+    /// is wrong with the note.
     pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
     compared: Range<usize>,
 }
 
 impl Seen {
-    /// Reads a record; `link` is its interface's.
+    /// Reads a record of an interface with link type `link`.
     pub(super) fn read(record: &Record, link: LinkType) -> Self {
         let Some(network) = link.network(&record.bytes) else { return Self::unread(record, None) };
         let parsed = match network.link {
@@ -126,7 +126,7 @@ impl Seen {
         seen
     }
 
-    /// What its note gives back, which must be segments of this flow that follow each other as the
+    /// Restores the segments from the note. They must be consecutive segments of this flow, as the
     /// aggregate says.
     fn segments(
         &self,
@@ -154,7 +154,7 @@ impl Seen {
         restored.iter().map(one).collect()
     }
 
-    /// The bytes that are compared.
+    /// The bytes to compare.
     pub(super) fn bytes(&self) -> &[u8] {
         self.packet.as_ref().get(self.compared.clone()).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl Seen {
         Self { name, facts, inner: Ok(Vec::new()), packet, compared: from..end }
     }
 
-    /// What cannot be read, a packet that the capture cut among them: all its bytes.
+    /// A packet that cannot be parsed, such as a truncated one: all its bytes are compared.
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
         let key = addresses.unwrap_or(FlowKey::NOBODY);
@@ -217,7 +217,7 @@ impl Segment {
 }
 
 impl Last {
-    /// The options as they stand in the header.
+    /// The options in the header.
     pub(super) fn options(&self) -> &[u8] {
         self.options.get(..usize::from(self.option_bytes)).unwrap_or_default()
     }

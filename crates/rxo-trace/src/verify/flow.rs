@@ -1,8 +1,8 @@
 //! One flow of both captures.
 //!
-//! Whatever one capture has shown and the other has not waits in a queue. Only one of them can be
-//! ahead: as soon as the other shows something, it is compared with the front of the queue, as many
-//! bytes as both have.
+//! What only one capture has shown waits in a queue. Only one capture can be ahead: as soon as the
+//! other shows something, it is compared with the front of the queue, for as many bytes as both
+//! have.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,22 @@ use super::facts::{CONGESTION, Facts, Inner, Last, Segment, Steady, Whole};
 use super::{Kind, Side};
 use crate::rewrite::note::BadNote;
 
-/// A packet of which some bytes are not yet compared.
+/// A packet that is not completely compared yet.
 #[derive(Debug)]
 pub(super) struct Unit<B> {
     /// Its number in its capture, from 1.
     pub(super) packet: u64,
     pub(super) facts: Facts,
     pub(super) bytes: B,
-    /// How many of the bytes were compared.
+    /// Number of bytes compared.
     done: usize,
-    /// The segments that it is known to be made of, the last one that is not compared first.
+    /// The segments that it is known to consist of, in reverse order. The last one is compared
+    /// next.
     inner: Vec<Inner>,
 }
 
-/// What waits, apart from its bytes: counted against the limit, so that packets without payload
-/// count too.
+/// The memory of a waiting packet without its bytes. It counts against the limit, so that packets
+/// without payload count too.
 const UNIT_BYTES: usize = size_of::<Unit<Box<[u8]>>>();
 
 impl<B: AsRef<[u8]>> Unit<B> {
@@ -39,14 +40,15 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.bytes.as_ref().get(self.done..).unwrap_or_default()
     }
 
-    /// What of the rest is one segment's, as far as is known.
+    /// The rest of the current segment, as far as is known.
     fn segment(&self) -> &[u8] {
         let end = self.inner.last().map_or(usize::MAX, |inner| inner.end);
         let rest = self.rest();
         rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
     }
 
-    /// Compared so far; what the segment says that ends there, if one does.
+    /// Marks `bytes` as compared. Returns the properties of the segment that ends there, if one
+    /// does.
     fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
         self.done += bytes;
         if self.inner.last().is_some_and(|inner| inner.end == self.done) {
@@ -58,28 +60,29 @@ impl<B: AsRef<[u8]>> Unit<B> {
         }
     }
 
-    /// A copy that needs nobody's memory, of what is not yet compared.
+    /// Copies what is not compared yet into memory of its own.
     fn kept(self) -> Unit<Box<[u8]>> {
         let Self { packet, facts, bytes, done, inner } = self;
         Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner }
     }
 
-    /// What it costs to keep it.
+    /// The memory that it takes.
     fn cost(&self) -> usize {
         UNIT_BYTES + self.bytes.as_ref().len() + self.inner.capacity() * size_of::<Inner>()
     }
 }
 
-/// Both captures' packets of one flow, as far as they are not yet compared. A million of these must
-/// be small: of a flow of which nothing waits there are a few numbers.
+/// The packets of one flow in both captures that are not compared yet. There may be a million
+/// flows, so a flow without waiting packets is only a few numbers.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
-    /// Payload bytes compared.
+    /// Number of payload bytes compared.
     offset: u64,
-    /// PSH and FIN of each capture since both had a packet end at the same byte.
+    /// PSH and FIN of each capture since packets of both last ended at the same byte.
     packet_ending: [TcpFlags; 2],
-    /// Likewise of segments, as far as they are known.
+    /// PSH and FIN of each capture since segments of both last ended at the same byte, as far as
+    /// known.
     segment_ending: [TcpFlags; 2],
 }
 
@@ -90,16 +93,16 @@ struct Waiting {
     units: VecDeque<Unit<Box<[u8]>>>,
 }
 
-/// What is counted over all flows.
+/// Totals over all flows.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// What waits of each capture, in bytes.
+    /// Waiting bytes of each capture.
     pub(super) waiting: [usize; 2],
-    /// Segments that end where the other capture does not say what they said.
+    /// Segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
 }
 
-/// Where two flows differ.
+/// The position where a flow differs.
 #[derive(Debug)]
 pub(super) struct Mismatch {
     pub(super) kind: Kind,
@@ -109,23 +112,23 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    /// Whether nothing waits, so that forgetting the flow loses nothing but the offset.
+    /// Whether nothing waits, so that forgetting the flow loses only the offset.
     pub(super) const fn is_level(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// The side that is ahead, and the number of the packet that waits longest.
+    /// The side that is ahead, and the number of its oldest waiting packet.
     pub(super) fn oldest(&self) -> Option<(Side, u64)> {
         let waiting = self.waiting.as_deref()?;
         waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
     }
 
-    /// Payload bytes found equal so far.
+    /// Number of equal payload bytes so far.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Compares one more packet of `side`; what has no counterpart yet waits.
+    /// Compares a packet of `side`. What has no counterpart yet waits.
     pub(super) fn push<B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -153,7 +156,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Compares the packet of `side` with the one that waits longest, as far as both are one segment.
+    /// Compares the packet of `side` with the oldest waiting one, as far as both are one segment.
     fn meet<B: AsRef<[u8]>>(
         &mut self,
         front: &mut Unit<Box<[u8]>>,
@@ -174,8 +177,8 @@ impl Flow {
         }
     }
 
-    /// Takes note of what segments say at their ends, and compares it where both captures know of
-    /// one. First comes the capture that is not `side`.
+    /// Records the properties at the ends of segments, and compares them if both captures have
+    /// them. The pair begins with the capture that is not `side`.
     fn end_of_segments(
         &mut self,
         side: Side,
@@ -196,7 +199,7 @@ impl Flow {
         last(there, here).or_else(|| ending(endings, side))
     }
 
-    /// Takes note of what packets say at their ends, and compares it where both end.
+    /// Records the properties at the ends of packets, and compares them where both end.
     fn end_of_packets<A: AsRef<[u8]>, B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -218,7 +221,7 @@ impl Flow {
         last(there.last, here.last).or_else(|| ending(endings, side))
     }
 
-    /// What waits has no counterpart.
+    /// The mismatch for a waiting packet that has no counterpart.
     pub(super) fn missing(&self) -> Option<Mismatch> {
         let waiting = self.waiting.as_deref()?;
         let front = waiting.units.front()?;
@@ -235,7 +238,7 @@ impl Flow {
         Some(found.seen_from(waiting.ahead.other()))
     }
 
-    /// Forgets what waits, if it is of `side`.
+    /// Forgets what waits if it belongs to `side`.
     pub(super) fn clear_of(&mut self, side: Side, tally: &mut Tally) {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.ahead == side) {
             self.clear(tally);
@@ -252,14 +255,14 @@ impl Flow {
 }
 
 impl Mismatch {
-    /// The note beside a packet of `side` does not fit it.
+    /// The mismatch for a note that does not fit its packet of `side`.
     pub(super) fn bad_note(side: Side, packet: u64, stream_offset: u64, why: BadNote) -> Self {
         let texts = ["a packet".to_owned(), why.to_string()];
         let packets = [None, Some(packet)];
         Self { kind: Kind::Note, stream_offset, packets, texts }.seen_from(side)
     }
 
-    /// With the first of both pairs being the capture's that is not `side`, puts A first.
+    /// Swaps the pairs, which begin with the capture that is not `side`, so that A comes first.
     fn seen_from(mut self, side: Side) -> Self {
         if side == Side::A {
             self.packets.reverse();
@@ -269,7 +272,7 @@ impl Mismatch {
     }
 }
 
-/// A kind and what each of both has.
+/// A kind, and the texts for both captures.
 type Found = (Kind, String, String);
 
 fn mismatch<A, B>(a: &Unit<A>, b: &Unit<B>, stream_offset: u64, found: Found) -> Mismatch {
@@ -278,7 +281,7 @@ fn mismatch<A, B>(a: &Unit<A>, b: &Unit<B>, stream_offset: u64, found: Found) ->
     Mismatch { kind, stream_offset, packets, texts: [of_a, of_b] }
 }
 
-/// Compares as many bytes as both have, and what holds for them. Says how many.
+/// Compares as many bytes as both have, and their properties. Returns the number of bytes.
 fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     b: &Unit<B>,
@@ -290,7 +293,7 @@ fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
             None => Ok(a.rest().len()),
             Some(found) => Err(mismatch(a, b, offset, found)),
         },
-        // A flow is of one class.
+        // Unreachable, because a flow has one class.
         _ => Err(mismatch(a, b, offset, (Kind::Packet, String::new(), String::new()))),
     }
 }
@@ -325,7 +328,7 @@ fn segments<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     }
 }
 
-/// A segment as people name it.
+/// Describes a segment for readers.
 fn describe<B: AsRef<[u8]>>(says: &Segment, unit: &Unit<B>) -> String {
     let seq = says.seq.wrapping_add(unit.done as u32);
     match unit.rest().len() {
@@ -351,7 +354,8 @@ fn steady(a: Steady, b: Steady) -> Option<Found> {
     }
 }
 
-/// Compares what each capture collected; `there` is the one that is not `side`.
+/// Compares the flags that each capture has collected. The pair begins with the one that is not
+/// `side`.
 fn ending(endings: [TcpFlags; 2], side: Side) -> Option<Found> {
     let (there, here) = (endings[side.other().index()], endings[side.index()]);
     (there != here).then(|| (Kind::Flags, format!("{there:?}"), format!("{here:?}")))

@@ -9,8 +9,8 @@ use super::facts::{Class, Name, Seen};
 use super::flow::{Flow, Mismatch, Tally, Unit};
 use super::{Difference, Limits, Side, Verdict};
 
-/// Every flow, by name. The table holds places in the vector only: with a million flows, what is not
-/// used of a table must be small.
+/// All flows, by name. The table holds only indices into the vector: with a million flows, unused
+/// places of a table must be small.
 #[derive(Debug)]
 pub(super) struct Flows {
     limits: Limits,
@@ -21,7 +21,7 @@ pub(super) struct Flows {
     verdict: Verdict,
 }
 
-/// A flow; `None` stands for one that differs: nothing more of it is compared.
+/// A flow; `None` for one that differs and is not compared further.
 #[derive(Debug)]
 struct Entry {
     name: Name,
@@ -44,12 +44,12 @@ impl Flows {
         self.tally.waiting[side.index()]
     }
 
-    /// Whether as many flows differ as are told of.
+    /// Whether the maximum number of differences was found.
     pub(super) fn has_enough(&self) -> bool {
         self.verdict.differences.len() >= self.limits.differences
     }
 
-    /// Takes a packet in: of which side, and whether it may wait for its counterpart.
+    /// Processes a packet of `side`, which may wait for its counterpart if `may_wait`.
     pub(super) fn push(&mut self, (side, may_wait): (Side, bool), packet: u64, mut seen: Seen) {
         self.make_room();
         let place = self.place(seen.name);
@@ -73,7 +73,7 @@ impl Flows {
         }
     }
 
-    /// Where the flow of that name stands; made if it is not there.
+    /// The index of the flow with this name. Adds it if it is new.
     fn place(&mut self, name: Name) -> usize {
         let Self { places, hasher, flows, .. } = self;
         let hash = hasher.hash_one(name);
@@ -89,7 +89,7 @@ impl Flows {
         place
     }
 
-    /// Too many flows: forgets those of which nothing waits.
+    /// Forgets flows without waiting packets, because there are too many.
     fn make_room(&mut self) {
         if self.flows.len() < self.limits.flows {
             return;
@@ -113,7 +113,8 @@ impl Flows {
         }
     }
 
-    /// Every flow of which something waits: its place, the side ahead, the packet that waits longest.
+    /// All flows with waiting packets: the index, the side that is ahead, and the oldest waiting
+    /// packet.
     fn waiting(&self) -> impl Iterator<Item = (usize, Side, u64)> {
         self.flows.iter().enumerate().filter_map(|(place, entry)| {
             let (side, packet) = entry.flow.as_ref()?.oldest()?;
@@ -121,21 +122,21 @@ impl Flows {
         })
     }
 
-    /// Too much waits: the packet that waits longest is missing in the other capture.
+    /// Reports the oldest waiting packet as missing in the other capture, because too much waits.
     #[cold]
     fn give_up_oldest(&mut self) {
         let [a, b] = self.tally.waiting;
         let ahead = if a >= b { Side::A } else { Side::B };
         let oldest = self.waiting().filter(|(_, side, _)| *side == ahead);
         let Some((place, ..)) = oldest.min_by_key(|(.., packet)| *packet) else {
-            // Nothing waits, whatever was counted.
+            // Nothing waits, so the counts must be 0.
             self.tally.waiting = [0; 2];
             return;
         };
         self.miss(place);
     }
 
-    /// What waits of a flow is missing in the other capture.
+    /// Reports what waits of a flow as missing in the other capture.
     fn miss(&mut self, place: usize) {
         let flow = self.flows.get(place).and_then(|entry| entry.flow.as_ref());
         if let Some(found) = flow.and_then(Flow::missing) {
@@ -143,7 +144,7 @@ impl Flows {
         }
     }
 
-    /// The flow differs: says so, once, and forgets what waits of it.
+    /// Reports a difference of the flow, once, and forgets what waits of it.
     fn differ(&mut self, place: usize, found: Mismatch) {
         let Some(entry) = self.flows.get_mut(place) else { return };
         if let Some(mut flow) = entry.flow.take() {
@@ -158,14 +159,14 @@ impl Flows {
         self.verdict.differences.push(difference);
     }
 
-    /// Forgets what waits of one capture: nobody knows whether the other has it.
+    /// Forgets what waits of one capture, because the other may or may not have it.
     pub(super) fn forget_waiting(&mut self, side: Side) {
         for flow in self.flows.iter_mut().filter_map(|entry| entry.flow.as_mut()) {
             flow.clear_of(side, &mut self.tally);
         }
     }
 
-    /// What was found. Whatever still waits is missing in the other capture.
+    /// Returns the result. What still waits is missing in the other capture.
     pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
         self.miss_the_rest();
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
@@ -180,7 +181,7 @@ impl Flows {
         }
     }
 
-    /// Whatever still waits is missing in the other capture; in the order of the packets.
+    /// Reports everything that still waits as missing, in the order of the packets.
     fn miss_the_rest(&mut self) {
         let mut waiting: Vec<(u64, usize)> =
             self.waiting().map(|(place, _, packet)| (packet, place)).collect();

@@ -1,27 +1,27 @@
-//! Whether two captures say the same, flow by flow.
+//! Compares two captures, flow by flow.
 //!
-//! Aggregates and the segments they were made of compare equal: what counts is which bytes of the
-//! stream were seen in which order, not how they were cut into packets. For each direction of a
+//! Aggregates are equal to the segments that they were made of. What counts is which bytes of the
+//! stream were seen in which order, not how they were divided into packets. For each direction of a
 //! connection, on each interface:
 //!
-//! * **bytes and order**: the same (SEQ, bytes) in the same order, retransmitted and reordered data
-//!   included;
-//! * **marks**: traffic class with its ECN bits, and every flag but PSH and FIN, the same for every
-//!   byte;
-//! * **acknowledgements**: pure ACKs one by one; wherever a packet of one and a packet of the other
-//!   end at the same byte, the same ACK number, window and options;
-//! * **PSH and FIN**: the same between two such places;
-//! * **segments inside an aggregate**: where `rxo coalesce` wrote a note, the note must fit its packet,
-//!   and each segment that it gives back says the same as the other capture's. Without a note the
-//!   header says what the last segment said, and the others are counted as forgotten.
+//! * **bytes and order**: the same (SEQ, bytes) in the same order, including retransmitted and
+//!   reordered data;
+//! * **marks**: the same traffic class with its ECN bits, and the same flags except PSH and FIN,
+//!   for every byte;
+//! * **acknowledgements**: pure ACKs one by one; and where packets of both captures end at the same
+//!   byte, the same ACK number, window and options;
+//! * **PSH and FIN**: the same between two such positions;
+//! * **segments inside an aggregate**: if `rxo coalesce` wrote a note, the note must fit its
+//!   packet, and each segment that it restores must equal the other capture's. Without a note, the
+//!   header has only the fields of the last segment, and the others count as forgotten.
 //!
-//! Everything else (UDP, fragments, what cannot be read) is compared packet by packet. Not compared
-//! are times, link-layer headers, TTL, IP IDs and checksums: those may differ between two captures
-//! of one conversation.
+//! Everything else (UDP, fragments, unreadable packets) is compared packet by packet. Times,
+//! link-layer headers, TTL, IP IDs and checksums are not compared, because they may differ between
+//! two captures of one conversation.
 //!
 //! # Contract
-//! Both captures are read once, side by side. What one has and the other has not shown yet waits;
-//! [`Limits`] says how much may, and what happens then. Input and output belong to the caller.
+//! Both captures are read once, side by side. What only one of them has shown waits; [`Limits`]
+//! bounds how much, and says what happens then. Input and output belong to the caller.
 
 mod difference;
 mod facts;
@@ -40,14 +40,14 @@ use self::flows::Flows;
 /// One of the two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The first.
+    /// The first capture.
     A,
-    /// The second.
+    /// The second capture.
     B,
 }
 
 impl Side {
-    /// The other one.
+    /// The other capture.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -61,16 +61,16 @@ impl Side {
     }
 }
 
-/// What bounds the memory of a comparison.
+/// The limits of a comparison's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes that may wait for their counterpart, all flows together. When it is reached,
-    /// the packet that waits longest counts as missing in the other capture.
+    /// Most bytes that wait for their counterpart, in all flows together. At this limit, the oldest
+    /// waiting packet counts as missing in the other capture.
     pub waiting_bytes: usize,
-    /// The most flows remembered. When it is reached, those of which nothing waits are forgotten:
-    /// nothing is missed, but what is told of them later counts its offsets from there.
+    /// Most flows. At this limit, flows without waiting packets are forgotten: no difference is
+    /// missed, but later offsets of such a flow count from that point.
     pub flows: usize,
-    /// After so many flows that differ the comparison stops.
+    /// Number of differing flows after which the comparison stops.
     pub differences: usize,
 }
 
@@ -80,7 +80,7 @@ impl Default for Limits {
     }
 }
 
-/// Two captures being compared.
+/// A comparison in progress.
 #[derive(Debug)]
 pub struct Comparison {
     flows: Flows,
@@ -91,20 +91,20 @@ pub struct Comparison {
 /// How a capture ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// There is nothing more.
+    /// It was read completely.
     Whole,
-    /// There may be more that could not be read.
+    /// The rest could not be read.
     Cut,
 }
 
 impl Comparison {
-    /// Nothing read yet.
+    /// Starts a comparison.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }
     }
 
-    /// The capture to read on next: the one that is behind. `None` when both are at their ends, or
+    /// The capture to read next, which is the one that is behind. `None` if both have ended, or
     /// enough differences were found.
     #[must_use]
     pub fn next_side(&self) -> Option<Side> {
@@ -120,28 +120,29 @@ impl Comparison {
         }
     }
 
-    /// Takes the next record of one capture; `link` is its interface's.
+    /// Processes the next record of one capture. `link` is the link type of its interface.
     pub fn push(&mut self, side: Side, record: &Record, link: LinkType) {
         let number = &mut self.packets[side.index()];
         *number += 1;
-        // What a cut capture does not show cannot be waited for.
+        // Packets cannot wait for what a truncated capture does not show.
         let may_wait = self.ended[side.other().index()] != Some(End::Cut);
         self.flows.push((side, may_wait), *number, Seen::read(record, link));
     }
 
-    /// One capture has nothing more.
+    /// Ends one capture, which was read completely.
     pub fn end(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// One capture cannot be read on. What it may have had is not missed; what it had is.
+    /// Ends one capture, whose rest could not be read. Packets that it may have had do not count as
+    /// missing; packets that it had do.
     pub fn cut(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Cut);
         self.flows.forget_waiting(side.other());
     }
 
-    /// What was found. Whatever still waits is missing in the other capture, if that was read to its
-    /// end.
+    /// Returns the result. What still waits is missing in the other capture, if that was read
+    /// completely.
     #[must_use]
     pub fn finish(mut self) -> Verdict {
         for side in [Side::A, Side::B] {

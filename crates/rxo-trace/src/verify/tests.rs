@@ -1,4 +1,4 @@
-//! What must compare equal does, and each planted difference is found where it was planted.
+//! Captures that must compare equal do, and each planted difference is found where it was planted.
 
 use proptest::prelude::*;
 use rxo_testkit::{Packet, arp, seg, udp};
@@ -40,7 +40,7 @@ fn only(verdict: &Verdict) -> &Difference {
     &verdict.differences[0]
 }
 
-/// Ten segments of 100 bytes; the payload is what stands at that place of the stream.
+/// Ten segments of 100 bytes. The payload depends on its position in the stream.
 fn stream() -> Vec<Packet> {
     (0..10).map(|n| seg().seq(100 + 100 * n).len(100).id(n as u16)).collect()
 }
@@ -99,7 +99,7 @@ fn a_flipped_byte_is_found_at_its_offset() {
 
 #[test]
 fn what_is_planted_is_found_in_either_direction() {
-    /// A kind, how the second capture is changed, and in which packet of the first it must be
+    /// A kind, a change of the second capture, and the packet of the first in which it must be
     /// found.
     type Row = (Kind, fn(&mut Vec<Packet>), u64);
     let rows: [Row; 14] = [

@@ -1,7 +1,7 @@
-//! A headless Chromium, spoken to over a pipe (its DevTools protocol, messages ended by NUL).
+//! A headless Chromium, controlled over a pipe (DevTools protocol, NUL-terminated messages).
 //!
-//! Started with a profile of its own in an empty folder. Dropping it ends all of its processes,
-//! however far it got, and removes the folder: nothing is left behind.
+//! It starts with a profile of its own in an empty folder. Dropping it ends all its processes and
+//! removes the folder, so nothing is left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// The program, by the name that Debian gives it.
+/// The program, under Debian's name.
 pub(crate) const PROGRAM: &str = "chromium";
 
-/// What to do without it.
+/// How to install it.
 pub(crate) const REMEDY: &str =
     "chromium is not installed; `sudo apt-get install -y chromium` adds it";
 
@@ -28,7 +28,7 @@ pub(crate) struct Browser {
     folder: PathBuf,
     session: Option<String>,
     last_id: u64,
-    /// What the page did since it was opened, in order.
+    /// What happened on the page since it was opened, in order.
     pub(crate) events: Vec<Value>,
 }
 
@@ -44,8 +44,8 @@ impl Browser {
         assert!(is_installed(), "{REMEDY}");
         let folder = own_folder();
         fs::create_dir_all(&folder).unwrap();
-        // The protocol is on the descriptors 3 and 4, which only a shell can set up without unsafe
-        // code. `exec`, so that the process we know is the browser.
+        // The protocol uses descriptors 3 and 4, which only a shell can set up without unsafe code.
+        // With `exec`, the process that we know is the browser.
         let script = format!("exec {PROGRAM} \"$@\" 3<&0 4>&1 </dev/null >/dev/null");
         let mut process = Command::new("sh")
             .args(["-c", &script, PROGRAM])
@@ -75,7 +75,7 @@ impl Browser {
     }
 
     /// Shows `path` in a window of this width and colour scheme (`light` or `dark`), and waits
-    /// until it is loaded. What happened on the page before is forgotten.
+    /// until it is loaded. Forgets earlier events.
     pub(crate) fn show(&mut self, path: &Path, width: u32, scheme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         self.call("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [feature] }));
@@ -88,8 +88,7 @@ impl Browser {
         assert!(answer["errorText"].is_null(), "{answer}");
     }
 
-    /// A call that loads a page, and the wait until that is done. What happened before is
-    /// forgotten.
+    /// Makes a call that loads a page, and waits until it is loaded. Forgets earlier events.
     pub(crate) fn load(&mut self, method: &str, arguments: &Value) -> Value {
         self.events.clear();
         let answer = self.call(method, arguments);
@@ -105,7 +104,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Presses and releases the mouse in the middle of what the CSS selector finds.
+    /// Clicks with the mouse in the middle of what the CSS selector finds.
     pub(crate) fn click(&mut self, selector: &str) {
         let middle = self.value(&format!(
             "(() => {{ const e = document.querySelector({selector:?}); \
@@ -121,7 +120,7 @@ impl Browser {
         }
     }
 
-    /// One call of the protocol, to the page once there is one.
+    /// Makes a call of the protocol, on the page if there is one.
     pub(crate) fn call(&mut self, method: &str, arguments: &Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
@@ -154,7 +153,7 @@ impl Browser {
         }
     }
 
-    /// The next message that is `wanted`; the others are kept as events.
+    /// The next message that is `wanted`. Others are kept as events.
     fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -173,7 +172,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The end of the pipe tells it to go; how long it takes decides nothing here.
+        // The end of the pipe tells it to exit. The result does not depend on how long that takes.
         self.to = None;
         let deadline = Instant::now() + FAREWELL;
         while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
@@ -181,7 +180,8 @@ impl Drop for Browser {
         }
         _ = self.process.kill();
         _ = self.process.wait();
-        // Its helpers end with it; one that hangs is known by our folder in its command line.
+        // Its helper processes end with it. One that hangs is identified by our folder in its
+        // command line.
         while Instant::now() < deadline + FAREWELL && !helpers(&self.folder).is_empty() {
             thread::sleep(Duration::from_millis(20));
         }
@@ -210,7 +210,7 @@ pub(crate) fn own_folder() -> PathBuf {
     std::env::temp_dir().join(format!("rxo-browser-{}", std::process::id()))
 }
 
-/// A page of our own needs no sandbox, and as root there is none.
+/// A page of our own needs no sandbox, and root has none.
 const FLAGS: [&str; 11] = [
     "--headless",
     "--remote-debugging-pipe",
@@ -225,6 +225,6 @@ const FLAGS: [&str; 11] = [
     "--hide-scrollbars",
 ];
 
-/// For each answer. A busy machine may take long to start a browser.
+/// Time limit for each answer; a busy machine may need long to start a browser.
 const PATIENCE: Duration = Duration::from_secs(60);
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -1,8 +1,9 @@
-//! The HTML report in a real browser: quiet, readable in both schemes and at two widths, sortable,
-//! and not to be broken by what captures and file names contain.
+//! Tests the HTML report in a real browser: it is quiet, readable in both schemes and at all
+//! widths,
+//! sortable, and not broken by the contents of captures and file names.
 //!
-//! Needs the Debian package `chromium`. Without it the tests are told as ignored, and fail where
-//! `CI=true`: nothing is skipped in silence.
+//! Needs the Debian package `chromium`. Without it the tests count as ignored, and fail if
+//! `CI=true`, so nothing is skipped silently.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod chromium;
@@ -35,7 +36,7 @@ const TESTS: [(&str, fn()); 10] = [
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // One browser after the other: two at once on two cores would wait for each other.
+    // One browser at a time: two on two cores would wait for each other.
     arguments.test_threads = Some(1);
     let is_there = chromium::is_installed();
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -63,10 +64,10 @@ fn main() -> ExitCode {
 /// One browser for all tests, started by the first.
 static BROWSER: Mutex<Option<Browser>> = Mutex::new(None);
 
-/// Shows `report` and lets `look` at it.
+/// Shows `report` and passes the browser to `look`.
 fn with_page(report: &Report, width: u32, scheme: &str, look: impl FnOnce(&mut Browser)) {
     let mut own = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
-    // After a failure the next test gets a browser of its own.
+    // After a failure, the next test gets a new browser.
     let mut browser = own.take().unwrap_or_else(Browser::start);
     let page = PageFile::write(report);
     browser.show(&page.0, width, scheme);
@@ -74,7 +75,7 @@ fn with_page(report: &Report, width: u32, scheme: &str, look: impl FnOnce(&mut B
     *own = Some(browser);
 }
 
-/// A page in a file that goes with it.
+/// A page in a file that is removed afterwards.
 struct PageFile(PathBuf);
 
 impl PageFile {
@@ -91,7 +92,7 @@ impl Drop for PageFile {
     }
 }
 
-/// All that a page could say or ask for, other than itself.
+/// Everything that the page logged, or requested besides itself.
 fn complaints(events: &[Value]) -> Vec<String> {
     let bad = events.iter().filter(|event| match event["method"].as_str() {
         Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") => true,
@@ -107,7 +108,7 @@ fn complaints(events: &[Value]) -> Vec<String> {
 fn quiet() {
     for report in [fixture::report(), fixture::one_axis(), Report::default()] {
         with_page(&report, 1280, "light", |browser| {
-            // A second call: what the page started is told before its answer.
+            // A second call, so that its events have arrived before the answer.
             assert!(browser.value("document.title").as_str().unwrap().starts_with("What"));
             assert_eq!(complaints(&browser.events), Vec::<String>::new());
             let documents = |event: &&Value| event["method"] == "Network.requestWillBeSent";
@@ -127,12 +128,12 @@ fn hostile_names_stay_names() {
             assert_eq!(complaints(&browser.events), Vec::<String>::new());
         });
     }
-    // One style for the page and, in the body, neither a script more nor an image.
+    // One style for the page; no additional script and no image in the body.
     assert_eq!(shapes[0], shapes[1]);
     assert!(shapes[1].as_str().unwrap().ends_with(" 1 0 1"), "{shapes:?}");
 }
 
-/// The fixture with all that the hostile one has.
+/// The fixture, with every section of the hostile one.
 fn with_partial() -> Report {
     let mut report = fixture::report();
     report.partial = Some("damaged".into());
@@ -174,7 +175,7 @@ fn the_flow_table_sorts_on_click() {
     });
 }
 
-/// The sources of the flows in the table, from above.
+/// The sources of the flows in the table, from top to bottom.
 fn order(browser: &mut Browser) -> Vec<String> {
     let cells = browser.value(
         "[...document.querySelectorAll('#flows tbody tr')].map(row => row.cells[0].textContent.split(' ')[0])",
@@ -214,7 +215,7 @@ fn every_figure_is_there() {
     }
 }
 
-/// Widths between which the page changes its layout, and both sides of each change.
+/// Widths at which the layout changes, with both sides of each change.
 const WIDTHS: [u32; 9] = [1600, 1280, 1180, 1179, 1000, 721, 720, 400, 320];
 
 fn nothing_is_cut() {
@@ -229,7 +230,7 @@ fn nothing_is_cut() {
     }
 }
 
-/// The fixture with numbers and names as long as they come.
+/// The fixture with numbers and names of maximum length.
 fn large() -> Report {
     let mut report = fixture::report();
     for (index, flow) in report.flows.iter_mut().enumerate() {
@@ -256,7 +257,7 @@ fn every_count_is_there() {
     let mut report = fixture::report();
     report.outcome.settings.push(("buffer_bytes".into(), u32::MAX.to_string()));
     let counts = [&report.outcome.flushed, &report.outcome.bypassed].map(|reasons| {
-        // As many as have bars.
+        // As many as are shown as bars.
         reasons.iter().take(10).map(|reason| {
             let share = reason.share * 100.0;
             (reason.count, share)
@@ -292,8 +293,8 @@ fn every_count_is_there() {
     }
 }
 
-/// Distributions and counts over time go level and upright; a slanted line would say values that
-/// never occur.
+/// Distributions and counts over time are drawn with horizontal and vertical lines only. A slanted
+/// line would show values that never occur.
 fn counts_are_drawn_as_steps() {
     let slanted = "[...document.querySelectorAll('#aggregates polyline, #hold polyline, .course \
                    polyline')].map(line => [...line.points]).map(points => points.filter((at, i) => i > \

@@ -1,4 +1,4 @@
-//! What is made of a report, read back as its reader would.
+//! What is made from a report, read back as its reader would.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 #[path = "../fixture/mod.rs"]

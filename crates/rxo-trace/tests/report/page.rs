@@ -1,4 +1,4 @@
-//! The HTML page as text; `tests/browser` looks at it as a browser shows it.
+//! The HTML page as text; `tests/browser` tests it in a browser.
 
 use rxo_trace::html;
 use rxo_trace::report::Report;

@@ -11,7 +11,7 @@ use rxo_trace::report::{FlowReport, Report};
 
 use crate::fixture;
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-/// A table read whole.
+/// A table that was read completely.
 struct Read {
     file: SerializedFileReader<File>,
     rows: Vec<Row>,
@@ -67,7 +67,7 @@ impl Read {
         self.column(name).map(value).collect()
     }
 
-    /// The stored values of a column of instants, which the rows cannot give to the nanosecond.
+    /// The stored values of a column of instants. Rows do not give them to the nanosecond.
     fn instants(&self, name: &str) -> Vec<i64> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let columns = schema.columns().iter();

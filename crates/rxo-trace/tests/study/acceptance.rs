@@ -1,4 +1,4 @@
-//! What real captures must come to.
+//! Expected results for real captures.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn segments(records: &[Record]) -> impl Iterator<Item = Box<Segment>> + '_ {
     })
 }
 
-/// Data segments that continue the byte stream of the data segment before them of their flow.
+/// Data segments that continue the byte stream of the previous data segment of their flow.
 fn following(records: &[Record]) -> u64 {
     let mut next: HashMap<(Vec<u8>, (u16, u16)), u32> = HashMap::new();
     let mut count = 0;
@@ -39,7 +39,7 @@ fn nine_tenths_of_a_bulk_read_are_coalesced() {
     assert!(following > 2_000, "{following} segments follow another");
     let settings = settings(point("remember", "packets:64"));
     let outcome = study(settings, &captured.interfaces, &captured.records).outcome;
-    // Each packet eliminated is a segment appended to the one before.
+    // Each eliminated packet is a segment that was appended to the one before.
     let share = outcome.eliminated as f64 / following as f64;
     assert!(share >= 0.9, "{} of {following} are coalesced", outcome.eliminated);
 }
@@ -58,7 +58,8 @@ fn fragments_are_never_coalesced_nor_lost() {
         );
         assert_eq!(outcome.packets, packets, "{policy}");
         assert_eq!(outcome.deliveries + outcome.eliminated, packets, "{policy}");
-        // The few whole segments among them have PSH, which ends nothing for this one policy.
+        // The few unfragmented segments among them have PSH, which ends nothing under this one
+        // policy.
         assert!(outcome.aggregates == 0 || policy == "menon-2008", "{policy}: {outcome:?}");
     }
 }
@@ -68,7 +69,7 @@ fn tiny_requests_and_responses_hardly_merge() {
     let Some(captured) = named("echo_500flows_tiny") else { return };
     let settings = settings(point("remember", "packets:64"));
     let outcome = study(settings, &captured.interfaces, &captured.records).outcome;
-    // Whatever merges continues a byte stream; the oracle says which in a test of its own.
+    // Whatever merges continues a byte stream. Another test compares with the oracle.
     let appended = outcome.aggregated_segments - outcome.aggregates;
     assert!(appended <= following(&captured.records));
     assert!(outcome.eliminated_per_10_000 < 500.0, "{}", outcome.eliminated_per_10_000);
@@ -100,7 +101,8 @@ fn checksums_left_to_the_card_are_recognised_and_coalesced_on_request() {
                 .map(|reason| reason.count)
                 .sum()
         };
-        // In the smaller one only pure ACKs and the like are unfinished: no candidates.
+        // In the smaller capture only pure ACKs and the like are unfinished, which are no
+        // candidates.
         assert_eq!((bad(&partial), bad(&verified) > 0_u64), (0_u64, host.is_some()), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a study says is what the engine does when somebody drives it, packet by packet.
+//! A study reports what an engine does that is driven by hand, packet by packet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ const POLLS: [&str; 5] = ["packets:64", "packets:7", "time:50us", "host:2us", "h
 /// A poll: which records, and when.
 type Poll = (Vec<usize>, Instant);
 
-/// The polls over these arrivals, found with the whole list in hand.
+/// The polls for these arrivals, computed with the whole list at hand.
 fn polls(rule: PollRule, arrivals: &[Instant]) -> Vec<Poll> {
     match rule {
         PollRule::Packets(count) => {
@@ -48,7 +48,7 @@ fn by_host(cost: Duration, arrivals: &[Instant]) -> Vec<Poll> {
     let (mut polls, mut free_at) = (Vec::new(), Instant::ZERO);
     while let Some(first) = left.front().copied() {
         if arrivals[first] >= free_at {
-            // Idle when it came: taken alone.
+            // The host was idle when it arrived, so it is taken alone.
             free_at = arrivals[first] + cost;
             polls.push((vec![left.pop_front().unwrap()], arrivals[first]));
         } else {
@@ -79,19 +79,19 @@ impl Sizes {
     }
 }
 
-/// Drives an engine over the records and gives what it counted.
+/// Drives an engine over the records and returns its counts.
 fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters, Sizes) {
     let networks: Vec<_> =
         records.iter().map(|record| interface.link.network(&record.bytes).unwrap()).collect();
     let mut policy = point.policy;
     if let PollRule::Time(wait) = point.poll {
-        // Held from the interrupt on, and no policy here holds for a time of its own.
+        // Holds count from the interrupt, and no policy here holds for a time of its own.
         policy.max_hold += wait;
     }
     let config = Config { link: networks[0].link, ..Config::new(policy) };
     let mut engine = Engine::new(config).unwrap();
     let mut sizes = Sizes::default();
-    // A host's clock does not go back; one of the captures' does, by little.
+    // A host's clock does not go back; one of the captures' clocks does, by little.
     let mut now = Instant::ZERO;
     let arrivals: Vec<Instant> = records
         .iter()

@@ -1,4 +1,4 @@
-//! Real captures from elsewhere, where they are at hand.
+//! Real captures from elsewhere, if they are available.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub(crate) struct Captured {
     pub(crate) records: Vec<Record>,
 }
 
-/// The captures, or none, which is said.
+/// All captures; if there are none, says so.
 pub(crate) fn all() -> Vec<Captured> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -24,7 +24,7 @@ pub(crate) fn all() -> Vec<Captured> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// The one whose name begins so.
+/// The capture whose name begins with `name`.
 pub(crate) fn named(name: &str) -> Option<Captured> {
     all().into_iter().find(|captured| captured.name.starts_with(name))
 }

@@ -1,4 +1,4 @@
-//! Nothing that a capture can hold makes a study end, panic or lose count.
+//! No contents of a capture make a study stop, panic or miscount.
 
 use rxo_coalesce::{Policy, PureAckRule};
 use rxo_device::capture::{Interface, LinkType, Record};
@@ -15,7 +15,7 @@ fn links() -> Vec<Interface> {
     types.map(interface).into()
 }
 
-/// Real packets and noise, with times and interfaces from nowhere.
+/// Real packets and noise, with arbitrary times and interfaces.
 fn noise(packets: usize, seed: u64) -> Vec<Record> {
     let mut random = Random::new(seed);
     let real = generated(Workload::Mixed, packets);
@@ -54,7 +54,7 @@ fn every_packet_is_counted_once(report: &Report, packets: u64, what: &str) {
     assert!(appended(report) <= outcome.eliminated, "{what}");
 }
 
-/// Segments with data that joined another; what is eliminated besides are pure ACKs.
+/// Data segments that were appended to another; the other eliminated packets are pure ACKs.
 const fn appended(report: &Report) -> u64 {
     report.outcome.aggregated_segments - report.outcome.aggregates
 }

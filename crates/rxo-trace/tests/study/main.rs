@@ -1,5 +1,5 @@
-//! Studies of generated traffic and of real captures, held against the engine driven by hand and
-//! against the naive oracle, which shares no code with either.
+//! Studies of generated traffic and real captures, compared with an engine driven by hand, and with
+//! the naive oracle, which shares no code with either.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 mod acceptance;

@@ -1,4 +1,4 @@
-//! What a report says of traffic that was made for it.
+//! The report for traffic that was made for it.
 
 use rxo_device::capture::{Interface, LinkType, Record};
 use rxo_testkit::{Workload, arp, seg, udp};
@@ -6,7 +6,7 @@ use rxo_trace::study::{ChecksumMode, Settings, Study};
 
 use crate::traffic::{ethernet, generated, point, record, records, settings, study};
 
-/// Full segments of one flow, one after the other.
+/// Consecutive full segments of one flow.
 fn train(count: u32) -> Vec<Record> {
     let packets: Vec<_> =
         (0..count).map(|n| seg().id(n as u16).seq(1 + n * 1_000).len(1_000)).collect();
@@ -73,7 +73,7 @@ fn interfaces_are_devices_of_their_own() {
         })
         .collect();
     let report = study(settings(point("linux-gro", "packets:64")), &interfaces, &both);
-    // On one device each segment would have come twice and nothing would have fitted.
+    // On one device, each segment would have come twice, and nothing would have merged.
     assert_eq!((report.outcome.aggregates, report.outcome.eliminated), (2, 38));
 }
 
@@ -122,7 +122,7 @@ fn captures_that_have_nothing_to_do_with_each_other_are_kept_apart() {
             study.take(&ethernet(), &mut capture.clone());
         }
         let report = study.finish(None);
-        // Forty and forty: no poll and no aggregate reaches over.
+        // Forty packets each: no poll and no aggregate crosses the boundary.
         assert_eq!((report.outcome.aggregates, report.outcome.packets_per_poll.max), (2, 40));
         assert!(report.traffic.duration_ns < 1_000_000, "{}", report.traffic.duration_ns);
         assert_eq!(report.traffic.steps_back, 0);
@@ -158,7 +158,7 @@ fn advice_names_the_smallest_settings_that_are_enough() {
     let linux = advice.linux.unwrap();
     assert_eq!(linux.rx_usecs, 50);
     assert!(linux.commands[0].starts_with("ethtool -C IF rx-usecs 50 "));
-    // What is advised is what the report is about.
+    // The advice describes the settings of the report.
     let gain = report.outcome.eliminated as f64 / report.outcome.packets as f64;
     assert!((linux.fewer_packets - gain).abs() < 1e-9);
     assert!((report.decision.fewer_packets - gain).abs() < 1e-9);
@@ -166,7 +166,7 @@ fn advice_names_the_smallest_settings_that_are_enough() {
 
 #[test]
 fn the_answer_is_what_a_host_would_see_and_packets_are_a_most() {
-    // Bursts of eight full segments every 200 µs: 40,000 packets a second.
+    // Bursts of eight full segments every 200 µs: 40,000 packets per second.
     let bursts: Vec<Record> = (0..4_000_u32)
         .map(|n| {
             let packet = seg().id(n as u16).seq(1 + n * 1_000).len(1_000);
@@ -181,7 +181,7 @@ fn the_answer_is_what_a_host_would_see_and_packets_are_a_most() {
     let polls: Vec<(&str, f64)> =
         advice.polls.iter().map(|poll| (poll.poll.as_str(), poll.fewer_packets)).collect();
     assert_eq!(polls[0].0, "host:1us");
-    // A poll of 64 packets is 1.4 ms long here: no host would wait so long for it.
+    // A poll of 64 packets takes 1.4 ms here: no host would wait that long.
     assert!(polls.last().is_some_and(|(poll, most)| *poll == "packets:64" && *most > 0.95));
     assert_eq!(advice.polls.iter().filter(|poll| poll.is_chosen).count(), 1);
     let most = with("packets:64");
@@ -244,7 +244,7 @@ fn without_coalescing_there_is_no_advice() {
     assert!(study(settings, &ethernet(), &train(10)).advice.is_none());
 }
 
-/// As it is live: a card that gathers gives packets the time of its interrupt.
+/// Like live: a card that gathers gives packets the time of its interrupt.
 #[test]
 fn what_is_held_for_a_time_is_held_from_the_interrupt_on() {
     let one = [record(seg().seq(1).len(1_000).bytes(), 0), record(arp().bytes(), 1_000_000)];

@@ -7,7 +7,7 @@ use rxo_testkit::{Packet, Random, Workload, workload};
 use rxo_trace::report::Report;
 use rxo_trace::study::{Point, Settings, Study};
 
-/// Traffic with a bit of everything, in bursts.
+/// Traffic with some of everything, in bursts.
 pub(crate) fn generated(kind: Workload, packets: usize) -> Vec<Record> {
     let mut random = Random::new(11);
     let mut at_ns = 1_000_000_000;
@@ -31,7 +31,7 @@ pub(crate) fn record(bytes: Vec<u8>, at_ns: u64) -> Record {
     }
 }
 
-/// Packets a microsecond apart.
+/// Packets at intervals of a microsecond.
 pub(crate) fn records(packets: &[Packet]) -> Vec<Record> {
     let times = (1..).map(|micros| micros * 1_000);
     packets.iter().zip(times).map(|(packet, at_ns)| record(packet.bytes(), at_ns)).collect()
@@ -45,12 +45,12 @@ pub(crate) fn point(policy: &str, poll: &str) -> Point {
     Point { policy: Policy::by_name(policy).unwrap(), poll: poll.parse().unwrap() }
 }
 
-/// Only this point.
+/// Settings with this point only.
 pub(crate) fn settings(point: Point) -> Settings {
     Settings { advise: false, ..Settings::new(point) }
 }
 
-/// Studies records in batches of some odd size.
+/// Studies records in batches of an odd size.
 pub(crate) fn study(settings: Settings, interfaces: &[Interface], records: &[Record]) -> Report {
     let mut study = Study::new(settings).unwrap();
     study.begin_source("generated");

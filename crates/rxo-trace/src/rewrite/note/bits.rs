@@ -1,17 +1,18 @@
-//! The flags of a note: one byte for the whole, one for each segment.
+//! The flags of a note: one byte for the note, one for each segment.
 
 use core::ops::BitOr;
 
-/// What holds for all segments.
+/// Properties of all segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape(pub(crate) u8);
 
 impl Shape {
-    /// All payloads but the last have one size, which is written; otherwise each is.
+    /// All payloads but the last have the same size, which is written once; otherwise each is
+    /// written.
     pub(crate) const REGULAR: Self = Self(1);
-    /// The IPv4 ID counts up from one segment to the next; otherwise it stays.
+    /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
     pub(crate) const COUNTING_ID: Self = Self(2);
-    /// Times are in microseconds; otherwise in nanoseconds.
+    /// Times are in microseconds; otherwise they are in nanoseconds.
     pub(crate) const MICROS: Self = Self(4);
 
     const ALL: u8 = 7;
@@ -24,7 +25,7 @@ impl Shape {
         self.0 & other.0 != 0
     }
 
-    /// These bits and, if `set`, `other`.
+    /// Adds `other` if `set`.
     pub(crate) const fn with(self, other: Self, set: bool) -> Self {
         if set { Self(self.0 | other.0) } else { self }
     }
@@ -35,26 +36,27 @@ impl Shape {
     }
 }
 
-/// What of a segment is not as predicted, and therefore follows, in the order of the bits.
+/// The properties of a segment that differ from the prediction. They follow in the order of the
+/// bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differs(pub(crate) u8);
 
 impl Differs {
-    /// Arrival: time to the segment after it. As predicted when 0.
+    /// Arrival: the time to the next segment. Predicted as 0.
     pub(crate) const TIME: Self = Self(1);
-    /// Place: records between it and the segment after it. As predicted when none.
+    /// Position: the number of records before the next segment. Predicted as none.
     pub(crate) const PLACE: Self = Self(2);
     /// The link header: length and bytes.
     pub(crate) const LINK: Self = Self(4);
-    /// IP and TCP header: a patch.
+    /// IP and TCP header, as a patch.
     pub(crate) const HEADER: Self = Self(8);
-    /// The IPv4 header checksum: two bytes.
+    /// The IPv4 header checksum, as two bytes.
     pub(crate) const IP_CHECKSUM: Self = Self(16);
-    /// The TCP checksum: two bytes.
+    /// The TCP checksum, as two bytes.
     pub(crate) const TCP_CHECKSUM: Self = Self(32);
-    /// What follows the IP packet: length and bytes.
+    /// What follows the IP packet, as length and bytes.
     pub(crate) const PADDING: Self = Self(64);
-    /// The length on the wire is not the captured one: by how much.
+    /// The difference between the length on the wire and the captured length.
     pub(crate) const ORIGINAL_BYTES: Self = Self(128);
 
     pub(crate) const fn has(self, other: Self) -> bool {

@@ -1,9 +1,8 @@
-//! What a segment's IP and TCP header are predicted to be.
+//! Predicts the IP and TCP header of a segment.
 //!
-//! A [`Headers`] is the bytes from the first of the IP header to the last TCP option, with both
-//! checksums 0: those are computed from the rest. Offsets that a damaged note gives are refused
-//! once, in [`Plan::new`]; what is read or written out of reach afterwards is left out, never a
-//! panic.
+//! A [`Headers`] is the bytes from the start of the IP header to the last TCP option. Both
+//! checksums are 0, because they are computed from the rest. [`Plan::new`] refuses invalid offsets
+//! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
 
@@ -15,7 +14,7 @@ const MIN_TCP_BYTES: usize = 20;
 const PROTOCOL_TCP: u16 = 6;
 const ENDING_FLAGS: u8 = 0x09;
 
-/// What is known of all segments before any is looked at.
+/// What is known about all segments in advance.
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
     layout: Layout,
@@ -24,7 +23,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Of the merged packet's bytes.
+    /// Plans for the bytes of the merged packet.
     pub(super) fn new(merged: &'a [u8], layout: Layout, shape: Shape) -> Result<Self, BadNote> {
         let version = merged.get(layout.network).map(|first| first >> 4);
         let ip_bytes = match version {
@@ -46,17 +45,17 @@ impl<'a> Plan<'a> {
         Ok(Self { merged, layout, shape, summer: Summer::detect() })
     }
 
-    /// The merged packet's link header.
+    /// The link header of the merged packet.
     pub(super) fn link(&self) -> &'a [u8] {
         self.merged.get(..self.layout.network).unwrap_or_default()
     }
 
-    /// All payloads.
+    /// The payload of all segments.
     pub(super) fn payload(&self) -> &'a [u8] {
         self.merged.get(self.layout.payload..).unwrap_or_default()
     }
 
-    /// Bytes of IP and TCP header together.
+    /// Length of IP and TCP header together, in bytes.
     pub(super) fn header_bytes(&self) -> usize {
         self.layout.payload - self.layout.network
     }
@@ -69,14 +68,14 @@ impl<'a> Plan<'a> {
         self.merged.get(self.layout.network).is_some_and(|first| first >> 4 == 4)
     }
 
-    /// What the last segment's header is predicted from.
+    /// The header from which the last segment's header is predicted.
     pub(super) fn merged_header(&self) -> Headers {
         let merged = self.merged.get(self.layout.network..self.layout.payload);
         Headers(merged.unwrap_or_default().to_vec())
     }
 
-    /// Makes the header of the segment after `segment` (of the last, the merged one) what that of
-    /// `segment` is predicted to be.
+    /// Turns `header` into the prediction for `segment`. `header` is that of the next segment, or
+    /// for the last segment the merged one.
     pub(super) fn predict(&self, header: &mut Headers, segment: Position) {
         let total = self.header_bytes() + segment.payload_bytes;
         if self.is_v4() {
@@ -91,14 +90,14 @@ impl<'a> Plan<'a> {
         let seq = first_seq.wrapping_add(segment.payload_at as u32);
         header.put(self.tcp_at() + 4, seq.to_be_bytes());
         if segment.from_end == 1 {
-            // What ended the aggregate stands in the last segment only.
+            // Only the last segment has the flag that ended the aggregate.
             let flags = header.0.get(self.tcp_at() + 13).copied().unwrap_or(0);
             header.put(self.tcp_at() + 13, [flags & !ENDING_FLAGS]);
         }
         self.clear_checksums(header);
     }
 
-    /// Takes both checksums out of `header`; the IPv4 one, then TCP's.
+    /// Removes both checksums from `header` and returns them: the IPv4 one, then TCP's.
     pub(super) fn clear_checksums(&self, header: &mut Headers) {
         if self.is_v4() {
             header.put(10, [0; 2]);
@@ -106,29 +105,30 @@ impl<'a> Plan<'a> {
         header.put(self.tcp_at() + 16, [0; 2]);
     }
 
-    /// Where the IPv4 header checksum stands; `None` for IPv6.
+    /// Offset of the IPv4 header checksum; `None` for IPv6.
     pub(super) fn ip_checksum_at(&self) -> Option<usize> {
         self.is_v4().then_some(10)
     }
 
-    /// Where the TCP checksum stands.
+    /// Offset of the TCP checksum.
     pub(super) fn tcp_checksum_at(&self) -> usize {
         self.tcp_at() + 16
     }
 
-    /// The checksum that the IPv4 header should have.
+    /// Computes the IPv4 header checksum.
     pub(super) fn ip_checksum(&self, header: &Headers) -> [u8; 2] {
         let ip = header.0.get(..self.tcp_at()).unwrap_or_default();
         ipv4_header_checksum(ip).to_be_bytes()
     }
 
-    /// The checksum that the segment with this header (its own field 0) and payload should have.
+    /// Computes the TCP checksum of a segment with this header, whose checksum field is 0, and
+    /// payload.
     pub(super) fn tcp_checksum(&self, header: &Headers, payload: &[u8]) -> [u8; 2] {
         let addresses = if self.is_v4() { 12..20 } else { 8..40 };
         let addresses = header.0.get(addresses).map_or(Sum::ZERO, Sum::of);
         let tcp = header.0.get(self.tcp_at()..).unwrap_or_default();
         let bytes = tcp.len() + payload.len();
-        // TCP headers are whole words, so the payload begins at an even place.
+        // TCP headers are whole words, so the payload begins at an even offset.
         let sum = addresses
             + Sum::word(PROTOCOL_TCP)
             + Sum::long(bytes as u32)
@@ -138,16 +138,16 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Which segment.
+/// The position of a segment in its aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     /// Its number, from 0.
     pub(super) number: usize,
-    /// How many come after it.
+    /// Number of segments after it.
     pub(super) from_end: usize,
-    /// Where its payload begins among all payloads, in bytes.
+    /// Offset of its payload in the payload of all segments, in bytes.
     pub(super) payload_at: usize,
-    /// How long its payload is.
+    /// Length of its payload, in bytes.
     pub(super) payload_bytes: usize,
 }
 

@@ -1,27 +1,28 @@
-//! What a merged packet cannot say, in few bytes.
+//! Encodes what a merged packet cannot express, in few bytes.
 //!
-//! A note stands beside an aggregate in a capture and, together with the merged packet, gives back
-//! every original record byte for byte: headers, arrival times, places in the file, link headers,
-//! padding, original lengths. It is a codec and nothing else: no files, no engine.
+//! A note accompanies an aggregate in a capture. Together with the merged packet it restores every
+//! original record byte for byte: headers, arrival times, positions in the file, link headers,
+//! padding, original lengths. It is only a codec: no files, no engine.
 //!
 //! # How it is so small
-//! Headers are predicted, from the last segment to the first: the merged header is the last
-//! segment's but for sequence number, IP ID, lengths and flags, and each segment's is that of the
-//! one after it. Checksums are computed. Only what the prediction misses is written; a segment in a
-//! steady stream takes its arrival time and one byte.
+//! Headers are predicted from the last segment to the first. The merged header is the last
+//! segment's except for sequence number, IP ID, lengths and flags, and each segment's header
+//! resembles that of the next. Checksums are computed. Only deviations from the prediction are
+//! written; a segment in a steady stream takes its arrival time and one byte.
 //!
 //! # Contract
-//! [`write()`] and [`read()`] are inverse for every aggregate of the engine. [`read()`] refuses what
-//! does not fit together, whatever the bytes, and ends with a check of all it gives back; it never
-//! panics. What it allocates is bounded before it begins: no aggregate has more payload than an IP
-//! packet, so none has more segments, and no header is longer than 256 bytes.
+//! [`write()`] and [`read()`] are inverse for every aggregate of the engine. [`read()`] refuses
+//! inconsistent input, and ends with a check of everything that it restores; it never panics. Its
+//! allocations are bounded in advance: an aggregate has no more payload, and so no more segments,
+//! than an IP packet has bytes, and no header is longer than 256 bytes.
 //!
 //! # Format
-//! Numbers are LEB128; signed ones are zigzag-coded. In this order: place of the last record
-//! (signed, against the expected one), segment count, bytes of link header, of IP header, of TCP
-//! header, `Shape` bits, payload sizes; then from the last segment to the first `Differs` bits
-//! and what they announce; at the end a CRC-32 of the records, four bytes, least significant first.
-//! Places count from the expected one there, so that a note can be checked by itself.
+//! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
+//! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header,
+//! `Shape` bits, payload sizes; then for each segment, from the last to the first, `Differs` bits
+//! and the values that they announce; at the end a CRC-32 of the records, four bytes, least
+//! significant first. In the CRC, positions count from the expected one, so that a note can be
+//! verified by itself.
 
 mod bits;
 mod header;
@@ -43,22 +44,22 @@ pub(crate) use self::number::{put_number, put_signed};
 pub use self::read::{Restored, read};
 pub use self::write::write;
 
-/// One record that went into an aggregate, or came out of a note.
+/// A record that was merged into an aggregate, or that is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
-    /// Its captured bytes, link header and padding included.
+    /// Its captured bytes, with link header and padding.
     pub bytes: &'a [u8],
-    /// Where its IP header begins, in bytes.
+    /// Offset of its IP header, in bytes.
     pub network: usize,
-    /// How many bytes it had on the wire.
+    /// Its length on the wire, in bytes.
     pub original_bytes: u32,
-    /// When it was captured, in nanoseconds since 1970 UTC.
+    /// Its time, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// Its place in the file, from 0.
+    /// Its position in the file, from 0.
     pub place: u64,
 }
 
-/// Where the headers of a merged packet begin, in bytes from its first link-layer byte.
+/// Offsets of a merged packet's headers, in bytes from its first link-layer byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The IP header.
@@ -69,39 +70,39 @@ pub struct Layout {
     pub payload: usize,
 }
 
-/// A merged packet and what is known without its note.
+/// A merged packet, and what is known without its note.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {
-    /// All its bytes, link header included, without padding.
+    /// All its bytes, with link header, without padding.
     pub bytes: &'a [u8],
-    /// The time written beside it: that of one of its segments, whichever.
+    /// Its time in the file, which is the time of one of its segments.
     pub at_ns: u64,
-    /// A place near those of the records, which whoever reads the note knows too.
+    /// A position near those of the records, which is known when the note is read.
     pub expected_place: u64,
 }
 
-/// A note that does not belong to its packet, or was damaged.
+/// Why a note is refused: it is damaged, or belongs to another packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("what rxo remembered of it {0}")]
 pub struct BadNote(pub(crate) &'static str);
 
-/// The most bytes of a link header, and of all headers after it, that a note may speak of. The
-/// engine coalesces no longer ones; the limit bounds what a damaged note can make of memory.
+/// Longest link header, and longest sequence of the other headers, in bytes. The engine coalesces
+/// no longer ones; the limit bounds the memory for a damaged note.
 const MAX_HEADER_BYTES: usize = 256;
 
-/// The most payload of an aggregate, and so the most segments: what the length of an IP packet can
-/// say.
+/// Most payload of an aggregate in bytes, and so most segments: what the length field of an IP
+/// packet can express.
 const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 
-/// The CRC-32 that ends a note.
+/// Length of the CRC-32 that ends a note.
 const CHECK_BYTES: usize = 4;
 
-/// The check of a note: covers everything about the records, in order.
+/// The checksum of a note. It covers everything about the records, in order.
 #[derive(Default)]
 struct Check(Crc);
 
 impl Check {
-    /// Takes the next record in; `expected_place` is that of the merged packet.
+    /// Adds the next record. `expected_place` is the position of the merged packet.
     fn add(&mut self, record: &Original<'_>, expected_place: u64) {
         let mut head = [0; 24];
         let place = record.place.wrapping_sub(expected_place);

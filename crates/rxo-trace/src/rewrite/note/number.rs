@@ -1,4 +1,4 @@
-//! Numbers of variable length, and reading them without trust.
+//! Numbers of variable length, and a reader that does not trust its input.
 
 use super::BadNote;
 
@@ -11,25 +11,25 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends `number` so that small ones of either sign are short.
+/// Appends `number` such that numbers near 0 of either sign are short.
 pub(crate) fn put_signed(to: &mut Vec<u8>, number: i64) {
     put_number(to, (number << 1 ^ number >> 63) as u64);
 }
 
-/// Reads what was put, and refuses to read on where it ends.
+/// Reads what was appended, and fails at the end of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes` from the first on.
+    /// Reads `bytes` from their start.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes were read.
     #[must_use]
     pub const fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
     /// The next byte.
     ///
     /// # Errors
-    /// Nothing is left.
+    /// If no byte is left.
     pub fn byte(&mut self) -> Result<u8, BadNote> {
         let (first, rest) = self.rest.split_first().ok_or(ENDS)?;
         self.rest = rest;
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
     /// The next `count` bytes.
     ///
     /// # Errors
-    /// Fewer are left.
+    /// If fewer are left.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], BadNote> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or(ENDS)?;
         self.rest = rest;
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
     /// The next two bytes.
     ///
     /// # Errors
-    /// Fewer are left.
+    /// If fewer are left.
     pub fn pair(&mut self) -> Result<[u8; 2], BadNote> {
         self.bytes(2)?.try_into().map_err(|_| ENDS)
     }
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
     /// The next number.
     ///
     /// # Errors
-    /// It does not end, or does not fit 64 bits.
+    /// If it does not end, or does not fit into 64 bits.
     pub fn number(&mut self) -> Result<u64, BadNote> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -86,10 +86,10 @@ impl<'a> Reader<'a> {
     /// The next number, as a size of at most `most`.
     ///
     /// # Errors
-    /// As [`Reader::number`], or it is larger.
+    /// As [`Reader::number`], or if it is larger than `most`.
     pub fn size(&mut self, most: usize) -> Result<usize, BadNote> {
         let size = usize::try_from(self.number()?).unwrap_or(usize::MAX);
-        if size > most { Err(BadNote("holds a size that cannot be")) } else { Ok(size) }
+        if size > most { Err(BadNote("holds an invalid size")) } else { Ok(size) }
     }
 
     /// The next signed number.

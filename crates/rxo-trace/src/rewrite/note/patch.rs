@@ -1,14 +1,14 @@
-//! Where two headers of one length differ.
+//! The differences between two headers of equal length.
 //!
 //! A patch is the number of hunks, then for each the bytes to skip, their number, and the bytes.
 
 use super::{BadNote, Reader, put_number};
 
-/// Equal bytes up to this many are written along: two numbers between hunks cost as much.
+/// Equal bytes up to this number are part of a hunk, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
-/// Appends what makes `to` out of `from`. Nothing is appended when they are equal; returns whether
-/// they were not. Both have the same length.
+/// Appends the patch from `from` to `to`, which have equal length, unless they are equal. Returns
+/// whether they differ.
 pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     if from == to {
         return false;
@@ -25,7 +25,7 @@ pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Ranges in which the two differ.
+/// The ranges in which the two differ.
 fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
     let mut hunks: Vec<(usize, usize)> = Vec::new();
     for (at, _) in from.iter().zip(to).enumerate().filter(|(_, (a, b))| a != b) {

@@ -1,4 +1,4 @@
-//! From a merged packet and its note to the records that it was made of.
+//! Restores records from a merged packet and its note.
 
 use core::ops::Range;
 use std::rc::Rc;
@@ -11,23 +11,23 @@ use super::{
     Original, Reader, Shape, patch,
 };
 
-/// A record as a note gives it back.
+/// A restored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its captured bytes; those of all records of one note share a chunk.
+    /// Its captured bytes. All records of a note share one chunk.
     pub bytes: SharedBytes,
-    /// How many bytes it had on the wire.
+    /// Its length on the wire, in bytes.
     pub original_bytes: u32,
-    /// When it was captured, in nanoseconds since 1970 UTC.
+    /// Its time, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// Its place in the file, from 0.
+    /// Its position in the file, from 0.
     pub place: u64,
 }
 
-/// The records that `merged` was made of, in the order of their payloads.
+/// Restores the records of `merged`, in the order of their payloads.
 ///
 /// # Errors
-/// The note is damaged, or not this packet's.
+/// If the note is damaged, or belongs to another packet.
 pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     let body_bytes = note.len().saturating_sub(CHECK_BYTES);
     let (body, expected) = note.split_at(body_bytes);
@@ -51,7 +51,7 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     Ok(found.into_iter().map(|one| one.restored(&chunk)).collect())
 }
 
-/// A record whose bytes stand among those of all.
+/// A record whose bytes are part of the common chunk.
 struct Found {
     range: Range<usize>,
     original_bytes: u32,
@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// What stands before the segments.
+/// The part of a note before the segments.
 struct Outline {
     last_place: u64,
     segments: usize,
@@ -83,7 +83,7 @@ struct Outline {
 impl Outline {
     fn read(merged: Merged<'_>, note: &mut Reader<'_>) -> Result<Self, BadNote> {
         let last_place = merged.expected_place.wrapping_add(note.signed()? as u64);
-        // Every segment has payload.
+        // Every segment has payload, so there are no more segments than bytes.
         let segments = note.size(merged.bytes.len().min(MAX_PAYLOAD_BYTES))?;
         let network = note.size(MAX_HEADER_BYTES)?;
         let transport = network + note.size(MAX_HEADER_BYTES)?;
@@ -97,7 +97,7 @@ impl Outline {
     }
 }
 
-/// Every payload's size; together they are all there is.
+/// The payload sizes of all segments. Their sum is the payload of the packet.
 fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Vec<usize>, BadNote> {
     let all_but_last = outline.segments - 1;
     let mut sizes = Vec::with_capacity(outline.segments);
@@ -116,7 +116,7 @@ fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Ve
     Ok(sizes)
 }
 
-/// The records, from the last to the first, and the bytes of all of them.
+/// Restores the records, from the last to the first, and their bytes.
 fn segments(
     plan: &Plan<'_>,
     at_ns: u64,
@@ -161,16 +161,16 @@ fn original_bytes(
     bytes.and_then(Result::ok).ok_or(BadNote("speaks of a packet of impossible length"))
 }
 
-/// Reads one segment after the other, from the last to the first.
+/// Reads the segments of a note, from the last to the first.
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// That of the segment read before, which comes after in the file; of none, the merged one.
+    /// The header of the segment read before, which follows in the file; at first the merged one.
     header: Headers,
 }
 
 impl SegmentReader<'_> {
-    /// From this segment to the one after it, in nanoseconds.
+    /// Time from this segment to the next, in nanoseconds.
     fn time(&self, differs: Differs, note: &mut Reader<'_>) -> Result<i64, BadNote> {
         if !differs.has(Differs::TIME) {
             return Ok(0);
@@ -178,7 +178,7 @@ impl SegmentReader<'_> {
         Ok(note.signed()?.wrapping_mul(self.shape.unit_ns()))
     }
 
-    /// Appends the captured bytes behind the link header.
+    /// Appends the captured bytes after the link header.
     fn put_bytes(
         &mut self,
         differs: Differs,

@@ -1,4 +1,4 @@
-//! The codec against the engine's own aggregates, and against damage.
+//! Tests the codec with the engine's own aggregates, and with damage.
 
 use proptest::prelude::*;
 use rxo_coalesce::{Aggregate, Config, Delivery, Engine, Policy};
@@ -11,7 +11,7 @@ use rxo_wire::{parse, parse_ip};
 use super::*;
 use crate::rewrite::merged;
 
-/// A record that carries more than the engine is shown.
+/// A record with more bytes than the engine sees.
 #[derive(Clone, Debug, Default)]
 struct Record {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ impl Record {
     }
 }
 
-/// An aggregate's merged packet and note, and the records that must come back.
+/// An aggregate's merged packet and note, and the records to restore.
 struct Written {
     packet: Vec<u8>,
     note: Vec<u8>,
@@ -81,7 +81,7 @@ impl Written {
     }
 }
 
-/// All aggregates that `policy` makes of `records` in one poll.
+/// All aggregates that `policy` makes from `records` in one poll.
 fn aggregates(policy: Policy, link: LinkKind, records: &[Record]) -> Vec<Written> {
     let config = Config { link, trust_checksums: true, ..Config::new(policy) };
     let mut engine = Engine::new(config).unwrap();
@@ -100,7 +100,7 @@ fn aggregates(policy: Policy, link: LinkKind, records: &[Record]) -> Vec<Written
     written
 }
 
-/// `count` segments of one flow, 1448 bytes each, with what makes them ordinary.
+/// `count` ordinary segments of one flow with 1448 bytes each.
 fn bulk(count: u32) -> Vec<Packet> {
     let packet = |number: u32| {
         let base = seg().seq(1_000 + number * 1_448).len(1_448).id(number as u16);
@@ -157,7 +157,8 @@ fn padding_original_lengths_and_gaps_in_the_order_come_back() {
 fn link_headers_that_the_engine_is_not_shown_come_back() {
     let mut records = records(&bulk(6).into_iter().map(Packet::raw_ip).collect::<Vec<_>>());
     for (n, record) in records.iter_mut().enumerate() {
-        // Of different lengths and contents: nobody promises that they are alike.
+        // Link headers of different lengths and contents, because nothing guarantees that they are
+        // alike.
         record.link_bytes = 16 + n / 4 * 4;
         let link: Vec<u8> = (0..record.link_bytes).map(|at| (at + n / 2) as u8).collect();
         record.bytes.splice(0..0, link);
@@ -232,7 +233,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = bytes[at].wrapping_add(by);
         if let Ok(records) = read(written.merged(), &written.note) {
-            // Some of what the merged packet says is not needed to give the records back.
+            // Some bytes of the merged packet are not needed for restoring the records.
             prop_assert_eq!(records, written.records);
         }
     }
@@ -251,7 +252,7 @@ proptest! {
     }
 }
 
-/// A merged packet of so much payload, and a note that says it is `segments` segments of one byte.
+/// Reads a note that claims `segments` segments of one byte in a packet of `payload_bytes`.
 fn claiming(payload_bytes: usize, segments: u64) -> Result<Vec<Restored>, BadNote> {
     let packet = [seg().len(0).bytes(), vec![7; payload_bytes]].concat();
     let mut note = Vec::new();
@@ -260,7 +261,7 @@ fn claiming(payload_bytes: usize, segments: u64) -> Result<Vec<Restored>, BadNot
     [14, 20, 20].into_iter().for_each(|bytes| put_number(&mut note, bytes));
     note.push(Shape::REGULAR.0);
     put_number(&mut note, 1);
-    // That no segment differs from what is predicted: a byte each.
+    // One byte per segment, which says that it is as predicted.
     note.resize(note.len() + segments as usize, 0);
     note.extend([0; CHECK_BYTES]);
     read(Merged { bytes: &packet, at_ns: 0, expected_place: 0 }, &note)
@@ -272,6 +273,6 @@ fn a_note_describes_no_more_than_an_aggregate_can_hold() {
     assert!(refused(65_535, 65_535).contains("does not fit the packet"), "only its check is wrong");
     assert!(refused(65_536, 65_535).contains("none can be so long"));
     assert!(refused(4_000_000, 65_535).contains("none can be so long"));
-    assert!(refused(65_535, 65_536).contains("size that cannot be"));
-    assert!(refused(4_000_000, 4_000_000).contains("size that cannot be"));
+    assert!(refused(65_535, 65_536).contains("invalid size"));
+    assert!(refused(4_000_000, 4_000_000).contains("invalid size"));
 }

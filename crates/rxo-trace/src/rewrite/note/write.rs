@@ -1,4 +1,4 @@
-//! From an aggregate's records to its note.
+//! Writes the note of an aggregate from its records.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use super::{
 /// Appends the note of the aggregate `merged`, made of `records`, to `note`.
 ///
 /// # Errors
-/// The records are not those of the packet: their payloads together are not its payload.
+/// If `records` are not those of the packet: their payloads together are not its payload.
 pub fn write(
     merged: Merged<'_>,
     layout: Layout,
@@ -40,7 +40,7 @@ pub fn write(
 
 const NOT_ITS_RECORDS: BadNote = BadNote("belongs to other records");
 
-/// Each record's payload, in bytes, as its IP header says it.
+/// The payload length of each record, in bytes, from its IP header.
 fn payload_sizes(layout: Layout, records: &[Original<'_>]) -> Result<Vec<usize>, BadNote> {
     let headers = layout.payload.checked_sub(layout.network).ok_or(NOT_ITS_RECORDS)?;
     let size = |record: &Original<'_>| {
@@ -71,12 +71,12 @@ fn ipv4_id<'a>(record: &Original<'a>) -> Option<&'a [u8]> {
     record.bytes.get(record.network + 4..record.network + 6)
 }
 
-/// From one time to another. A capture's clock may go back.
+/// Time from `from` to `to`. Negative if the capture's clock went back.
 const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-/// The sizes but the last, which is what remains.
+/// Writes all sizes but the last, which follows from the others.
 fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
     let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
@@ -102,16 +102,16 @@ fn put_segments(
     Ok(())
 }
 
-/// Writes one segment after the other, from the last to the first.
+/// Writes the segments of a note, from the last to the first.
 struct SegmentWriter<'a, 'n> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The time written beside the merged packet.
+    /// The time of the merged packet.
     at_ns: u64,
-    /// The header of the segment written before, which comes after in the file; of none, the merged
+    /// The header of the segment written before, which follows in the file; at first the merged
     /// one.
     predicted: Headers,
-    /// The memory of the header that is being written.
+    /// Memory for the header that is being written.
     header: Headers,
     after: Option<Original<'a>>,
     note: &'n mut Vec<u8>,
@@ -138,7 +138,8 @@ impl<'a> SegmentWriter<'a, '_> {
         Ok(())
     }
 
-    /// Time and place, from the segment after it; the last has those of the merged packet.
+    /// Writes time and position relative to the next segment, or to the merged packet for the last
+    /// segment.
     fn put_arrival(&mut self, record: &Original<'_>) -> Differs {
         let after_ns = self.after.map_or(self.at_ns, |after| after.at_ns);
         let time = nanos(record.at_ns, after_ns) / self.shape.unit_ns();
@@ -162,7 +163,8 @@ impl<'a> SegmentWriter<'a, '_> {
         self.put_bytes(link, differs, Differs::LINK)
     }
 
-    /// The header and its checksums; then it is what the one before is predicted from.
+    /// Writes the header and its checksums. It then becomes the prediction for the previous
+    /// segment.
     fn put_header(&mut self, header: &[u8], payload: &[u8], position: Position) -> Differs {
         let plan = self.plan;
         plan.predict(&mut self.predicted, position);

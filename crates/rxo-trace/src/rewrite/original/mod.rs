@@ -1,5 +1,5 @@
-//! The file given back: in the format that it had, byte for byte or block for block; or in the
-//! other one, as far as that can say it.
+//! Writes the restored file: in its original format, byte for byte or block for block, or in the
+//! other format, as far as that can represent it.
 
 mod pcap;
 mod pcapng;
@@ -17,25 +17,25 @@ use super::origin::Origin;
 /// A format of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
-    /// The old one: one kind of link, no options.
+    /// Pcap: one link type, no options.
     Pcap,
-    /// The next generation.
+    /// Pcapng.
     PcapNg,
 }
 
-/// The file being written.
+/// The file that is being written.
 #[derive(Debug)]
 pub(super) enum Original<W: Write> {
-    /// Pcap, with the header that it had or a fresh one.
+    /// Pcap, with its original header or a new one.
     Pcap(Box<PcapFile<W>>),
-    /// Pcapng as it was.
+    /// Pcapng from pcapng.
     Same(Box<SameFile<W>>),
-    /// Pcapng out of pcap.
+    /// Pcapng from pcap.
     Fresh(Box<FreshFile<W>>),
 }
 
 impl<W: Write> Original<W> {
-    /// Begins it, in `format` or the one that it had.
+    /// Begins the file, in `format` or its original format.
     pub(super) fn begin(
         output: W,
         origin: &Origin,
@@ -50,7 +50,7 @@ impl<W: Write> Original<W> {
         })
     }
 
-    /// Takes in what the original described next.
+    /// Records the next sections and interfaces of the original.
     pub(super) fn describe(&mut self, described: &[Described]) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => described.iter().try_for_each(|one| file.describe(&one.part)),
@@ -62,7 +62,7 @@ impl<W: Write> Original<W> {
         }
     }
 
-    /// Writes the next record; `ticks` is its time as the original counted.
+    /// Writes the next record. `ticks` is its time in the original's unit.
     pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.write(record, ticks),
@@ -71,7 +71,7 @@ impl<W: Write> Original<W> {
         }
     }
 
-    /// Writes what the file had of a record that it ended within.
+    /// Writes the truncated record at the end of the original.
     pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.put_cut_record(bytes),
@@ -79,7 +79,7 @@ impl<W: Write> Original<W> {
         }
     }
 
-    /// Writes the rest, and gives the output back.
+    /// Writes the rest and returns the output.
     pub(super) fn finish(self) -> Result<W, RewriteError> {
         match self {
             Self::Pcap(file) => file.finish(),
@@ -89,7 +89,7 @@ impl<W: Write> Original<W> {
     }
 }
 
-/// The clocks of the interfaces among `described`, in a file with this header if it is pcap.
+/// The clocks of the interfaces in `described`. `header` is that of a pcap file.
 pub(super) fn clocks<'a>(
     described: &'a [Described],
     pcap_header: Option<&[u8; 24]>,

@@ -1,4 +1,4 @@
-//! A pcap file: under the header that it had, or made of a pcapng file.
+//! Writes a pcap file: with its original header, or from a pcapng file.
 
 use std::io::{BufWriter, Write};
 
@@ -7,31 +7,31 @@ use rxo_device::capture::{Clock, Part, WriteError};
 use super::super::RewriteError;
 use super::super::order::Given;
 
-/// A pcap file being written.
+/// A pcap file that is being written.
 #[derive(Debug)]
 pub(in super::super) struct PcapFile<W: Write> {
     output: BufWriter<W>,
-    /// The header that the file had; of a pcapng file none.
+    /// The original header; `None` if the original is pcapng.
     header: Option<[u8; 24]>,
     shape: Shape,
     clock: Clock,
-    /// Whether the header is written.
+    /// Whether the header has been written.
     has_begun: bool,
 }
 
-/// What a header says of the records after it.
+/// The format of records that a header announces.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_big_endian: bool,
     unit_ns: u64,
-    /// Files of very old libpcap have the lengths the other way round.
+    /// Whether the two lengths are swapped, as in files of very old libpcap.
     is_swapped: bool,
 }
 
 impl Shape {
     const NANOS: Self = Self { is_big_endian: false, unit_ns: 1, is_swapped: false };
 
-    /// Of a header that a reader has accepted.
+    /// Reads a header that the capture reader has accepted.
     fn of(header: &[u8; 24]) -> Self {
         let [a, b, c, d, _, _, e, f, ..] = *header;
         let is_big_endian = a == 0xa1;
@@ -47,7 +47,7 @@ impl Shape {
     }
 }
 
-/// What the records of a file with this header count time in.
+/// The clock of a file with this header.
 pub(super) fn clock(header: &[u8; 24]) -> Clock {
     Clock::pcap(Shape::of(header).unit_ns)
 }
@@ -61,7 +61,7 @@ impl<W: Write> PcapFile<W> {
         Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
     }
 
-    /// The first interface makes the header; there is no second.
+    /// Takes the header from the first interface. A second interface is an error.
     pub(super) fn describe(&mut self, described: &Part) -> Result<(), RewriteError> {
         let Part::Interface { link, snap_bytes, .. } = described else { return Ok(()) };
         if self.has_begun {
@@ -71,7 +71,7 @@ impl<W: Write> PcapFile<W> {
         self.begin(snap_bytes, link.0.into())
     }
 
-    /// Writes the header that the file had, or one of version 2.4, in nanoseconds.
+    /// Writes the original header, or one of version 2.4 with nanoseconds.
     fn begin(&mut self, snap_bytes: u32, link: u32) -> Result<(), RewriteError> {
         self.has_begun = true;
         let numbers = [u32::from_be_bytes(NANOS_MAGIC), 4 << 16 | 2, 0, 0, snap_bytes, link];
@@ -103,7 +103,7 @@ impl<W: Write> PcapFile<W> {
         self.put(record.bytes.as_ref())
     }
 
-    /// The ticks of a record out of a pcapng file, whose clock is another.
+    /// The ticks of a record from a pcapng file, which has another clock.
     fn converted(&self, record: &Given, ticks: Option<u64>) -> Result<Option<u64>, RewriteError> {
         if !record.options.is_empty() {
             return Err(RewriteError::NotForPcap("comments or other options of packets"));
@@ -118,7 +118,7 @@ impl<W: Write> PcapFile<W> {
         ticks.transpose()
     }
 
-    /// Writes what the file had of a record that it ended within; another's cannot be said.
+    /// Writes a truncated last record. Only a pcap original has one.
     pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
         if self.header.is_some() { self.put(bytes) } else { Ok(()) }
     }
@@ -139,8 +139,8 @@ impl<W: Write> PcapFile<W> {
     }
 }
 
-/// What libpcap takes for no limit.
+/// The snap length that libpcap takes for no limit.
 const NO_LIMIT: u32 = 262_144;
 
-/// How much is gathered before it is written. A longer packet is written from where it is.
+/// Size of the buffer before a write. Longer packets are written directly.
 const BUFFER_BYTES: usize = 32 * 1024;

@@ -1,4 +1,4 @@
-//! A pcapng file: as it was, or made of a pcap file.
+//! Writes a pcapng file: from a pcapng file, or from a pcap file.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -8,17 +8,17 @@ use rxo_device::capture::{CaptureWriter, Described, Interface, Packet, Part, Ver
 use super::super::RewriteError;
 use super::super::order::Given;
 
-/// A pcapng file with the sections, interfaces and times that it had. Each section and interface is
-/// written between the packets that it stood between, because a section ends the one before it.
+/// A pcapng file with its original sections, interfaces and times. Each section and interface is
+/// written between the same packets as in the original, because a section ends the one before it.
 #[derive(Debug)]
 pub(in super::super) struct SameFile<W: Write> {
     writer: CaptureWriter<W>,
-    /// What is described and not yet written.
+    /// Sections and interfaces that are not written yet.
     waiting: VecDeque<Described>,
     records: u64,
-    /// Interfaces that are written, of all sections.
+    /// Number of interfaces written, in all sections.
     interfaces: u32,
-    /// The first of them that the current section has.
+    /// Number of the current section's first interface.
     first_interface: u32,
 }
 
@@ -76,7 +76,7 @@ impl<W: Write> SameFile<W> {
 const NOT_DESCRIBED: RewriteError =
     RewriteError::Changed("a packet is of an interface that its section does not have");
 
-/// A pcapng file made of a pcap file, in nanoseconds.
+/// A pcapng file from a pcap file, in nanoseconds.
 #[derive(Debug)]
 pub(in super::super) struct FreshFile<W: Write>(CaptureWriter<W>);
 

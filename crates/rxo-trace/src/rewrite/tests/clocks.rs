@@ -1,11 +1,12 @@
-//! Times that nanoseconds cannot say, packets without a time, and all that sections and interfaces
-//! say of themselves.
+//! Times that nanoseconds cannot express, packets without a time, and all properties of sections
+//! and
+//! interfaces.
 
 use rxo_device::capture::Part;
 
 use super::*;
 
-/// A pcapng file from its blocks: type and body, numbers little-endian.
+/// Makes a pcapng file from blocks of type and body, in little-endian order.
 fn blocks(blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut file = Vec::new();
     for (kind, body) in blocks {
@@ -55,7 +56,7 @@ fn with_options(mut body: Vec<u8>, options: &[(u16, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// Coalesces and expands; of little-endian files without anything else all must be as it was.
+/// Coalesces and expands. A little-endian file without other blocks must come back unchanged.
 fn comes_back(file: &[u8]) -> Coalesced {
     let figures = round(file, remember());
     let (coalesced, _) = coalesce(file, remember()).unwrap();
@@ -86,7 +87,7 @@ fn times_of_any_resolution_and_offset_come_back() {
             comes_back(&file);
             let (coalesced, _) = coalesce(&file, remember()).unwrap();
             if let Ok((pcap, _)) = expand(&coalesced, Some(FileFormat::Pcap)) {
-                // Only where a pcap file can say the same.
+                // Only if a pcap file can represent the same.
                 let times = |file: &[u8]| read(file).0.iter().map(|r| r.at).collect::<Vec<_>>();
                 assert_eq!(times(&file), times(&pcap), "{resolution} {offset_s}");
             }
@@ -146,7 +147,7 @@ fn what_a_big_endian_file_says_comes_back() {
         file.extend([&kind.to_be_bytes()[..], &length, body, &length].concat());
     };
     block(0x0a0d_0d0a, &turned(&[0x1a2b_3c4d, 1 << 16, u32::MAX, u32::MAX]));
-    // Speed 2^32 + 5, microseconds of an offset of -2 s, zone 7.
+    // Speed 2^32 + 5, microseconds with an offset of -2 s, zone 7.
     let speed = [turned(&[8 << 16 | 8, 1, 5]), turned(&[14 << 16 | 8, u32::MAX, u32::MAX - 1])];
     let rest = [turned(&[10 << 16 | 4, 7]), turned(&[0])];
     block(1, &[turned(&[1 << 16, 96]), speed.concat(), rest.concat()].concat());

@@ -34,7 +34,7 @@ fn several_interfaces_of_several_kinds_come_back() {
         let number = n % 5;
         let packet = seg().seq(1 + 500 * (n / 5)).len(500).id((n / 5) as u16);
         let mut cooked = COOKED;
-        // The sender's address differs from frame to frame: the engine is not shown it.
+        // The sender's address differs from frame to frame. The engine does not see it.
         cooked[11] = (n / 40) as u8;
         let bytes = match number {
             0 => packet.bytes(),
@@ -59,7 +59,7 @@ fn options_of_packets_come_back() {
         let at = Instant::from_nanos(START_NS + n as u64);
         let options = match n % 4 {
             0 => vec![(1, b"seen".to_vec()), (2, vec![1, 0, 0, 0])],
-            // Of somebody else who took the number for examples.
+            // An option of another program that uses the example number.
             1 => vec![(19_373, [&ENTERPRISE.to_le_bytes()[..], b"mine"].concat())],
             _ => Vec::new(),
         };

@@ -32,7 +32,7 @@ fn open(file: &[u8]) -> Capture {
     Capture::from_reader("test", Box::new(Cursor::new(file.to_vec()))).unwrap()
 }
 
-/// Every record, and why not all of them.
+/// Reads every record, and the error that ended reading.
 fn read(file: &[u8]) -> (Vec<Record>, Vec<Interface>, Option<CaptureError>) {
     let (mut capture, mut records) = (open(file), Vec::new());
     let error = loop {
@@ -97,7 +97,7 @@ fn compare(a: &[u8], b: &[u8]) -> Verdict {
     comparison.finish()
 }
 
-/// A record of a made capture: interface, time, length on the wire, bytes, options.
+/// A record of a made-up capture: interface, time, length on the wire, bytes, options.
 type Plain = (u32, Instant, u32, Vec<u8>, Vec<(u16, Vec<u8>)>);
 
 fn plain(record: &Record) -> Plain {
@@ -107,19 +107,19 @@ fn plain(record: &Record) -> Plain {
     (interface, at, original_bytes, record.bytes.as_ref().to_vec(), options)
 }
 
-/// All of a record that a file of its format can say.
+/// Everything of a record that a file of its format can express.
 fn whole(record: &Record) -> (Plain, Option<u64>, Vec<u8>) {
     (plain(record), record.ticks, record.head.as_ref().to_vec())
 }
 
-/// What a capture has beside its records: header, sections, interfaces.
+/// What a capture contains besides records: header, sections, interfaces.
 fn around(file: &[u8]) -> (Option<[u8; 24]>, Vec<Described>) {
     let (mut capture, mut records) = (open(file), Vec::new());
     while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
     (capture.pcap_header(), capture.described().to_vec())
 }
 
-/// Coalesces, expands, and checks everything that must hold. Says what became of it.
+/// Coalesces, expands, and checks everything that must hold. Returns the result of coalescing.
 fn round(file: &[u8], settings: Settings) -> Coalesced {
     let (coalesced, figures) = coalesce(file, settings).unwrap();
     let (expanded, given) = expand(&coalesced, None).unwrap();
@@ -143,7 +143,7 @@ fn round(file: &[u8], settings: Settings) -> Coalesced {
     figures
 }
 
-/// Every aggregate is a packet whose checksums are right, and says what it is.
+/// Checks that every aggregate is a packet with right checksums and a comment.
 fn check_aggregates(coalesced: &[u8], expected: u64) {
     let (records, interfaces, error) = read(coalesced);
     assert!(error.is_none(), "{error:?}");
@@ -170,7 +170,7 @@ fn check_aggregates(coalesced: &[u8], expected: u64) {
     assert_eq!(found, expected);
 }
 
-/// A pcapng file of records on interfaces.
+/// Makes a pcapng file of records on interfaces.
 fn pcapng(interfaces: &[Interface], records: &[Plain]) -> Vec<u8> {
     let mut writer = CaptureWriter::new(Vec::new(), "a test").unwrap();
     for interface in interfaces {
@@ -197,7 +197,7 @@ fn interface(link: LinkType) -> Interface {
     Interface { link, snap_bytes: None, name: None }
 }
 
-/// Frames one after the other, a microsecond apart.
+/// Makes a pcapng file of frames that are a microsecond apart.
 fn ethernet(packets: &[Packet]) -> Vec<u8> {
     let record = |(number, packet): (usize, &Packet)| -> Plain {
         let bytes = packet.bytes();
@@ -214,7 +214,7 @@ fn bulk(flow: u32, count: u32) -> Vec<Packet> {
     (0..count).map(packet).collect()
 }
 
-/// A pcap file with a header of one's own.
+/// Makes a pcap file with a header of its own.
 fn pcap(
     magic: [u8; 4],
     snap_bytes: u32,
@@ -227,7 +227,7 @@ fn pcap(
     let mut file = magic.to_vec();
     let version: [u8; 4] = if magic[0] == 0xa1 { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
     file.extend(version);
-    // Zone and accuracy: nobody fills them in, so nobody may lose them.
+    // Zone and accuracy: nobody sets them, so they must not get lost.
     for value in [7_200, 5, snap_bytes, link] {
         file.extend(number(value));
     }
@@ -247,7 +247,7 @@ const MAGICS: [[u8; 4]; 4] = [
     [0xa1, 0xb2, 0x3c, 0x4d],
 ];
 
-/// Where each block ends.
+/// The offset at which each block ends.
 fn block_ends(file: &[u8]) -> Vec<usize> {
     let (mut at, mut ends) = (0, Vec::new());
     while at < file.len() {

@@ -1,4 +1,4 @@
-//! Files in the old format come back byte for byte, cut ones too.
+//! Pcap files come back byte for byte, truncated ones too.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn what_a_patched_libpcap_added_comes_back() {
     let mut file = pcap([0x34, 0xcd, 0xb2, 0xa1], 65_535, 1, &[]);
     for (number, packet) in bulk(2, 9).iter().enumerate() {
         let length = packet.bytes().len() as u32;
-        // Eight bytes more a record: interface, protocol, kind.
+        // Eight more bytes per record: interface, protocol, kind.
         for number in [7, 1, length, length, number as u32, 0xeeee_eeee] {
             file.extend(number.to_le_bytes());
         }

@@ -1,4 +1,4 @@
-//! What policies, polls and checksums make of a capture, all of it comes back.
+//! Captures come back under all policies, poll rules and checksum modes.
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn wrong_checksums_pass_and_trusted_ones_come_back() {
 
 #[test]
 fn a_note_too_long_for_one_option_rides_in_several() {
-    // One byte each, and everything about them different.
+    // One byte each, and every field different.
     let packets: Vec<Packet> = (0..30_000_u32)
         .map(|n| {
             let odd = n.wrapping_mul(2_654_435_761);

@@ -1,10 +1,10 @@
-//! Any capture, any changed byte.
+//! Any capture, and any changed byte.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Times that go on, stand, jump, and now and then go back.
+/// Times that advance, stand still, jump, and now and then go back.
 fn times() -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(prop_oneof![5 => 0..50_000_i64, 1 => -2_000_000..2_000_000_i64], 1..50)
 }
@@ -58,7 +58,7 @@ proptest! {
             return Ok(());
         }
         if let Ok((expanded, _)) = expand(&coalesced, None) {
-            // Of a file that ends early some may be missing, but none is another.
+            // In a truncated file some records may be missing, but none is different.
             let mut before = read(&file).0.into_iter().map(|record| plain(&record));
             for after in &read(&expanded).0 {
                 prop_assert!(before.any(|before| before == plain(after)));

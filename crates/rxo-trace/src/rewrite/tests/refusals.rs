@@ -1,4 +1,4 @@
-//! What cannot be done is said, and what is missing is noticed.
+//! What cannot be done is reported, and missing data is noticed.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn what_was_coalesced_is_not_coalesced_again() {
     let (coalesced, _) = coalesce(&ethernet(&bulk(1, 30)), remember()).unwrap();
     let error = coalesce(&coalesced, remember()).unwrap_err();
     assert!(matches!(error, RewriteError::AlreadyCoalesced), "{error}");
-    // Also when another program has written the section anew.
+    // Also if another program has rewritten the section.
     let (records, interfaces, _) = read(&coalesced);
     let records: Vec<Plain> = records.iter().map(plain).collect();
     let error = coalesce(&pcapng(&interfaces, &records), remember()).unwrap_err();
@@ -34,7 +34,7 @@ fn what_is_missing_is_noticed() {
         assert_eq!(result.is_ok(), is_whole, "{number} of {} blocks", ends.len());
     }
     assert_eq!(whole.len(), ends.len() - 2);
-    // A packet in the middle.
+    // A packet in the middle is missing.
     let gap = [&coalesced[..ends[3]], &coalesced[ends[4]..]].concat();
     let error = expand(&gap, None).unwrap_err();
     assert!(matches!(error, RewriteError::Changed(_) | RewriteError::Packet { .. }), "{error}");

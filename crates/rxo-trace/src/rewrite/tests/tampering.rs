@@ -1,15 +1,15 @@
-//! Every byte of a coalesced file, changed: what is given back is what was written, or nothing is.
+//! Changes every byte of a coalesced file: either the original is restored, or nothing is.
 
 use super::*;
 
-/// What expanding came to.
+/// The result of expanding.
 #[derive(Debug)]
 enum Outcome {
-    /// The whole file, checked.
+    /// The whole file was restored and verified.
     Whole(Vec<u8>),
-    /// It could not be read to its end; what stood before.
+    /// The file was truncated; the part before the cut.
     Partial(Vec<u8>),
-    /// It was refused.
+    /// The file was refused.
     Refused,
 }
 
@@ -37,8 +37,8 @@ fn outcome(file: &[u8]) -> Outcome {
     given.unwrap_or(Outcome::Refused)
 }
 
-/// Changes every byte of `coalesced` in each of these ways. A whole file given back must be `original`,
-/// and a partial one must have the same header and only packets of it, in order.
+/// Changes every byte of `coalesced` in each of these ways. A whole restored file must be
+/// `original`. A partial one must have the same header, and only packets of the original in order.
 fn tamper(original: &[u8], coalesced: &[u8], ways: &[u8]) {
     let Outcome::Whole(untouched) = outcome(coalesced) else { panic!("it does not come back") };
     assert!(untouched == original);
@@ -63,19 +63,19 @@ fn tamper(original: &[u8], coalesced: &[u8], ways: &[u8]) {
             }
         }
     }
-    // Padding, comments for people, the length of the section: nothing of that is given back.
+    // Padding, comments for people, and the length of the section are not restored.
     assert!(refused * 4 > coalesced.len() * ways.len(), "only {refused} changes were noticed");
 }
 
 const WAYS: [u8; 4] = [0x01, 0x10, 0x80, 0xff];
 
-/// Many ways for the policy with the longest notes, one for those that differ in a few of its bytes.
+/// Many ways for the policy with the longest notes, one for those whose notes differ little.
 fn ways(policy: Policy) -> &'static [u8] {
     if policy.name == "remember" { &WAYS } else { &WAYS[3..] }
 }
 
-/// Segments of two flows that take turns, pure ACKs, something else; short, for there are many
-/// bytes to change.
+/// Segments of two flows that take turns, pure ACKs, and another packet; short, because every byte
+/// is changed.
 fn packets() -> Vec<Packet> {
     let data = |flow: u32, n: u32| seg().flow(flow).seq(1 + 9 * n).len(9).id(n as u16).ack(5 + n);
     let mut packets: Vec<Packet> =
@@ -99,7 +99,7 @@ fn no_byte_of_a_coalesced_pcap_file_changes_what_is_given_back() {
         let (coalesced, _) = coalesce(&file, settings(policy)).unwrap();
         tamper(&file, &coalesced, ways(policy));
     }
-    // One that ends within a record, and one without any.
+    // A file that ends within a record, and one without records.
     for file in [pcap(MAGICS[0], 96, 1, &records), pcap(MAGICS[3], 96, 1, &[])] {
         let file = &file[..file.len().min(400)];
         tamper(file, &coalesce(file, remember()).unwrap().0, &WAYS);

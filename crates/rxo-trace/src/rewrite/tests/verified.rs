@@ -1,9 +1,9 @@
-//! A comparison with a coalesced file finds whatever was changed, also what only a note says.
+//! Comparing with a coalesced file finds every change, also of what only a note says.
 
 use super::*;
 
-/// Segments whose headers differ as far as the policies allow that, so that aggregates are made and
-/// only the notes know.
+/// Segments whose headers differ as far as the policies allow, so that they are merged and only the
+/// notes know the differences.
 fn segments() -> Vec<Packet> {
     (0..12_u32)
         .map(|n| {

@@ -12,7 +12,7 @@ fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
     }
 }
 
-/// Counts the packets of one flow and says which were pure ACKs that could be aggregated.
+/// Counts the packets of one flow, and returns which were pure ACKs that could be aggregated.
 fn counted(packets: &[Packet]) -> Vec<bool> {
     let mut flows = Flows::new(10, 1);
     let mut count = |packet| {

@@ -4,7 +4,7 @@ fn us(micros: u64) -> Instant {
     Instant::from_micros(micros)
 }
 
-/// The polls of `rule` over packets that come at these microseconds: how many, and when.
+/// The polls of `rule` for arrivals at these microseconds: number of packets, and time.
 fn polls(rule: &str, arrivals: &[u64]) -> Vec<(u32, u64)> {
     let mut polls = Polls::new(rule.parse().unwrap());
     let mut seen = Vec::new();
@@ -29,7 +29,7 @@ fn packets_are_counted_whatever_the_time() {
 
 #[test]
 fn a_time_runs_from_the_first_packet_of_the_poll() {
-    // The packet at 50 comes when the poll is over.
+    // The packet at 50 arrives after the poll.
     assert_eq!(polls("time:50us", &[0, 10, 49, 50, 200]), [(3, 50), (1, 100), (1, 250)]);
 }
 
@@ -40,7 +40,8 @@ fn an_idle_host_takes_each_packet_at_once() {
 
 #[test]
 fn a_busy_host_takes_all_that_came_meanwhile() {
-    // Busy with the first until 10, then with those at 1, 2 and 10 until 40, then with the rest.
+    // Busy with the first packet until 10, then with those at 1, 2 and 10 until 40, then with the
+    // rest.
     let arrivals = [0, 1, 2, 10, 11, 39, 60];
     assert_eq!(polls("host:10us", &arrivals), [(1, 0), (3, 10), (2, 40), (1, 60)]);
 }
