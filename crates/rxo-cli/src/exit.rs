@@ -6,35 +6,17 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result};
 use clap::error::ErrorKind;
+use rxo_console::fault::UsageError;
+use rxo_console::output;
 use rxo_device::DeviceError;
 use rxo_lab::LabError;
 use thiserror::Error;
 
-use crate::output;
+pub(crate) use rxo_console::fault::{PartialError, partial, usage};
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
-
-/// What the user typed cannot be. The text names it and says what would be accepted.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct UsageError(pub(crate) String);
-
-/// The error for what the user should have typed differently.
-pub(crate) fn usage(message: impl Into<String>) -> Error {
-    UsageError(message.into()).into()
-}
-
-/// The result was given, but is not everything. The text says why.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct PartialError(pub(crate) String);
-
-/// The error after a result that is not everything: a damaged file, a signal.
-pub(crate) fn partial(why: impl Into<String>) -> Error {
-    PartialError(why.into()).into()
-}
 
 /// Another process of ours has ended with this code, and said why.
 #[derive(Debug, Error)]

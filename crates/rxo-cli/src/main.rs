@@ -2,47 +2,36 @@
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices,
-//! [`demo`] in a private network, [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
+//! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
 //! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
-//! [`expand`] and [`verify`], which share [`captures`]; [`calibrate`] for what receiving costs here;
-//! [`repro`] for the papers' experiments. [`exit`] turns an error into the one line and the exit code
+//! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration and the papers'
+//! experiments are [`rxo_repro`]. [`exit`] turns an error into the one line and the exit code
 //! that the user gets; nothing else ends the process.
 
 mod analyze;
 mod bulk;
-mod calibrate;
 mod captures;
 mod cat;
 mod coalesce;
 mod costs;
 mod defaults;
-mod demo;
 mod endpoint;
 mod exit;
 mod expand;
 mod flags;
 mod hosting;
-mod machine;
-mod numbers;
-mod output;
-mod paths;
 mod policies;
 mod printer;
-mod repro;
 mod rules;
 mod run;
-mod sending;
 mod serve;
-mod stats;
 mod stop;
-mod table;
-mod through;
 mod verify;
-mod wrap;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use rxo_console::{numbers, output, paths, table};
 
 use crate::flags::{Cli, Command};
 
@@ -56,14 +45,14 @@ fn main() -> ExitCode {
         Command::Coalesce(flags) => coalesce::command(flags),
         Command::Expand(flags) => expand::command(flags),
         Command::Verify(flags) => verify::command(flags),
-        Command::Calibrate(flags) => calibrate::command(flags),
+        Command::Calibrate(flags) => rxo_repro::calibrate(flags),
         Command::Run(flags) => run::command(flags),
-        Command::Demo(flags) => demo::command(flags),
+        Command::Demo(flags) => rxo_repro::demo(flags),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),
         Command::Sink(flags) => bulk::sink(flags),
         Command::Source(flags) => bulk::source(flags),
         Command::Policies(flags) => policies::command(flags),
-        Command::Repro(flags) => repro::command(flags),
+        Command::Repro(flags) => stop::on_request().and_then(|stop| rxo_repro::repro(flags, &stop)),
     })
 }

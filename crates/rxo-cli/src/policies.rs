@@ -50,8 +50,7 @@ impl Listed {
 
 /// Every field by name; numbers as numbers.
 pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
-    let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
-    policy.settings().map(|(name, text)| (name.to_owned(), value(text))).collect()
+    output::fields(policy.settings())
 }
 
 fn text() -> String {

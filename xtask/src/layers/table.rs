@@ -67,6 +67,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "capabilities speak of link kinds and checksums"),
         ],
     ),
+    layer("rxo-console", 2, MAY_DO_IO, &[]),
     layer(
         "rxo-driver",
         3,
@@ -130,24 +131,42 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
-        "rxo-cli",
+        "rxo-repro",
         5,
         MAY_DO_IO,
         &[
+            ("rxo", "the worker and the host that are measured"),
+            ("rxo-console", "prints what was found, refuses what was typed wrongly"),
+            ("rxo-coalesce", "policies by name, and the engine alone"),
+            ("rxo-device", "impairments, captures of senders"),
+            ("rxo-driver", "names of devices, packet sockets that capture"),
+            ("rxo-frame", "the clock's instants"),
+            ("rxo-host", "the host that receives in repro menon"),
+            ("rxo-lab", "private networks with Linux peers"),
+            ("rxo-trace", "studies of captures, figures, costs"),
+        ],
+    ),
+    layer(
+        "rxo-cli",
+        6,
+        MAY_DO_IO,
+        &[
             ("rxo", "the worker it commands"),
+            ("rxo-console", "prints, and tells usage from failure"),
+            ("rxo-repro", "the demo, the calibration, the papers' experiments"),
             ("rxo-coalesce", "policies by name, counters by reason"),
             ("rxo-ack", "counters by reason"),
             ("rxo-device", "what devices say of themselves, and their counters"),
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
             ("rxo-frame", "the clock's instants"),
-            ("rxo-host", "the host that serve and repro menon run on"),
-            ("rxo-lab", "the demo's private network"),
+            ("rxo-host", "the host that serve, cat, sink and source run on"),
+            ("rxo-lab", "its errors: whose fault they are"),
             ("rxo-trace", "studies of captures"),
         ],
     ),
     layer(
         "rxo-bench",
-        5,
+        6,
         MAY_DO_IO,
         &[
             ("rxo-testkit", "its workloads"),
@@ -162,7 +181,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer(
         "rxo-fuzz",
-        5,
+        6,
         MAY_DO_IO,
         &[
             ("rxo-testkit", "turns bytes into traffic, and the oracle"),
@@ -176,7 +195,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-trace", "under test"),
         ],
     ),
-    layer("xtask", 5, MAY_DO_IO, &[]),
+    layer("xtask", 6, MAY_DO_IO, &[]),
 ];
 
 /// Crates that tests of any crate may use beside what the crate itself may import.

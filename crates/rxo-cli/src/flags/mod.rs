@@ -2,40 +2,34 @@
 //!
 //! Kept apart from what it means: the help and the reading come from these definitions alone,
 //! and each command makes its plan from them, where a value that cannot be is refused with what
-//! would be accepted.
+//! would be accepted. What can be typed after `rxo demo`, `rxo calibrate` and `rxo repro` stands in
+//! [`rxo_repro::flags`].
 
 mod analyze;
 mod bulk;
-mod calibrate;
 mod cat;
 mod coalesce;
-mod demo;
 mod endpoint;
 mod expand;
 mod host;
 mod policies;
 mod policy;
-mod repro;
 mod run;
 mod serve;
 mod verify;
 
 use clap::{Parser, Subcommand};
+use rxo_repro::flags::{CalibrateFlags, DemoFlags, ReproFlags};
 
 pub(crate) use analyze::AnalyzeFlags;
 pub(crate) use bulk::{MeterFlags, SinkFlags, SourceFlags};
-pub(crate) use calibrate::CalibrateFlags;
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
-pub(crate) use demo::DemoFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
 pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
-pub(crate) use repro::{
-    GallatinFlags, MenonExperiment, MenonFlags, MenonPart, Paper, ReproFlags, RscFlags, RscPart,
-};
 pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;

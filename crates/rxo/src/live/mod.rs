@@ -3,7 +3,9 @@
 //! [`Device::open`] takes a name as a user types it; [`run`] puts a worker between two of them,
 //! [`run_through`] one with [`Middleware`] around it.
 //! Devices are used on the thread that opened them. [`host`] runs a host with its own TCP on one.
+//! [`defaults`] has the policy of a live path.
 
+pub mod defaults;
 pub mod host;
 mod middleware;
 mod waiter;

@@ -1,0 +1,86 @@
+//! Numbers and times as people read and write them.
+
+use std::time::Duration;
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bits a second, in units of 10^9.
+pub fn gbit_per_s(bytes: u64, time: Duration) -> f64 {
+    ratio(bytes as f64 * 8.0 / 1e9, time.as_secs_f64())
+}
+
+/// `part / whole`, and 0 of nothing.
+pub fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// Rounds to `digits` after the point, so that JSON does not pretend to more.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+/// Reads `250ms`, `1s`, `1.5s` or `2` (seconds).
+pub fn parse_time(text: &str) -> Option<Duration> {
+    let (number, unit_s) = if let Some(number) = text.strip_suffix("ms") {
+        (number, 1e-3)
+    } else {
+        (text.strip_suffix('s').unwrap_or(text), 1.0)
+    };
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value: f64 = number.parse().ok().filter(|_| plain)?;
+    Duration::try_from_secs_f64(value * unit_s).ok()
+}
+
+/// Reads `1000`, `64k`, `10M` or `1G`; powers of 1000.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let rows = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")];
+        for (number, text) in rows {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        let rows = [("1s", 1_000), ("250ms", 250), ("1.5s", 1_500), ("2", 2_000), ("0s", 0)];
+        for (text, ms) in rows {
+            assert_eq!(parse_time(text), Some(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "1m", "-1s", "1e3s", "inf", "NaN", "1..2s", "9999999999999999999999s"]
+        {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_no_time_is_nothing() {
+        assert!(gbit_per_s(0, Duration::ZERO) < f64::EPSILON);
+        assert!((gbit_per_s(125_000_000, Duration::from_secs(1)) - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,72 @@
+//! Standard output, as lines of text or as one JSON value a line.
+//!
+//! It is separate because a closed reader is an ordinary end here, not a panic.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Prints text as it is, with a line end.
+///
+/// # Errors
+/// When nobody reads any more.
+pub fn text(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints `value` as JSON on one line.
+///
+/// # Errors
+/// When nobody reads any more.
+pub fn json_line(value: &impl Serialize) -> Result<()> {
+    text(&serde_json::to_string(value)?)
+}
+
+/// Prints `value` as JSON for a person to read too.
+///
+/// # Errors
+/// When nobody reads any more.
+pub fn json_document(value: &impl Serialize) -> Result<()> {
+    text(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints text on standard error, where the result itself takes standard output.
+pub fn aside(text: &str) {
+    // Standard error is closed: the result still counts.
+    _ = writeln!(io::stderr(), "{text}");
+}
+
+/// `value` as JSON on one line.
+///
+/// # Errors
+/// When it is no JSON, such as a map whose keys are no text.
+pub fn json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string(value)?)
+}
+
+/// Named values as a JSON object: those that are numbers as numbers.
+pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String, Value> {
+    let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
+    values.map(|(name, text)| (name.to_owned(), value(text))).collect()
+}
+
+/// Says one line on standard error, beside the result. A reader that pauses is waited for, but not
+/// for ever: the process must be able to end.
+pub fn note(line: &str) {
+    let stderr = io::stderr();
+    let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
+    if ready != Ok(0) {
+        // Standard error is closed: the result still counts.
+        _ = writeln!(stderr.lock(), "rxo: {line}");
+    }
+}
+
+/// How long a note waits for its reader, in seconds.
+const PATIENCE_S: i64 = 5;

@@ -1,0 +1,143 @@
+//! What the flags of `rxo calibrate` mean.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo_console::fault::usage;
+use rxo_console::numbers::parse_time;
+use rxo_console::paths;
+
+use crate::flags::CalibrateFlags;
+use crate::machine::Cores;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) settings: &'static [Setting],
+    pub(super) rounds: usize,
+    /// How long one transfer is measured.
+    pub(super) window: Duration,
+    /// How long it runs before that, so that windows have opened.
+    pub(super) warm_up: Duration,
+    /// How long the engine alone is measured in each round.
+    pub(super) engine: Duration,
+    pub(super) cores: Cores,
+    pub(super) save: Option<PathBuf>,
+}
+
+/// One way of receiving the same stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    /// The largest IP packet on the wire, in bytes.
+    pub(super) mtu: u32,
+    /// Most segments in an aggregate; 1 coalesces nothing.
+    pub(super) max_segments: u16,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MTU {}, up to {} in one", self.mtu, self.max_segments)
+    }
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When the time or the file cannot be; the message says what would be accepted.
+    pub(super) fn from_flags(flags: &CalibrateFlags) -> Result<Self> {
+        let CalibrateFlags { seconds, save, json: _ } = flags;
+        let all = parse_time(seconds)
+            .filter(|time| (SHORTEST..=LONGEST).contains(time))
+            .ok_or_else(|| usage(format!("--seconds {seconds}: choose 3 to 600")))?;
+        let save = save.as_deref().map(|path| paths::for_file("--save", path)).transpose()?;
+        let rounds = (all.as_secs_f64() / ROUND.as_secs_f64()).round().clamp(1.0, 25.0);
+        let each = all.div_f64(rounds * SETTINGS.len() as f64);
+        Ok(Self {
+            settings: &SETTINGS,
+            rounds: rounds as usize,
+            window: each.saturating_sub(SET_UP + WARM_UP).max(SHORTEST_WINDOW),
+            warm_up: WARM_UP,
+            engine: ENGINE,
+            cores: Cores::choose(),
+            save,
+        })
+    }
+
+    /// How many transfers there will be.
+    pub(super) const fn measurements(&self) -> usize {
+        self.rounds * self.settings.len()
+    }
+
+    /// The setting that comes as number `place` in this round: each round begins with another, so
+    /// that what changes in a machine over time falls on all alike.
+    pub(super) fn in_round(&self, round: usize, place: usize) -> Setting {
+        // Three is prime to the number of settings, so neighbours change too.
+        self.settings[(round * 3 + place) % self.settings.len()]
+    }
+}
+
+/// Deliveries for each packet from 1 down to 1/32 with packets of one size, and the same deliveries
+/// with packets of other sizes: without both, packets and bytes cannot be told apart.
+const SETTINGS: [Setting; 10] = [
+    setting(1_500, 1),
+    setting(1_500, 2),
+    setting(1_500, 4),
+    setting(1_500, 8),
+    setting(1_500, 32),
+    setting(3_000, 1),
+    setting(3_000, 8),
+    setting(9_000, 1),
+    setting(9_000, 2),
+    setting(9_000, 6),
+];
+
+const fn setting(mtu: u32, max_segments: u16) -> Setting {
+    Setting { mtu, max_segments }
+}
+
+const SHORTEST: Duration = Duration::from_secs(3);
+const LONGEST: Duration = Duration::from_secs(600);
+/// What a round takes about; a longer time gives more rounds, not longer ones.
+const ROUND: Duration = Duration::from_secs(7);
+/// What building and removing a network takes about.
+const SET_UP: Duration = Duration::from_millis(120);
+const WARM_UP: Duration = Duration::from_millis(120);
+const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
+const ENGINE: Duration = Duration::from_millis(150);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(seconds: &str) -> CalibrateFlags {
+        CalibrateFlags { seconds: seconds.into(), save: None, json: false }
+    }
+
+    #[test]
+    fn a_longer_time_is_more_rounds() {
+        let rounds = |seconds| Plan::from_flags(&flags(seconds)).unwrap().rounds;
+        assert_eq!((rounds("3"), rounds("21"), rounds("60s")), (1, 3, 9));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        for seconds in ["1", "601", "soon", "-5"] {
+            let error = Plan::from_flags(&flags(seconds)).unwrap_err().to_string();
+            assert_eq!(error, format!("--seconds {seconds}: choose 3 to 600"));
+        }
+    }
+
+    #[test]
+    fn every_round_measures_every_setting_once() {
+        let plan = Plan::from_flags(&flags("21")).unwrap();
+        for round in 0..5 {
+            let taken: Vec<_> = (0..10).map(|place| plan.in_round(round, place)).collect();
+            for setting in SETTINGS {
+                assert_eq!(taken.iter().filter(|taken| **taken == setting).count(), 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! How each of the demo's paths goes through rxo.
+
+use rxo::live::defaults;
+use rxo_coalesce::Policy;
+use rxo_driver::SubmitMode;
+
+use super::path::Path;
+use crate::through::Manner;
+
+/// How `path` works; `None` for the kernel's paths.
+pub(super) fn of(path: Path) -> Option<Manner> {
+    match path {
+        Path::KernelGroOff | Path::KernelGroOn => None,
+        Path::WritePerFrame => {
+            Some(Manner { submit: SubmitMode::Writev, ..Manner::with(Policy::none()) })
+        }
+        Path::None => Some(Manner::with(Policy::none())),
+        Path::Rxo => Some(Manner::with(defaults::live(Policy::linux_gro()))),
+    }
+}

@@ -1,0 +1,123 @@
+//! What the figures mean, in a few plain sentences.
+
+use rxo_console::numbers::ratio;
+
+use crate::sending::{Row, Way};
+
+/// Compares the ways of one run. Says only what was measured: where aggregation does not gain, the
+/// sentences say so.
+pub(super) fn sentence(rows: &[Row]) -> String {
+    let of = |way| rows.iter().find(|row| row.way == way);
+    let (Some(kernel), Some(without), Some(with)) =
+        (of(Way::KernelGro), of(Way::NoAggregation), of(Way::AckAggregate))
+    else {
+        return "Not every way was measured, so there is nothing to compare.".to_owned();
+    };
+    if rows.iter().any(|row| !row.hash_ok) {
+        return "Bytes arrived that were not sent: the figures mean nothing until that is found."
+            .to_owned();
+    }
+    format!(
+        "With {} the peer sent {:.2} ACKs for each segment. {} A byte cost the sending host {} than \
+         through rxo without aggregation, and {} than with the kernel alone, which leaves pure ACKs \
+         as they are; the rate was {:.0} % and {:.0} % of theirs. {}",
+        connections(with.connections),
+        with.acks_per_segment.median,
+        fewer(without, with),
+        compared(with.cpu_s_per_gb.median, without.cpu_s_per_gb.median),
+        compared(with.cpu_s_per_gb.median, kernel.cpu_s_per_gb.median),
+        100.0 * ratio(with.gbit_per_s.median, without.gbit_per_s.median),
+        100.0 * ratio(with.gbit_per_s.median, kernel.gbit_per_s.median),
+        lost(with),
+    )
+}
+
+/// How many times fewer deliveries there were for as many segments.
+pub(crate) fn times_fewer(without: &Row, with: &Row) -> f64 {
+    let share = |row: &Row| ratio(row.ack_deliveries as f64, row.segments as f64);
+    ratio(share(without), share(with))
+}
+
+fn fewer(without: &Row, with: &Row) -> String {
+    let times = times_fewer(without, with);
+    let acks = with.acks_per_delivery.median;
+    if times >= TARGET {
+        return format!(
+            "Aggregation handed the host {acks:.1} of them at a time, {times:.0} times fewer \
+             deliveries for the same data."
+        );
+    }
+    format!(
+        "Aggregation handed the host {acks:.1} of them at a time, {times:.1} times fewer deliveries \
+         for the same data: short of the ten times that it is meant to reach with a peer that \
+         acknowledges every segment or two."
+    )
+}
+
+fn connections(number: usize) -> String {
+    if number == 1 { "one connection".to_owned() } else { format!("{number} connections") }
+}
+
+/// Our CPU time beside theirs.
+fn compared(ours: f64, theirs: f64) -> String {
+    let percent = 100.0 * (ratio(ours, theirs) - 1.0);
+    if percent <= 0.0 { format!("{:.0} % less", -percent) } else { format!("{percent:.0} % more") }
+}
+
+fn lost(with: &Row) -> String {
+    match with.ring_drops {
+        0 => "No ACK was lost at the ring.".to_owned(),
+        1 => "1 frame was lost at the ring.".to_owned(),
+        many => format!("{many} frames were lost at the ring."),
+    }
+}
+
+/// Times fewer deliveries.
+const TARGET: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sending::{Sample, sample_for_tests as sample};
+
+    fn row(way: Way, gbit_per_s: f64, cpu_s_per_gb: f64, deliveries: u64, ring: u64) -> Row {
+        let sample = Sample { ring_drops: ring, ..sample(gbit_per_s, cpu_s_per_gb, deliveries) };
+        Row::of(way, 1, &[sample]).unwrap()
+    }
+
+    fn rows(with: Row) -> Vec<Row> {
+        let kernel = row(Way::KernelGro, 10.0, 0.5, 1_000, 0);
+        vec![kernel, row(Way::NoAggregation, 8.0, 1.0, 1_000, 0), with]
+    }
+
+    #[test]
+    fn a_gain_is_told_as_one() {
+        assert_eq!(
+            sentence(&rows(row(Way::AckAggregate, 8.0, 0.8, 40, 0))),
+            "With one connection the peer sent 0.50 ACKs for each segment. Aggregation handed the \
+             host 25.0 of them at a time, 25 times fewer deliveries for the same data. A byte cost \
+             the sending host 20 % less than through rxo without aggregation, and 60 % more than \
+             with the kernel alone, which leaves pure ACKs as they are; the rate was 100 % and 80 % \
+             of theirs. No ACK was lost at the ring."
+        );
+    }
+
+    #[test]
+    fn what_falls_short_is_not_dressed_up() {
+        let text = sentence(&rows(row(Way::AckAggregate, 4.0, 1.2, 250, 7)));
+        for part in
+            ["4.0 times fewer", "short of the ten times", "20 % more than through", "50 % and"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(text.ends_with("7 frames were lost at the ring."), "{text}");
+    }
+
+    #[test]
+    fn wrong_bytes_and_missing_ways_outweigh_every_figure() {
+        let mut rows = rows(row(Way::AckAggregate, 4.0, 1.2, 250, 0));
+        assert!(sentence(&rows[..2]).starts_with("Not every way"));
+        rows[0].hash_ok = false;
+        assert!(sentence(&rows).starts_with("Bytes arrived that were not sent"));
+    }
+}

@@ -1,0 +1,21 @@
+//! `rxo calibrate`: what can be typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The flags of `rxo calibrate`.
+#[derive(Args, Debug)]
+pub struct CalibrateFlags {
+    /// How long it may take about, 3 to 600; longer is more rounds.
+    #[arg(long, value_name = "N", default_value = "30", allow_hyphen_values = true)]
+    pub(crate) seconds: String,
+
+    /// Save the costs as JSON, for rxo analyze --costs FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,36 @@
+//! `rxo demo`: what can be typed.
+
+use clap::Args;
+
+/// The flags of `rxo demo`.
+#[derive(Args, Debug)]
+pub struct DemoFlags {
+    /// TCP connections that transfer at the same time, 1 to 400.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) connections: usize,
+
+    /// How often every path is measured; the table shows medians.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) rounds: usize,
+
+    /// How long one bulk measurement takes, such as 1.2s.
+    #[arg(long, value_name = "TIME", default_value = "1.2s")]
+    pub(crate) seconds: String,
+
+    /// Show the sender's side: a bulk sender behind rxo whose peer acknowledges often.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+
+    /// How often that peer acknowledges: each (segment), linux (as it does by itself) or every N
+    /// segments, 2 to 40.
+    #[arg(long, value_name = "RATE", default_value = "each", requires = "reverse")]
+    pub(crate) peer_acks: String,
+
+    /// How long rxo holds ACKs there: end-of-poll, polls:N, packets:N or a time such as 100us.
+    #[arg(long, value_name = "HOLD", default_value = "end-of-poll", requires = "reverse")]
+    pub(crate) hold: String,
+
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

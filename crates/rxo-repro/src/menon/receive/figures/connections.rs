@@ -1,0 +1,50 @@
+//! Figure 12: many connections.
+
+use super::super::paper::GAIN_AT_400;
+use super::super::row::Rows;
+use super::super::stack::Stack;
+use crate::figure::{Figure, Series};
+use crate::statement::Statement;
+
+pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
+    let connections = rows.connections();
+    if connections.len() < 2 {
+        return None;
+    }
+    let line = |stack: Stack| {
+        let of = |&n: &usize| rows.of(n, stack).map(|row| row.scaled_gbit_per_s);
+        Series::of_spreads(stack.name(), connections.iter().map(of).collect())
+    };
+    Some(Figure {
+        number: "12",
+        title: "Throughput for the processor's time, by connections",
+        fixed: "a thread for each connection",
+        x_label: "connections",
+        y_label: "Gbit for a second of one core",
+        x: connections.iter().map(usize::to_string).collect(),
+        series: Stack::ALL.into_iter().map(line).chain([papers_gain(rows, &connections)]).collect(),
+        guides: Vec::new(),
+        statements: vec![at_many(rows, connections.last().copied().unwrap_or(1))],
+    })
+}
+
+/// What the paper's gain would make of the original, where the text states one.
+fn papers_gain(rows: Rows<'_>, connections: &[usize]) -> Series {
+    let of = |&count: &usize| {
+        let original = rows.of(count, Stack::ORIGINAL)?.scaled_gbit_per_s.median;
+        (count >= MANY).then_some(original * (1.0 + GAIN_AT_400 / 100.0))
+    };
+    Series::reference("Original and the paper's gain", connections.iter().map(of).collect())
+}
+
+fn at_many(rows: Rows<'_>, most: usize) -> Statement {
+    let claim = "at 400 connections the optimized system is 40 % better than the original";
+    let Some(gain) = rows.gain(most, Stack::OPTIMIZED).filter(|_| most >= MANY) else {
+        return Statement::new(claim, None, "400 connections were not measured.".into());
+    };
+    let percent = 100.0 * (gain - 1.0);
+    let ours = format!("{percent:+.0} % at {most} connections.");
+    Statement::new(claim, Some(percent >= GAIN_AT_400), ours)
+}
+
+const MANY: usize = 400;

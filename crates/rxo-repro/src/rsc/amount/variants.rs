@@ -1,0 +1,202 @@
+//! Figures 6 to 8: other cards than the paper's, for 16 connections; and for captures that are not
+//! the lab's, one line each.
+
+use super::super::ceiling::ceiling;
+use super::super::examine::{BUFFERS_KB, ENTRIES, Examined, WINDOWS};
+use super::super::statement::Statement;
+use super::{Captures, least, percent};
+use crate::figure::{Figure, Guide, Series};
+
+pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
+    Figure {
+        number: "6",
+        title: "Packets eliminated of 10,000, by entries of the cache",
+        fixed: fixed(captures, "16 connections, 8 KB buffers, windows of 20 packets"),
+        x_label: "entries",
+        y_label: "packets eliminated of 10,000",
+        x: ENTRIES.iter().map(ToString::to_string).collect(),
+        series: lines(captures, None, |examined| &examined.by_entries),
+        guides: Vec::new(),
+        statements: three_entries(captures).into_iter().collect(),
+    }
+}
+
+pub(super) fn figure_7(captures: Captures<'_>) -> Figure {
+    Figure {
+        number: "7",
+        title: "Packets eliminated of 10,000, by size of the buffers",
+        fixed: fixed(captures, "16 connections, 4 entries, windows of 20 packets"),
+        x_label: "buffer",
+        y_label: "packets eliminated of 10,000",
+        x: BUFFERS_KB.iter().map(|kb| format!("{kb} KB")).collect(),
+        series: lines(captures, None, |examined| &examined.by_buffer),
+        guides: Vec::new(),
+        statements: small_payloads(captures).into_iter().chain(larger_payloads(captures)).collect(),
+    }
+}
+
+pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
+    let statements = [sixteen_packets(captures), from_16_to_32(captures), beyond_32(captures)];
+    Figure {
+        number: "8",
+        title: "Packets eliminated of 10,000, by packets between two interrupts",
+        fixed: fixed(captures, "16 connections, 4 entries, 8 KB buffers"),
+        x_label: "window",
+        y_label: "packets eliminated of 10,000",
+        x: WINDOWS.iter().map(ToString::to_string).collect(),
+        series: lines(captures, Some(&FIGURE_8_KB), |examined| &examined.by_window),
+        guides: vec![Guide { value: 5_000.0, meaning: "the paper: more than 50 % with 16" }],
+        statements: statements.into_iter().flatten().collect(),
+    }
+}
+
+/// What holds for all lines; captures of others have as many connections as they have.
+fn fixed(captures: Captures<'_>, of_lab: &'static str) -> &'static str {
+    let others = of_lab.strip_prefix("16 connections, ").unwrap_or(of_lab);
+    if captures.others().next().is_some() { others } else { of_lab }
+}
+
+/// A line for each payload, of those `wanted` if any, then one for each capture of somebody else.
+fn lines(
+    captures: Captures<'_>,
+    wanted: Option<&[usize]>,
+    values: fn(&Examined) -> &Vec<f64>,
+) -> Vec<Series> {
+    let line = |name: String, examined| {
+        Series::new(name, values(examined).iter().copied().map(Some).collect())
+    };
+    let payloads = captures.payloads_kb().into_iter();
+    let payloads = payloads.filter(|kb| wanted.is_none_or(|wanted| wanted.contains(kb)));
+    let of_lab = payloads.filter_map(|kb| Some(line(format!("{kb} KB"), captures.of(16, kb)?)));
+    let others = captures.others().map(|examined| line(examined.name.clone(), examined));
+    of_lab.chain(others).collect()
+}
+
+/// A capture of 16 connections for each payload.
+fn of_sixteen(captures: Captures<'_>) -> Vec<(usize, &Examined)> {
+    let payloads = captures.payloads_kb().into_iter();
+    payloads.filter_map(|kb| captures.of(16, kb).map(|examined| (kb, examined))).collect()
+}
+
+fn three_entries(captures: Captures<'_>) -> Option<Statement> {
+    let paper = "a \"cache size of 3 entries allows us to achieve close to maximum coalescing\"";
+    let share = |(kb, examined): (usize, &Examined)| {
+        let most = examined.by_entries.iter().copied().fold(0.0, f64::max);
+        (most > 0.0).then(|| (kb, examined.by_entries[2] / most, examined.by_entries[0] / most))
+    };
+    let shares: Vec<_> = of_sixteen(captures).into_iter().filter_map(share).collect();
+    let (kb, three, _) = shares.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let one = least(shares.iter().map(|share| share.2))?;
+    let ours = format!(
+        "3 entries reach at least {:.0} % of the most (at {kb} KB), 1 entry at least {:.0} %.",
+        three * 100.0,
+        one * 100.0
+    );
+    let mixed = most_mixed(captures);
+    let statement = Statement::new(paper, Some(three >= CLOSE), ours);
+    Some(statement.unless_it_holds(|| {
+        format!("In a window of 20 packets there are up to {mixed:.1} flows on the average.")
+    }))
+}
+
+fn most_mixed(captures: Captures<'_>) -> f64 {
+    let flows = of_sixteen(captures).into_iter();
+    flows.map(|(_, examined)| examined.interleaving.flows_per_window).fold(0.0, f64::max)
+}
+
+fn small_payloads(captures: Captures<'_>) -> Option<Statement> {
+    let paper = "\"the amount of coalescing is same with 4 and 8 KB buffers for 2KB and 4KB payload\" \
+                 because of PSH";
+    let small = [2, 4].into_iter().filter_map(|kb| captures.of(16, kb));
+    let differences = small.map(|examined| (examined.by_buffer[1] - examined.by_buffer[0]).abs());
+    let widest = differences.max_by(f64::total_cmp)?;
+    let ours = format!("at most {:.1} points apart.", widest / 100.0);
+    Some(Statement::new(paper, Some(widest <= 100.0), ours))
+}
+
+fn larger_payloads(captures: Captures<'_>) -> Option<Statement> {
+    let paper = "\"8KB buffer yields more coalescing for payloads larger than 4KB\"";
+    let large = of_sixteen(captures).into_iter().filter(|(kb, _)| *kb > 4);
+    let gains = large.map(|(_, examined)| examined.by_buffer[1] - examined.by_buffer[0]);
+    let gain = least(gains)?;
+    let ours = format!("at least {:.1} points more than 4 KB.", gain / 100.0);
+    Some(Statement::new(paper, Some(gain > 0.0), ours))
+}
+
+/// What a window of so many packets eliminates.
+fn with_window(examined: &Examined, packets: u32) -> f64 {
+    let place = WINDOWS.iter().position(|&window| window == packets);
+    place.and_then(|place| examined.by_window.get(place)).copied().unwrap_or(0.0)
+}
+
+fn in_figure_8(captures: Captures<'_>) -> Vec<(usize, &Examined)> {
+    of_sixteen(captures).into_iter().filter(|(kb, _)| FIGURE_8_KB.contains(kb)).collect()
+}
+
+fn sixteen_packets(captures: Captures<'_>) -> Option<Statement> {
+    let shown = in_figure_8(captures).into_iter();
+    let low = least(shown.map(|(_, examined)| with_window(examined, 16)))?;
+    let paper = "\"more than 50% coalescing even with a 16 packet window\"";
+    let ours = format!("at least {}.", percent(low));
+    Some(Statement::new(paper, Some(low > 5_000.0), ours))
+}
+
+fn from_16_to_32(captures: Captures<'_>) -> Option<Statement> {
+    let paper = "from 16 to 32 packets \"5-10% improvement\"";
+    let shown = in_figure_8(captures);
+    let gains: Vec<f64> = shown.iter().map(|(_, examined)| gain_of_32(examined)).collect();
+    let (low, high) = (least(gains.iter().copied())?, gains.into_iter().fold(0.0, f64::max));
+    let ours = format!("{:.1} to {:.1} points.", low / 100.0, high / 100.0);
+    let statement = Statement::new(paper, Some(low >= 500.0), ours);
+    Some(statement.unless_it_holds(|| why_so_little(captures, &shown)))
+}
+
+/// What is left to gain, and where more is gained.
+fn why_so_little(captures: Captures<'_>, shown: &[(usize, &Examined)]) -> String {
+    let left = |&(kb, examined): &(usize, &Examined)| {
+        let room = ceiling(kb * 1_024, 8_192) - with_window(examined, 16);
+        format!("{:.1} points at {kb} KB", room / 100.0)
+    };
+    let left: Vec<String> = shown.iter().map(left).collect();
+    let mut why = format!(
+        "With 16 packets, what PSH and the buffer allow is only {} away, because the segments of a \
+         payload arrive close together.",
+        left.join(", ")
+    );
+    let all = captures.0.iter().filter_map(|examined| Some((examined.condition?, examined)));
+    let gains = all.map(|(what, examined)| (gain_of_32(examined), what, examined));
+    if let Some((gain, what, examined)) = gains.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        why += &format!(
+            " The more they are mixed with others', the more a longer window gains: most with \
+             {what}, {:.1} points ({:.1} flows in a window of 20).",
+            gain / 100.0,
+            examined.interleaving.flows_per_window
+        );
+    }
+    why
+}
+
+fn gain_of_32(examined: &Examined) -> f64 {
+    with_window(examined, 32) - with_window(examined, 16)
+}
+
+fn beyond_32(captures: Captures<'_>) -> Option<Statement> {
+    let paper = "\"beyond 32 packets the rate of improvement diminishes\"";
+    let shown = in_figure_8(captures);
+    // Per packet of window: the second step is twice as long.
+    let falls = |examined: &Examined| {
+        let first = with_window(examined, 32) - with_window(examined, 16);
+        let second = with_window(examined, 64) - with_window(examined, 32);
+        second / 2.0 < first.max(1.0)
+    };
+    let holds = !shown.is_empty() && shown.iter().all(|(_, examined)| falls(examined));
+    let gains = shown.iter().map(|(_, e)| with_window(e, 64) - with_window(e, 32));
+    let high = gains.max_by(f64::total_cmp)?;
+    let ours = format!("from 32 to 64 packets at most {:.1} points.", high / 100.0);
+    Some(Statement::new(paper, Some(holds), ours))
+}
+
+/// What "close to maximum" is taken to mean; the sentence says how close.
+const CLOSE: f64 = 0.9;
+/// The payloads of the paper's figure 8.
+const FIGURE_8_KB: [usize; 3] = [4, 8, 16];

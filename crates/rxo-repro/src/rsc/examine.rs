@@ -1,0 +1,189 @@
+//! What the paper's card, and its variants, would have made of one capture.
+//!
+//! The engine runs unchanged, with all variants in one pass (`rxo_trace::study`). As in the paper
+//! a window is a number of packets, however long that takes.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use rxo_coalesce::{Hold, Policy};
+use rxo_console::numbers::{ratio, rounded};
+use rxo_device::capture::Capture;
+use rxo_trace::interleave::{Interleave, Interleaving};
+use rxo_trace::report::{Outcome, ReasonCount};
+use rxo_trace::study::{Point, PollRule, Settings, Study};
+use rxo_trace::sweep::Grid;
+use serde::Serialize;
+
+use super::condition::Condition;
+
+/// One capture, examined. Eliminated packets are of 10,000.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Examined {
+    /// Its file's name.
+    pub(super) name: String,
+    /// What it is of, when it is the lab's.
+    pub(super) condition: Option<Condition>,
+    pub(super) packets: u64,
+    /// On the wire, headers included.
+    pub(super) gbit_per_s: f64,
+    /// Arrived, but missing in the capture.
+    pub(super) lost_frames: u64,
+    /// How the flows follow each other in windows of 20 packets.
+    pub(super) interleaving: Interleaving,
+    /// With 4 entries, buffers of 8 KB and windows of 20 packets.
+    pub(super) eliminated: f64,
+    /// What ended aggregates then, most first.
+    pub(super) flushed: Vec<ReasonCount>,
+    /// What was not coalesced at all then.
+    pub(super) bypassed: Vec<ReasonCount>,
+    /// For each of [`ENTRIES`].
+    pub(super) by_entries: Vec<f64>,
+    /// For each of [`BUFFERS_KB`].
+    pub(super) by_buffer: Vec<f64>,
+    /// For each of [`WINDOWS`].
+    pub(super) by_window: Vec<f64>,
+    /// Why not all of it was read.
+    pub(super) damage: Option<String>,
+}
+
+/// Reads the capture to its end, or to where it is damaged.
+///
+/// # Errors
+/// When a setting cannot be, which would be our mistake.
+pub(super) fn examine(
+    mut capture: Capture,
+    name: &str,
+    condition: Option<Condition>,
+    lost_frames: u64,
+) -> Result<Examined> {
+    let mut study = Study::new(settings())?;
+    study.begin_source(name);
+    let mut interleave = Interleave::new(PAPER_WINDOW);
+    let mut records = Vec::new();
+    let damage = loop {
+        match capture.read_batch(&mut records, BATCH_RECORDS) {
+            Ok(0) => break None,
+            Ok(_) => {}
+            Err(error) => break Some(error.to_string()),
+        }
+        for record in &records {
+            if let Some(interface) = capture.interfaces().get(record.interface as usize) {
+                interleave.take(interface.link, record);
+            }
+        }
+        study.take(capture.interfaces(), &mut records);
+    };
+    study.end_source(&capture.format().to_string(), damage.clone());
+    let report = study.finish(None);
+    let outcomes = report.sweep.ok_or_else(|| anyhow!("the study has no sweep"))?.outcomes;
+    let mut eliminated = outcomes.iter().map(per_10_000);
+    let mut next = |count: usize| eliminated.by_ref().take(count).collect::<Vec<f64>>();
+    Ok(Examined {
+        name: name.to_owned(),
+        condition,
+        packets: report.traffic.packets,
+        gbit_per_s: rounded(
+            ratio(report.traffic.bytes as f64 * 8.0, report.traffic.duration_ns as f64),
+            3,
+        ),
+        lost_frames,
+        interleaving: interleave.finish(),
+        eliminated: per_10_000(&report.outcome),
+        flushed: report.outcome.flushed,
+        bypassed: report.outcome.bypassed,
+        by_entries: next(ENTRIES.len()),
+        by_buffer: next(BUFFERS_KB.len()),
+        by_window: next(WINDOWS.len()),
+        damage,
+    })
+}
+
+fn per_10_000(outcome: &Outcome) -> f64 {
+    outcome.eliminated_per_10_000.round()
+}
+
+/// The paper's card, and every variant of figures 6 to 8 in their order.
+fn settings() -> Settings {
+    let card = Policy { max_hold: NO_LIMIT, ..Policy::rsc_2006() };
+    let entries = ENTRIES.map(|flows| Policy { flows, ..card });
+    let buffers = BUFFERS_KB.map(|kb| Policy { buffer_bytes: kb * 1_024, ..card });
+    let windows = WINDOWS.map(|packets| Policy { hold: Hold::EveryNPackets(packets), ..card });
+    let point = |policy| Point { policy, poll: PollRule::Packets(POLL_PACKETS) };
+    let variants = entries.into_iter().chain(buffers).chain(windows);
+    let sweep = Grid { axes: Vec::new(), points: variants.map(point).collect() };
+    Settings { sweep: Some(sweep), advise: false, top: 0, ..Settings::new(point(card)) }
+}
+
+/// Figure 6.
+pub(super) const ENTRIES: [u16; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+/// Figure 7.
+pub(super) const BUFFERS_KB: [u32; 5] = [4, 8, 16, 32, 64];
+/// Figure 8.
+pub(super) const WINDOWS: [u32; 6] = [4, 8, 16, 20, 32, 64];
+/// Packets between two interrupts in the paper's figures 4 to 7.
+pub(super) const PAPER_WINDOW: u32 = 20;
+/// Longer than any window takes: the paper counts packets, not time.
+const NO_LIMIT: Duration = Duration::from_secs(3_600);
+/// Of no consequence for windows of packets.
+const POLL_PACKETS: u32 = 64;
+const BATCH_RECORDS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use rxo_device::capture::{CaptureWriter, Interface, LinkType, Packet};
+    use rxo_frame::Instant;
+    use rxo_testkit::seg;
+
+    use super::*;
+
+    /// Payloads of six segments from four flows, one after the other.
+    fn capture() -> Capture {
+        let mut writer = CaptureWriter::new(Vec::new(), "a test").unwrap();
+        let link = LinkType::ETHERNET;
+        let interface =
+            writer.add_interface(&Interface { link, snap_bytes: None, name: None }).unwrap();
+        for number in 0..480_u32 {
+            let (turn, part) = (number / 24, number % 6);
+            let flow = number / 6 % 4;
+            let packet = seg().flow(flow).seq(1 + turn * 8_192 + part * 1_460);
+            let packet = packet.id((turn * 6 + part) as u16);
+            let packet = if part == 5 { packet.len(892).psh() } else { packet.len(1_460) };
+            let bytes = packet.bytes();
+            let at = Instant::from_micros(u64::from(number) * 12);
+            let (original_bytes, pieces) = (bytes.len() as u32, [bytes.as_slice()]);
+            let packet = Packet {
+                interface,
+                at,
+                original_bytes,
+                pieces: &pieces,
+                direction: None,
+                comments: &[],
+                custom: &[],
+            };
+            writer.write(&packet).unwrap();
+        }
+        let file = writer.finish().unwrap();
+        Capture::from_reader("test", Box::new(Cursor::new(file))).unwrap()
+    }
+
+    #[test]
+    fn every_variant_is_tried_in_its_place() {
+        let examined = examine(capture(), "test", None, 0).unwrap();
+        assert_eq!(examined.packets, 480);
+        assert_eq!(examined.by_entries.len(), ENTRIES.len());
+        assert_eq!(examined.by_window.len(), WINDOWS.len());
+        // Four payloads are 24 packets, of which each window of 20 cuts one in two.
+        let at =
+            |window: u32| examined.by_window[WINDOWS.iter().position(|&w| w == window).unwrap()];
+        assert!((at(20) - examined.eliminated).abs() < f64::EPSILON, "{examined:?}");
+        assert!(at(4) < at(16) && at(16) < at(64), "{examined:?}");
+        // An 8 KB buffer takes a payload whole, one of 4 KB two segments of it.
+        assert!((examined.by_buffer[0] - 5_000.0).abs() < 400.0, "{examined:?}");
+        assert!(examined.by_buffer[1] > 7_500.0, "{examined:?}");
+        assert!((examined.by_buffer[4] - examined.by_buffer[1]).abs() < 1.0, "{examined:?}");
+        assert!((examined.interleaving.segments_per_run - 6.0).abs() < 1e-9, "{examined:?}");
+    }
+}
