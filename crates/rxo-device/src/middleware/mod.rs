@@ -2,7 +2,8 @@
 //!
 //! They are separate from devices because they go around any of them, live or in memory:
 //!
-//! * [`TracedSource`] and [`TracedSink`] write what passes to a capture by way of a [`Tracer`].
+//! * [`TracedSource`] and [`TracedSink`] show what passes to a [`PacketLog`]; a [`Tracer`] is one that
+//!   writes a capture.
 //! * [`ImpairedSource`] is a worse network in front of a source: an [`Impairment`] loses, delays,
 //!   reorders and doubles frames. There is none for a sink: a frame that is held back has to leave
 //!   when its time comes, and only a source is asked again without being given anything.
@@ -13,6 +14,7 @@
 //! [`Instant`]: rxo_frame::Instant
 
 mod impairment;
+mod log;
 #[cfg(test)]
 mod tests;
 mod traced;
@@ -22,5 +24,6 @@ pub use impairment::{
     Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
     ImpairmentSettings,
 };
+pub use log::{Direction, NoLog, PacketLog};
 pub use traced::{TracedSink, TracedSource};
 pub use tracer::{TracePoint, Tracer, TracerCounters};

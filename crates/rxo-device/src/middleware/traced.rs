@@ -1,32 +1,29 @@
-//! A source and a sink that show what passes them to a tracer.
-
-use std::io::Write;
+//! A source and a sink that show every packet to a log.
 
 use rxo_frame::{Frame, Gather, Instant};
 
-use super::TracePoint;
-use crate::capture::Direction;
+use super::{Direction, PacketLog};
 use crate::{
     DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
     SourceCounters,
 };
 
-/// A source whose frames are written down as they are given, with their times of arrival; without
-/// a place to write to, a source as it is.
+/// A source that logs each frame it gives, at the frame's time of arrival. Without a log it
+/// passes frames on and does nothing else.
 #[derive(Clone, Debug)]
-pub struct TracedSource<S, W: Write> {
+pub struct TracedSource<S, L> {
     source: S,
-    point: Option<TracePoint<W>>,
+    log: Option<L>,
 }
 
-impl<S, W: Write> TracedSource<S, W> {
-    /// The source, and where to write.
-    pub fn new(source: S, point: impl Into<Option<TracePoint<W>>>) -> Self {
-        Self { source, point: point.into() }
+impl<S, L: PacketLog> TracedSource<S, L> {
+    /// Wraps `source`.
+    pub fn new(source: S, log: impl Into<Option<L>>) -> Self {
+        Self { source, log: log.into() }
     }
 }
 
-impl<S: FrameSource, W: Write> FrameSource for TracedSource<S, W> {
+impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
     type Buffer = S::Buffer;
 
     fn capabilities(&self) -> SourceCapabilities {
@@ -40,9 +37,9 @@ impl<S: FrameSource, W: Write> FrameSource for TracedSource<S, W> {
     ) -> Result<usize, DeviceError> {
         let before = batch.len();
         let received = self.source.receive(batch, budget);
-        if let Some(point) = &self.point {
+        if let Some(log) = &self.log {
             for frame in batch.iter().skip(before) {
-                point.write(frame.borrowed(), Direction::In, frame.arrived_at);
+                log.log(frame.borrowed(), Direction::In, frame.arrived_at);
             }
         }
         received
@@ -70,39 +67,39 @@ impl<S: FrameSource, W: Write> FrameSource for TracedSource<S, W> {
 }
 
 #[cfg(unix)]
-impl<S: std::os::fd::AsFd, W: Write> std::os::fd::AsFd for TracedSource<S, W> {
+impl<S: std::os::fd::AsFd, L> std::os::fd::AsFd for TracedSource<S, L> {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.source.as_fd()
     }
 }
 
-/// A sink whose packets are written down as they are handed over; without a place to write to, a
-/// sink as it is. `C` is called for the time, once for each batch.
+/// A sink that logs each packet handed to it. Without a log it passes packets on and does nothing
+/// else. `C` returns the time and is called once for each batch.
 #[derive(Clone, Debug)]
-pub struct TracedSink<K, W: Write, C> {
+pub struct TracedSink<K, L, C> {
     sink: K,
-    point: Option<TracePoint<W>>,
+    log: Option<L>,
     clock: C,
 }
 
-impl<K, W: Write, C> TracedSink<K, W, C> {
-    /// The sink, where to write, and the clock of the frames.
-    pub fn new(sink: K, point: impl Into<Option<TracePoint<W>>>, clock: C) -> Self {
-        Self { sink, point: point.into(), clock }
+impl<K, L: PacketLog, C> TracedSink<K, L, C> {
+    /// Wraps `sink`. `clock` must be the clock of the frames.
+    pub fn new(sink: K, log: impl Into<Option<L>>, clock: C) -> Self {
+        Self { sink, log: log.into(), clock }
     }
 
     /// Where it writes to.
-    pub const fn point(&self) -> Option<&TracePoint<W>> {
-        self.point.as_ref()
+    pub const fn log(&self) -> Option<&L> {
+        self.log.as_ref()
     }
 
-    /// The sink, to ask it what it has to say.
+    /// The wrapped sink.
     pub const fn inner_mut(&mut self) -> &mut K {
         &mut self.sink
     }
 }
 
-impl<K: FrameSink, W: Write, C: FnMut() -> Instant> FrameSink for TracedSink<K, W, C> {
+impl<K: FrameSink, L: PacketLog, C: FnMut() -> Instant> FrameSink for TracedSink<K, L, C> {
     fn capabilities(&self) -> SinkCapabilities {
         self.sink.capabilities()
     }
@@ -111,9 +108,9 @@ impl<K: FrameSink, W: Write, C: FnMut() -> Instant> FrameSink for TracedSink<K, 
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
-        let Some(point) = &self.point else { return self.sink.transmit(batch) };
+        let Some(log) = &self.log else { return self.sink.transmit(batch) };
         let now = (self.clock)();
-        self.sink.transmit(batch.inspect(|packet| point.write(*packet, Direction::Out, now)))
+        self.sink.transmit(batch.inspect(|packet| log.log(*packet, Direction::Out, now)))
     }
 
     fn counters(&self) -> SinkCounters {
@@ -134,7 +131,7 @@ impl<K: FrameSink, W: Write, C: FnMut() -> Instant> FrameSink for TracedSink<K, 
 }
 
 #[cfg(unix)]
-impl<K: std::os::fd::AsFd, W: Write, C> std::os::fd::AsFd for TracedSink<K, W, C> {
+impl<K: std::os::fd::AsFd, L, C> std::os::fd::AsFd for TracedSink<K, L, C> {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.sink.as_fd()
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
 
-use crate::capture::{CaptureWriter, Direction, Interface, LinkType, Packet, WriteError};
+use super::{Direction, PacketLog};
+use crate::capture::{self, CaptureWriter, Interface, LinkType, Packet, WriteError};
 
 /// A capture in the making. A clone is another handle on the same file, for any thread.
 ///
@@ -131,9 +132,11 @@ impl<W: Write> TracePoint<W> {
     pub const fn tracer(&self) -> &Tracer<W> {
         &self.tracer
     }
+}
 
-    /// Writes one packet that passed at `at`. Allocates.
-    pub fn write<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant) {
+impl<W: Write> PacketLog for TracePoint<W> {
+    /// Allocates.
+    fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant) {
         let mut pieces = Vec::new();
         packet.for_each_slice(|slice| pieces.push(slice));
         let tag = packet.vlan().map(tag_bytes);
@@ -145,10 +148,17 @@ impl<W: Write> TracePoint<W> {
             at: at + self.tracer.epoch,
             original_bytes: pieces.iter().map(|piece| piece.len() as u32).sum(),
             pieces: &pieces,
-            direction: Some(direction),
+            direction: Some(match direction {
+                Direction::In => capture::Direction::In,
+                Direction::Out => capture::Direction::Out,
+            }),
             comments: &[],
             custom: &[],
         });
+    }
+
+    fn take_notice(&self) -> Option<String> {
+        self.tracer.take_notice()
     }
 }
 

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
-use rxo_device::middleware::{ImpairedSource, Impairment, TracePoint, TracedSink, TracedSource};
+use rxo_device::middleware::{
+    ImpairedSource, Impairment, PacketLog, TracePoint, TracedSink, TracedSource,
+};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::clock;
 use rxo_frame::Instant;
@@ -57,8 +59,10 @@ pub fn run_through(
 
 type Clock = fn() -> Instant;
 type Layers = (Option<Impairment>, Option<TracePoint<File>>);
-type Wrapped<I, O> =
-    Duplex<TracedSource<ImpairedSource<I, Clock>, File>, TracedSink<O, File, Clock>>;
+type Wrapped<I, O> = Duplex<
+    TracedSource<ImpairedSource<I, Clock>, TracePoint<File>>,
+    TracedSink<O, TracePoint<File>, Clock>,
+>;
 
 fn wrap<I: FrameSource + AsFd, O: FrameSink>(
     device: Duplex<I, O>,
@@ -70,9 +74,9 @@ fn wrap<I: FrameSource + AsFd, O: FrameSink>(
     Duplex { source: TracedSource::new(source, point), sink }
 }
 
-impl<K: Notices> Notices for TracedSink<K, File, Clock> {
+impl<K: Notices> Notices for TracedSink<K, TracePoint<File>, Clock> {
     fn notice(&mut self) -> Option<String> {
-        let own = self.point().and_then(|point| point.tracer().take_notice());
+        let own = self.log().and_then(PacketLog::take_notice);
         own.or_else(|| self.inner_mut().notice())
     }
 }
