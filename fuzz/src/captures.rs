@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use rxo_device::capture::{
+use rxo_capture::{
     Capture, CaptureError, CaptureWriter, Custom, Interface, LinkType, Packet, Record, limits,
 };
 

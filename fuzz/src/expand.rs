@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
+use rxo_capture::{Capture, Described, Interface, Record};
 use rxo_coalesce::Policy;
-use rxo_device::capture::{Capture, Described, Interface, Record};
 use rxo_trace::rewrite::{Coalescer, Expander, RewriteError, Settings};
 use rxo_trace::study::{ChecksumMode, Point, PollRule};
 use rxo_trace::verify::{Comparison, Limits, Side};

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rxo_device::capture::{CaptureWriter, Interface, LinkType, Packet};
+use rxo_capture::{CaptureWriter, Interface, LinkType, Packet};
 use rxo_frame::Instant;
 use rxo_testkit::{Workload, workload};
 use serde_json::Value;

@@ -1,11 +1,10 @@
-//! What a frame source and a frame sink are, links in memory, middleware, and capture files.
+//! What a frame source and a frame sink are, links in memory, and middleware.
 //!
-//! The engine and the worker loops speak to these traits; `rxo-driver` implements them for the
-//! operating system. [`middleware`] goes around any of them. Only [`capture`] does input and
-//! output of its own: it reads and writes files.
+//! The engine and the worker loops use these traits; `rxo-driver` implements them for the
+//! operating system. [`middleware`] wraps any source or sink. This crate does no input or output,
+//! and implementing its traits brings no decompressor.
 
 mod capabilities;
-pub mod capture;
 mod error;
 mod memory;
 pub mod middleware;

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fs::File;
 
-use rxo_device::capture::{CaptureWriter, Interface, LinkType, Packet};
+use rxo_capture::{CaptureWriter, Interface, LinkType, Packet};
 use rxo_frame::Instant;
 use rxo_testkit::{Random, seg};
 

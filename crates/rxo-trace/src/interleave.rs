@@ -5,7 +5,7 @@
 //! Counts data segments only, whatever the policy. Separate from the study, because it describes
 //! the traffic, not the result of an engine.
 
-use rxo_device::capture::{LinkType, Network, Record};
+use rxo_capture::{LinkType, Network, Record};
 use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use serde::Serialize;
@@ -119,7 +119,7 @@ fn data_segment(link: LinkType, record: &Record) -> Option<(FlowKey, TcpFlags)> 
 
 #[cfg(test)]
 mod tests {
-    use rxo_device::capture::SharedBytes;
+    use rxo_capture::SharedBytes;
     use rxo_testkit::seg;
 
     use super::*;

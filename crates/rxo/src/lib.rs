@@ -7,6 +7,7 @@
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
 //! * [`ack`]: one ACK of the host becomes those that its peer should see. No input or output, no clock.
 //! * [`device`]: what a source and a sink of frames are, and links in memory. No system.
+//! * [`capture`]: capture files, read and written.
 //! * [`tcp`]: one connection as a state machine that counts segments, not packets. No input or output.
 //! * [`host`]: connections over a device, and sockets like those of the standard library.
 //! * `driver` (feature `driver`, on unless switched off): packet sockets, TAP and TUN.
@@ -35,9 +36,11 @@
 
 #[cfg(feature = "driver")]
 pub mod live;
+pub mod tracer;
 pub mod worker;
 
 pub use rxo_ack as ack;
+pub use rxo_capture as capture;
 pub use rxo_coalesce as coalesce;
 pub use rxo_device as device;
 #[cfg(feature = "driver")]

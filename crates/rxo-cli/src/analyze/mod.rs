@@ -13,7 +13,7 @@ mod typed;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
-use rxo_device::capture::CaptureError;
+use rxo_capture::CaptureError;
 use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, Study};
 

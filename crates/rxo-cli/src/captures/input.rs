@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use rxo_device::capture::{Capture, CaptureError};
+use rxo_capture::{Capture, CaptureError};
 
 /// What to read a capture from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rxo_device::capture::Position;
+use rxo_capture::Position;
 
 use super::input::Input;
 

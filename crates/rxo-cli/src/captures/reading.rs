@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
-use rxo_device::capture::{Capture, Record};
+use rxo_capture::{Capture, Record};
 
 use super::Input;
 use crate::numbers::grouped;

@@ -4,7 +4,7 @@ mod plan;
 mod show;
 
 use anyhow::{Error, Result};
-use rxo_device::capture::WriteError;
+use rxo_capture::WriteError;
 use rxo_trace::rewrite::{Coalesced, Coalescer, RewriteError};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result, bail};
-use rxo_device::capture::WriteError;
+use rxo_capture::WriteError;
 use rxo_trace::rewrite::{Expanded, Expander, FileFormat, RewriteError};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Error, Result};
-use rxo_device::middleware::{TracePoint, Tracer};
+use rxo::tracer::{TracePoint, Tracer};
 use rxo_driver::{DeviceName, clock};
 use rxo_frame::LinkKind;
 

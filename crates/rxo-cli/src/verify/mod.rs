@@ -3,7 +3,7 @@
 mod show;
 
 use anyhow::{Result, bail};
-use rxo_device::capture::{LinkType, Position};
+use rxo_capture::{LinkType, Position};
 use rxo_trace::verify::{Comparison, Limits, Side, Verdict};
 use serde::Serialize;
 

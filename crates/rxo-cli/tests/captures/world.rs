@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rxo_device::capture::{Capture, CaptureWriter, Interface, LinkType, Packet as Written, Record};
+use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet as Written, Record};
 use rxo_frame::Instant;
 use rxo_testkit::{Packet, arp, seg, udp};
 

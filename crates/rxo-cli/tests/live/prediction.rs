@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet, Record};
 use rxo_device::FrameSink;
-use rxo_device::capture::{Capture, CaptureWriter, Interface, LinkType, Packet, Record};
 use rxo_driver::PacketSink;
 use rxo_frame::Frame;
 use rxo_lab::{Lab, Namespace};

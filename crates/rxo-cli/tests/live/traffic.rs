@@ -124,7 +124,7 @@ fn count(totals: &Value, sides: [&str; 2]) -> u64 {
 }
 
 fn packets_by_interface(file: &Path) -> [u64; 2] {
-    let mut capture = rxo_device::capture::Capture::open(file).unwrap();
+    let mut capture = rxo_capture::Capture::open(file).unwrap();
     let (mut counts, mut records) = ([0; 2], Vec::new());
     while capture.read_batch(&mut records, 64).unwrap() > 0 {
         records.drain(..).for_each(|record| counts[record.interface as usize] += 1);

@@ -1,7 +1,7 @@
 //! Where traced sources and sinks write what passes them.
 //!
-//! It is a trait so that a device needs no capture format: `rxo::tracer` implements it with a
-//! pcapng file.
+//! It is a trait so that a device needs no capture format: `Tracer` in the crate `rxo`
+//! implements it with a pcapng file.
 
 use rxo_frame::{Gather, Instant};
 

@@ -2,8 +2,8 @@
 //!
 //! They are separate from devices because they go around any of them, live or in memory:
 //!
-//! * [`TracedSource`] and [`TracedSink`] show what passes to a [`PacketLog`]; a [`Tracer`] is one that
-//!   writes a capture.
+//! * [`TracedSource`] and [`TracedSink`] show what passes to a [`PacketLog`]; `Tracer` in
+//!   the crate `rxo` is one that writes a capture.
 //! * [`ImpairedSource`] is a worse network in front of a source: an [`Impairment`] loses, delays,
 //!   reorders and doubles frames. There is none for a sink: a frame that is held back has to leave
 //!   when its time comes, and only a source is asked again without being given anything.
@@ -15,10 +15,7 @@
 
 mod impairment;
 mod log;
-#[cfg(test)]
-mod tests;
 mod traced;
-mod tracer;
 
 pub use impairment::{
     Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
@@ -26,4 +23,3 @@ pub use impairment::{
 };
 pub use log::{Direction, NoLog, PacketLog};
 pub use traced::{TracedSink, TracedSource};
-pub use tracer::{TracePoint, Tracer, TracerCounters};

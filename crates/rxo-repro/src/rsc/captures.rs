@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use rxo_capture::Capture;
 use rxo_console::fault::usage;
-use rxo_device::capture::Capture;
 
 use super::condition::Condition;
 use super::examine::{Examined, examine};

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use rxo_capture::Capture;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::numbers::{ratio, rounded};
-use rxo_device::capture::Capture;
 use rxo_trace::interleave::{Interleave, Interleaving};
 use rxo_trace::report::{Outcome, ReasonCount};
 use rxo_trace::study::{Point, PollRule, Settings, Study};
@@ -133,7 +133,7 @@ const BATCH_RECORDS: usize = 256;
 mod tests {
     use std::io::Cursor;
 
-    use rxo_device::capture::{CaptureWriter, Interface, LinkType, Packet};
+    use rxo_capture::{CaptureWriter, Interface, LinkType, Packet};
     use rxo_frame::Instant;
     use rxo_testkit::seg;
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use rxo_device::capture::{CaptureWriter, Direction, Interface, LinkType, Packet};
+use rxo_capture::{CaptureWriter, Direction, Interface, LinkType, Packet};
 use rxo_device::{FrameSource, SourceCounters};
 use rxo_driver::{PacketBuf, PacketOptions, PacketSource, clock};
 use rxo_frame::Frame;

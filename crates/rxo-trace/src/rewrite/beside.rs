@@ -3,7 +3,7 @@
 //! The coalesced file counts nanoseconds, which represent nearly every time of nearly every file.
 //! Other times are kept in their original ticks.
 
-use rxo_device::capture::{Clock, Options, Record, put_option};
+use rxo_capture::{Clock, Options, Record, put_option};
 use rxo_frame::Instant;
 
 use super::note::{BadNote, Reader, put_number};

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rxo_device::capture::{Capture, LinkType, Network, Record};
+use rxo_capture::{Capture, LinkType, Network, Record};
 use rxo_frame::Frame;
 use serde::Serialize;
 

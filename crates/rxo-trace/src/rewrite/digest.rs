@@ -1,6 +1,6 @@
 //! A checksum over everything that is restored, in order. Any change of it changes the checksum.
 
-use rxo_device::capture::Described;
+use rxo_capture::Described;
 use rxo_frame::Instant;
 
 use super::beside::put_bytes;

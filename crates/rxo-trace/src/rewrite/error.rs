@@ -1,7 +1,7 @@
 //! Why a capture cannot be coalesced or expanded.
 
+use rxo_capture::{WriteError, limits};
 use rxo_coalesce::ConfigError;
-use rxo_device::capture::{WriteError, limits};
 use thiserror::Error;
 
 use super::note::BadNote;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rxo_device::capture::{Capture, Clock, Described, Record, limits};
+use rxo_capture::{Capture, Clock, Described, Record, limits};
 use rxo_frame::Instant;
 use serde::Serialize;
 

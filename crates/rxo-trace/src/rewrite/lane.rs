@@ -1,8 +1,8 @@
 //! One interface: its engine and its polls. The rules are those of
 //! [`study`](crate::study), but every delivery is examined packet by packet.
 
+use rxo_capture::{Record, SharedBytes};
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
-use rxo_device::capture::{Record, SharedBytes};
 use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::Settings;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rxo_device::capture::SharedBytes;
+use rxo_capture::SharedBytes;
 use rxo_frame::Instant;
 
 use super::beside::{PacketOptions, Time};
@@ -111,7 +111,7 @@ impl Order {
 }
 
 /// Size of the longest record, in bytes.
-const RECORD_BYTES: usize = rxo_device::capture::limits::RECORD_BYTES;
+const RECORD_BYTES: usize = rxo_capture::limits::RECORD_BYTES;
 
 #[cfg(test)]
 mod tests {

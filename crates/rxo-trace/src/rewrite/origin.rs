@@ -1,6 +1,6 @@
 //! The custom option of the section header: which kind of file was coalesced.
 
-use rxo_device::capture::{Capture, Described};
+use rxo_capture::{Capture, Described};
 
 use super::beside::{UNKNOWN, apart, is_ours};
 use super::note::{BadNote, Reader};
@@ -90,7 +90,7 @@ impl Origin {
 
 #[cfg(test)]
 mod tests {
-    use rxo_device::capture::{LinkType, Part};
+    use rxo_capture::{LinkType, Part};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Encodes sections and interfaces, for custom options and for the digest.
 
-use rxo_device::capture::{Described, LinkType, Part, limits};
+use rxo_capture::{Described, LinkType, Part, limits};
 
 use super::beside::{UNKNOWN, bytes, put_bytes};
 use super::note::{BadNote, Reader, put_number};

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use rxo_device::capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
+use rxo_capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
 use rxo_frame::Instant;
 
 use super::RewriteError;

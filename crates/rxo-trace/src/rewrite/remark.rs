@@ -5,7 +5,7 @@
 //! order and each at most once, each followed by its value. So reading takes no more memory than
 //! one list of each kind.
 
-use rxo_device::capture::{Custom, Described, Record};
+use rxo_capture::{Custom, Described, Record};
 
 use super::beside::{Beside, UNKNOWN, apart, bytes, put_bytes};
 use super::note::{self, BadNote, Merged, Reader, Restored, put_number};
@@ -147,7 +147,7 @@ pub(super) fn customs(bytes: &[u8]) -> Vec<Custom<'_>> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rxo_device::capture::{LinkType, Part};
+    use rxo_capture::{LinkType, Part};
 
     use super::super::beside::Time;
     use super::*;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use rxo_capture::{Capture, Clock, Interface, LinkType, Record, SharedBytes};
 use rxo_coalesce::{Aggregate, Deliveries, Delivery};
-use rxo_device::capture::{Capture, Clock, Interface, LinkType, Record, SharedBytes};
 use rxo_wire::checksum::Summer;
 
 use super::beside::{Beside, PacketOptions, apart};

@@ -7,7 +7,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use rxo_device::capture::Network;
+use rxo_capture::Network;
 use rxo_frame::ChecksumStatus;
 use rxo_wire::checksum::{Summer, pseudo_header};
 

@@ -1,6 +1,6 @@
 //! The totals of the traffic.
 
-use rxo_device::capture::LinkType;
+use rxo_capture::LinkType;
 use rxo_frame::Instant;
 
 use super::checksum::Finding;

@@ -7,7 +7,7 @@
 //! IP header says more than the record holds was truncated by whatever wrote the capture, and is
 //! treated in the same way.
 
-use rxo_device::capture::{LinkType, Network, Record, SharedBytes};
+use rxo_capture::{LinkType, Network, Record, SharedBytes};
 
 use super::checksum::ChecksumMode;
 use super::seen::Seen;

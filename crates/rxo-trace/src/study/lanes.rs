@@ -4,7 +4,7 @@
 //! one machine continue where the previous one ended. Their number is limited by a memory budget.
 //! Packets of further interfaces reach no engine, and are counted.
 
-use rxo_device::capture::Interface;
+use rxo_capture::Interface;
 use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;

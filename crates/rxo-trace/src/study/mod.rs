@@ -39,8 +39,8 @@ mod time;
 
 use core::fmt;
 
+use rxo_capture::{Interface, LinkType, Network, Record};
 use rxo_coalesce::ConfigError;
-use rxo_device::capture::{Interface, LinkType, Network, Record};
 use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_wire::checksum::Summer;
 

@@ -3,10 +3,10 @@
 //! The engine is the one that runs live. Counted here is what it does not count itself: the
 //! distribution of aggregate sizes, and the deliveries of each flow.
 
+use rxo_capture::SharedBytes;
 use rxo_coalesce::{
     Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
 };
-use rxo_device::capture::SharedBytes;
 use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;

@@ -1,6 +1,6 @@
 //! Studies a capture until its end, until it is damaged, or until the caller stops.
 
-use rxo_device::capture::{Capture, Position};
+use rxo_capture::{Capture, Position};
 
 use super::Study;
 use crate::report::Source;

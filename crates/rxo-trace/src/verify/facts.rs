@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use rxo_device::capture::{LinkType, Record, SharedBytes};
+use rxo_capture::{LinkType, Record, SharedBytes};
 use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse, parse_ip};
 

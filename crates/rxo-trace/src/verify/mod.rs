@@ -31,7 +31,7 @@ mod flows;
 #[cfg(test)]
 mod tests;
 
-use rxo_device::capture::{LinkType, Record};
+use rxo_capture::{LinkType, Record};
 
 pub use self::difference::{Difference, Kind, Verdict};
 use self::facts::Seen;

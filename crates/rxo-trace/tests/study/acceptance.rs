@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rxo_device::capture::Record;
+use rxo_capture::Record;
 use rxo_frame::{Frame, LinkKind};
 use rxo_testkit::naive::{Reading, Segment, read};
 use rxo_trace::study::{ChecksumMode, Settings};

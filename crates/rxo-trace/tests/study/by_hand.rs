@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use rxo_capture::{Interface, Record, SharedBytes};
 use rxo_coalesce::{
     BypassReason, Config, Counters, Deliveries, Delivery, Engine, FlushReason, Histogram,
 };
-use rxo_device::capture::{Interface, Record, SharedBytes};
 use rxo_frame::{Duration, Frame, Instant};
 use rxo_testkit::Workload;
 use rxo_trace::report::{Distribution, Outcome, ReasonCount};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rxo_device::capture::{Capture, Interface, Record};
+use rxo_capture::{Capture, Interface, Record};
 
 /// All packets of one capture.
 pub(crate) struct Captured {

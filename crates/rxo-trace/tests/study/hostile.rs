@@ -1,7 +1,7 @@
 //! No contents of a capture make a study stop, panic or miscount.
 
+use rxo_capture::{Interface, LinkType, Record};
 use rxo_coalesce::{Policy, PureAckRule};
-use rxo_device::capture::{Interface, LinkType, Record};
 use rxo_frame::Instant;
 use rxo_testkit::{Random, Workload};
 use rxo_trace::report::Report;

@@ -1,6 +1,6 @@
 //! A second opinion on what may be coalesced, from the testkit's naive oracle.
 
-use rxo_device::capture::{LinkType, Record};
+use rxo_capture::{LinkType, Record};
 use rxo_frame::Frame;
 use rxo_testkit::Workload;
 use rxo_testkit::naive::{Reading, read};

@@ -1,6 +1,6 @@
 //! The report for traffic that was made for it.
 
-use rxo_device::capture::{Interface, LinkType, Record};
+use rxo_capture::{Interface, LinkType, Record};
 use rxo_testkit::{Workload, arp, seg, udp};
 use rxo_trace::study::{ChecksumMode, Settings, Study};
 

@@ -1,7 +1,7 @@
 //! Generated traffic as records, and studies of records.
 
+use rxo_capture::{Interface, LinkType, Record};
 use rxo_coalesce::Policy;
-use rxo_device::capture::{Interface, LinkType, Record};
 use rxo_frame::Instant;
 use rxo_testkit::{Packet, Random, Workload, workload};
 use rxo_trace::report::Report;

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
-use rxo_device::middleware::{
-    ImpairedSource, Impairment, PacketLog, TracePoint, TracedSink, TracedSource,
-};
+use rxo_device::middleware::{ImpairedSource, Impairment, PacketLog, TracedSink, TracedSource};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::clock;
 use rxo_frame::Instant;
 
 use super::{Device, Event, Notices, Outcome, between};
+use crate::tracer::TracePoint;
 use crate::worker::{Duplex, Misfit, WorkerConfig};
 
 /// What stands there. The default is nothing that changes or writes anything, but every frame is

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rxo::device::capture::Capture;
-use rxo::device::middleware::{TracePoint, Tracer};
+use rxo::capture::Capture;
 use rxo::driver::{PacketOptions, PacketSource};
+use rxo::tracer::{TracePoint, Tracer};
 use rxo::{FrameSource, LinkKind};
 use rxo_lab::{Lab, Namespace};
 use rxo_wire::{Parsed, TcpSegment, Transport, parse};

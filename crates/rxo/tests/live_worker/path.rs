@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rxo::device::middleware::TracePoint;
 use rxo::driver::{SubmitMode, Tap, TapKind};
 use rxo::live::{self, Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::tracer::TracePoint;
 use rxo::worker::WorkerConfig;
 use rxo_lab::{Lab, LabOptions};
 

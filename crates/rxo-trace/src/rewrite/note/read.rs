@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::rc::Rc;
 
-use rxo_device::capture::SharedBytes;
+use rxo_capture::SharedBytes;
 
 use super::header::{Headers, Plan, Position};
 use super::{

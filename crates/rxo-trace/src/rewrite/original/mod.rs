@@ -6,7 +6,7 @@ mod pcapng;
 
 use std::io::Write;
 
-use rxo_device::capture::{Clock, Described, Part};
+use rxo_capture::{Clock, Described, Part};
 
 use self::pcap::PcapFile;
 use self::pcapng::{FreshFile, SameFile};

@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write};
 
-use rxo_device::capture::{Clock, Part, WriteError};
+use rxo_capture::{Clock, Part, WriteError};
 
 use super::super::RewriteError;
 use super::super::order::Given;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
-use rxo_device::capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
+use rxo_capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
 
 use super::super::RewriteError;
 use super::super::order::Given;

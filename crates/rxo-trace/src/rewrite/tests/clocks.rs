@@ -2,7 +2,7 @@
 //! and
 //! interfaces.
 
-use rxo_device::capture::Part;
+use rxo_capture::Part;
 
 use super::*;
 

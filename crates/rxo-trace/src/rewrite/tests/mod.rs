@@ -11,11 +11,11 @@ mod verified;
 
 use std::io::Cursor;
 
-use rxo_coalesce::Policy;
-use rxo_device::capture::{
+use rxo_capture::{
     Capture, CaptureError, CaptureWriter, Described, Interface, LinkType, Packet as Written,
     Record, put_option,
 };
+use rxo_coalesce::Policy;
 use rxo_frame::{Instant, LinkKind};
 use rxo_testkit::script::scripts;
 use rxo_testkit::{Packet, Random, arp, seg, udp};

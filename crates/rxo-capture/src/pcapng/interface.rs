@@ -1,11 +1,11 @@
 //! Interface description blocks.
 
-use super::super::limits::{INTERFACES, NAME_BYTES, PACKET_BYTES};
-use super::super::options::{INTERFACE_NUMBERS, OptionIter};
-use super::super::stream::Stream;
-use super::super::{Clock, Fault, Interface, LinkType, Part};
 use super::PcapNg;
 use super::block::Block;
+use crate::limits::{INTERFACES, NAME_BYTES, PACKET_BYTES};
+use crate::options::{INTERFACE_NUMBERS, OptionIter};
+use crate::stream::Stream;
+use crate::{Clock, Fault, Interface, LinkType, Part};
 
 const NAME: u16 = 2;
 

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use rxo_device::capture::{
+use rxo_capture::{
     Capture, CaptureWriter, Custom, Direction, Interface, LinkType, Packet, WriteError, limits,
     put_option,
 };

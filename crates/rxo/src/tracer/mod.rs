@@ -7,10 +7,9 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rxo_capture::{CaptureWriter, Interface, LinkType, Packet, WriteError};
+use rxo_device::middleware::{Direction, PacketLog};
 use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
-
-use super::{Direction, PacketLog};
-use crate::capture::{self, CaptureWriter, Interface, LinkType, Packet, WriteError};
 
 /// A capture in the making. A clone is another handle on the same file, for any thread.
 ///
@@ -149,8 +148,8 @@ impl<W: Write> PacketLog for TracePoint<W> {
             original_bytes: pieces.iter().map(|piece| piece.len() as u32).sum(),
             pieces: &pieces,
             direction: Some(match direction {
-                Direction::In => capture::Direction::In,
-                Direction::Out => capture::Direction::Out,
+                Direction::In => rxo_capture::Direction::In,
+                Direction::Out => rxo_capture::Direction::Out,
             }),
             comments: &[],
             custom: &[],
@@ -203,3 +202,6 @@ fn insert_tag<'a>(pieces: &mut Vec<&'a [u8]>, tag: &'a [u8; 4]) {
 }
 
 const MAC_ADDRESSES_BYTES: usize = 12;
+
+#[cfg(test)]
+mod tests;

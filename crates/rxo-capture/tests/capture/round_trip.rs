@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use rxo_device::capture::{CaptureWriter, Custom, Direction, Interface, LinkType, Packet, Record};
+use rxo_capture::{CaptureWriter, Custom, Direction, Interface, LinkType, Packet, Record};
 use rxo_frame::Instant;
 
 use crate::read::{Dribble, Outcome, read_from};

@@ -15,9 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use rxo_device::capture::{
-    Capture, CaptureWriter, Custom, Direction, Interface, LinkType, Packet, Record,
-};
+use rxo_capture::{Capture, CaptureWriter, Custom, Direction, Interface, LinkType, Packet, Record};
 use rxo_frame::Instant;
 
 use self::files::{Clock, MICROS, MODIFIED, NANOS, ORDERS, Order, PcapFile, PcapNgFile, option};

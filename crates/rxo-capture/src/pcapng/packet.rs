@@ -4,11 +4,11 @@ use core::ops::Range;
 
 use rxo_frame::Instant;
 
-use super::super::options::OptionIter;
-use super::super::stream::Stream;
-use super::super::{Clock, Fault, Options, Record, SharedBytes};
 use super::PcapNg;
 use super::block::{BODY_AT, Block};
+use crate::options::OptionIter;
+use crate::stream::Stream;
+use crate::{Clock, Fault, Options, Record, SharedBytes};
 
 /// Where the packet begins in the body of an enhanced or obsolete packet block.
 const PACKET_AT: usize = 20;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use rxo_device::capture::{Capture, Fault};
+use rxo_capture::{Capture, Fault};
 
 use crate::files::{MICROS, Order, PcapFile};
 use crate::read::{Dribble, read, read_from};

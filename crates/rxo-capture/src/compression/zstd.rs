@@ -5,9 +5,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::super::limits::WINDOW_BYTES;
 use super::thread::Filler;
 use super::{damaged, unsupported};
+use crate::limits::WINDOW_BYTES;
 
 /// How much is decoded before it is passed on, in bytes.
 const STEP_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
 //! Where the IP packet of a record is, by link type.
 
-use rxo_device::capture::{Direction, LinkType, Network, Record, SharedBytes};
+use rxo_capture::{Direction, LinkType, Network, Record, SharedBytes};
 use rxo_frame::LinkKind;
 
 fn network(link: LinkType, header: &[u8]) -> Option<Network> {

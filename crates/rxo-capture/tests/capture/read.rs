@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use rxo_device::capture::{Capture, CaptureError, Interface, Record};
+use rxo_capture::{Capture, CaptureError, Interface, Record};
 
 /// What reading a file to its end gave.
 #[derive(Debug)]

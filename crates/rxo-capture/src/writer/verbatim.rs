@@ -5,9 +5,9 @@
 
 use std::io::{BufWriter, Write};
 
-use super::super::LinkType;
-use super::super::limits::INTERFACES;
 use super::{BUFFER_BYTES, CaptureWriter, WriteError};
+use crate::LinkType;
+use crate::limits::INTERFACES;
 
 /// A packet as a file had it.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub struct Verbatim<'a> {
     pub original_bytes: u32,
     /// What is kept of them.
     pub bytes: &'a [u8],
-    /// Its options, one after the other as [`put_option`](super::super::put_option) makes them.
+    /// Its options, one after the other as [`put_option`](crate::put_option) makes them.
     pub options: &'a [u8],
 }
 

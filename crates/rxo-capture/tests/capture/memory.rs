@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Cursor;
 
-use rxo_device::capture::{Capture, Record, limits};
+use rxo_capture::{Capture, Record, limits};
 
 use crate::files::{MICROS, Order, PcapFile};
 use crate::read::{Dribble, read, read_from};

@@ -3,11 +3,12 @@
 use std::io::{self, Cursor, Write};
 use std::time::Duration;
 
+use rxo_capture::{Capture, LinkType, Record};
+use rxo_device::middleware::{Direction, PacketLog, TracedSink, TracedSource};
+use rxo_device::{FrameSink, FrameSource, MemoryLink, MemoryOptions};
 use rxo_frame::{Frame, Instant, LinkKind, VlanTag};
 
-use super::{Direction, PacketLog, TracedSink, TracedSource, Tracer, TracerCounters};
-use crate::capture::{self, Capture, LinkType, Record};
-use crate::{FrameSink, FrameSource, MemoryLink, MemoryOptions};
+use super::{Tracer, TracerCounters};
 
 const EPOCH: Duration = Duration::from_secs(1_000_000_000);
 
@@ -57,8 +58,12 @@ fn both_directions_are_written_with_names_and_times() {
         .collect();
     let second = 1_000_000_000_000_000_000;
     let expected = [
-        (second + 7, Some(capture::Direction::In), b"fourteen bytes".to_vec()),
-        (second + 70, Some(capture::Direction::Out), b"fourteen byt\x81\x00\x00\x05es".to_vec()),
+        (second + 7, Some(rxo_capture::Direction::In), b"fourteen bytes".to_vec()),
+        (
+            second + 70,
+            Some(rxo_capture::Direction::Out),
+            b"fourteen byt\x81\x00\x00\x05es".to_vec(),
+        ),
     ];
     assert_eq!(seen, expected);
 }
@@ -103,7 +108,7 @@ fn a_full_disk_is_told_once_and_the_traffic_goes_on() {
 fn a_packet_too_long_for_the_format_is_missing_alone() {
     let tracer = Tracer::new(Vec::new(), "a test", EPOCH).unwrap();
     let point = tracer.point("tun0", LinkKind::RawIp).unwrap();
-    let huge = frame(&vec![0; crate::capture::limits::RECORD_BYTES + 1], 0);
+    let huge = frame(&vec![0; rxo_capture::limits::RECORD_BYTES + 1], 0);
     point.log(huge.borrowed(), Direction::In, Instant::ZERO);
     point.log(frame(b"small", 0).borrowed(), Direction::In, Instant::ZERO);
     assert_eq!(tracer.counters(), TracerCounters { written: 1, unwritten: 1 });

@@ -1,14 +1,14 @@
 //! Reads captures and prints how many records and bytes each has, and how long that took.
 //!
 //! ```sh
-//! cargo run --release -p rxo-device --example read-capture -- FILE...    # `-` is standard input
+//! cargo run --release -p rxo-capture --example read-capture -- FILE...    # `-` is standard input
 //! ```
 
 use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use rxo_device::capture::{Capture, CaptureError};
+use rxo_capture::{Capture, CaptureError};
 
 /// As many as an engine is given at once.
 const BATCH: usize = 64;

@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-use super::super::Fault;
-use super::super::limits::RECORD_BYTES;
-use super::super::stream::Stream;
+use crate::Fault;
+use crate::limits::RECORD_BYTES;
+use crate::stream::Stream;
 
 /// Type and the two lengths: what the shortest block has.
 pub(super) const LEAST_BYTES: u32 = 12;

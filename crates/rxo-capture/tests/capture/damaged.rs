@@ -1,6 +1,6 @@
 //! Files that are cut, damaged, or no captures at all.
 
-use rxo_device::capture::{Fault, limits};
+use rxo_capture::{Fault, limits};
 
 use crate::files::{Clock, MICROS, ORDERS, Order, PcapFile, PcapNgFile, option};
 use crate::read::{Outcome, read};
@@ -180,7 +180,7 @@ fn foreign_files_are_named() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    use rxo_device::capture::Capture;
+    use rxo_capture::Capture;
     let line = Capture::open("/no/such/file".as_ref()).unwrap_err().to_string();
     assert_eq!(
         line,

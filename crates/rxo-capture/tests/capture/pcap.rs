@@ -1,6 +1,6 @@
 //! The pcap format.
 
-use rxo_device::capture::{Capture, Interface, LinkType};
+use rxo_capture::{Capture, Interface, LinkType};
 use rxo_frame::Instant;
 
 use crate::files::{MICROS, MODIFIED, NANOS, ORDERS, Order, PcapFile};

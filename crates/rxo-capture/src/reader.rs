@@ -17,8 +17,8 @@ use super::{CaptureError, Compression, Described, Fault, Interface, Options, Rec
 ///
 /// # Examples
 /// ```no_run
-/// # fn main() -> Result<(), rxo_device::capture::CaptureError> {
-/// use rxo_device::capture::Capture;
+/// # fn main() -> Result<(), rxo_capture::CaptureError> {
+/// use rxo_capture::Capture;
 ///
 /// let mut capture = Capture::open("trace.pcapng.zst".as_ref())?;
 /// let mut records = Vec::new();

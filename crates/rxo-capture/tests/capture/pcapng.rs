@@ -1,6 +1,6 @@
 //! The pcapng format.
 
-use rxo_device::capture::{Capture, Direction, Interface, LinkType};
+use rxo_capture::{Capture, Direction, Interface, LinkType};
 use rxo_frame::Instant;
 
 use crate::files::{Clock, ORDERS, Order, PcapNgFile, option};
