@@ -13,6 +13,7 @@
 //! the device, the value and the remedy.
 #![cfg(target_os = "linux")]
 
+mod buffer;
 pub mod clock;
 mod fault;
 pub mod guard;
@@ -28,7 +29,6 @@ mod sys;
 pub mod tap;
 mod transmit;
 mod uring;
-mod vnet;
 pub mod wait;
 
 pub use handover::{Holdings, Link, Settings};

@@ -68,12 +68,17 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer("rxo-console", 2, MAY_DO_IO, &[]),
+    layer("rxo-vnet", 2, PURE, &[("rxo-frame", "what the header says of a frame")]),
     layer("rxo-capture", 2, MAY_DO_IO, &[("rxo-frame", "instants, link kinds, VLAN tags")]),
     layer(
         "rxo-driver",
         3,
         MAY_DO_IO,
-        &[("rxo-device", "implements its traits"), ("rxo-frame", "fills pool buffers")],
+        &[
+            ("rxo-device", "implements its traits"),
+            ("rxo-frame", "fills pool buffers"),
+            ("rxo-vnet", "the header before each packet"),
+        ],
     ),
     layer(
         "rxo-host",

@@ -13,7 +13,8 @@ use super::steps::Scene;
 use crate::sh::{self, Program};
 
 const BARE: &str = "x86_64-unknown-none";
-const CRATES: &[&str] = &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-tcp"];
+const CRATES: &[&str] =
+    &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-tcp", "rxo-vnet"];
 
 /// Builds the pure crates for a machine without an operating system.
 ///

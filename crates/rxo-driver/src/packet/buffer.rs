@@ -2,9 +2,9 @@
 //! frame too large for a slot, a buffer of its own.
 
 use rxo_frame::PoolBuf;
+use rxo_vnet::VNET_HEADER_BYTES;
 
 use super::ring::SlotBuf;
-use crate::vnet::VNET_HEADER_BYTES;
 
 /// A frame's bytes, lent by a packet source; dropping it gives the memory back, in any order, on any
 /// thread, also when the source is gone. Drop it soon: while the oldest slots of a lap are held, the

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{sockaddr_ll, tpacket_req, tpacket2_hdr};
+use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 use crate::sys;
-use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// The status of a slot that is lent out: not the kernel's (zero), and without the bit that says
 /// that something new is in it.

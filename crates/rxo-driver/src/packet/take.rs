@@ -10,12 +10,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rxo_frame::{Frame, Pool, VlanTag};
+use rxo_vnet::VNET_HEADER_BYTES;
 
 use super::buffer::PacketBuf;
 use super::ring::Slot;
+use crate::buffer::{GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 use crate::clock::StampScale;
 use crate::sys;
-use crate::vnet::{GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES, VNET_HEADER_BYTES};
 
 /// The tag protocol of a tag whose protocol the kernel did not say.
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
@@ -151,10 +152,10 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use rxo_frame::{ChecksumStatus, Instant, Offload};
+    use rxo_vnet::VnetHeader;
 
     use super::super::ring::RingMap;
     use super::*;
-    use crate::vnet::VnetHeader;
 
     /// The checksum status of a frame whose ring slot has `status` and `checksum`.
     fn taken(status: u32, checksum: ChecksumStatus) -> Frame<PacketBuf> {

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use libc::{c_int, c_uint, c_ulong};
+use rxo_vnet::VNET_HEADER_BYTES;
 
 use super::TapKind;
 use crate::sys;
-use crate::vnet::VNET_HEADER_BYTES;
 
 /// What the stack may leave to us: checksums, TCP segments of any size, and, where the kernel
 /// knows it, UDP datagrams. Each set is tried until one is taken.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 use rxo_frame::{Frame, Pool, PoolBuf};
+use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 use super::device::TapDevice;
+use crate::buffer::LARGE_BUFFER_BYTES;
 use crate::clock;
-use crate::vnet::{LARGE_BUFFER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 /// Buffers of 64 KiB: two usual budgets.
 const BUFFERS: usize = 128;

@@ -10,8 +10,7 @@ use std::ptr;
 
 use libc::iovec;
 use rxo_frame::{Gather, GsoKind, LinkKind, VlanTag};
-
-use crate::vnet::{VNET_HEADER_BYTES, VnetHeader};
+use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// The most pieces the kernel takes for one packet, its header among them.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;

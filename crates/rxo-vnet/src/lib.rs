@@ -1,24 +1,24 @@
-//! `virtio_net_hdr`: ten bytes in which the kernel and we tell each other about checksums and
-//! segmentation. TAP, TUN and packet sockets all speak it.
+//! `virtio_net_hdr`: ten bytes before each packet that say which checksum is to be completed and
+//! how the packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and
+//! virtio guests all use it.
 //!
-//! Contract: [`VnetHeader::read`] takes any bytes and never panics; [`VnetHeader::for_packet`]
-//! makes a header from one packet's own facts, and a sink makes one for every packet, so none
-//! can go with another.
+//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet. The crate is
+//! separate from `rxo-driver` so that an embedder and a guest device can use it without system
+//! calls.
+//!
+//! # Contract
+//! No input or output, no allocation. [`VnetHeader::read`] accepts any bytes and never panics.
+//! [`VnetHeader::for_packet`] makes a header from the facts of one packet; make one for each
+//! packet.
+#![no_std]
 
 use core::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
 
-/// Its length in the form without a buffer count, which all three devices use by default.
-pub(crate) const VNET_HEADER_BYTES: usize = 10;
-
-/// Room for the largest IP packet, its Ethernet header, two VLAN tags, and this header; an odd
-/// number of cache lines, so that the first lines of such buffers do not all meet in one set.
-pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
-
-/// Room for the largest packet that Linux makes where somebody has raised `gso_max_size` or
-/// `gro_max_size` above 64 KiB (BIG TCP): eight times as much.
-pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
+/// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet
+/// sockets.
+pub const VNET_HEADER_BYTES: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
@@ -30,9 +30,9 @@ const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// The header's fields. On the wire they stand in the machine's own byte order.
+/// One header. Its bytes are in the byte order of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct VnetHeader {
+pub struct VnetHeader {
     flags: u8,
     gso_type: u8,
     header_bytes: u16,
@@ -42,9 +42,10 @@ pub(crate) struct VnetHeader {
 }
 
 impl VnetHeader {
-    /// Reads the first ten bytes; `None` when there are fewer.
+    /// Reads the first [`VNET_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
     #[inline]
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
         let b: &[u8; VNET_HEADER_BYTES] = bytes.first_chunk()?;
         let half = |at: usize| u16::from_ne_bytes([b[at], b[at + 1]]);
         Some(Self {
@@ -59,7 +60,8 @@ impl VnetHeader {
 
     /// The header as bytes.
     #[inline]
-    pub(crate) fn to_bytes(self) -> [u8; VNET_HEADER_BYTES] {
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; VNET_HEADER_BYTES] {
         let mut bytes = [0; VNET_HEADER_BYTES];
         bytes[0] = self.flags;
         bytes[1] = self.gso_type;
@@ -70,10 +72,11 @@ impl VnetHeader {
         bytes
     }
 
-    /// What a packet with `offload` needs said, when `inserted_bytes` (a VLAN tag) were put into
-    /// its link-layer header after the offload was counted.
+    /// The header for a packet with `offload`. `inserted_bytes` is the length of what was inserted
+    /// into its link-layer header afterwards (a VLAN tag), by which the offsets of `offload` grow.
     #[inline]
-    pub(crate) fn for_packet(offload: Offload, inserted_bytes: u16) -> Self {
+    #[must_use]
+    pub fn for_packet(offload: Offload, inserted_bytes: u16) -> Self {
         let mut header = Self::default();
         match offload.checksum {
             ChecksumStatus::Unknown => {}
@@ -94,9 +97,10 @@ impl VnetHeader {
         header
     }
 
-    /// What the sender of the header says of the transport checksum.
+    /// What the header says of the transport checksum.
     #[inline]
-    pub(crate) const fn checksum(self) -> ChecksumStatus {
+    #[must_use]
+    pub const fn checksum(self) -> ChecksumStatus {
         if self.flags & NEEDS_CHECKSUM != 0 {
             let (start, offset) = (self.checksum_start, self.checksum_offset);
             ChecksumStatus::Partial { start, offset }
@@ -107,10 +111,11 @@ impl VnetHeader {
         }
     }
 
-    /// How the packet is to be segmented, if it is several in one. A kind we do not know, or a
-    /// size of zero, cannot be said to any sink and counts as none.
+    /// How a GSO frame is to be segmented; `None` for a frame of one segment. An unknown kind and a
+    /// segment size of zero count as `None`, because no sink could segment such a frame.
     #[inline]
-    pub(crate) fn gso(self) -> Option<Gso> {
+    #[must_use]
+    pub fn gso(self) -> Option<Gso> {
         let kind = match self.gso_type & !GSO_ECN {
             GSO_NONE => return None,
             GSO_TCP_V4 => GsoKind::TcpV4,
