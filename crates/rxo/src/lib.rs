@@ -1,24 +1,31 @@
 //! Receive offload in user space: everything an embedder needs, under one name.
 //!
-//! The crates below, in the order in which a frame meets them; each is re-exported whole:
+//! Each crate below is re-exported whole. They are listed in the order in which a frame meets them:
 //!
-//! * [`frame`]: packet memory, what is known of a frame, and time. No sockets.
-//! * [`wire`]: bytes to headers and back, checksums, sequence numbers. No allocation.
+//! * [`frame`]: packet memory, the metadata of a frame, and time. No sockets.
+//! * [`wire`]: reads and writes headers; checksums, sequence numbers. No allocation.
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
-//! * [`ack`]: one ACK of the host becomes those that its peer should see. No input or output, no clock.
-//! * [`device`]: what a source and a sink of frames are, and links in memory. No system.
-//! * [`capture`]: capture files, read and written.
+//! * [`ack`]: expands one ACK of the host into those that its peer should see. No input or output,
+//!   no clock.
+//! * [`device`]: the traits of a frame source and a frame sink, and links in memory. No system calls.
 //! * [`tcp`]: one connection as a state machine that counts segments, not packets. No input or output.
-//! * [`host`]: connections over a device, and sockets like those of the standard library.
-//! * `driver` (feature `driver`, on unless switched off): packet sockets, TAP and TUN.
+//! * `host` (feature `host`): connections over a device, and sockets like those of the standard
+//!   library.
+//! * `driver` (feature `driver`): packet sockets, TAP and TUN.
+//! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! What this crate adds is [`worker`]: the loop between two devices, which coalesces what goes to
-//! the host and passes on what comes back; and `live` (feature `driver`): that loop between
-//! devices of the system, chosen by name; `live::host` is a host with its own TCP on one of them.
+//! This crate adds three modules. [`worker`] is the loop between two devices: it coalesces the
+//! frames for the host and passes on the frames from the host. `live` (feature `driver`) runs that
+//! loop between devices of the system, opened by name; `live::host` runs a host with its own TCP on
+//! one of them. `tracer` (feature `capture`) writes what passes a device to a capture file.
 //!
-//! Who has packets in hand needs only the engine; `examples/vpn.rs` is all of it. Who has two
-//! devices needs only the worker. What this crate does not own is any rule of coalescing: those
-//! are data, in a [`Policy`].
+//! An embedder that has packets in hand needs only the engine: `examples/vpn.rs` shows all of it.
+//! An embedder that has two devices needs only the worker. This crate owns no rule of coalescing:
+//! the rules are data, in a [`Policy`].
+//!
+//! # Features
+//! All are on by default. `default-features = false` leaves the engine, the endpoint's state machine
+//! and the worker, without a decompressor and without the operating system.
 //!
 //! # Examples
 //! ```
@@ -36,16 +43,19 @@
 
 #[cfg(feature = "driver")]
 pub mod live;
+#[cfg(feature = "capture")]
 pub mod tracer;
 pub mod worker;
 
 pub use rxo_ack as ack;
+#[cfg(feature = "capture")]
 pub use rxo_capture as capture;
 pub use rxo_coalesce as coalesce;
 pub use rxo_device as device;
 #[cfg(feature = "driver")]
 pub use rxo_driver as driver;
 pub use rxo_frame as frame;
+#[cfg(feature = "host")]
 pub use rxo_host as host;
 pub use rxo_tcp as tcp;
 pub use rxo_wire as wire;

@@ -225,6 +225,18 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("rxo-host", "libc", "the operating system belongs to rxo-driver"),
 ];
 
+/// What a crate must not bring without its default features, by whatever way: crate, package from
+/// outside, reason.
+pub(crate) const LEAN: &[(&str, &str, &str)] = &[
+    ("rxo", "flate2", "gzip comes with the feature `capture`"),
+    ("rxo", "ruzstd", "zstd comes with the feature `capture`"),
+    ("rxo", "etherparse", "ARP and ICMP come with the feature `host`"),
+    ("rxo", "rustix", "sockets come with the feature `host`"),
+    ("rxo", "io-uring", "the operating system comes with the feature `driver`"),
+    ("rxo-device", "flate2", "implementing a sink needs no decompressor"),
+    ("rxo-device", "ruzstd", "implementing a sink needs no decompressor"),
+];
+
 /// Where `unsafe` may stand: crate, path prefix inside it, reason.
 pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),

@@ -1,11 +1,13 @@
 //! The process that works: devices opened, frames carried, figures printed.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
 use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::tracer::TracePoint;
 use rxo::{Config, LinkKind, Reading, WorkerConfig};
 use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
@@ -191,12 +193,11 @@ impl Ended {
     }
 }
 
+/// Middleware that traces to a file.
+type Trace = Middleware<TracePoint<File>>;
+
 /// What the plan puts between the devices and the worker; `None` for nothing at all.
-fn middleware(
-    plan: &Plan,
-    link: LinkKind,
-    capture: Option<&Capture>,
-) -> Result<Option<Middleware>> {
+fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<Option<Trace>> {
     let impairment = |settings: Option<ImpairmentSettings>| {
         settings.map(|settings| Impairment::new(settings, link)).transpose()
     };
@@ -214,7 +215,7 @@ fn middleware(
 fn work(
     plan: &Plan,
     (nic, host): (Device, Device),
-    middleware: Option<Middleware>,
+    middleware: Option<Trace>,
     stop: &AtomicBool,
     sayer: &mut Sayer,
 ) -> Result<Outcome> {

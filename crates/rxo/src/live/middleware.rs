@@ -1,39 +1,45 @@
 //! What may stand between the devices of a run and its worker.
 
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
-use rxo_device::middleware::{ImpairedSource, Impairment, PacketLog, TracedSink, TracedSource};
+use rxo_device::middleware::{
+    ImpairedSource, Impairment, NoLog, PacketLog, TracedSink, TracedSource,
+};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::clock;
 use rxo_frame::Instant;
 
 use super::{Device, Event, Notices, Outcome, between};
-use crate::tracer::TracePoint;
 use crate::worker::{Duplex, Misfit, WorkerConfig};
 
-/// What stands there. The default is nothing that changes or writes anything, but every frame is
-/// copied once; who wants nothing at all calls [`run`](super::run).
-#[derive(Debug, Default)]
-pub struct Middleware {
-    /// What the nic gives (after its impairment) and takes is written there.
-    pub trace_nic: Option<TracePoint<File>>,
-    /// What the host's device gives (after its impairment) and takes is written there.
-    pub trace_host: Option<TracePoint<File>>,
+/// What wraps the devices of a run. The default impairs nothing and writes nothing, but copies
+/// every frame once; [`run`](super::run) does not. `L` is the log of the traces.
+#[derive(Debug)]
+pub struct Middleware<L = NoLog> {
+    /// Logs what the nic gives, after its impairment, and what it takes.
+    pub trace_nic: Option<L>,
+    /// Logs what the host's device gives, after its impairment, and what it takes.
+    pub trace_host: Option<L>,
     /// A worse network before frames from the nic reach the engine.
     pub impair_nic: Option<Impairment>,
     /// A worse network before frames from the host reach the worker.
     pub impair_host: Option<Impairment>,
 }
 
-/// As [`run`](super::run), with middleware.
+impl<L> Default for Middleware<L> {
+    fn default() -> Self {
+        Self { trace_nic: None, trace_host: None, impair_nic: None, impair_host: None }
+    }
+}
+
+/// Runs a worker between two devices as [`run`](super::run) does, with middleware around both.
 ///
 /// # Errors
 /// As [`run`](super::run).
-pub fn run_through(
+pub fn run_through<L: PacketLog + Clone>(
     (nic, host): (Device, Device),
-    middleware: Middleware,
+    middleware: Middleware<L>,
     config: WorkerConfig,
     stop: &AtomicBool,
     observe: impl FnMut(Event<'_>),
@@ -57,23 +63,20 @@ pub fn run_through(
 }
 
 type Clock = fn() -> Instant;
-type Layers = (Option<Impairment>, Option<TracePoint<File>>);
-type Wrapped<I, O> = Duplex<
-    TracedSource<ImpairedSource<I, Clock>, TracePoint<File>>,
-    TracedSink<O, TracePoint<File>, Clock>,
->;
+type Layers<L> = (Option<Impairment>, Option<L>);
+type Wrapped<I, O, L> = Duplex<TracedSource<ImpairedSource<I, Clock>, L>, TracedSink<O, L, Clock>>;
 
-fn wrap<I: FrameSource + AsFd, O: FrameSink>(
+fn wrap<I: FrameSource + AsFd, O: FrameSink, L: PacketLog + Clone>(
     device: Duplex<I, O>,
-    (impairment, point): Layers,
-) -> Wrapped<I, O> {
+    (impairment, log): Layers<L>,
+) -> Wrapped<I, O, L> {
     let impairment = impairment.unwrap_or_else(Impairment::transparent);
     let source = ImpairedSource::new(device.source, impairment, clock::now as Clock);
-    let sink = TracedSink::new(device.sink, point.clone(), clock::now as Clock);
-    Duplex { source: TracedSource::new(source, point), sink }
+    let sink = TracedSink::new(device.sink, log.clone(), clock::now as Clock);
+    Duplex { source: TracedSource::new(source, log), sink }
 }
 
-impl<K: Notices> Notices for TracedSink<K, TracePoint<File>, Clock> {
+impl<K: Notices, L: PacketLog> Notices for TracedSink<K, L, Clock> {
     fn notice(&mut self) -> Option<String> {
         let own = self.log().and_then(PacketLog::take_notice);
         own.or_else(|| self.inner_mut().notice())

@@ -6,6 +6,7 @@
 //! [`defaults`] has the policy of a live path.
 
 pub mod defaults;
+#[cfg(feature = "host")]
 pub mod host;
 mod middleware;
 mod waiter;

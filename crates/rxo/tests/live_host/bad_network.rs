@@ -89,7 +89,7 @@ fn between(tap: &Tap, settings: ImpairmentSettings, stop: &AtomicBool) {
         let settings = ImpairmentSettings { seed, ..settings };
         Some(Impairment::new(settings, LinkKind::Ethernet).unwrap())
     };
-    let middleware =
+    let middleware: Middleware =
         Middleware { impair_nic: impair(1), impair_host: impair(2), ..Middleware::default() };
     let config = WorkerConfig::new(Policy::none());
     live::run_through((nic, host), middleware, config, stop, |_| {}).unwrap().result.unwrap();
