@@ -13,11 +13,13 @@ pub trait FrameSource {
     /// What the source says about its frames. Fixed while it lives.
     fn capabilities(&self) -> SourceCapabilities;
 
-    /// Appends at most `budget` frames to `batch`, in order of arrival, without waiting.
-    /// Returns how many; 0 means that nothing is there now.
+    /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and
+    /// appends them to `batch`. Returns how many it appended. A frame that the source discards (one
+    /// that came cut short) counts against the budget, so that a call is bounded; therefore 0 means
+    /// that nothing is there now or that only discarded frames were.
     ///
     /// # Errors
-    /// When the device is gone or refuses; frames already appended stay valid.
+    /// If the device is gone or refuses; frames already appended stay valid.
     fn receive(
         &mut self,
         batch: &mut Vec<Frame<Self::Buffer>>,

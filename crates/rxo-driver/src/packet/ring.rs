@@ -306,10 +306,19 @@ impl RingMap {
 
     /// Puts a frame into `slot` as the kernel does, with the header that comes before it.
     pub(super) fn fill(&self, slot: u32, status: u32, vnet: VnetHeader, frame: &[u8]) {
+        self.put(slot, status, vnet, (frame, frame.len()));
+    }
+
+    /// Puts the beginning of a frame into `slot`, of which the kernel has not kept the rest.
+    pub(super) fn fill_cut_short(&self, slot: u32, frame: &[u8]) {
+        self.put(slot, 0, VnetHeader::default(), (frame, frame.len() + 1));
+    }
+
+    fn put(&self, slot: u32, status: u32, vnet: VnetHeader, (frame, bytes): (&[u8], usize)) {
         const MAC: usize = 96;
         let header = tpacket2_hdr {
             tp_status: 0,
-            tp_len: frame.len() as u32,
+            tp_len: bytes as u32,
             tp_snaplen: frame.len() as u32,
             tp_mac: MAC as u16,
             tp_net: MAC as u16 + 14,

@@ -200,11 +200,14 @@ impl FrameSource for PacketSource {
         batch: &mut Vec<Frame<PacketBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        let (before, mut given) = (batch.len(), 0);
+        let (before, mut given, mut is_emptied) = (batch.len(), 0, false);
         self.lacks_buffer = false;
         let mut scale = None;
-        while given < budget {
-            let Some(slot) = self.ring.filled(self.next_slot) else { break };
+        for _ in 0..budget {
+            let Some(slot) = self.ring.filled(self.next_slot) else {
+                is_emptied = true;
+                break;
+            };
             self.ring.prefetch_ahead_of(self.next_slot);
             let scale = *scale.get_or_insert_with(|| StampScale::take(self.empty_at));
             match take(slot, self.socket.as_fd(), &self.large, scale) {
@@ -228,7 +231,7 @@ impl FrameSource for PacketSource {
             }
             self.advance();
         }
-        if let Some(scale) = scale.filter(|_| given < budget && !self.lacks_buffer) {
+        if let Some(scale) = scale.filter(|_| is_emptied) {
             self.empty_at = scale.taken_at();
         }
         if given > 0 {
@@ -266,5 +269,46 @@ impl FrameSource for PacketSource {
 impl AsFd for PacketSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use rxo_vnet::VnetHeader;
+
+    use super::*;
+
+    fn source(ring: Arc<RingMap>) -> PacketSource {
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        PacketSource {
+            device: "packet:lo".to_owned(),
+            interface: Interface::find("lo").unwrap(),
+            socket: socket.into(),
+            ring,
+            large: Pools::new(1),
+            spare: None,
+            next_slot: 0,
+            empty_at: Instant::ZERO,
+            mtu: 1_500,
+            counters: SourceCounters::default(),
+            is_gone: false,
+            is_down: false,
+            lacks_buffer: false,
+        }
+    }
+
+    #[test]
+    fn frames_cut_short_count_against_the_budget() {
+        let ring = RingMap::anonymous(64, 1_600);
+        (0..6).for_each(|slot| ring.fill_cut_short(slot, &[0x5a; 100]));
+        ring.fill(6, 0, VnetHeader::default(), &[0x5a; 100]);
+        let mut source = source(ring);
+        let mut batch = Vec::new();
+        for (given, truncated) in [(0, 4), (1, 6)] {
+            assert_eq!(source.receive(&mut batch, 4).unwrap(), given);
+            assert_eq!(source.counters().truncated, truncated);
+        }
     }
 }

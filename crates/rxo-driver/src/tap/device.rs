@@ -114,6 +114,14 @@ impl TapDevice {
         Ok(device)
     }
 
+    /// A device that reads and writes `descriptor`.
+    #[cfg(test)]
+    pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
+        let file = File::from(descriptor);
+        let interface = Interface::find("lo").expect("every system has one");
+        Self { label: "tap:test".to_owned(), kind: TapKind::Tap, interface, file, before: None }
+    }
+
     /// What an error on the descriptor means.
     pub(super) fn lost(&self, error: io::Error) -> DeviceError {
         if fault::means_gone(&error) {

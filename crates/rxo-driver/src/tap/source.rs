@@ -85,7 +85,7 @@ impl FrameSource for TapSource {
     ) -> Result<usize, DeviceError> {
         let mut arrived_at = None;
         let mut given = 0;
-        while given < budget {
+        for _ in 0..budget {
             let (header, bytes) = match self.read()? {
                 Read::Packet(header, bytes) => (header, bytes),
                 Read::CutShort => {
@@ -128,5 +128,29 @@ pub struct TapBuf(PoolBuf);
 impl AsRef<[u8]> for TapBuf {
     fn as_ref(&self) -> &[u8] {
         self.0.get(VNET_HEADER_BYTES..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn packets_cut_short_count_against_the_budget() {
+        let (file, peer) = UnixDatagram::pair().unwrap();
+        file.set_nonblocking(true).unwrap();
+        let device = TapDevice::for_tests(file.into());
+        let mut source = TapSource::new(Arc::new(device)).unwrap();
+        for _ in 0..6 {
+            peer.send(&[0; VNET_HEADER_BYTES - 1]).unwrap();
+        }
+        peer.send(&[0; VNET_HEADER_BYTES + 60]).unwrap();
+        let mut batch = Vec::new();
+        for (given, truncated) in [(0, 4), (1, 6)] {
+            assert_eq!(source.receive(&mut batch, 4).unwrap(), given);
+            assert_eq!(source.counters().truncated, truncated);
+        }
     }
 }
