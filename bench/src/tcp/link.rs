@@ -112,6 +112,13 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
+    /// Two buffers with the same bytes, of which one is a copy.
+    pub(crate) fn share(self) -> (Self, Self) {
+        let mut copy = Self::take_large(self.length);
+        copy.bytes_mut().copy_from_slice(self.as_ref());
+        (copy, self)
+    }
+
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.length;

@@ -10,7 +10,7 @@ pub(crate) enum Buffer<B> {
     Empty,
     /// In the device's memory, lent.
     Lent(B),
-    /// There, with others: a frame that was several segments in one.
+    /// There, with others: a GSO frame.
     Shared(Arc<B>),
     /// In our own memory: the device wanted its own back.
     Owned(Box<[u8]>),
@@ -25,13 +25,16 @@ impl<B> Buffer<B> {
         }
     }
 
-    /// Lets several have it, if it is the device's.
-    pub(crate) fn into_shared(self) -> Option<Arc<B>> {
-        match self {
-            Self::Lent(buffer) => Some(Arc::new(buffer)),
-            Self::Shared(buffer) => Some(buffer),
-            Self::Empty | Self::Owned(_) => None,
-        }
+    /// Two buffers with the same bytes. Those in the device's memory stay there and are shared; those in
+    /// our own are copied.
+    pub(crate) fn share(self) -> (Self, Self) {
+        let shared = match self {
+            Self::Lent(buffer) => Arc::new(buffer),
+            Self::Shared(buffer) => buffer,
+            Self::Owned(bytes) => return (Self::Owned(bytes.clone()), Self::Owned(bytes)),
+            Self::Empty => return (Self::Empty, Self::Empty),
+        };
+        (Self::Shared(Arc::clone(&shared)), Self::Shared(shared))
     }
 }
 

@@ -190,7 +190,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let sent = Syn { is_due: false, ..Syn::default() };
         self.state = State::SynReceived(SynReceived { syn: sent, is_passive: true });
         self.start_handshake(now);
-        self.on_segment(now, segment);
+        self.on_arrival(now, segment.into());
     }
 }
 

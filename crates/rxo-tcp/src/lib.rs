@@ -6,9 +6,9 @@
 //! congestion window grows (Menon and Zwaenepoel 2008, section 3.4). [`Connection`] takes segments
 //! one by one or as aggregates, and does the same either way.
 //!
-//! Contract, sans-IO: segments go in ([`Connection::on_segment`], [`Connection::on_aggregate`],
-//! [`Connection::on_pure_ack`]), time goes in ([`Connection::on_timeout`], due at
-//! [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
+//! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in
+//! ([`Connection::on_timeout`], due at [`Connection::poll_at`]), segments to be built come out
+//! ([`Connection::poll_transmit`]). There is
 //! no clock, no randomness, no input or output; the same input gives the same output. All memory is
 //! allocated when a connection is opened, and each half gives its own back when it is done. Text that
 //! arrives stays in the buffer it came in until the application has read it; only where there are more
@@ -47,6 +47,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod arrival;
 mod arrives;
 mod challenge;
 mod config;
@@ -55,6 +56,7 @@ mod connection;
 mod cookie;
 mod ecn;
 mod events;
+mod gso;
 mod isn;
 mod options;
 mod path;
@@ -70,10 +72,12 @@ mod timer;
 mod timestamps;
 mod transmit;
 
+pub use arrival::Arrival;
 pub use config::{AckPolicy, Algorithm, Config, ConfigError, KeepAlive};
 pub use connection::{CallError, Connection, Reuse, Statistics};
 pub use cookie::SynCookies;
 pub use events::Events;
+pub use gso::GsoSegment;
 pub use isn::Secret;
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;

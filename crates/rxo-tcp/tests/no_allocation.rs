@@ -49,7 +49,7 @@ impl Peer {
             ecn: Ecn::NotCapable,
             arrived_at: self.now,
         };
-        self.tcp.on_aggregate(self.now, [segment]);
+        self.tcp.on_arrival(self.now, segment.into());
         self.flush();
     }
 

@@ -4,7 +4,7 @@ mod emit;
 
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_tcp::{AckPolicy, Config, Connection, Layout, Secret, Segment};
+use rxo_tcp::{AckPolicy, Arrival, Config, Connection, GsoSegment, Layout, Secret, Segment};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{FlowKey, parse_ip};
 
@@ -150,13 +150,12 @@ impl Endpoints {
                     .expect("an aggregate of plain segments");
                 let alike = aggregate.alike_segments();
                 let segments = layout.run(taken.into_frames(), alike);
-                self.connections[number].on_alike_run(now, segments);
+                self.connections[number].on_arrival(now, Arrival::run(segments));
                 self.touch(number);
             }
             Delivery::Acks(acks) => {
                 let number = self.number(&acks.flow_key());
-                let records: Vec<_> = acks.records().collect();
-                self.connections[number].on_pure_acks(now, &records);
+                self.connections[number].on_arrival(now, Arrival::acks(acks.records()));
                 self.touch(number);
             }
         }
@@ -175,13 +174,10 @@ impl Endpoints {
         };
         let connection = &mut self.connections[number];
         match gso {
-            None => connection.on_segment(now, segment),
+            None => connection.on_arrival(now, segment.into()),
             Some(gso) => {
-                if let Err(first) = connection.on_large(now, segment, gso.size) {
-                    // Only while the connection opens. Treating an aggregate as one segment does no
-                    // harm then.
-                    connection.on_segment(now, first);
-                }
+                let segment = GsoSegment::new(segment, gso.size, Buffer::share);
+                connection.on_arrival(now, Arrival::gso(segment));
             }
         }
         self.touch(number);

@@ -7,17 +7,9 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, Segment};
-use rxo_wire::tcp::AckRecord;
+use rxo_tcp::{Arrival, Connection, Segment};
 
 use crate::buffer::Buffer;
-
-/// One segment, or what is known of one.
-#[derive(Debug)]
-pub(crate) enum Arrival<B> {
-    Segment(Segment<Buffer<B>>),
-    Ack(AckRecord),
-}
 
 /// The worker's end.
 #[derive(Debug)]
@@ -36,8 +28,8 @@ pub(crate) struct Arrivals<B> {
 #[derive(Debug)]
 struct Waiting<B> {
     now: Instant,
-    arrival: Arrival<B>,
-    /// The next one belongs to the same aggregate.
+    segment: Segment<Buffer<B>>,
+    /// The next one belongs to the same arrival.
     has_more: bool,
 }
 
@@ -52,18 +44,21 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         self.count.load(Ordering::SeqCst) <= 0
     }
 
-    /// Appends; what has no room is dropped, and `false` says so.
+    /// Appends the segments of one arrival. Returns `false` if there was no room for all: then the rest is
+    /// dropped.
     pub(crate) fn push(
         &self,
         now: Instant,
-        arrivals: impl Iterator<Item = (Arrival<B>, bool)>,
+        segments: impl Iterator<Item = Segment<Buffer<B>>>,
     ) -> bool {
-        for (arrival, has_more) in arrivals {
+        let mut segments = segments.peekable();
+        while let Some(segment) = segments.next() {
             if self.count.load(Ordering::Relaxed) >= MOST_WAITING {
                 return false;
             }
             // The other end lives as long as the cell.
-            let _sent = self.queue.send(Waiting { now, arrival, has_more });
+            let has_more = segments.peek().is_some();
+            let _sent = self.queue.send(Waiting { now, segment, has_more });
             self.count.fetch_add(1, Ordering::SeqCst);
         }
         true
@@ -90,22 +85,14 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         arrivals: &mut Arrivals<B>,
         connection: &mut Connection<Buffer<B>>,
     ) {
-        let now = first.now;
-        let mut has_more = first.has_more;
-        match first.arrival {
-            Arrival::Ack(record) => connection.on_pure_ack(now, &record),
-            Arrival::Segment(segment) => {
-                let rest = std::iter::from_fn(|| {
-                    let next = has_more.then(|| self.next(arrivals)).flatten()?;
-                    has_more = next.has_more;
-                    match next.arrival {
-                        Arrival::Segment(segment) => Some(segment),
-                        Arrival::Ack(_) => None,
-                    }
-                });
-                connection.on_aggregate(now, std::iter::once(segment).chain(rest));
-            }
-        }
+        let Waiting { now, segment, mut has_more } = first;
+        let rest = std::iter::from_fn(|| {
+            let next = has_more.then(|| self.next(arrivals)).flatten()?;
+            has_more = next.has_more;
+            Some(next.segment)
+        });
+        let segments = std::iter::once(segment).chain(rest);
+        connection.on_arrival(now, Arrival::segments(segments));
     }
 
     fn next(&self, arrivals: &mut Arrivals<B>) -> Option<Waiting<B>> {

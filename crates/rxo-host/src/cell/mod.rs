@@ -15,22 +15,20 @@ mod backlog;
 mod calls;
 mod signal;
 
-use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rxo_frame::{Frame, Instant};
-use rxo_tcp::{Connection, Events, PlainSegments, Segment};
+use rxo_tcp::{Arrival, Connection, Events, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
-use self::backlog::{Arrival, Arrivals, Backlog};
+use self::backlog::{Arrivals, Backlog};
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::signal::{Descriptor, Signal};
 use crate::buffer::Buffer;
 use crate::memory::Share;
 use crate::post::{Command, Post};
-use crate::receive::cut;
 use crate::transmit::Marks;
 
 /// A connection and everything around it.
@@ -119,78 +117,25 @@ impl<B: AsRef<[u8]>> Cell<B> {
         })
     }
 
-    /// The worker has segments for it, which came together.
-    pub(crate) fn arrive(
+    /// The worker has something for it that arrived.
+    pub(crate) fn on_arrival<F, A, S>(
         &self,
         now: Instant,
-        segments: impl Iterator<Item = Segment<Buffer<B>>>,
-    ) -> Given {
-        if let Some(mut inner) = self.try_lock() {
-            self.run_backlog(&mut inner);
-            inner.connection.on_aggregate(now, segments);
-            return Given::Taken;
-        }
-        self.put_off_segments(now, segments)
-    }
-
-    /// The same for segments that are plain, which is faster.
-    pub(crate) fn arrive_run(
-        &self,
-        now: Instant,
-        segments: PlainSegments<impl Iterator<Item = Frame<Buffer<B>>>>,
-    ) -> Given {
-        if let Some(mut inner) = self.try_lock() {
-            self.run_backlog(&mut inner);
-            inner.connection.on_alike_run(now, segments);
-            return Given::Taken;
-        }
-        self.put_off_segments(now, segments.map(Segment::from))
-    }
-
-    /// The same for one that stands for several of `size` bytes.
-    pub(crate) fn arrive_large(
-        &self,
-        now: Instant,
-        large: Segment<Buffer<B>>,
-        size: NonZeroU16,
-    ) -> Given {
-        if let Some(mut inner) = self.try_lock() {
-            self.run_backlog(&mut inner);
-            if let Err(large) = inner.connection.on_large(now, large, size) {
-                inner.connection.on_aggregate(now, cut(large, size));
+        arrival: Arrival<Buffer<B>, F, A, S>,
+    ) -> Given
+    where
+        F: Iterator<Item = Frame<Buffer<B>>>,
+        A: Iterator<Item = AckRecord>,
+        S: Iterator<Item = Segment<Buffer<B>>>,
+    {
+        match self.try_lock() {
+            Some(mut inner) => {
+                self.run_backlog(&mut inner);
+                inner.connection.on_arrival(now, arrival);
+                Given::Taken
             }
-            return Given::Taken;
+            None => self.put_off(now, arrival),
         }
-        self.put_off_segments(now, cut(large, size))
-    }
-
-    fn put_off_segments(
-        &self,
-        now: Instant,
-        segments: impl Iterator<Item = Segment<Buffer<B>>>,
-    ) -> Given {
-        let mut arrivals = segments.map(Arrival::Segment).peekable();
-        self.put_off(
-            now,
-            std::iter::from_fn(|| {
-                let arrival = arrivals.next()?;
-                Some((arrival, arrivals.peek().is_some()))
-            }),
-        )
-    }
-
-    /// The worker has pure ACKs for it, which came together.
-    pub(crate) fn arrive_acks(
-        &self,
-        now: Instant,
-        records: impl Iterator<Item = AckRecord>,
-    ) -> Given {
-        if let Some(mut inner) = self.try_lock() {
-            self.run_backlog(&mut inner);
-            inner.connection.on_pure_acks(now, records);
-            return Given::Taken;
-        }
-        self.put_off(now, records.map(|record| (Arrival::Ack(record), false)))
     }
 
     /// The worker wants to work on it. `None` when an application has it; then the cell comes to the
@@ -269,8 +214,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    fn put_off(&self, now: Instant, arrivals: impl Iterator<Item = (Arrival<B>, bool)>) -> Given {
-        let has_room = self.backlog.push(now, arrivals);
+    fn put_off(&self, now: Instant, segments: impl Iterator<Item = Segment<Buffer<B>>>) -> Given {
+        let has_room = self.backlog.push(now, segments);
         fence(Ordering::SeqCst);
         match self.try_lock() {
             Some(mut inner) => {

@@ -51,10 +51,10 @@ impl Scene {
         client.connect(NOW);
         for _ in 0..3 {
             while let Some(transmit) = client.poll_transmit(NOW) {
-                server.on_segment(NOW, segment_of(&transmit));
+                server.on_arrival(NOW, segment_of(&transmit).into());
             }
             while let Some(transmit) = server.poll_transmit(NOW) {
-                client.on_segment(NOW, segment_of(&transmit));
+                client.on_arrival(NOW, segment_of(&transmit).into());
             }
         }
         let (seq, ack) = (server.received_to(), client.received_to());
@@ -84,8 +84,8 @@ fn what_comes_while_an_application_has_it_is_run_when_it_leaves() {
     let scene = Scene::new();
     scene.cell.with(|_| {
         let together = (0..3).map(|n| scene.byte(n));
-        assert_eq!(scene.cell.arrive(NOW, together), Given::Waits);
-        assert_eq!(scene.cell.arrive(NOW, std::iter::once(scene.byte(3))), Given::Waits);
+        assert_eq!(scene.cell.on_arrival(NOW, Arrival::segments(together)), Given::Waits);
+        assert_eq!(scene.cell.on_arrival(NOW, scene.byte(3).into()), Given::Waits);
     });
     assert!(scene.cell.backlog.is_empty());
     assert_eq!(scene.marks(), 1, "the worker hears of it");
@@ -107,7 +107,7 @@ fn a_full_backlog_drops_what_comes_then() {
     let scene = Scene::new();
     scene.cell.with(|_| {
         let given: Vec<_> =
-            (0..2_000).map(|n| scene.cell.arrive(NOW, std::iter::once(scene.byte(n)))).collect();
+            (0..2_000).map(|n| scene.cell.on_arrival(NOW, scene.byte(n).into())).collect();
         let kept = given.iter().take_while(|given| **given == Given::Waits).count();
         assert_eq!(kept, 1_024);
         assert!(given[kept..].iter().all(|given| *given == Given::Dropped));
@@ -132,7 +132,7 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
                 while n - read.load(Ordering::SeqCst) > 200 && !is_over.load(Ordering::SeqCst) {
                     thread::yield_now();
                 }
-                let given = cell.arrive(NOW, std::iter::once(byte(seq + n, ack, n as u8)));
+                let given = cell.on_arrival(NOW, byte(seq + n, ack, n as u8).into());
                 cell.serve(|inner| while inner.connection.poll_transmit(NOW).is_some() {});
                 given
             };

@@ -50,7 +50,7 @@ impl GateCounters {
 
 /// Why a delivery goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+enum Refusal {
     OtherStation,
     GroupStation,
     OtherVlan,
@@ -70,7 +70,7 @@ pub(super) enum Meant {
 
 /// Whom a frame was sent to at the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Station {
+enum Station {
     Us,
     Group,
 }
@@ -80,7 +80,7 @@ pub(super) enum Station {
 pub(super) struct Gate {
     kind: LinkKind,
     mac: Mac,
-    /// The flow that was let in last: its addresses need not be looked at again.
+    /// A flow whose addresses are right, the last one seen: they need not be looked at again.
     last: FlowKey,
     pub(super) counters: GateCounters,
 }
@@ -92,32 +92,30 @@ impl Gate {
         Self { kind, mac, last, counters: GateCounters::default() }
     }
 
-    /// Whether a segment, or the several that `frame` is the first of, may reach TCP: all of them share
-    /// link header and `key`. `is_right` verifies checksums; it is asked last, because it may read all
-    /// of the frame.
+    /// Whether a packet may go further, or the several that `frame` is the first of, if they share its link
+    /// header and `addressed`. That is whom the packet is from and to, and whom it is meant for; `None`
+    /// skips the addresses. `is_right` verifies checksums; it is asked last, because it may read all of
+    /// the frame. A refusal is counted.
     #[inline]
-    pub(super) fn admits_segment<B: AsRef<[u8]>>(
+    pub(super) fn admits<B: AsRef<[u8]>>(
         &mut self,
         routes: &Routes,
         frame: &Frame<B>,
-        key: &FlowKey,
+        addressed: Option<(&FlowKey, Meant)>,
         is_right: impl FnOnce() -> bool,
     ) -> bool {
-        let outcome = self.check_link(frame).and_then(|station| {
-            if station != Station::Us || self.last != *key {
-                check_addresses(routes, station, key, Meant::OneHost)?;
+        let checked = self.check_link(frame).and_then(|station| {
+            if let Some((key, meant)) = addressed {
+                self.check_addresses(routes, station, key, meant)?;
             }
             if is_right() { Ok(()) } else { Err(Refusal::BadChecksum) }
         });
-        if outcome.is_ok() {
-            self.last = *key;
-        }
-        self.count(outcome).is_some()
+        checked.inspect_err(|refusal| self.refuse(*refusal)).is_ok()
     }
 
     /// Whom an untagged frame that is not for another station was sent to.
     #[inline]
-    pub(super) fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
+    fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
         let bytes = frame.bytes();
         if self.kind == LinkKind::RawIp {
             return if frame.vlan.is_some() { Err(Refusal::OtherVlan) } else { Ok(Station::Us) };
@@ -133,10 +131,23 @@ impl Gate {
         Ok(station)
     }
 
-    /// Counts a refusal.
+    /// Whether a packet with the addresses of `key`, sent to `station`, may be for this host.
     #[inline]
-    pub(super) fn count<T>(&mut self, outcome: Result<T, Refusal>) -> Option<T> {
-        outcome.inspect_err(|refusal| self.refuse(*refusal)).ok()
+    fn check_addresses(
+        &mut self,
+        routes: &Routes,
+        station: Station,
+        key: &FlowKey,
+        meant: Meant,
+    ) -> Result<(), Refusal> {
+        let is_known = meant == Meant::OneHost && station == Station::Us && self.last == *key;
+        if !is_known {
+            check_addresses(routes, station, key, meant)?;
+            if meant == Meant::OneHost {
+                self.last = *key;
+            }
+        }
+        Ok(())
     }
 
     #[cold]
@@ -154,7 +165,7 @@ impl Gate {
 }
 
 /// Whether a packet with the addresses of `key`, sent to `station`, may be for this host.
-pub(super) fn check_addresses(
+fn check_addresses(
     routes: &Routes,
     station: Station,
     key: &FlowKey,

@@ -1,43 +1,53 @@
-//! A frame that is not TCP's, sorted by what it is.
+//! What the link hears, sorted by kind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::{Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::checksum::{Sum, Summer, pseudo_header};
-use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, Parsed, Transport, ethertype, parse, parse_ip};
+use rxo_wire::{FlowKey, Parsed};
 
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
-use super::frames::{ETHERTYPE_ARP, Envelope, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
-use super::gate::{self, Meant, Refusal, Station};
+use super::frames::Envelope;
+use super::gate::Meant;
 use super::neighbours::{self, Mac};
+use super::packet::{self, Packet};
 use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
-    /// Takes a frame that is not TCP's (of one that is it takes nothing). What it answers stands in
-    /// the queue of [`Link::poll_transmit`]. A frame that the gate refuses is counted and says nothing.
-    pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
-        let checked = self.gate.check_link(frame);
-        let Some(station) = self.gate.count(checked) else { return Heard::Nothing };
-        let bytes = frame.bytes();
-        let heard = match self.kind {
-            LinkKind::Ethernet if ethertype(bytes) == Some(ETHERTYPE_ARP) => {
-                Arp::read(bytes.get(ETHERNET_HEADER_BYTES..).unwrap_or_default())
-                    .map(|arp| self.hear_arp(&arp, now))
-            }
-            LinkKind::Ethernet => {
-                parse(bytes).ok().and_then(|ip| self.hear_ip(&ip, frame, station, now))
-            }
-            LinkKind::RawIp => {
-                parse_ip(bytes).ok().and_then(|ip| self.hear_ip(&ip, frame, station, now))
-            }
-        };
-        if heard.is_none() {
-            self.counters.ignored += 1;
+    /// Takes a frame. What it answers stands in the queue of [`Link::poll_transmit`]; a TCP segment is
+    /// handed back as [`Heard::Segment`], for the connections. A frame that the gate refuses is counted
+    /// and says nothing. `is_intact` says that its checksums were found right before; else they are
+    /// verified here.
+    pub fn on_frame<B: AsRef<[u8]>>(
+        &mut self,
+        frame: &Frame<B>,
+        is_intact: bool,
+        now: Instant,
+    ) -> Heard {
+        let packet = Packet::read(self.kind, frame.bytes());
+        let is_right = || packet.is_right(frame, is_intact, self.summer);
+        if !self.gate.admits(&self.routes, frame, packet.addressed(), is_right) {
+            return Heard::Nothing;
         }
-        heard.unwrap_or(Heard::Nothing)
+        let heard = match packet {
+            Packet::Segment(parsed) => Some(Heard::Segment(parsed)),
+            Packet::Arp(arp) => Some(self.hear_arp(&arp, now)),
+            Packet::Icmp(ip, _) => self.hear_icmp(&ip, frame.bytes(), now),
+            Packet::Other => None,
+        };
+        heard.unwrap_or_else(|| {
+            self.counters.ignored += 1;
+            Heard::Nothing
+        })
+    }
+
+    /// Whether the segments of a delivery may reach TCP. Their checksums are right, and all have the link
+    /// header of `frame` and the flow `key`.
+    #[inline]
+    pub(crate) fn admits<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, key: &FlowKey) -> bool {
+        self.gate.admits(&self.routes, frame, Some((key, Meant::OneHost)), || true)
     }
 
     /// RFC 826, "Packet Reception".
@@ -81,31 +91,8 @@ impl Link {
         self.routes.may_be_neighbour(heard.ip) && self.neighbours.hear(heard, now)
     }
 
-    fn hear_ip<B: AsRef<[u8]>>(
-        &mut self,
-        ip: &Parsed,
-        frame: &Frame<B>,
-        station: Station,
-        now: Instant,
-    ) -> Option<Heard> {
-        let bytes = frame.bytes();
-        let message = bytes.get(ip.transport_at as usize..ip.end as usize)?;
-        let from = self.sender_mac(bytes)?;
-        let (pseudo, meant) = match (ip.transport, ip.ip.version, message.first()) {
-            (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => (Sum::ZERO, Meant::OneHost),
-            (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, Some(kind)) => {
-                let bytes = u32::try_from(message.len()).ok()?;
-                (pseudo_header(&ip.key, PROTOCOL_ICMPV6, bytes), discovery::meant_by(*kind))
-            }
-            _ => return None,
-        };
-        let is_right =
-            || ip.ip.checksum_ok && (pseudo + Summer::portable().sum(message)).is_valid();
-        let checked = gate::check_addresses(&self.routes, station, &ip.key, meant)
-            .and_then(|()| if is_right() { Ok(()) } else { Err(Refusal::BadChecksum) });
-        if self.gate.count(checked).is_none() {
-            return Some(Heard::Nothing);
-        }
+    fn hear_icmp(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
+        let (message, from) = (packet::message(ip, bytes), self.sender_mac(bytes)?);
         match (ip.key.source(), ip.key.destination()) {
             (IpAddr::V4(source), IpAddr::V4(to)) => {
                 self.hear_icmpv4(&Letter { ip, message, from, source, to }, now)

@@ -1,7 +1,6 @@
 //! The link under a host's TCP: its addresses, its neighbours, its routes, and what ICMP says.
 //!
-//! Separate from the sockets because it is sans-IO by itself: what is not TCP goes in
-//! ([`Link::on_frame`]), time goes in ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to be
+//! Separate from the sockets because it is sans-IO by itself: frames go in ([`Link::on_frame`]), time goes in ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to be
 //! sent come out ([`Link::poll_transmit`]), and [`Link::resolve`] says where a packet goes. No bytes
 //! make it panic; memory is bounded by [`LinkConfig::neighbours`] and a queue of frames.
 //!
@@ -9,7 +8,8 @@
 //! * `neighbours.rs`: who has which Ethernet address, and for how long that is believed.
 //! * `arp.rs`, `discovery.rs`: how it is asked, for IPv4 (RFC 826) and IPv6 (RFC 4861).
 //! * `gate.rs`: whether what arrives is for this host at all, TCP included.
-//! * `path.rs`: errors about segments, for TCP to judge. `hears.rs`: a frame, sorted by kind.
+//! * `path.rs`: errors about segments, for TCP to judge.
+//! * `packet.rs`, `hears.rs`: what a frame carries, and what that says.
 //!
 //! What is not here: duplicate address detection, router advertisements, redirects (routes are what
 //! they were configured), multicast groups beside neighbour discovery's own, fragments, VLANs.
@@ -23,6 +23,7 @@ mod frames;
 mod gate;
 mod hears;
 mod neighbours;
+mod packet;
 mod path;
 mod routes;
 
@@ -30,8 +31,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::FlowKey;
+use rxo_frame::{Instant, LinkKind};
+use rxo_wire::Parsed;
+use rxo_wire::checksum::Summer;
 
 pub(crate) use self::allowance::Allowance;
 pub use self::cidr::{CidrError, IpCidr};
@@ -146,6 +148,8 @@ pub enum Heard {
     TooBig(PacketTooBig),
     /// A segment did not arrive.
     Unreachable(Unreachable),
+    /// A TCP segment for this host has arrived; its checksums are right.
+    Segment(Parsed),
 }
 
 /// One host's end of a link.
@@ -163,6 +167,7 @@ pub struct Link {
     may_echo: Allowance,
     may_defend: Allowance,
     counters: LinkCounters,
+    summer: Summer,
 }
 
 impl Link {
@@ -196,6 +201,7 @@ impl Link {
             may_echo: Allowance::new(ECHO_AT_ONCE, ECHO_EACH_SECOND),
             may_defend: Allowance::new(1, 1),
             counters: LinkCounters::default(),
+            summer: Summer::detect(),
         })
     }
 
@@ -254,18 +260,6 @@ impl Link {
     #[must_use]
     pub fn is_ours(&self, ip: IpAddr) -> bool {
         self.routes.is_ours(ip)
-    }
-
-    /// Whether a segment of the flow `key`, or the several of it that `frame` is the first of, may reach
-    /// TCP; one that may not is counted. `is_right` verifies checksums, and is asked last.
-    #[inline]
-    pub(crate) fn admits_segment<B: AsRef<[u8]>>(
-        &mut self,
-        frame: &Frame<B>,
-        key: &FlowKey,
-        is_right: impl FnOnce() -> bool,
-    ) -> bool {
-        self.gate.admits_segment(&self.routes, frame, key, is_right)
     }
 
     /// All of this host's addresses, the link-local one that it gave itself included.

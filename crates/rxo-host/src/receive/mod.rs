@@ -1,35 +1,87 @@
-//! What arrives: a delivery of the engine becomes segments for a connection.
+//! What arrives: a delivery of the engine becomes an [`Arrival`] for a connection.
 //!
-//! Separate because it is the only place that reads frames: behind it there are segments and records.
-//! An aggregate's headers were read by the engine, so each of its segments is read at known places.
+//! Separate because it is the only place that reads frames of segments: behind it there are segments and
+//! records. Where the headers are is known once for all frames of a delivery, so a connection reads them
+//! at fixed places, when it takes them.
 
-mod large;
+mod acks;
 mod segments;
 
-use rxo_frame::{Frame, LinkKind};
-use rxo_wire::checksum::{Summer, verify_transport};
-use rxo_wire::{Parsed, Transport, parse, parse_ip};
+use std::num::NonZeroU16;
 
-pub(crate) use self::large::cut;
-pub(crate) use self::segments::{Layout, segment_of};
+use rxo_coalesce::{Acks, Aggregate, IntoFrames};
+use rxo_frame::Frame;
+use rxo_tcp::{Arrival, GsoSegment, Layout as PlainLayout};
+use rxo_wire::Parsed;
 
-/// Reads the headers of a frame that stands alone; `None` when it is no TCP segment.
-pub(crate) fn read_tcp<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Option<Parsed> {
-    let parsed = match link {
-        LinkKind::Ethernet => parse(frame.bytes()),
-        LinkKind::RawIp => parse_ip(frame.bytes()),
-    };
-    parsed.ok().filter(|parsed| matches!(parsed.transport, Transport::Tcp(_)))
+use self::acks::AckRecords;
+use self::segments::{Layout, Segments};
+use crate::buffer::Buffer;
+
+/// What one delivery of the engine brings for a connection.
+pub(crate) type Delivered<'a, B> = Arrival<
+    Buffer<B>,
+    IntoFrames<'a, Buffer<B>>,
+    AckRecords<IntoFrames<'a, Buffer<B>>>,
+    Segments<IntoFrames<'a, Buffer<B>>>,
+>;
+
+/// What the frames of a delivery are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// Plain segments, of which the first `alike` are alike.
+    Run { layout: PlainLayout, alike: usize },
+    /// One GSO frame whose segments have `size` bytes of text.
+    Gso { layout: Layout, size: NonZeroU16 },
+    /// Pure ACKs.
+    Acks(Layout),
+    /// Any segments.
+    Segments(Layout),
 }
 
-/// Whether the checksums of a frame that stands alone are right: the TCP checksum is computed unless it
-/// `is_intact`, or the device vouches for it.
-pub(crate) fn is_right<B: AsRef<[u8]>>(
-    frame: &Frame<B>,
-    parsed: &Parsed,
-    is_intact: bool,
-    summer: Summer,
-) -> bool {
-    let is_trusted = is_intact || frame.checksum.is_trusted();
-    parsed.ip.checksum_ok && (is_trusted || verify_transport(parsed, frame.bytes(), summer))
+impl Form {
+    /// The form of a segment that stands alone, whose headers are `parsed`.
+    pub(crate) fn of_frame<B>(frame: &Frame<B>, parsed: &Parsed) -> Self {
+        let layout = Layout::new(parsed.network as usize, parsed.transport_at as usize);
+        match frame.gso {
+            Some(gso) if parsed.payload_bytes() > gso.size.get().into() => {
+                Self::Gso { layout, size: gso.size }
+            }
+            _ => Self::Segments(layout),
+        }
+    }
+
+    /// The form of `aggregate`.
+    pub(crate) fn of_aggregate<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>) -> Self {
+        let (network, transport) = (aggregate.network_at(), aggregate.transport_at());
+        match PlainLayout::of_header(aggregate.header(), network, transport) {
+            Some(layout) => Self::Run { layout, alike: aggregate.alike_segments() },
+            None => Self::Segments(Layout::new(network, transport)),
+        }
+    }
+
+    /// The form of `acks`.
+    pub(crate) fn of_acks<B: AsRef<[u8]>>(acks: &Acks<'_, B>) -> Self {
+        Self::Acks(Layout::new(acks.network_at(), acks.transport_at()))
+    }
+
+    /// The arrival of `frames`, which have this form.
+    #[inline]
+    pub(crate) fn arrival<B>(self, frames: IntoFrames<'_, Buffer<B>>) -> Delivered<'_, B>
+    where
+        B: AsRef<[u8]>,
+    {
+        match self {
+            Self::Run { layout, alike } => Arrival::Run(layout.run(frames, alike)),
+            Self::Acks(layout) => Arrival::Acks(AckRecords::new(frames, layout)),
+            Self::Segments(layout) => Arrival::Segments(Segments::new(frames, layout)),
+            Self::Gso { layout, size } => {
+                let mut segments = Segments::new(frames, layout);
+                match segments.next() {
+                    Some(whole) => Arrival::Gso(GsoSegment::new(whole, size, Buffer::share)),
+                    None => Arrival::Segments(segments),
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::Connection;
-use rxo_wire::FlowKey;
+use rxo_wire::{FlowKey, Parsed};
 
 use super::core::Core;
 use super::slots::Slot;
@@ -11,9 +11,10 @@ use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// The link has heard something.
-    pub(super) fn hear(&mut self, now: Instant, heard: Heard) {
+    /// Acts on what the link has heard. Returns the headers of a segment, which is TCP's.
+    pub(super) fn hear(&mut self, now: Instant, heard: Heard) -> Option<Parsed> {
         match heard {
+            Heard::Segment(parsed) => return Some(parsed),
             Heard::Nothing => {}
             Heard::Neighbour(_) => self.touch_unresolved(),
             Heard::TooBig(said) => self.tell_connection(&said.pair, |connection| {
@@ -23,6 +24,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 connection.on_unreachable(said.seq, said.is_hard);
             }),
         }
+        None
     }
 
     /// ICMP says something of the connection that sends as `pair`. Where an application has it at the

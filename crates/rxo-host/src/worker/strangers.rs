@@ -14,23 +14,19 @@ use crate::buffer::Buffer;
 use crate::cell::Cell;
 use crate::link::Resolve;
 use crate::memory::{Memory, Share};
+use crate::receive::Delivered;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Segments that came together, for which there is no connection. As soon as one of them opens one,
-    /// the others are for that; if none does, the last is answered: its number is what the peer expects.
-    pub(super) fn strangers(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        mut segments: impl Iterator<Item = Segment<Buffer<B>>>,
-    ) {
+    /// Takes an arrival for which there is no connection. As soon as one of its segments opens one, the
+    /// others are for that; if none does, the last is answered: its number is what the peer expects.
+    pub(super) fn strangers(&mut self, now: Instant, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         let mut refused = None;
-        while let Some(segment) = segments.next() {
+        while let Some(segment) = arrival.next() {
             refused = self.stranger(now, key, segment);
             if let Some(place) = self.demux.find(key) {
-                return self.give(place, |cell| cell.arrive(now, segments));
+                return self.give(place, |cell| cell.on_arrival(now, arrival));
             }
         }
         if let Some(reset) = refused.and_then(|segment| Reset::answer(&segment)) {
@@ -111,7 +107,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             connection.follow(reuse);
         }
         self.paths.tell(&mut connection, now);
-        connection.on_segment(now, syn);
+        connection.on_arrival(now, syn.into());
         listener.one_opens();
         self.settle(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
     }

@@ -98,7 +98,7 @@ fn repair(frame: &mut [u8]) {
 }
 
 fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
-    let heard = link.on_frame(&Frame::new(bytes, now), now);
+    let heard = link.on_frame(&Frame::new(bytes, now), false, now);
     match heard {
         Heard::TooBig(error) => assert!(link.is_ours(error.pair.source())),
         Heard::Unreachable(error) => assert!(link.is_ours(error.pair.source())),
@@ -106,6 +106,7 @@ fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
             assert_eq!(kind, LinkKind::Ethernet);
             assert!(matches!(link.resolve(ip, now), Resolve::Resolved(_)), "{ip} is not known");
         }
+        Heard::Segment(parsed) => assert!(link.is_ours(parsed.key.destination())),
         Heard::Nothing => {}
     }
     let count = std::iter::from_fn(|| link.poll_transmit()).map(|f| readable(&f, kind)).count();

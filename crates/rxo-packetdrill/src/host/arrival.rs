@@ -91,7 +91,7 @@ impl VirtualHost {
         let now = self.now;
         let Some(endpoint) = self.endpoints.get_mut(&number) else { return };
         let arrived = Arrived::of(&segment);
-        endpoint.tcp.on_segment(now, segment);
+        endpoint.tcp.on_arrival(now, segment.into());
         endpoint.record.arrived(&arrived, &endpoint.tcp, now);
         // Like Linux: any received packet releases everything except what TCP_CORK holds.
         endpoint.outbox.forget_more();

@@ -4,47 +4,29 @@
 //! ACK is counted by itself (round trip, congestion window, the peer's window); the timers, of which
 //! the last ACK decides, are set once.
 
-use core::borrow::Borrow;
-
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
 use crate::segment::{Ecn, Segment};
-use crate::{AckPolicy, Connection, Events, State};
+use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a pure ACK by its record; the same as [`Connection::on_segment`] with that segment.
-    pub fn on_pure_ack(&mut self, now: Instant, record: &AckRecord) {
-        self.on_pure_acks(now, [record]);
-    }
-
-    /// Takes the pure ACKs of an aggregate, each counted by itself: the same as
-    /// [`Connection::on_aggregate`] with those segments.
-    pub fn on_pure_acks(
-        &mut self,
-        now: Instant,
-        records: impl IntoIterator<Item: Borrow<AckRecord>>,
-    ) {
-        let owed_before = self.acks.count_owed();
+    /// Takes pure ACKs by their records, each counted by itself.
+    pub(super) fn take_acks(&mut self, now: Instant, records: impl Iterator<Item = AckRecord>) {
         let mut may_expect = self.may_expect_acks();
         let mut has_progress = false;
         for record in records {
-            let record = *record.borrow();
             if may_expect && self.expects_ack(record) {
                 self.take_expected_ack(now, record);
                 has_progress = true;
             } else {
                 self.finish_expected_acks(now, core::mem::take(&mut has_progress));
-                self.arrive(now, Segment::from(&record));
+                self.take_segment(now, Segment::from(&record));
                 may_expect = self.may_expect_acks();
             }
         }
         self.finish_expected_acks(now, has_progress);
-        if self.config.acks == AckPolicy::OneForAnAggregate {
-            self.acks.stretch(owed_before);
-        }
-        self.settle(now);
     }
 
     /// Whether pure ACKs can be expected at all: what no expected one changes.

@@ -1,4 +1,4 @@
-//! Text that is just what comes next, taken in one go (header prediction; Jacobson 1990).
+//! A run whose text is just what comes next, taken in one go (header prediction; Jacobson 1990).
 //!
 //! Nearly all text is. It says "yes" only where each numbered step of this folder would let the
 //! segment through and do nothing but what is done here; everything else takes the steps. The
@@ -13,28 +13,16 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use crate::plain::{PlainSegment, PlainSegments};
 use crate::segment::{Ecn, Payload};
 use crate::sequence::before;
-use crate::{AckPolicy, Connection, Events, State};
+use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes an aggregate of plain segments, in order: the same as [`Connection::on_aggregate`] with
-    /// them, and faster.
-    #[inline(never)]
-    pub fn on_run(&mut self, now: Instant, segments: impl IntoIterator<Item = PlainSegment<B>>) {
-        let mut run = self.begin_run(now);
-        for segment in segments {
-            self.take_plain(&mut run, segment);
-        }
-        self.end_run(&run);
-    }
-
-    /// The same for an aggregate whose first segments are alike (see [`Layout::run`]): these cost next
-    /// to nothing each.
+    /// Takes a run of plain segments. Of those that are alike (see [`Layout::run`]) one header is read.
     ///
     /// [`Layout::run`]: crate::Layout::run
     #[inline(never)]
-    pub fn on_alike_run<I>(&mut self, now: Instant, mut segments: PlainSegments<I>)
+    pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
-        I: Iterator<Item = Frame<B>>,
+        F: Iterator<Item = Frame<B>>,
     {
         let mut run = self.begin_run(now);
         while let Some(segment) = segments.next() {
@@ -44,19 +32,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 self.take_alike(&mut run, header, range, segments.buffers_like_last());
             }
         }
-        self.end_run(&run);
     }
 
     pub(super) fn begin_run(&self, now: Instant) -> Run {
-        let (owed_before, may_expect) = (self.acks.count_owed(), self.may_expect_text());
-        Run { now, owed_before, may_expect, is_heard: false }
-    }
-
-    pub(super) fn end_run(&mut self, run: &Run) {
-        if self.config.acks == AckPolicy::OneForAnAggregate {
-            self.acks.stretch(run.owed_before);
-        }
-        self.settle(run.now);
+        Run { now, may_expect: self.may_expect_text(), is_heard: false }
     }
 
     #[inline(always)]
@@ -71,7 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.take_expected_text(payload);
         } else {
             let odd = PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
-            self.arrive(run.now, odd.into());
+            self.take_segment(run.now, odd.into());
             run.may_expect = self.may_expect_text();
         }
     }
@@ -201,8 +180,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
 /// An aggregate that is being taken.
 pub(super) struct Run {
     now: Instant,
-    /// How many acknowledgements were owed before it.
-    owed_before: usize,
     /// See [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
     /// Whether it is noted that the peer is there.

@@ -1,5 +1,9 @@
 //! SEGMENT ARRIVES: the numbered steps of RFC 9293, section 3.10.7, in their order.
 //!
+//! [`Connection::on_arrival`] is the one way in. The steps are the slow path, which takes any segment;
+//! `expected_text.rs`, `expected_gso.rs` and `expected_acks.rs` are the fast path of one form of
+//! [`Arrival`] each, and leave what they do not expect to the steps.
+//!
 //! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all others
 //! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security)
 //! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here.
@@ -7,7 +11,7 @@
 mod closed;
 mod eighth_fin;
 mod expected_acks;
-mod expected_large;
+mod expected_gso;
 mod expected_text;
 mod fifth_ack;
 mod first_sequence;
@@ -22,28 +26,33 @@ pub(crate) use self::syn::offered_scale;
 
 use core::ops::ControlFlow;
 
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Segment};
-use crate::{AckPolicy, Connection, State};
+use crate::{AckPolicy, Arrival, Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes one segment, whose addresses and ports are this connection's and whose checksum is
-    /// right. `now` is not before any time given earlier. Does not allocate.
-    pub fn on_segment(&mut self, now: Instant, segment: Segment<B>) {
-        self.arrive(now, segment);
-        self.settle(now);
-    }
-
-    /// Takes an aggregate: its segments, in order. The same as one [`Connection::on_segment`] after
-    /// the other with nothing transmitted in between, except that with
-    /// [`AckPolicy::OneForAnAggregate`] one acknowledgement is owed for all.
-    pub fn on_aggregate(&mut self, now: Instant, segments: impl IntoIterator<Item = Segment<B>>) {
+    /// Takes what arrived, each segment of it by itself, in order. Addresses and ports are this
+    /// connection's, and checksums are right. `now` is not before any time given earlier. Does not
+    /// allocate.
+    ///
+    /// The form of an arrival changes the cost only: all of them do what one [`Arrival::Segments`] with the
+    /// same segments does. So does one arrival for each segment, with nothing transmitted in between,
+    /// except that [`AckPolicy::OneForAnAggregate`] owes one acknowledgement for each arrival.
+    pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
+    where
+        F: Iterator<Item = Frame<B>>,
+        A: Iterator<Item = AckRecord>,
+        S: Iterator<Item = Segment<B>>,
+    {
         let owed_before = self.acks.count_owed();
-        for segment in segments {
-            self.arrive(now, segment);
+        match arrival {
+            Arrival::Run(segments) => self.take_run(now, segments),
+            Arrival::Gso(segment) => self.take_gso(now, segment),
+            Arrival::Acks(records) => self.take_acks(now, records),
+            Arrival::Segments(segments) => segments.for_each(|it| self.take_segment(now, it)),
         }
         if self.config.acks == AckPolicy::OneForAnAggregate {
             self.acks.stretch(owed_before);
@@ -51,8 +60,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.settle(now);
     }
 
+    /// The slow path: takes one segment by the steps.
     #[inline(never)]
-    fn arrive(&mut self, now: Instant, mut segment: Segment<B>) {
+    fn take_segment(&mut self, now: Instant, mut segment: Segment<B>) {
         self.acks.begin_segment();
         match self.state {
             State::Closed(_) => self.arrives_closed(&segment),

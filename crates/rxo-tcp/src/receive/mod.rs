@@ -244,8 +244,9 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.push_ready(payload);
     }
 
-    /// The same for text of segments with `size` bytes each.
-    pub(crate) fn append_large(&mut self, payload: Payload<B>, size: u32) {
+    /// Takes the text of a GSO frame at RCV.NXT, when none waits and there is room. Its segments have
+    /// `size` bytes each.
+    pub(crate) fn append_gso(&mut self, payload: Payload<B>, size: u32) {
         self.largest_text = self.largest_text.max(size);
         self.push_ready(payload);
     }

@@ -169,7 +169,7 @@ impl Scene {
             ecn: Ecn::NotCapable,
             arrived_at: self.now,
         };
-        self.tcp.on_segment(self.now, segment);
+        self.tcp.on_arrival(self.now, segment.into());
     }
 
     fn flush(&mut self) {

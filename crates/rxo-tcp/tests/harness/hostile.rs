@@ -6,7 +6,7 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, Transmit,
+    Arrival, Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, Transmit,
 };
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -129,7 +129,7 @@ impl Stage {
     }
 
     fn give(&mut self, segment: Segment<Vec<u8>>) {
-        self.tcp.on_segment(self.now, segment);
+        self.tcp.on_arrival(self.now, segment.into());
     }
 
     fn play(&mut self, script: &mut Script<'_>) {
@@ -141,7 +141,7 @@ impl Stage {
             7..=8 => {
                 let count = script.byte() % 8;
                 let many: Vec<_> = (0..count).map(|_| self.any_segment(script)).collect();
-                self.tcp.on_aggregate(self.now, many);
+                self.tcp.on_arrival(self.now, Arrival::segments(many));
             }
             9 => self.write(u32::from(script.word() % 3_000)),
             10 => self.read(usize::from(script.word())),

@@ -1,13 +1,14 @@
 //! What the property tests and the fuzz targets share: any bytes are a script.
 //!
 //! `hostile.rs` gives a connection in any state any segments; `endless.rs` is peers that never finish; `pair.rs` has two connections talk
-//! over a network that does anything, watched by `model.rs`; `twin.rs` holds fast ways against the steps;
-//! `wire.rs` is a segment on its way.
+//! over a network that does anything, watched by `model.rs`; `twin.rs` holds fast paths against the steps;
+//! `wire.rs` is a segment on its way; `run.rs` puts segments into frames.
 
 pub(crate) mod endless;
 pub(crate) mod hostile;
 pub(crate) mod model;
 pub(crate) mod pair;
+pub(crate) mod run;
 pub(crate) mod twin;
 pub(crate) mod wire;
 

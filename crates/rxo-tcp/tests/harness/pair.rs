@@ -6,10 +6,11 @@
 //! both ends end, unless somebody gave up.
 
 use rxo_frame::Instant;
-use rxo_tcp::{Closed, Connection, Secret, State};
+use rxo_tcp::{Arrival, Closed, Connection, Secret, State};
 use rxo_wire::FlowKey;
 
 use super::model::Model;
+use super::run::run as run_of;
 use super::wire::{Wire, cut};
 use super::{Script, stream_byte};
 
@@ -143,15 +144,12 @@ impl Pair {
         let (now, taken): (_, Vec<_>) = (self.now, self.ways[to].drain(place..until).collect());
         taken.iter().for_each(|wire| self.model.arrives(to, wire));
         let records: Option<Vec<_>> = taken.iter().map(|wire| wire.record(now)).collect();
-        let run: Option<Vec<_>> = taken.iter().map(|wire| wire.plain(now)).collect();
-        match (records, run) {
-            (Some(records), _) if count > 1 => self.ends[to].on_pure_acks(now, &records),
-            (_, Some(run)) if count.is_multiple_of(2) => self.ends[to].on_run(now, run),
-            _ => {
-                let segments: Vec<_> =
-                    taken.into_iter().map(|wire| wire.into_segment(now)).collect();
-                self.ends[to].on_aggregate(now, segments);
-            }
+        let segments: Vec<_> = taken.into_iter().map(|wire| wire.into_segment(now)).collect();
+        let to = &mut self.ends[to];
+        match (records, run_of(&segments, 1)) {
+            (Some(records), _) if count > 1 => to.on_arrival(now, Arrival::acks(records)),
+            (_, Some(run)) if count.is_multiple_of(2) => to.on_arrival(now, Arrival::run(run)),
+            _ => to.on_arrival(now, Arrival::segments(segments)),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Fast ways against the numbered steps: two connections get the same, one as segments that take the
-//! steps one by one, the other in the forms that have a fast way.
+//! Fast paths against the numbered steps: two connections get the same, one as segments that take the
+//! steps one by one, the other in the forms of arrival that have a fast path.
 //!
 //! What must hold: after everything that goes in both are in the same state, all of it, and the same
 //! leaves. In every other script nobody sends text, and the one that takes the steps transmits after each
@@ -8,15 +8,15 @@
 
 use std::num::NonZeroU16;
 
-use rxo_frame::{Duration, Frame, Instant};
+use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    AckPolicy, Config, Connection, Ecn, KeepAlive, Layout, Payload, PlainSegment, SackBlock,
-    Secret, Segment, SegmentOptions, Transmit,
+    AckPolicy, Arrival, Config, Connection, Ecn, GsoSegment, KeepAlive, Payload, SackBlock, Secret,
+    Segment, SegmentOptions, Transmit,
 };
-use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
+use super::run::run as run_of;
 use super::{Script, stream_byte};
 
 mod transmits;
@@ -31,13 +31,13 @@ pub(crate) fn run(data: &[u8]) -> u64 {
     let idle = Duration::from_millis(700);
     let asks = KeepAlive { idle, interval: idle, probes: 2 };
     let keep_alive = config.nagle.then_some(asks);
-    // A large segment is one piece, and those that it stands for are many.
+    // The text of a GSO frame is one piece, and that of its segments many.
     let how = script.byte();
-    let (has_large, transmits_between) = (how & 1 == 1, how & 2 == 2);
-    let receive_pieces = if has_large { 1 << 16 } else { config.receive_pieces };
+    let (has_gso, transmits_between) = (how & 1 == 1, how & 2 == 2);
+    let receive_pieces = if has_gso { 1 << 16 } else { config.receive_pieces };
     let acks = if transmits_between { AckPolicy::EverySecondSegment } else { config.acks };
     let mut twins = Twins::open(&Config { keep_alive, receive_pieces, acks, ..config });
-    (twins.has_large, twins.transmits_between) = (has_large, transmits_between);
+    (twins.has_gso, twins.transmits_between) = (has_gso, transmits_between);
     while script.has_more() {
         twins.play(&mut script);
         twins.flush();
@@ -76,7 +76,7 @@ struct Twins {
     /// What our timestamps began with.
     clock: u32,
     has_timestamps: bool,
-    has_large: bool,
+    has_gso: bool,
     /// The slow one transmits after each segment; then nobody sends text.
     transmits_between: bool,
     /// What has left that one since all was compared.
@@ -100,7 +100,7 @@ impl Twins {
             now,
             clock: 0,
             has_timestamps,
-            has_large: false,
+            has_gso: false,
             transmits_between: false,
             left: Vec::new(),
             segments: 1,
@@ -123,8 +123,8 @@ impl Twins {
             ecn: Ecn::NotCapable,
             arrived_at: now,
         };
-        twins.slow.on_segment(now, syn.clone());
-        twins.fast.on_segment(now, syn);
+        twins.slow.on_arrival(now, syn.clone().into());
+        twins.fast.on_arrival(now, syn.into());
         twins.flush();
         twins
     }
@@ -132,7 +132,7 @@ impl Twins {
     fn play(&mut self, script: &mut Script<'_>) {
         match script.byte() % 16 {
             0..=2 => self.texts(script),
-            3 if self.has_large => self.large(script),
+            3 if self.has_gso => self.gso(script),
             3..=4 => self.alike(script),
             5..=7 => self.acks(script),
             8 => self.sack(script),
@@ -149,76 +149,91 @@ impl Twins {
         }
     }
 
-    /// An aggregate of text, mostly what comes next.
+    /// Text, mostly what comes next: as a run where it has one shape.
     fn texts(&mut self, script: &mut Script<'_>) {
         let mut next = self.fast.statistics().rcv_nxt;
-        let mut plain: Vec<_> =
+        let texts: Vec<_> =
             (0..1 + script.byte() % 12).map(|_| self.text(script, &mut next)).collect();
-        plain.retain(|segment| self.may_come(segment));
-        self.step(plain.iter().cloned().map(whole).collect());
-        self.fast.on_run(self.now, plain);
+        self.take_run(texts, 1);
     }
 
-    /// An aggregate of text, the first segments of which are alike; mostly what comes next.
+    /// A run the first segments of which are alike; mostly what comes next.
     fn alike(&mut self, script: &mut Script<'_>) {
         // So that their timestamp is new.
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
         let mut first = self.text(script, &mut next);
-        let length = next - first.seq;
+        let length = first.text_bytes();
         if script.byte() < 60 {
             // The first of them was here before.
-            first.seq = SeqNumber(first.seq.0.wrapping_sub(length as u32));
+            first.seq = SeqNumber(first.seq.0.wrapping_sub(length));
         }
         let count = 1 + usize::from(script.byte() % 12 / (1 + script.byte() % 6));
-        let mut frames: Vec<_> = (0..count as u32)
-            .map(|at| frame(&first, first.seq + at * length as u32, length))
-            .collect();
-        let mut after = first.seq + (count as u32) * length as u32;
+        let mut texts: Vec<_> =
+            (0..count as u32).map(|at| part(&first, at * length, length)).collect();
+        let mut after = first.seq + count as u32 * length;
         let odd = self.text(script, &mut after);
-        let is_one_shape = odd.timestamp.is_some() == first.timestamp.is_some();
+        let is_one_shape = odd.options.timestamp.is_some() == first.options.timestamp.is_some();
         if is_one_shape && script.byte() & 1 == 0 {
-            frames.push(frame(&odd, odd.seq, after - odd.seq));
+            texts.push(odd);
         }
-        let headers = frames[0].bytes.len() - length as usize;
-        let layout = Layout::of_header(&frames[0].bytes[..headers], 0, IP_BYTES).expect("plain");
-        let one_by_one: Vec<_> = layout.segments(frames.clone().into_iter()).collect();
-        if !one_by_one.iter().all(|segment| self.may_come(segment)) {
-            return;
+        if texts.iter().all(|text| self.may_come(text)) {
+            self.take_run(texts, count);
         }
-        self.step(one_by_one.into_iter().map(whole).collect());
-        self.fast.on_alike_run(self.now, layout.run(frames.into_iter(), count));
     }
 
-    /// One that stands for several.
-    fn large(&mut self, script: &mut Script<'_>) {
+    /// Gives `texts` to both, of which the first `alike` are alike.
+    fn take_run(&mut self, mut texts: Vec<Segment<Vec<u8>>>, alike: usize) {
+        texts.retain(|text| self.may_come(text));
+        match run_of(&texts, alike) {
+            Some(run) => {
+                self.step(Arrival::run(run.clone()).collect());
+                self.fast.on_arrival(self.now, Arrival::run(run));
+            }
+            None => {
+                self.step(texts.clone());
+                self.fast.on_arrival(self.now, Arrival::segments(texts));
+            }
+        }
+    }
+
+    /// A GSO frame.
+    fn gso(&mut self, script: &mut Script<'_>) {
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
         let first = self.text(script, &mut next);
-        let (size, length) = (1 + script.word() % 900, u32::from(script.word() % 6_000) + 1);
-        let part = |at: u32| {
-            let (from, to) = (first.seq + at, length.min(at + u32::from(size)) - at);
-            let text: Vec<u8> = (0..to).map(|at| stream_byte((from + at).0)).collect();
-            let range = 0..text.len();
-            let payload = Payload::new(text, range).expect("there is text");
-            PlainSegment { seq: from, payload, ..first.clone() }
-        };
-        let parts: Vec<_> = (0..length).step_by(size.into()).map(part).collect();
+        let (size, mut length) = (1 + script.word() % 900, u32::from(script.word() % 6_000) + 1);
+        if first.seq != self.fast.statistics().rcv_nxt {
+            // Each piece that waits shows the whole buffer.
+            length = length.min(20 * u32::from(size));
+        }
+        let whole = part(&first, 0, length);
+        let parts: Vec<_> = (0..length)
+            .step_by(size.into())
+            .map(|at| {
+                let to = length.min(at + u32::from(size));
+                let (is_first, is_last) = (at == 0, to == length);
+                let (buffer, _) = whole.payload.clone().expect("text").into_parts();
+                let payload = Payload::new(buffer, at as usize..to as usize);
+                let mut part = Segment { seq: first.seq + at, payload, ..first.clone() };
+                part.flags = if is_first { part.flags } else { part.flags.without(TcpFlags::CWR) };
+                let at_end = TcpFlags::FIN | TcpFlags::PSH;
+                part.flags = if is_last { part.flags } else { part.flags.without(at_end) };
+                part
+            })
+            .collect();
         let has_places = !self.transmits_between || parts.len() < ACKS_THAT_CAN_WAIT;
         if !has_places || !parts.iter().all(|part| self.may_come(part)) {
             return;
         }
-        self.step(parts.iter().cloned().map(whole).collect());
-        let text: Vec<u8> = (0..length).map(|at| stream_byte((first.seq + at).0)).collect();
-        let payload = Payload::new(text, 0..length as usize).expect("there is text");
+        self.step(parts);
         let size = NonZeroU16::new(size).expect("one byte at least");
-        let taken = self.fast.on_large(self.now, whole(PlainSegment { payload, ..first }), size);
-        if taken.is_err() {
-            self.fast.on_aggregate(self.now, parts.into_iter().map(whole));
-        }
+        let share = |bytes: Vec<u8>| (bytes.clone(), bytes);
+        let whole = GsoSegment::new(whole, size, share);
+        self.fast.on_arrival(self.now, Arrival::gso(whole));
     }
 
-    fn text(&self, script: &mut Script<'_>, next: &mut SeqNumber) -> PlainSegment<Vec<u8>> {
+    fn text(&self, script: &mut Script<'_>, next: &mut SeqNumber) -> Segment<Vec<u8>> {
         let (odd, how) = (script.byte() < 40, script.byte());
         let statistics = self.fast.statistics();
         let is = |bit: u8| odd && how >> bit & 1 == 1;
@@ -228,17 +243,18 @@ impl Twins {
             *next
         };
         let length = if how & 0x80 == 0 { 500 } else { 1 + u32::from(script.word() % 900) };
-        let text: Vec<u8> = (0..length).map(|at| stream_byte((seq + at).0)).collect();
         *next = seq + length;
-        let range = 0..text.len();
         let ack = statistics.snd_una + if is(1) { script.word().into() } else { 0 };
-        PlainSegment {
+        Segment {
             seq,
             ack,
             flags: if is(2) { TcpFlags::from_bits(script.word()) } else { TcpFlags::ACK },
             window: if is(3) { script.word() } else { 60_000 },
-            timestamp: self.stamp(script, is(4)),
-            payload: Payload::new(text, range).expect("there is text"),
+            options: SegmentOptions {
+                timestamp: self.stamp(script, is(4)),
+                ..SegmentOptions::default()
+            },
+            payload: text_at(seq, length),
             ecn: if is(5) { Ecn::Congestion } else { Ecn::NotCapable },
             arrived_at: self.now,
         }
@@ -250,10 +266,10 @@ impl Twins {
         let records: Vec<_> =
             (0..1 + script.byte() % 12).map(|_| self.ack(script, &mut ack)).collect();
         self.step(records.iter().map(of_record).collect());
-        self.fast.on_pure_acks(self.now, &records);
+        self.fast.on_arrival(self.now, Arrival::acks(records));
     }
 
-    /// A duplicate with SACK, or anything else that makes recovery begin; no fast way for it.
+    /// A duplicate with SACK, or anything else that makes recovery begin. No fast path takes it.
     fn sack(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let mut segment = of_record(&self.ack(script, &mut ack));
@@ -262,7 +278,7 @@ impl Twins {
         segment.ack = self.fast.statistics().snd_una;
         segment.options.sack.push(SackBlock { start, end });
         self.step(vec![segment.clone()]);
-        self.fast.on_segment(self.now, segment);
+        self.fast.on_arrival(self.now, segment.into());
     }
 
     fn ack(&self, script: &mut Script<'_>, last: &mut SeqNumber) -> AckRecord {
@@ -346,45 +362,22 @@ impl Twins {
     }
 }
 
-/// A frame with the header of `segment` and as much text as there is at `seq`.
-fn frame(segment: &PlainSegment<Vec<u8>>, seq: SeqNumber, length: i32) -> Frame<Vec<u8>> {
-    let options = segment.timestamp.map(timestamp_option);
-    let tcp = TcpHeader {
-        seq,
-        ack: segment.ack,
-        flags: segment.flags,
-        window: segment.window,
-        options: options.as_ref().map_or(&[], |option| option),
-        ..TcpHeader::default()
-    };
-    let payload_bytes = tcp.bytes() + length as usize;
-    let traffic_class = segment.ecn.bits();
-    let ip = Ipv4Header { protocol: 6, traffic_class, payload_bytes, ..Ipv4Header::default() };
-    let mut bytes = vec![0; IP_BYTES + payload_bytes];
-    let rest = ip.write(&mut bytes).and_then(|rest| tcp.write(rest)).expect("room");
-    (0..).zip(rest).for_each(|(at, byte)| *byte = stream_byte((seq + at).0));
-    Frame::new(bytes, segment.arrived_at)
+/// The segment with the header of `first` and `length` bytes of text, `at` bytes after it.
+fn part(first: &Segment<Vec<u8>>, at: u32, length: u32) -> Segment<Vec<u8>> {
+    let seq = first.seq + at;
+    Segment { seq, payload: text_at(seq, length), ..first.clone() }
 }
 
-const IP_BYTES: usize = 20;
+/// `length` bytes of the stream from `seq` on.
+fn text_at(seq: SeqNumber, length: u32) -> Option<Payload<Vec<u8>>> {
+    let text = (0..length).map(|at| stream_byte((seq + at).0)).collect();
+    Payload::new(text, 0..length as usize)
+}
+
 /// More are covered by the last, where nothing is transmitted in between.
 const ACKS_THAT_CAN_WAIT: usize = 64;
 
-/// The same segment in the form that takes the steps.
-fn whole(plain: PlainSegment<Vec<u8>>) -> Segment<Vec<u8>> {
-    Segment {
-        seq: plain.seq,
-        ack: plain.ack,
-        flags: plain.flags,
-        window: plain.window,
-        options: SegmentOptions { timestamp: plain.timestamp, ..SegmentOptions::default() },
-        payload: Some(plain.payload),
-        ecn: plain.ecn,
-        arrived_at: plain.arrived_at,
-    }
-}
-
-/// The same.
+/// The pure ACK of `record`.
 fn of_record(record: &AckRecord) -> Segment<Vec<u8>> {
     let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
     Segment {

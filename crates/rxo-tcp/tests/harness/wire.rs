@@ -1,7 +1,7 @@
 //! A segment on its way, with what a device does to a large send and to a template.
 
 use rxo_frame::Instant;
-use rxo_tcp::{Ecn, Payload, PlainSegment, Segment, SegmentOptions, Transmit};
+use rxo_tcp::{Ecn, Payload, Segment, SegmentOptions, Transmit};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{SeqNumber, TcpFlags};
 
@@ -17,23 +17,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// It as a plain segment, when it has text and no option but timestamps.
-    pub(crate) fn plain(&self, arrived_at: Instant) -> Option<PlainSegment<Vec<u8>>> {
-        let payload = Payload::new(self.text.clone(), 0..self.text.len())?;
-        let timestamp = self.options.timestamp;
-        let plain = SegmentOptions { timestamp, ..SegmentOptions::default() };
-        (self.options == plain).then_some(PlainSegment {
-            seq: self.seq,
-            ack: self.ack,
-            flags: self.flags,
-            window: self.window,
-            timestamp,
-            payload,
-            ecn: self.ecn,
-            arrived_at,
-        })
-    }
-
     pub(crate) fn into_segment(self, arrived_at: Instant) -> Segment<Vec<u8>> {
         let range = 0..self.text.len();
         Segment {

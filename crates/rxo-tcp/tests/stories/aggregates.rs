@@ -2,7 +2,7 @@
 //! acknowledgement numbers and the same congestion window (Menon 2008, sections 3.4 and 3.6).
 
 use proptest::prelude::*;
-use rxo_tcp::Config;
+use rxo_tcp::{Arrival, Config};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
 
@@ -162,7 +162,7 @@ fn a_record_is_a_pure_ack() {
         })
         .collect();
     acks.for_each(|peer| whole.gets(peer));
-    record.tcp.on_pure_acks(record.now, &records);
+    record.tcp.on_arrival(record.now, Arrival::acks(records));
     assert_eq!(whole.tcp.statistics(), record.tcp.statistics());
     assert_eq!(whole.out(), record.out());
     assert_eq!(whole.cwnd_segments(), 20);

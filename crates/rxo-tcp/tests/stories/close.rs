@@ -139,7 +139,7 @@ fn a_newer_syn_may_reuse_the_pair() {
     let found = reuse(syn().seq(500)).unwrap();
     let mut next = Connection::<Vec<u8>>::open_passive(plain(), PAIR, SECRET).unwrap();
     next.follow(found);
-    next.on_segment(scene.now, scene.segment(syn().seq(500)));
+    next.on_arrival(scene.now, scene.segment(syn().seq(500)).into());
     let answer = next.poll_transmit(scene.now).unwrap();
     assert!(answer.flags.contains(TcpFlags::SYN | TcpFlags::ACK));
     assert!(answer.seq - scene.tcp.statistics().snd_nxt > 0);

@@ -2,11 +2,13 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Config, Connection, Ecn, Payload, PlainSegment, SackBlock, Secret, Segment, SegmentOptions,
-    State, Transmit,
+    Arrival, Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
+    Transmit,
 };
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+
+use crate::harness::run::run;
 
 /// The peer's ISS: close to the wrap, so that every story crosses it.
 pub(crate) const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
@@ -161,23 +163,22 @@ impl Scene {
     /// Gives a segment to the connection.
     pub(crate) fn gets(&mut self, peer: Peer) {
         let segment = self.segment(peer);
-        self.tcp.on_segment(self.now, segment);
+        self.tcp.on_arrival(self.now, segment.into());
         self.learn_iss();
     }
 
     /// Gives an aggregate to the connection.
     pub(crate) fn gets_aggregate(&mut self, peers: impl IntoIterator<Item = Peer>) {
         let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
-        self.tcp.on_aggregate(self.now, segments);
+        self.tcp.on_arrival(self.now, Arrival::segments(segments));
     }
 
-    /// The same by the fast way for plain segments, if all of them have text.
+    /// Gives an aggregate to the connection, as a run if all have text and one shape.
     pub(crate) fn gets_run(&mut self, peers: impl IntoIterator<Item = Peer>) {
         let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
-        let plain: Option<Vec<_>> = segments.iter().map(plain_segment).collect();
-        match plain {
-            Some(plain) => self.tcp.on_run(self.now, plain),
-            None => self.tcp.on_aggregate(self.now, segments),
+        match run(&segments, 1) {
+            Some(run) => self.tcp.on_arrival(self.now, Arrival::run(run)),
+            None => self.tcp.on_arrival(self.now, Arrival::segments(segments)),
         }
     }
 
@@ -281,13 +282,6 @@ impl Scene {
     pub(crate) fn cwnd_segments(&self) -> u32 {
         self.tcp.statistics().cwnd / self.tcp.statistics().mss
     }
-}
-
-/// A segment with text, without its options but the timestamp.
-fn plain_segment(segment: &Segment<Vec<u8>>) -> Option<PlainSegment<Vec<u8>>> {
-    let Segment { seq, ack, flags, window, ecn, arrived_at, .. } = *segment;
-    let (timestamp, payload) = (segment.options.timestamp, segment.payload.clone()?);
-    Some(PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at })
 }
 
 /// `flags start:end ack number`, then what is not usual.

@@ -141,7 +141,7 @@ fn the_peers_segment_size_is_kept() {
     let large = Config { maximum_segment_size: 1440, ..plain() };
     let mut v6 = rxo_tcp::Connection::open_passive(large, pair, SECRET).unwrap();
     let scene = Scene::passive(plain());
-    v6.on_segment(scene.now, scene.segment(syn().mss(None)));
+    v6.on_arrival(scene.now, scene.segment(syn().mss(None)).into());
     assert_eq!(v6.statistics().mss, 1220);
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Config, Connection, Secret, Segment};
+use rxo_tcp::{Arrival, Config, Connection, Secret, Segment};
 use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::harness::wire::{Wire, cut};
@@ -127,7 +127,7 @@ impl Network {
         }
         for (end, segments) in self.ends.iter_mut().zip(come) {
             for aggregate in aggregates(segments) {
-                end.on_aggregate(self.now, aggregate);
+                end.on_arrival(self.now, Arrival::segments(aggregate));
             }
         }
     }

@@ -84,7 +84,7 @@ fn carry(
             assert_eq!(naive_sum(&bytes, pair), 0xffff, "the checksum");
             let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
             assert_eq!(segment.ecn, one.ecn);
-            to.on_segment(now, segment);
+            to.on_arrival(now, segment.into());
             count += 1;
         }
     }
@@ -160,7 +160,8 @@ fn urgent_data_of_any_length_is_read_in_its_place() {
     let give = |tcp: &mut Connection<Vec<u8>>, header: TcpHeader<'_>, text: &[u8]| {
         let bytes = packet_of(&theirs, &header, text, 0);
         let parsed = parse_ip(&bytes).expect("a packet");
-        tcp.on_segment(now, Segment::of_frame(bytes, &parsed, now).expect("a segment"));
+        let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
+        tcp.on_arrival(now, segment.into());
     };
     give(&mut tcp, header(0, TcpFlags::SYN | TcpFlags::ACK, 0), &[]);
     assert_eq!(tcp.state(), State::Established);

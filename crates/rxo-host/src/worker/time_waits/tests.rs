@@ -30,12 +30,12 @@ fn left() -> TimeWait {
         ecn: rxo_tcp::Ecn::NotCapable,
         arrived_at: now,
     };
-    tcp.on_segment(now, segment(99, SeqNumber(0), TcpFlags::SYN));
+    tcp.on_arrival(now, segment(99, SeqNumber(0), TcpFlags::SYN).into());
     let iss = tcp.poll_transmit(now).unwrap().seq;
-    tcp.on_segment(now, segment(100, iss + 1, TcpFlags::ACK));
+    tcp.on_arrival(now, segment(100, iss + 1, TcpFlags::ACK).into());
     tcp.shutdown().unwrap();
     while tcp.poll_transmit(now).is_some() {}
-    tcp.on_segment(now, segment(100, iss + 2, TcpFlags::ACK | TcpFlags::FIN));
+    tcp.on_arrival(now, segment(100, iss + 2, TcpFlags::ACK | TcpFlags::FIN).into());
     while tcp.poll_transmit(now).is_some() {}
     assert_eq!(tcp.state(), State::TimeWait);
     tcp.take_time_wait(now).unwrap().0

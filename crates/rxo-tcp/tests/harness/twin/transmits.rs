@@ -2,7 +2,7 @@
 //! after the whole aggregate.
 
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, PlainSegment, Segment, Transmit};
+use rxo_tcp::{Arrival, Connection, Segment, Transmit};
 use rxo_wire::TcpFlags;
 
 use super::{Twins, clock};
@@ -12,20 +12,20 @@ impl Twins {
     pub(super) fn step(&mut self, segments: Vec<Segment<Vec<u8>>>) {
         self.segments += segments.len() as u64;
         if !self.transmits_between {
-            self.slow.on_aggregate(self.now, segments);
+            self.slow.on_arrival(self.now, Arrival::segments(segments));
             return;
         }
         for segment in segments {
-            self.slow.on_segment(self.now, segment);
+            self.slow.on_arrival(self.now, segment.into());
             self.left.extend(leaving(&mut self.slow, self.now));
         }
     }
 
     /// Whether a peer may send it that has seen only what has left both: inside the window, or far behind
     /// it, where no acknowledgement in between can put the edge.
-    pub(super) fn may_come(&self, segment: &PlainSegment<Vec<u8>>) -> bool {
+    pub(super) fn may_come(&self, segment: &Segment<Vec<u8>>) -> bool {
         let seen = self.fast.statistics();
-        let end = segment.seq + segment.payload.bytes();
+        let end = segment.seq + segment.text_bytes();
         let is_far = segment.seq - seen.rcv_nxt > FAR_BEHIND_ANY_WINDOW;
         !self.transmits_between || is_far || (seen.rcv_nxt + seen.rcv_wnd).is_at_or_after(end)
     }

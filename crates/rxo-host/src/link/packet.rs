@@ -1,0 +1,91 @@
+//! What a frame carries, read once: before the gate is asked, and for whoever gets it behind the gate.
+//!
+//! Separate so that the gate stands before every kind of packet alike.
+
+use rxo_frame::{Frame, LinkKind};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_transport};
+use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Parsed, Transport, ethertype};
+use rxo_wire::{parse, parse_ip};
+
+use super::arp::Arp;
+use super::discovery;
+use super::frames::{ETHERTYPE_ARP, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use super::gate::Meant;
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Packet {
+    /// A TCP segment.
+    Segment(Parsed),
+    /// An ICMP or ICMPv6 message for whom it says.
+    Icmp(Parsed, Meant),
+    /// An ARP packet.
+    Arp(Arp),
+    /// Anything that this host does not understand.
+    Other,
+}
+
+impl Packet {
+    /// Reads the frame `bytes`.
+    pub(super) fn read(kind: LinkKind, bytes: &[u8]) -> Self {
+        match kind {
+            LinkKind::Ethernet if ethertype(bytes) == Some(ETHERTYPE_ARP) => {
+                let arp = bytes.get(ETHERNET_HEADER_BYTES..).and_then(Arp::read);
+                arp.map_or(Self::Other, Self::Arp)
+            }
+            LinkKind::Ethernet => parse(bytes).map_or(Self::Other, |ip| Self::of_ip(ip, bytes)),
+            LinkKind::RawIp => parse_ip(bytes).map_or(Self::Other, |ip| Self::of_ip(ip, bytes)),
+        }
+    }
+
+    fn of_ip(ip: Parsed, bytes: &[u8]) -> Self {
+        match (ip.transport, ip.ip.version, message(&ip, bytes)) {
+            (Transport::Tcp(_), ..) => Self::Segment(ip),
+            (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => Self::Icmp(ip, Meant::OneHost),
+            (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, [kind, ..]) => {
+                Self::Icmp(ip, discovery::meant_by(*kind))
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// Its addresses, and whom it is meant for. `None` if IP addresses say nothing about that.
+    pub(super) const fn addressed(&self) -> Option<(&FlowKey, Meant)> {
+        match self {
+            Self::Segment(ip) => Some((&ip.key, Meant::OneHost)),
+            Self::Icmp(ip, meant) => Some((&ip.key, *meant)),
+            Self::Arp(_) | Self::Other => None,
+        }
+    }
+
+    /// Whether the checksums in `frame` are right. That of TCP is computed unless `is_intact` or the device
+    /// vouches for it.
+    pub(super) fn is_right<B: AsRef<[u8]>>(
+        &self,
+        frame: &Frame<B>,
+        is_intact: bool,
+        summer: Summer,
+    ) -> bool {
+        let bytes = frame.bytes();
+        match self {
+            Self::Segment(ip) => {
+                let is_trusted = is_intact || frame.checksum.is_trusted();
+                ip.ip.checksum_ok && (is_trusted || verify_transport(ip, bytes, summer))
+            }
+            Self::Icmp(ip, _) => {
+                let message = message(ip, bytes);
+                let pseudo = match ip.ip.version {
+                    IpVersion::V4 => Sum::ZERO,
+                    IpVersion::V6 => pseudo_header(&ip.key, PROTOCOL_ICMPV6, message.len() as u32),
+                };
+                ip.ip.checksum_ok && (pseudo + summer.sum(message)).is_valid()
+            }
+            Self::Arp(_) | Self::Other => true,
+        }
+    }
+}
+
+/// What follows the IP header of the packet in the frame `bytes`.
+pub(super) fn message<'a>(ip: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
+    bytes.get(ip.transport_at as usize..ip.end as usize).unwrap_or_default()
+}

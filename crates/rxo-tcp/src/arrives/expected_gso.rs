@@ -1,0 +1,35 @@
+//! A GSO frame whose text is what comes next: each of its segments counts, and the text stays in one piece.
+
+use rxo_frame::Instant;
+
+use super::expected_text::{Header, Run};
+use crate::{Connection, GsoSegment, Segment, SegmentOptions};
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes a GSO frame whole if it is what comes next, else the segments that it stands for by the
+    /// steps.
+    #[inline(never)]
+    pub(super) fn take_gso(&mut self, now: Instant, mut gso: GsoSegment<B>) {
+        let mut run = self.begin_run(now);
+        let header = gso.rest.as_ref().and_then(|whole| self.expects_gso(&run, whole));
+        let Some(header) = header else {
+            return gso.for_each(|segment| self.take_segment(now, segment));
+        };
+        let Some(payload) = gso.rest.take().and_then(|whole| whole.payload) else { return };
+        let bytes = payload.bytes();
+        let size = u32::from(gso.size.get()).min(bytes);
+        self.rcv.append_gso(payload, size);
+        let (count, rest) = (bytes / size, bytes % size);
+        self.take_headers(&mut run, header, &[(size, count), (rest, u32::from(rest > 0))]);
+    }
+
+    /// The header values of the GSO frame `whole` if it is what comes next.
+    fn expects_gso(&self, run: &Run, whole: &Segment<B>) -> Option<Header> {
+        let Segment { seq, ack, flags, window, options, ref payload, ecn, .. } = *whole;
+        let timestamp = options.timestamp;
+        let header = Header { seq, ack, flags, window, timestamp, ecn };
+        let is_plain = options == SegmentOptions { timestamp, ..SegmentOptions::default() };
+        let bytes = payload.as_ref()?.bytes();
+        (run.may_expect && is_plain && self.expects_text(header, bytes)).then_some(header)
+    }
+}

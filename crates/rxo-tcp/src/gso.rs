@@ -1,0 +1,111 @@
+//! A GSO frame as the connection sees it: one segment in memory, several in sequence space.
+//!
+//! Separate because two parts of the endpoint take it: the fast path whole, which needs its size only,
+//! and the steps as the segments that it stands for, which share its buffer.
+
+use core::num::NonZeroU16;
+
+use rxo_wire::TcpFlags;
+
+use crate::segment::{Payload, Segment};
+
+/// A GSO frame, as a local sender or a device with LRO hands it over: the segments that it stands for
+/// have `size` bytes of text each, the last may have less.
+///
+/// As an iterator it yields these segments. FIN and PSH belong to the last of them, CWR to the first.
+#[derive(Clone, Debug)]
+pub struct GsoSegment<B> {
+    /// What has not been yielded.
+    pub(crate) rest: Option<Segment<B>>,
+    /// Bytes of text.
+    pub(crate) size: NonZeroU16,
+    share: fn(B) -> (B, B),
+}
+
+impl<B> GsoSegment<B> {
+    /// The GSO frame `whole` with segments of `size` bytes. `share` makes two buffers with the same
+    /// bytes of one; it is called only where the segments are taken one by one.
+    pub const fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
+        Self { rest: Some(whole), size, share }
+    }
+}
+
+impl<B> Iterator for GsoSegment<B> {
+    type Item = Segment<B>;
+
+    fn next(&mut self) -> Option<Segment<B>> {
+        let mut first = self.rest.take()?;
+        let size = u32::from(self.size.get());
+        if first.text_bytes() <= size {
+            return Some(first);
+        }
+        let (buffer, range) = first.payload.take()?.into_parts();
+        let ((front, back), cut) = ((self.share)(buffer), range.start + size as usize);
+        self.rest = Some(Segment {
+            seq: first.seq + size,
+            flags: first.flags.without(TcpFlags::CWR),
+            payload: Payload::known(back, cut..range.end),
+            ..first
+        });
+        first.flags = first.flags.without(TcpFlags::FIN | TcpFlags::PSH);
+        first.payload = Payload::known(front, range.start..cut);
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use rxo_frame::Instant;
+    use rxo_wire::SeqNumber;
+
+    use super::*;
+    use crate::{Ecn, SegmentOptions};
+
+    fn segment(text: usize, flags: TcpFlags) -> Segment<Vec<u8>> {
+        Segment {
+            seq: SeqNumber(u32::MAX),
+            ack: SeqNumber(7),
+            flags,
+            window: 9,
+            options: SegmentOptions::default(),
+            payload: Payload::new((0..text as u8 + 3).collect(), 3..3 + text),
+            ecn: Ecn::Capable0,
+            arrived_at: Instant::ZERO,
+        }
+    }
+
+    fn parts(text: usize, flags: TcpFlags) -> Vec<(SeqNumber, TcpFlags, Vec<u8>)> {
+        let size = NonZeroU16::new(10).expect("not 0");
+        let share = |bytes: Vec<u8>| (bytes.clone(), bytes);
+        let text_of =
+            |part: &Segment<_>| part.payload.as_ref().map_or(vec![], |text| text.as_slice().into());
+        GsoSegment::new(segment(text, flags), size, share)
+            .map(|part| (part.seq, part.flags, text_of(&part)))
+            .collect()
+    }
+
+    #[test]
+    fn the_text_is_cut_and_each_flag_stays_with_its_segment() {
+        let (ack, all) = (TcpFlags::ACK, TcpFlags::FIN | TcpFlags::PSH | TcpFlags::CWR);
+        let expected = [
+            (SeqNumber(u32::MAX), ack | TcpFlags::CWR, (3..13).collect()),
+            (SeqNumber(9), ack, (13..23).collect()),
+            (SeqNumber(19), ack | TcpFlags::FIN | TcpFlags::PSH, (23..28).collect()),
+        ];
+        assert_eq!(parts(25, ack | all), expected);
+    }
+
+    #[test]
+    fn what_has_the_size_already_comes_as_it_is() {
+        for text in [0, 1, 10] {
+            let flags = TcpFlags::ACK | TcpFlags::FIN | TcpFlags::CWR;
+            assert_eq!(
+                parts(text, flags),
+                [(SeqNumber(u32::MAX), flags, (3..3 + text as u8).collect())]
+            );
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Plain segments in frames, as an engine delivers them.
+
+use rxo_frame::Frame;
+use rxo_tcp::{Layout, PlainSegments, Segment, SegmentOptions};
+use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
+
+/// A run, and so the frames of one shape in order.
+pub(crate) type Run = PlainSegments<std::vec::IntoIter<Frame<Vec<u8>>>>;
+
+/// The run of `segments`, of which the first `alike` are alike. `None` if one of them has no text or
+/// options besides timestamps, or they have different shapes.
+pub(crate) fn run(segments: &[Segment<Vec<u8>>], alike: usize) -> Option<Run> {
+    let has_timestamp = segments.first()?.options.timestamp.is_some();
+    let is_of_shape = |segment: &Segment<_>| {
+        let timestamp = segment.options.timestamp;
+        let is_plain = segment.options == SegmentOptions { timestamp, ..SegmentOptions::default() };
+        is_plain && timestamp.is_some() == has_timestamp && segment.payload.is_some()
+    };
+    if !segments.iter().all(is_of_shape) {
+        return None;
+    }
+    let frames: Vec<_> = segments.iter().map(frame).collect();
+    let headers = IP_BYTES + TCP_BYTES + if has_timestamp { TIMESTAMP_BYTES } else { 0 };
+    let layout = Layout::of_header(&frames.first()?.bytes[..headers], 0, IP_BYTES)?;
+    Some(layout.run(frames.into_iter(), alike))
+}
+
+fn frame(segment: &Segment<Vec<u8>>) -> Frame<Vec<u8>> {
+    let (buffer, range) = segment.payload.clone().expect("text").into_parts();
+    let text = &buffer[range];
+    let options = segment.options.timestamp.map(timestamp_option);
+    let tcp = TcpHeader {
+        seq: segment.seq,
+        ack: segment.ack,
+        flags: segment.flags,
+        window: segment.window,
+        options: options.as_ref().map_or(&[], |option| option),
+        ..TcpHeader::default()
+    };
+    let payload_bytes = tcp.bytes() + text.len();
+    let traffic_class = segment.ecn.bits();
+    let ip = Ipv4Header { protocol: 6, traffic_class, payload_bytes, ..Ipv4Header::default() };
+    let mut bytes = vec![0; IP_BYTES + payload_bytes];
+    let rest = ip.write(&mut bytes).and_then(|rest| tcp.write(rest)).expect("room");
+    rest.copy_from_slice(text);
+    Frame::new(bytes, segment.arrived_at)
+}
+
+const IP_BYTES: usize = 20;
+const TCP_BYTES: usize = 20;
+/// With two no-operations before it.
+const TIMESTAMP_BYTES: usize = 12;
