@@ -23,12 +23,12 @@ pub(super) struct Neighbours {
     entries: BTreeMap<IpAddr, Neighbour>,
     /// All of them, in the order in which they give way.
     order: BTreeSet<(Rank, Instant, IpAddr)>,
+    /// All of them, in the order in which their states end.
+    due: BTreeSet<(Instant, IpAddr)>,
     /// How many have no address yet.
     waiting: usize,
     gateways: Vec<IpAddr>,
     limit: usize,
-    /// Nothing is due before.
-    next_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +98,8 @@ pub(super) struct Heard {
 impl Neighbours {
     /// Room for `limit`, which is more than there are `gateways`.
     pub(super) fn new(limit: usize, gateways: Vec<IpAddr>) -> Self {
-        let (entries, order) = (BTreeMap::new(), BTreeSet::new());
-        Self { entries, order, waiting: 0, gateways, limit, next_at: None }
+        let (entries, order, due) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { entries, order, due, waiting: 0, gateways, limit }
     }
 
     /// How many there are.
@@ -107,9 +107,9 @@ impl Neighbours {
         self.entries.len()
     }
 
-    /// When [`Neighbours::on_timeout`] may have something to do.
+    /// When [`Neighbours::on_timeout`] is to be called; `None` if nothing waits for time.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.next_at
+        self.due.first().map(|(at, _)| *at)
     }
 
     /// Something is to be sent to `ip`.
@@ -174,13 +174,10 @@ impl Neighbours {
         }
     }
 
-    /// Does what is due; shows each that is to be asked.
+    /// Does what is due, and shows `ask` each neighbour that is to be asked. Looks at no other entry.
     pub(super) fn on_timeout(&mut self, now: Instant, mut ask: impl FnMut(Ask)) {
-        if self.next_at.is_none_or(|at| at > now) {
-            return;
-        }
-        let due = self.entries.iter().filter(|(_, entry)| entry.until <= now);
-        for ip in due.map(|(ip, _)| *ip).collect::<Vec<_>>() {
+        while self.next_at().is_some_and(|at| at <= now) {
+            let Some((_, ip)) = self.due.pop_first() else { return };
             let expired = self.change(ip, |entry| (entry.expire(now), entry.asks()));
             match expired {
                 Some((true, asks)) => asks.into_iter().for_each(|mac| ask(Ask { ip, mac })),
@@ -188,7 +185,6 @@ impl Neighbours {
                 None => {}
             }
         }
-        self.next_at = self.entries.values().map(|entry| entry.until).min();
     }
 
     fn insert(&mut self, ip: IpAddr, entry: Neighbour) {
@@ -217,12 +213,13 @@ impl Neighbours {
     fn enter(&mut self, ip: IpAddr, entry: Neighbour) {
         self.waiting += usize::from(!entry.has_mac());
         self.order.insert(self.turn_of(ip, entry));
-        self.next_at = Some(self.next_at.map_or(entry.until, |at| at.min(entry.until)));
+        self.due.insert((entry.until, ip));
     }
 
     fn leave(&mut self, ip: IpAddr, entry: Neighbour) {
         self.waiting -= usize::from(!entry.has_mac());
         self.order.remove(&self.turn_of(ip, entry));
+        self.due.remove(&(entry.until, ip));
     }
 
     /// When an entry gives way: the least first.

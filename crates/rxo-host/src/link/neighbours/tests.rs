@@ -86,6 +86,19 @@ fn progress_confirms_a_neighbour() {
     assert_eq!(table.len(), 1);
 }
 
+/// Of all neighbours only those are looked at whose time has come, so that a time that has moved wakes
+/// nobody.
+#[test]
+fn a_time_that_has_moved_wakes_nobody() {
+    let mut table = resolved();
+    assert_eq!(table.next_at(), Some(at(30_000)));
+    table.confirm(ip(1), at(10_000));
+    assert_eq!(table.next_at(), Some(at(40_000)));
+    table.hear(&request(2), at(10_000));
+    assert_eq!(asked(&mut table, 40_000), []);
+    assert_eq!(table.next_at(), Some(at(610_000)));
+}
+
 #[test]
 fn a_neighbour_that_nobody_uses_is_forgotten() {
     let mut table = resolved();
@@ -209,9 +222,9 @@ fn only_gateways_left_is_full() {
 }
 
 proptest::proptest! {
-    /// The index says what a look at every entry would.
+    /// The indices say what a look at every entry would.
     #[test]
-    fn the_index_is_right(
+    fn the_indices_are_right(
         steps in proptest::collection::vec((0_u8..5, 1_u32..20, 0_u64..40_000), 0..200)
     ) {
         let mut table = table_of(6);
@@ -230,7 +243,7 @@ proptest::proptest! {
             proptest::prop_assert!(order == table.order && waiting == table.waiting);
             proptest::prop_assert!(table.len() <= 6 && waiting <= 4);
             let next = table.entries.values().map(|entry| entry.until).min();
-            proptest::prop_assert!(next.is_none_or(|next| table.next_at.is_some_and(|at| at <= next)));
+            proptest::prop_assert_eq!(next, table.next_at());
         }
     }
 }
