@@ -95,6 +95,12 @@ impl SackBlocks {
         self.count == 0
     }
 
+    /// The blocks in the order in which they begin after `seq`.
+    pub(crate) fn by_distance_from(mut self, seq: SeqNumber) -> Self {
+        self.blocks[..usize::from(self.count)].sort_unstable_by_key(|block| block.start - seq);
+        self
+    }
+
     /// Keeps the first `blocks`.
     pub(crate) fn truncate(&mut self, blocks: usize) {
         self.count = self.count.min(blocks as u8);

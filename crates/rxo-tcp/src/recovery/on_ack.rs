@@ -105,7 +105,10 @@ impl Recovery {
         if self.uses_sack {
             // The peer echoes a segment that came in order, so the echo says nothing of one that did not.
             let arrival = Arrival { echoed: None, ..arrival };
-            for block in news.sack.as_slice().iter().filter(|block| is_valid(block, news)) {
+            // The peer lists the block that changed last first; RACK takes what is out of order for
+            // reordering.
+            let blocks = news.sack.by_distance_from(news.ack);
+            for block in blocks.as_slice().iter().filter(|block| is_valid(block, news)) {
                 board.sack(*block, |range| {
                     delivered.add(range);
                     rack.delivered(range, &arrival);

@@ -17,7 +17,7 @@ fn sack(from: u32, to: u32) -> Peer {
 }
 
 /// RFC 8985, section 6.2 (b), and RFC 6675, section 5 (a): three segments have overtaken the first.
-/// RFC 6937, section 3 (c): and it leaves at once. RFC 3042, section 2 (a, d): new segments leave
+/// RFC 9937, section 6.2 (c), as RFC 6937, section 3 (c) before: and it leaves at once. RFC 3042, section 2 (a, d): new segments leave
 /// for the first two. RFC 9438, section 4.6.
 #[test]
 fn an_overtaken_segment_is_sent_again() {
@@ -58,6 +58,17 @@ fn a_duplicate_is_known_by_what_it_covers() {
     assert_eq!(reported(1, &[(3_001, 6_001), (4_001, 5_001)]), 0);
 }
 
+/// RFC 8985, section 6.2 (b): RFC 2018, section 4 lists the block that changed last first, so what one
+/// acknowledgement lists in that order was not reordered.
+#[test]
+fn the_order_of_sack_blocks_is_no_reordering() {
+    let mut scene = ten_outstanding();
+    scene.gets(seg().sack(&[(7_001, 8_001), (5_001, 6_001), (3_001, 4_001)]));
+    assert_eq!(scene.tcp.statistics().recovery.reordered, 0);
+    scene.gets(seg().sack(&[(1_001, 2_001), (7_001, 8_001), (5_001, 6_001), (3_001, 4_001)]));
+    assert_eq!(scene.tcp.statistics().recovery.reordered, 1);
+}
+
 /// RFC 8985, section 7.2: two round trips; where one segment is out, a peer that delays its
 /// acknowledgement has 200 ms more.
 #[test]
@@ -76,8 +87,9 @@ fn a_single_segment_is_probed_later() {
     }
 }
 
-/// RFC 6937, section 3 (a, d): what is in flight comes down to the threshold, then one leaves for
-/// each that arrives; the window ends at the threshold. RFC 6675, sections 4 and 5 (c, d).
+/// RFC 9937, section 6.2 (a), as RFC 6937, section 3 (a, d) before: what is in flight comes down to the
+/// threshold, then one leaves for each that arrives; the window ends at the threshold. RFC 6675,
+/// sections 4 and 5 (c, d).
 #[test]
 fn the_window_comes_down_evenly() {
     let mut scene = ten_outstanding();
