@@ -12,7 +12,7 @@ use std::num::NonZeroU16;
 use rxo_coalesce::{Acks, Aggregate, IntoFrames};
 use rxo_frame::Frame;
 use rxo_tcp::{Arrival, GsoSegment, Layout as PlainLayout};
-use rxo_wire::Parsed;
+use rxo_wire::{Parsed, TcpFlags, Transport};
 
 use self::acks::AckRecords;
 use self::segments::{Layout, Segments};
@@ -41,12 +41,16 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a segment that stands alone, whose headers are `parsed`.
-    pub(crate) fn of_frame<B>(frame: &Frame<B>, parsed: &Parsed) -> Self {
-        let layout = Layout::new(parsed.network as usize, parsed.transport_at as usize);
-        match frame.gso {
-            Some(gso) if parsed.payload_bytes() > gso.size.get().into() => {
-                Self::Gso { layout, size: gso.size }
-            }
+    pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, parsed: &Parsed) -> Self {
+        let (network, transport) = (parsed.network as usize, parsed.transport_at as usize);
+        let layout = Layout::new(network, transport);
+        if let Some(gso) = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into()) {
+            return Self::Gso { layout, size: gso.size };
+        }
+        let header = frame.bytes().get(..parsed.payload as usize).unwrap_or_default();
+        match PlainLayout::of_header(header, network, transport) {
+            Some(layout) if parsed.payload_bytes() > 0 => Self::Run { layout, alike: 1 },
+            Some(_) if is_pure_ack(parsed) => Self::Acks(layout),
             _ => Self::Segments(layout),
         }
     }
@@ -84,4 +88,10 @@ impl Form {
             }
         }
     }
+}
+
+/// Whether a segment without text acknowledges and says nothing else, but for marks of ECN.
+fn is_pure_ack(parsed: &Parsed) -> bool {
+    let marks = TcpFlags::ECE | TcpFlags::CWR;
+    matches!(parsed.transport, Transport::Tcp(tcp) if tcp.flags.without(marks) == TcpFlags::ACK)
 }
