@@ -2,17 +2,17 @@
 
 use rxo_frame::{Duration, Instant};
 
-/// The allowance of one connection. Each has its own: a common one would tell an attacker what
-/// others receive.
+/// The allowance of one connection. Each connection has its own: a shared one would tell an attacker
+/// what other connections receive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Challenges {
-    /// When the first of the present ones was sent.
+    /// When the first challenge ACK of the current interval was sent.
     window_start: Option<Instant>,
     sent: u32,
 }
 
 impl Challenges {
-    /// Whether another may be sent now; counts it.
+    /// Whether another may be sent at `now`. Counts it if so.
     pub(crate) fn may_send(&mut self, now: Instant) -> bool {
         if self.window_start.is_none_or(|start| now.since(start) >= WINDOW) {
             (self.window_start, self.sent) = (Some(now), 0);

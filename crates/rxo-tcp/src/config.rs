@@ -1,37 +1,38 @@
-//! What may be chosen for a connection.
+//! The settings of a connection.
 
 use core::fmt;
 
 use rxo_frame::Duration;
 
-/// Settings of a connection. All memory it will ever have follows from them.
+/// Settings of a connection. They determine all memory that it will ever have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of unacknowledged and unsent data that are kept. 1 to 2³⁰ - 1.
+    /// The size of the send buffer, for unacknowledged and unsent data, in bytes. 1 to 2³⁰ - 1.
     pub send_buffer_bytes: u32,
-    /// Bytes that may arrive and wait for the application: the largest window. 1 to 2³⁰ - 1.
+    /// The size of the receive buffer in bytes, which is the largest window. 1 to 2³⁰ - 1.
     pub receive_buffer_bytes: u32,
-    /// Pieces that arrived text is kept in: each segment's text stays in its buffer. At least 2. Two are
-    /// for what is copied because there are no more: everything inside an offered window is kept, however
-    /// the peer cuts it. Out of order at most half as many gaps.
+    /// How many pieces of received text are kept in the buffers that they came in, one for each segment.
+    /// At least 2. Two are reserved for text that is copied because there are no more pieces: everything
+    /// inside an offered window is kept, however the peer segments it. Bounds the gaps between out-of-order
+    /// text to half as many.
     pub receive_pieces: usize,
-    /// Ranges of sequence numbers whose fate is remembered: one for each send in flight, more when
-    /// SACK cuts them. At least 32.
+    /// How many ranges of sent sequence numbers are tracked: one for each send in flight, more when SACK
+    /// splits them. At least 32.
     pub sent_ranges: usize,
     /// The largest segment that fits the route, headers of IP and TCP left out: 1460 for IPv4 over
     /// Ethernet. Announced to the peer, and not exceeded. At least 64.
     pub maximum_segment_size: u16,
-    /// Payload bytes that may leave as one send for a device to cut into segments; below two
-    /// segments, each leaves alone.
+    /// The payload of the largest GSO frame to send, in bytes. Below two segments, each segment is sent
+    /// alone.
     pub large_send_bytes: u32,
     /// Whether small segments wait while others are unacknowledged (RFC 9293, section 3.7.4).
     pub nagle: bool,
     /// Which acknowledgements an aggregate causes.
     pub acks: AckPolicy,
-    /// How many segments with text are acknowledged at once when a connection is new: a peer in slow
-    /// start grows its window by acknowledgements. 0 is none.
+    /// How many of the first segments with text are acknowledged at once: a peer in slow start grows its
+    /// window by acknowledgements. 0 disables this.
     pub quick_acks: u16,
-    /// How long an acknowledgement may be held back. Below 500 ms (RFC 9293, section 3.8.6.3).
+    /// How long an acknowledgement may be delayed. Below 500 ms (RFC 9293, section 3.8.6.3).
     pub delayed_ack: Duration,
     /// Whether timestamps are offered and taken (RFC 7323).
     pub timestamps: bool,
@@ -43,30 +44,31 @@ pub struct Config {
     pub ecn: bool,
     /// The congestion control.
     pub congestion: Algorithm,
-    /// Whether slow start begins again after a pause longer than the retransmission timeout (RFC 5681,
+    /// Whether slow start restarts after an idle time longer than the retransmission timeout (RFC 5681,
     /// section 4.1).
     pub restart_after_idle: bool,
-    /// The least retransmission timeout. RFC 6298 says 1 s; 200 ms is what Linux does, and what
-    /// peers that delay acknowledgements by at most 40 ms bear well.
+    /// The least retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
+    /// delay acknowledgements by at most 40 ms.
     pub min_rto: Duration,
-    /// How long data may stay unacknowledged before the connection is given up: R2, at least 100 s
-    /// by RFC 9293, section 3.8.3.
+    /// How long data may stay unacknowledged before the connection fails: R2 of RFC 9293, section 3.8.3,
+    /// which asks for at least 100 s.
     pub user_timeout: Duration,
-    /// The same for a SYN; at least 3 minutes by the same section.
+    /// How long a SYN may stay unacknowledged before the connection fails. RFC 9293, section 3.8.3 asks for
+    /// at least 3 minutes.
     pub handshake_timeout: Duration,
     /// How long TIME-WAIT lasts: two maximum segment lifetimes.
     pub time_wait: Duration,
-    /// How long the peer's FIN is waited for after the application has dropped its socket.
+    /// How long a connection without an application waits for the peer's FIN.
     pub fin_wait_2: Duration,
-    /// How long a connection may last, whatever the peer answers, after the application has dropped its
-    /// socket: what is not delivered by then is not, and the peer is reset. TIME-WAIT comes after it.
+    /// How long a connection without an application lasts, whatever the peer answers. Data that is not
+    /// delivered by then is lost, and the peer is reset. TIME-WAIT comes after this time.
     pub orphan_timeout: Duration,
-    /// When and how often an idle peer is asked whether it is there; `None` is never.
+    /// When and how often an idle peer is probed; `None` disables keep-alive.
     pub keep_alive: Option<KeepAlive>,
 }
 
 impl Default for Config {
-    /// What suits a server on Ethernet; every feature on, keep-alive off.
+    /// Settings for a server on Ethernet: every feature on, keep-alive off.
     fn default() -> Self {
         Self {
             send_buffer_bytes: 256 * 1024,
@@ -99,9 +101,9 @@ impl Default for Config {
 /// Which acknowledgements an aggregate causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
-    /// Those that its segments would have caused one by one (Menon 2008, section 3.4).
+    /// Those that its segments would have caused one by one (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
-    /// One, for all of it: fewer, and a sender that counts them grows its window more slowly.
+    /// One for the whole aggregate. A sender that counts acknowledgements grows its window more slowly.
     OneForAnAggregate,
 }
 
@@ -114,15 +116,14 @@ pub enum Algorithm {
     Reno,
 }
 
-/// How an idle peer is asked whether it is there (RFC 9293, section 3.8.4).
+/// How an idle peer is probed (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle time before the first question; two hours by default there. At least 1 ms.
+    /// Idle time before the first probe; RFC 9293 says two hours by default. At least 1 ms.
     pub idle: Duration,
-    /// Time between questions. At least 1 ms.
+    /// Time between probes. At least 1 ms.
     pub interval: Duration,
-    /// How many may go unanswered before the connection is given up. One is not enough to tell
-    /// that a peer is gone; at least 2.
+    /// How many probes may go unanswered before the connection fails. At least 2: one may be lost.
     pub probes: u8,
 }
 
@@ -133,16 +134,16 @@ impl Default for KeepAlive {
     }
 }
 
-/// A setting that cannot be.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The field.
     pub option: &'static str,
-    /// What it was.
+    /// Its value.
     pub value: u64,
-    /// What would be taken.
+    /// The least valid value.
     pub least: u64,
-    /// The same, the largest.
+    /// The largest valid value.
     pub most: u64,
 }
 
@@ -156,10 +157,10 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
-    /// Whether all of it can be.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// The first setting that cannot.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
@@ -185,12 +186,12 @@ impl Config {
     }
 }
 
-/// The largest window that can be said (RFC 7323, section 2.3).
+/// The largest window that can be offered (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
 /// A year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;
-/// An IP packet less the longest IPv6 and TCP headers without extensions.
+/// The longest IP packet without the longest IPv6 and TCP headers, extensions left out.
 const MAX_LARGE_SEND_BYTES: u64 = 65_535 - 40 - 60;
 
 #[cfg(test)]
@@ -207,7 +208,7 @@ mod tests {
         // RFC 9293, section 3.8.6.3 (MUST-40): less than half a second.
         let wrong = Config { delayed_ack: Duration::from_millis(500), ..Config::default() };
         assert!(wrong.check().is_err());
-        // A question without a pause would be asked for ever.
+        // Probes without a pause would never end.
         for wrong in [
             KeepAlive { idle: Duration::ZERO, ..KeepAlive::default() },
             KeepAlive { interval: Duration::from_micros(999), ..KeepAlive::default() },

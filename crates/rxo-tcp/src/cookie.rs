@@ -1,13 +1,13 @@
-//! SYN cookies (RFC 4987, section 3.6): a listener that has no room keeps nothing of a SYN and puts
-//! what it must know into the numbers of its SYN-ACK.
+//! SYN cookies (RFC 4987, section 3.6): a listener without room keeps nothing of a SYN, and encodes what it
+//! must know into the numbers of its SYN-ACK.
 //!
-//! The initial sequence number holds 5 bits of a clock that ticks every 64 seconds, 3 bits that name a
-//! segment size, and 24 bits of a keyed hash over the connection, the peer's number and both. A peer with
-//! timestamps brings back the lowest 6 bits of ours too: its window scale, SACK, ECN. Without
-//! timestamps these three are lost, and the segment size is rounded down to one of eight either way.
+//! The initial sequence number has 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment
+//! size, and 24 bits of a keyed hash over the connection, the peer's number and these 8 bits. A peer with
+//! timestamps also returns the lowest 6 bits of ours, which encode its window scale, SACK and ECN. Without
+//! timestamps these are lost. The segment size is always rounded down to one of eight.
 //!
-//! Separate from the connection because there is none yet: nothing here allocates until the
-//! acknowledgement has come that nobody can guess.
+//! Separate from the connection because there is none yet: nothing here allocates until a valid
+//! acknowledgement arrives, which nobody can guess.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
@@ -28,17 +28,17 @@ pub struct SynCookies {
 }
 
 impl SynCookies {
-    /// For connections with `config`.
+    /// Cookies for connections with `config`.
     ///
     /// # Errors
-    /// When a setting cannot be.
+    /// If a setting is invalid.
     pub fn new(config: Config, secret: Secret) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self { config, secret })
     }
 
-    /// The SYN-ACK that answers `syn`, which came for the connection that sends as `pair`. Nothing is
-    /// kept of it. Does not allocate.
+    /// The SYN-ACK for `syn`, which arrived for the connection that sends as `pair`. Keeps nothing. Does not
+    /// allocate.
     #[must_use]
     pub fn answer<B: AsRef<[u8]>>(
         &self,
@@ -48,7 +48,7 @@ impl SynCookies {
     ) -> Transmit<'static> {
         let size = size_index(pair, syn.options.maximum_segment_size);
         let agrees_on_ecn = self.config.ecn && syn.has_all(TcpFlags::ECE | TcpFlags::CWR);
-        // Without timestamps nobody would remember what was agreed.
+        // Without timestamps the agreed features would be lost.
         let offered = syn.options.timestamp.filter(|_| self.config.timestamps);
         let ece = match (agrees_on_ecn, offered) {
             (true, Some(_)) => TcpFlags::ECE,
@@ -67,11 +67,11 @@ impl SynCookies {
         }
     }
 
-    /// The connection that `segment` opens when it brings back a cookie of the last two minutes; then
-    /// the segment has been taken by it. Otherwise the segment comes back.
+    /// Opens a connection if `segment` acknowledges a cookie of the last two minutes; the connection has then
+    /// taken the segment.
     ///
     /// # Errors
-    /// The segment, when its acknowledgement is no cookie.
+    /// `segment`, if it acknowledges no valid cookie.
     pub fn open<B: AsRef<[u8]>>(
         &self,
         pair: FlowKey,
@@ -87,7 +87,7 @@ impl SynCookies {
         Ok(connection)
     }
 
-    /// The segment size that a cookie names; `None` when it is none.
+    /// The segment size that a cookie encodes; `None` if the cookie is invalid.
     fn check<B>(&self, pair: &FlowKey, segment: &Segment<B>, now: Instant) -> Option<u16> {
         let is_answer = segment.has(TcpFlags::ACK) && !segment.has(TcpFlags::SYN | TcpFlags::RST);
         if !is_answer {
@@ -134,7 +134,7 @@ impl SynCookies {
     }
 }
 
-/// What stands in the timestamp's lowest bits.
+/// The agreed features, as encoded in the lowest bits of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Agreed {
     scale: Option<u8>,
@@ -143,7 +143,7 @@ struct Agreed {
 }
 
 impl Agreed {
-    /// The latest value up to `clock` that says it.
+    /// The latest timestamp value up to `clock` that encodes them.
     fn write(self, clock: u32) -> u32 {
         let scale = u32::from(self.scale.map_or(NO_SCALE, |scale| scale.min(14)));
         let bits = scale | u32::from(self.has_sack) << 4 | u32::from(self.has_ecn) << 5;
@@ -162,7 +162,7 @@ impl Agreed {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes the place of the SYN that was forgotten, then `segment`, which acknowledges its answer.
+    /// Takes a SYN in the place of the one that was not kept, then `segment`, which acknowledges the SYN-ACK.
     fn open_by_cookie(&mut self, now: Instant, segment: Segment<B>, size: u16) {
         let (iss, irs) = (segment.ack.0.wrapping_sub(1), segment.seq.0.wrapping_sub(1));
         self.snd.start(SeqNumber(iss));
@@ -198,17 +198,17 @@ fn ticks(now: Instant) -> u64 {
     now.as_nanos() / NANOS_PER_TICK
 }
 
-/// The largest size that is not more than what was offered.
+/// The index of the largest size that is not above the offered one.
 fn size_index(pair: &FlowKey, offered: Option<u16>) -> usize {
     let default = if pair.source().is_ipv4() { 536 } else { 1220 };
     let offered = offered.unwrap_or(default);
     SIZES.iter().rposition(|size| *size <= offered).unwrap_or(0)
 }
 
-/// What is on the Internet, and jumbo frames.
+/// Common segment sizes on the Internet, and those of jumbo frames.
 const SIZES: [u16; 8] = [64, 536, 1220, 1360, 1440, 1460, 4312, 8940];
 const NANOS_PER_TICK: u64 = 64_000_000_000;
-/// A cookie is taken in the tick it was made in and in the next.
+/// A cookie is valid in the tick in which it was made and in the next.
 const OLDEST_TICKS: u64 = 1;
 const NO_SCALE: u8 = 15;
 

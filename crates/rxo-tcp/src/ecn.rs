@@ -1,4 +1,4 @@
-//! Explicit congestion notification (RFC 3168): what was agreed, and what is to be said.
+//! Explicit congestion notification (RFC 3168): what was agreed, and which marks to send.
 
 use rxo_wire::TcpFlags;
 
@@ -9,14 +9,14 @@ use crate::segment::Ecn;
 pub(crate) struct EcnState {
     /// Both sides use it.
     pub(crate) is_agreed: bool,
-    /// A segment was marked, and the peer has not said that it heard (section 6.1.3).
+    /// A marked segment arrived, and the peer has not confirmed our ECE (section 6.1.3).
     echoes: bool,
-    /// Our window was reduced, and the peer is to be told (section 6.1.2).
+    /// Our window was reduced, and CWR is to tell the peer (section 6.1.2).
     pub(crate) has_reduced: bool,
 }
 
 impl EcnState {
-    /// Section 6.1.1: a SYN asks with both flags, a SYN-ACK agrees with ECE alone.
+    /// Section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone.
     pub(crate) fn agree(&mut self, flags: TcpFlags, is_wanted: bool) {
         let both = TcpFlags::ECE | TcpFlags::CWR;
         let asks = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { both };
@@ -24,7 +24,7 @@ impl EcnState {
         *self = Self { is_agreed: is_wanted && said == asks, ..Self::default() };
     }
 
-    /// A segment with text, or without, has come (section 6.1.3).
+    /// Takes the marks of a segment that arrived (section 6.1.3).
     pub(crate) fn arrived(&mut self, ecn: Ecn, flags: TcpFlags) {
         if flags.contains(TcpFlags::CWR) {
             self.echoes = false;
@@ -34,13 +34,13 @@ impl EcnState {
         }
     }
 
-    /// Whether the peer is told of a mark now.
+    /// Whether segments carry ECE now.
     #[inline]
     pub(crate) fn echoes(&self) -> bool {
         self.echoes
     }
 
-    /// The flags of a segment that leaves; `is_new_text` when it carries text for the first time.
+    /// The flags of a segment to send; `is_new_text` if it carries text for the first time.
     pub(crate) fn flags(&mut self, is_new_text: bool) -> TcpFlags {
         let echo = if self.echoes { TcpFlags::ECE } else { TcpFlags::default() };
         if !(is_new_text && self.has_reduced) {

@@ -1,30 +1,30 @@
-//! What an application may want to hear of.
+//! Events that may interest an application.
 
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-/// A set of things that have happened.
+/// A set of events.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events(u8);
 
 impl Events {
     /// The connection is open.
     pub const CONNECTED: Self = Self(1);
-    /// Text has come.
+    /// Text has arrived.
     pub const READABLE: Self = Self(2);
     /// The peer has acknowledged; there may be room to send.
     pub const WRITABLE: Self = Self(4);
-    /// The peer is done sending; what it sent can still be read.
+    /// The peer has closed its direction; its text can still be read.
     pub const PEER_DONE: Self = Self(8);
-    /// The connection is closed; its state says why.
+    /// The connection is closed; [`State::Closed`](crate::State::Closed) says why.
     pub const CLOSED: Self = Self(16);
-    /// The peer has not answered three retransmissions: perhaps another route helps (RFC 9293,
-    /// section 3.8.3: R1).
+    /// The peer has not answered three retransmissions; another route may help (RFC 9293, section 3.8.3:
+    /// R1).
     pub const STALLED: Self = Self(32);
-    /// A router says that the peer cannot be reached; that may pass (RFC 9293, section 3.9.2.2).
+    /// A router reports that the peer is unreachable, perhaps temporarily (RFC 9293, section 3.9.2.2).
     pub const UNREACHABLE: Self = Self(64);
-    /// What is known of the path's size has changed: [`Connection::path_mtu`](crate::Connection::path_mtu)
-    /// says it to who wants to remember it for others.
+    /// [`Connection::path_mtu`](crate::Connection::path_mtu) has changed; an owner may remember it for other
+    /// connections.
     pub const PATH_CHANGED: Self = Self(128);
 
     /// Whether all of `other` have happened.
@@ -39,13 +39,13 @@ impl Events {
         self.0 & other.0 != 0
     }
 
-    /// These and `other`.
+    /// The union with `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether nothing has.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

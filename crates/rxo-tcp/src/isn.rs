@@ -1,26 +1,25 @@
-//! Numbers that nobody outside can guess: initial sequence numbers (RFC 6528) and timestamp offsets
-//! (RFC 7323, section 5.4).
+//! Unpredictable numbers: initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323, section
+//! 5.4).
 
 use core::net::IpAddr;
 
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
-/// A secret of the host, random at its start and the same for all its connections; it must not
-/// leave the host.
+/// A secret of the host: random, the same for all its connections, never revealed.
 #[derive(Clone, Copy)]
 pub struct Secret(pub [u64; 2]);
 
 impl core::fmt::Debug for Secret {
-    /// Says nothing of it.
+    /// Does not show the secret.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Secret")
     }
 }
 
 impl Secret {
-    /// A number that nobody outside can guess and that differs from destination to destination: F and G
-    /// of RFC 6056, section 3.3.4, for a connection that sends as `pair`, whose source port is left out.
+    /// An unpredictable number for each destination: F and G of RFC 6056, section 3.3.4, for a connection
+    /// that sends as `pair`. Does not depend on the source port.
     #[must_use]
     pub fn port_hash(self, pair: &FlowKey) -> u64 {
         keyed_at(self, pair, 0, b'p')
@@ -34,15 +33,14 @@ pub(crate) fn initial_sequence_number(secret: Secret, pair: &FlowKey, now: Insta
     SeqNumber(ticks.wrapping_add(keyed(secret, pair, b'i') as u32))
 }
 
-/// What is added to the clock in this connection's timestamps, so that they tell nobody the host's
-/// age.
+/// The offset of this connection's timestamps from the clock, which hides the host's uptime.
 pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// What makes a SYN cookie one of this host's: `said` is everything else in it.
+/// The part of a SYN cookie that only this host can compute; `said` is the rest of the cookie.
 pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
-    // The key of the second hash is known to nobody who does not know the first.
+    // Only the first hash gives the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);
     siphash(key, &said.to_le_bytes()) as u32
 }
@@ -51,7 +49,7 @@ fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {
     keyed_at(secret, pair, pair.source_port(), purpose)
 }
 
-/// The same with another source port.
+/// `pair` with another source port.
 fn keyed_at(secret: Secret, pair: &FlowKey, source_port: u16, purpose: u8) -> u64 {
     let mut input = [0; 37];
     put_address(&mut input[..16], pair.source());
@@ -133,8 +131,8 @@ mod tests {
         assert_eq!(second - first, 1_000_000);
     }
 
-    /// RFC 6528, section 3 (a, b), and RFC 9293, section 3.4.1 (MUST-9, SHLD-1): another connection
-    /// tells nothing of this one.
+    /// RFC 6528, section 3 (a, b), and RFC 9293, section 3.4.1 (MUST-9, SHLD-1): another connection says
+    /// nothing about this one.
     #[test]
     fn connections_and_secrets_have_their_own_numbers() {
         let number = |secret, port| {

@@ -1,8 +1,8 @@
 //! The options this crate reads and writes: maximum segment size (RFC 9293), window scale and
 //! timestamps (RFC 7323), SACK (RFC 2018).
 //!
-//! Separate so that a segment is read once, into values. An option with a wrong length ends the
-//! reading; what stands before it counts. Nothing here allocates or panics.
+//! Separate so that a segment is read once, into values. An option with an invalid length ends the
+//! reading; the options before it count. Nothing here allocates or panics.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
@@ -11,15 +11,15 @@ use rxo_wire::tcp::{OptionKind, Options, Timestamp};
 /// The options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// The largest segment the peer takes, in bytes of payload and options; on a SYN.
+    /// The largest segment that the peer takes, in bytes of payload and options; on a SYN.
     pub maximum_segment_size: Option<u16>,
     /// By how many bits the peer's windows are to be shifted; on a SYN.
     pub window_scale: Option<u8>,
-    /// Whether the peer takes SACK options; on a SYN.
+    /// Whether the peer accepts SACK options; on a SYN.
     pub is_sack_permitted: bool,
     /// TSval and TSecr.
     pub timestamp: Option<Timestamp>,
-    /// What the peer holds out of order.
+    /// What the peer has received out of order.
     pub sack: SackBlocks,
 }
 
@@ -64,7 +64,7 @@ pub struct SackBlock {
     pub end: SeqNumber,
 }
 
-/// The blocks of one SACK option, in its order; at most four fit.
+/// The blocks of one SACK option in their order, at most four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::MAX],
@@ -72,10 +72,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// How many fit into a header without other options.
+    /// The most blocks that fit into a header without other options.
     pub const MAX: usize = 4;
 
-    /// Appends `block`; more than four are left out.
+    /// Appends `block`. Ignored if there are four already.
     pub fn push(&mut self, block: SackBlock) {
         if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
             *place = block;
@@ -107,7 +107,7 @@ impl SackBlocks {
     }
 }
 
-/// Options as they shall stand in a header that goes out; a multiple of 4 bytes.
+/// The encoded options of a segment to send; a multiple of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionBytes {
     bytes: [u8; Self::MAX],
@@ -141,7 +141,7 @@ impl OptionBytes {
         self.push(&[1, 1, 4, 2]);
     }
 
-    /// Both in the room that a timestamp alone takes with its padding.
+    /// Appends SACK-permitted and the timestamp in the room that a padded timestamp takes.
     pub(crate) fn push_sack_permitted_and_timestamp(&mut self, timestamp: Timestamp) {
         let mut both = timestamp_option(timestamp);
         both[..2].copy_from_slice(&[4, 2]);
@@ -152,7 +152,7 @@ impl OptionBytes {
         self.push(&timestamp_option(timestamp));
     }
 
-    /// Changes TSecr where a timestamp is all there is.
+    /// Replaces TSecr if a timestamp is the only option.
     #[inline]
     pub(crate) fn set_echo(&mut self, echo: u32) {
         let at = TIMESTAMP_BYTES as usize - size_of::<u32>();
@@ -163,13 +163,13 @@ impl OptionBytes {
         }
     }
 
-    /// As many of `blocks` as fit into `room` bytes beside the text of a segment.
+    /// Appends as many of `blocks` as fit into `room` bytes.
     pub(crate) fn push_sack_within(&mut self, mut blocks: SackBlocks, room: u32) {
         blocks.truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
         self.push_sack(blocks);
     }
 
-    /// As many of `blocks` as there is room for; the first ones matter most (RFC 2018, section 4).
+    /// Appends as many of `blocks` as there is room for; the first matter most (RFC 2018, section 4).
     pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
         let room = Self::MAX - usize::from(self.length);
         blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
@@ -193,7 +193,7 @@ impl OptionBytes {
     }
 }
 
-/// The timestamp option with its padding: what it takes from each segment's payload.
+/// The length of a padded timestamp option, by which each segment's payload is shorter.
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 
 /// A SACK option of one block, with its padding.
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(read.as_slice(), &blocks.as_slice()[..3]);
     }
 
-    /// RFC 9293, section 3.1 (MUST-7): a length that cannot be true ends the reading, no more.
+    /// RFC 9293, section 3.1 (MUST-7): an invalid length ends the reading, no more.
     #[test]
     fn what_stands_before_a_wrong_length_counts() {
         let read = SegmentOptions::read(&[2, 4, 5, 0xb4, 3, 0, 4, 2]);

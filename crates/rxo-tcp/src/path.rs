@@ -1,14 +1,13 @@
-//! How large a segment the path takes: what routers say (RFC 1191, 8201), what they may not say
-//! (RFC 5927), and what is found out without them (RFC 2923, 4821).
+//! Path MTU discovery: what routers report (RFC 1191, 8201), which reports are not believed (RFC 5927), and
+//! what is found out without them (RFC 2923, 4821).
 //!
-//! Separate because it decides only: it is told what was sent, acknowledged and sent again, and says
-//! which size is to be used. Sizes are payload of a segment, in bytes.
+//! Separate because it only decides: it is told what was sent, acknowledged and retransmitted, and says
+//! which segment size to use. Sizes are payload of a segment, in bytes.
 //!
-//! A router's word is believed at once while nothing so large is known to have passed. Later it may be
-//! an attacker's, who has guessed a sequence number: then it waits until the segment that it names
-//! has timed out, and an acknowledgement of that segment makes it a lie (RFC 5927, section 7.2).
-//! After the path was found smaller, one larger segment is tried now and then; if it passes, it is
-//! the size again.
+//! A router's report is believed at once while no segment of that size is known to have passed. Later it may
+//! be forged by an attacker that has guessed a sequence number. Then it waits until the segment that it
+//! names times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the path
+//! was found smaller, a larger segment is tried now and then; if it passes, its size is used again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -16,32 +15,32 @@ use rxo_wire::SeqNumber;
 /// What is known of the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// What the handshake settled; never exceeded.
+    /// The segment size that the handshake agreed on; never exceeded.
     full: u32,
-    /// The largest that is known to have passed.
+    /// The largest size that is known to have passed.
     passed: u32,
-    /// A segment larger than that, sent once.
+    /// A larger segment in flight, sent once.
     watched: Option<Watched>,
-    /// A router's word that a timeout must confirm.
+    /// A router's report that a timeout must confirm.
     word: Option<Word>,
     /// When a larger segment is to be tried.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
 }
 
-/// What happened on the path, counted.
+/// Counters of path MTU discovery and ICMP errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// Reports of packets too big that lowered the segment size.
     pub too_big_taken: u32,
-    /// Those that did not: wrong sequence number, a size that cannot be, or refuted by an
+    /// Reports of packets too big that did not: wrong sequence number, implausible size, or refuted by an
     /// acknowledgement.
     pub too_big_ignored: u32,
-    /// How often full segments timed out so often that smaller ones were tried.
+    /// How often repeated timeouts of full segments lowered the segment size.
     pub black_holes: u32,
-    /// Larger segments that were tried later and passed.
+    /// Larger segments that were tried and passed.
     pub raised: u32,
-    /// Reports that the peer cannot be reached.
+    /// Reports that the peer is unreachable.
     pub unreachable: u32,
 }
 
@@ -59,14 +58,14 @@ struct Word {
     mss: u32,
 }
 
-/// What a router's word comes to.
+/// What a router's report means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It cannot be, or says nothing new.
+    /// It is implausible, or says nothing new.
     Ignored,
-    /// It is believed when the segment times out.
+    /// It is believed if the segment times out.
     Waits,
-    /// This is the size.
+    /// It is believed: this is the new size.
     Believed(u32),
 }
 
@@ -76,13 +75,13 @@ impl Path {
         Self { full: mss, passed: 0, watched: None, word: None, try_at: None, counts }
     }
 
-    /// The handshake has settled the size.
+    /// Sets the segment size that the handshake agreed on.
     pub(crate) fn start(&mut self, mss: u32) {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// A router says that a segment with `seq` was too large, and that `mss` fits; `now_used` is the
-    /// size in use.
+    /// Takes a router's report that the segment with `seq` was too large, and that `mss` fits; `now_used` is
+    /// the size in use.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;
@@ -95,33 +94,33 @@ impl Path {
         Judgement::Believed(mss)
     }
 
-    /// The segment at `una` has timed out; the size that a router's word asks for, if one waited.
+    /// Takes the timeout of the segment at `una`. Returns the size of a router's report that waited for it.
     pub(crate) fn timed_out(&mut self, now_used: u32) -> Option<u32> {
         let word = self.word.take()?;
         (word.mss < now_used).then_some(word.mss)
     }
 
-    /// A smaller size is used from now on; a larger one is tried at `try_at`.
+    /// Takes note that a smaller size is used from now on; a larger one is tried at `try_at`.
     pub(crate) fn lowered(&mut self, mss: u32, try_at: Instant) {
         self.passed = self.passed.min(mss);
         (self.watched, self.word, self.try_at) = (None, None, Some(try_at));
     }
 
-    /// A segment of `bytes`, which is full, leaves for the first time.
+    /// Takes note that a full segment of `bytes` is sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, bytes: u32) {
         if bytes > self.passed && self.watched.is_none() {
             self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: false });
         }
     }
 
-    /// The segment that tries a larger size leaves.
+    /// Takes note that the segment which tries a larger size is sent.
     pub(crate) fn trial_sent(&mut self, start: SeqNumber, bytes: u32) {
         self.try_at = None;
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
     }
 
-    /// `start` to `end` leaves again: whether it passed at first is not known any more. Says whether it
-    /// was to try a larger size, which is not to be had then.
+    /// Takes note that `start` to `end` is retransmitted: whether the original passed can no longer be known.
+    /// Returns whether it tried a larger size; that trial has failed.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) -> bool {
         let overlaps =
             |watched: &mut Watched| watched.start.is_before(end) && start.is_before(watched.end);
@@ -132,12 +131,13 @@ impl Path {
         has_failed
     }
 
-    /// Whether `now_used` is less than the handshake allowed.
+    /// Whether `now_used` is less than the handshake allows.
     pub(crate) fn is_smaller_than_full(&self, now_used: u32) -> bool {
         now_used < self.full
     }
 
-    /// Everything before `una` has arrived; the size to be used from now on, when a trial passed.
+    /// Takes note that everything before `una` has arrived. Returns the size to use from now on if a trial
+    /// passed.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) -> Option<u32> {
         if self.word.take_if(|word| word.seq.is_before(una)).is_some() {
             self.counts.too_big_ignored += 1;
@@ -148,19 +148,19 @@ impl Path {
         watched.is_trial.then_some(watched.bytes)
     }
 
-    /// Whether [`Path::acknowledged`] has anything to look at.
+    /// Whether [`Path::acknowledged`] has anything to do.
     pub(crate) fn is_watching(&self) -> bool {
         self.watched.is_some() || self.word.is_some()
     }
 
-    /// The larger size to be tried now, if any.
+    /// The larger size to try now, if any.
     pub(crate) fn trial(&self, now_used: u32, now: Instant) -> Option<u32> {
         let is_due = self.try_at.is_some_and(|at| at <= now) && self.full > now_used;
         is_due.then_some(self.full)
     }
 
-    /// The next smaller size when nobody says which; `None` when there is none. `headers` is what IP
-    /// and TCP take, options included.
+    /// The next smaller size to try without a report; `None` if there is none. `headers` is the length of the
+    /// IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
         let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);
@@ -168,12 +168,12 @@ impl Path {
     }
 }
 
-/// RFC 8201, section 5.3, and RFC 1191, section 6.3: not more often than every ten minutes.
+/// RFC 8201, section 5.3, and RFC 1191, section 6.3: at most every ten minutes.
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(600);
-/// What an IPv6 link carries at least passes most tunnels; 576 bytes every IPv4 host takes.
+/// The least MTU of an IPv6 link, which passes most tunnels, and what every IPv4 host takes.
 const GUESSES_V4: [u32; 2] = [1_280, LEAST_MTU_V4];
 const GUESSES_V6: [u32; 1] = [LEAST_MTU_V6];
-/// Below this a router's word is no reason to cut further (RFC 5927, section 7.2, "Discussion").
+/// A router's report does not lower the size further (RFC 5927, section 7.2, "Discussion").
 pub(crate) const LEAST_MTU_V4: u32 = 576;
 /// RFC 8200, section 5.
 pub(crate) const LEAST_MTU_V6: u32 = 1_280;

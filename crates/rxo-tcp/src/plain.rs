@@ -1,8 +1,8 @@
-//! A segment with text and nothing unusual about it: what aggregates are made of.
+//! A plain segment: text and no options but timestamps. Aggregates are made of these.
 //!
-//! Separate from [`Segment`] because reading one is a few loads, where a header of any shape must be
-//! walked option by option; and because it is small. An aggregate's frames all have the same shape,
-//! so where everything lies is found once, from the merged header: [`Layout`].
+//! Separate from [`Segment`] because it is small, and because a few loads read it, while a header of any
+//! shape is walked option by option. All frames of an aggregate have the same shape, so the places of
+//! their fields are found once, from the merged header: [`Layout`].
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{MIN_HEADER_BYTES, Timestamp};
@@ -11,7 +11,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload, Segment};
 
-/// A segment with text and no option but timestamps.
+/// A segment with text and no options but timestamps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainSegment<B> {
     /// SEG.SEQ.
@@ -32,7 +32,7 @@ pub struct PlainSegment<B> {
     pub arrived_at: Instant,
 }
 
-/// Where the headers lie in frames of one shape.
+/// Where the headers are in frames of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     network: usize,
@@ -41,9 +41,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads it from `header`, all headers of such a frame, of which the one of IP begins at
-    /// `network` and that of TCP at `transport`. `None` when there are options besides timestamps
-    /// in their usual place, or the header is cut short: such segments are not plain.
+    /// Reads the layout of frames that begin like `header`, which ends with the TCP header. The IP header
+    /// begins at `network`, the TCP header at `transport`. `None` if the header is cut short, or has
+    /// options besides timestamps in their usual place: such segments are not plain.
     #[must_use]
     pub fn of_header(header: &[u8], network: usize, transport: usize) -> Option<Self> {
         let options = header.get(transport.checked_add(MIN_HEADER_BYTES)?..)?;
@@ -56,7 +56,7 @@ impl Layout {
         has_ip.then_some(Self { network, transport, has_timestamp })
     }
 
-    /// The segments in `frames`, those without text left out. Takes the buffers; copies nothing.
+    /// The segments in `frames`, without those that have no text. Takes the buffers; copies nothing.
     pub fn segments<B, I>(self, frames: I) -> PlainSegments<I>
     where
         B: AsRef<[u8]>,
@@ -65,8 +65,9 @@ impl Layout {
         self.run(frames, 1)
     }
 
-    /// The same, where the first `alike` frames are known to differ in SEQ, IPv4 ID and checksums only,
-    /// each text beginning where the one before ends: then one header says what all of them say.
+    /// The segments in `frames`, of which the first `alike` are alike: they differ in SEQ, IPv4 ID and
+    /// checksums only, and the text of each begins where that of the one before ends. Then the first header
+    /// says what all of them say.
     pub fn run<B, I>(self, frames: I, alike: usize) -> PlainSegments<I>
     where
         B: AsRef<[u8]>,
@@ -80,15 +81,15 @@ impl Layout {
     }
 }
 
-/// The segments in frames of one shape. A type of its own, not an adapter, so that reading becomes a
-/// part of the loop that takes them.
+/// The segments in frames of one shape. A type of its own, not an adapter, so that the compiler inlines the
+/// reading into the loop that takes them.
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,
     layout: Layout,
-    /// How many of the first frames are alike, until the first of them is read.
+    /// How many of the first frames are alike. 1 once the first of them has been read.
     alike: usize,
-    /// How many of the next frames are like the one read last.
+    /// How many of the next frames are like the one that was read last.
     like_last: usize,
 }
 
@@ -114,7 +115,7 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
         self.like_last
     }
 
-    /// The buffers of those, to be taken without reading them.
+    /// The buffers of the next segments that are like the last one. Their headers are not read.
     #[inline(always)]
     pub(crate) fn buffers_like_last(&mut self) -> impl Iterator<Item = B> {
         let count = core::mem::take(&mut self.like_last);
@@ -123,8 +124,8 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
 }
 
 impl<B: AsRef<[u8]>> PlainSegment<B> {
-    /// The segment in the frame `buffer`, whose headers lie as `layout` says. `None` when the frame
-    /// is too short for them, or there is no text. Takes the buffer; copies nothing.
+    /// The segment in the frame `buffer`, whose headers are where `layout` says. `None` if the frame is too
+    /// short for them, or there is no text. Takes the buffer; copies nothing.
     #[inline(always)]
     #[must_use]
     pub fn of_frame(buffer: B, layout: Layout, arrived_at: Instant) -> Option<Self> {
@@ -157,7 +158,7 @@ impl<B: AsRef<[u8]>> PlainSegment<B> {
     }
 }
 
-/// Traffic class, and where the packet ends, of the IP header at `network`.
+/// The traffic class in the IP header at `network`, and where the packet ends.
 #[inline(always)]
 fn class_and_end(ip: &[u8; IP_BYTES], network: usize) -> (u8, usize) {
     if ip[0] >> 4 == 4 {
@@ -183,7 +184,7 @@ impl<B> From<PlainSegment<B>> for Segment<B> {
 
 /// The option with its two no-operations.
 const TIMESTAMP_BYTES: usize = 12;
-/// As much of an IP header as is read.
+/// The part of an IP header that is read.
 const IP_BYTES: usize = 6;
 const V6_HEADER_BYTES: usize = 40;
 
@@ -238,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// The reader of every shape is the oracle.
+        /// The oracle is the reader that takes any shape.
         #[test]
         fn a_plain_segment_is_the_segment(
             is_v6: bool, has_timestamp: bool, text in 1_usize..1_500, number: u32,
@@ -252,7 +253,7 @@ mod tests {
             prop_assert_eq!(plain.map(Segment::from), whole);
         }
 
-        /// Whatever the bytes are, and wherever the headers are said to lie.
+        /// For any bytes, and any places of headers.
         #[test]
         fn any_bytes_are_a_segment_or_none(
             bytes in prop::collection::vec(any::<u8>(), 0..120), network in 0_usize..100, transport in 0_usize..100,

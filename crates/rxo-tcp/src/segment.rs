@@ -1,7 +1,7 @@
 //! A segment as the connection sees it: header values, and its payload in the buffer it came in.
 //!
-//! Separate from the wire: addresses, checksums and lengths are settled before a segment comes
-//! here, and the connection keeps payload by taking the buffer, never by copying.
+//! Separate from the wire: addresses, checksums and lengths are checked before a segment comes here, and
+//! the connection keeps payload by taking the buffer, never by copying.
 
 use core::ops::Range;
 
@@ -11,7 +11,7 @@ use rxo_wire::{Parsed, SeqNumber, TcpFlags, Transport};
 
 use crate::options::SegmentOptions;
 
-/// One segment that arrived; what an aggregate is made of.
+/// One segment that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment<B> {
     /// SEG.SEQ.
@@ -24,7 +24,7 @@ pub struct Segment<B> {
     pub window: u16,
     /// The options that this crate knows.
     pub options: SegmentOptions,
-    /// The text; `None` when there is none.
+    /// The text; `None` if there is none.
     pub payload: Option<Payload<B>>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -41,13 +41,13 @@ impl<B> Segment<B> {
         self.text_bytes() + controls
     }
 
-    /// Whether it takes no room in the sequence space.
+    /// Whether it takes no sequence numbers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Payload, in bytes.
+    /// The length of its text, in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u32 {
         self.payload.as_ref().map_or(0, Payload::bytes)
@@ -67,8 +67,8 @@ impl<B> Segment<B> {
 }
 
 impl<B: AsRef<[u8]>> Segment<B> {
-    /// The segment in the frame `buffer`, whose headers `parsed` are. `None` when it is not TCP.
-    /// Takes the buffer; copies nothing.
+    /// The segment in the frame `buffer`, whose headers are `parsed`. `None` if it is not TCP. Takes the
+    /// buffer; copies nothing.
     #[must_use]
     pub fn of_frame(buffer: B, parsed: &Parsed, arrived_at: Instant) -> Option<Self> {
         let Transport::Tcp(tcp) = parsed.transport else { return None };
@@ -92,14 +92,14 @@ impl<B: AsRef<[u8]>> Segment<B> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload<B> {
     buffer: B,
-    /// The first byte in the buffer, and the one after the last: inside it, and never the same.
+    /// The first byte of the text in the buffer. Before `end`.
     start: u32,
     end: u32,
 }
 
 impl<B: AsRef<[u8]>> Payload<B> {
-    /// The bytes of `buffer` in `range`. `None` when there are none, or `range` is not inside or
-    /// longer than a sequence number can count.
+    /// The bytes of `buffer` in `range`. `None` if there are none, `range` is not inside `buffer`, or it is
+    /// longer than the text of an IP packet.
     #[inline]
     pub fn new(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_inside = range.end <= buffer.as_ref().len();
@@ -113,7 +113,7 @@ impl<B: AsRef<[u8]>> Payload<B> {
 }
 
 impl<B> Payload<B> {
-    /// The same as [`Payload::new`] when `range` is known not to end after `buffer`.
+    /// The bytes of `buffer` in `range`, which is known to be inside it. `None` as for [`Payload::new`].
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;
@@ -121,33 +121,33 @@ impl<B> Payload<B> {
         is_text.then_some(Self { buffer, start, end })
     }
 
-    /// How many bytes; never 0.
+    /// The length in bytes; never 0.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.end - self.start
     }
 
-    /// Where they are in the buffer.
+    /// Where the text is in the buffer.
     #[inline]
     pub(crate) fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Without its first `bytes`; `None` when nothing is left.
+    /// The text without its first `bytes`; `None` if nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
         self.start = self.start.saturating_add(bytes);
         (self.start < self.end).then_some(self)
     }
 
-    /// Its first `bytes`; `None` when that is nothing.
+    /// The first `bytes` of the text; `None` if there are none.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
     }
 
-    /// Puts its bytes into the buffer that `exchange` makes of them, unless that is `None` or has
-    /// another length.
+    /// Replaces the buffer by the one that `exchange` makes of the text, unless `exchange` gives `None` or
+    /// a buffer of another length.
     pub(crate) fn exchange(&mut self, exchange: impl FnOnce(&B, &[u8]) -> Option<B>)
     where
         B: AsRef<[u8]>,
@@ -193,7 +193,7 @@ impl Ecn {
         }
     }
 
-    /// The two bits.
+    /// The two bits as they stand in the IP header.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
@@ -205,5 +205,5 @@ impl Ecn {
     }
 }
 
-/// No IP packet carries more, jumbograms left out.
+/// No IP packet but a jumbogram carries more.
 const MAX_TEXT_BYTES: usize = 65_535;

@@ -2,22 +2,22 @@
 
 use rxo_wire::SeqNumber;
 
-/// Bytes from `from` up to `to`; 0 when `to` is before it.
+/// The distance from `from` to `to` in bytes; 0 if `to` is before `from`.
 pub(crate) fn distance(from: SeqNumber, to: SeqNumber) -> u32 {
     u32::try_from(to - from).unwrap_or(0)
 }
 
-/// The one that comes later on the circle.
+/// The later of two sequence numbers.
 pub(crate) fn later(a: SeqNumber, b: SeqNumber) -> SeqNumber {
     if a.is_before(b) { b } else { a }
 }
 
-/// The one that comes earlier on the circle.
+/// The earlier of two sequence numbers.
 pub(crate) fn earlier(a: SeqNumber, b: SeqNumber) -> SeqNumber {
     if a.is_before(b) { a } else { b }
 }
 
-/// The one `bytes` before `seq`.
+/// The sequence number `bytes` before `seq`.
 pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
     SeqNumber(seq.0.wrapping_sub(bytes))
 }

@@ -1,7 +1,7 @@
 //! The states (RFC 9293, section 3.3.2).
 //!
-//! What all synchronized states need (sequence variables, text, what was sent) belongs to the
-//! connection; a state holds what is its own.
+//! What all synchronized states need (sequence variables, text, what was sent) belongs to the connection; a
+//! state has only what is its own.
 //!
 //! ```text
 //!  CLOSED --passive open--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
@@ -13,17 +13,17 @@
 //!  TIME-WAIT --2 MSL--> CLOSED        any --RST, abort, timeout--> CLOSED
 //! ```
 //!
-//! LAST-ACK and CLOSING say that our FIN has left, and all text before it: while text is queued (RFC 9293,
-//! section 3.10.4) the connection is in CLOSE-WAIT and FIN-WAIT-1 still.
+//! In LAST-ACK and CLOSING our FIN was sent, and all text before it: while text is queued (RFC 9293, section
+//! 3.10.4) the connection is still in CLOSE-WAIT or FIN-WAIT-1.
 
 use core::fmt;
 
 use rxo_frame::Instant;
 
-/// Where a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is none.
+    /// There is no connection.
     Closed(Closed),
     /// Waits for a SYN.
     Listen,
@@ -33,24 +33,24 @@ pub enum State {
     SynReceived(SynReceived),
     /// Open; data goes both ways.
     Established,
-    /// The application is done sending; the peer does not have our FIN.
+    /// The application has closed; our FIN is not acknowledged.
     FinWait1,
-    /// The peer has our FIN.
+    /// The application has closed; our FIN is acknowledged.
     FinWait2,
-    /// The peer is done sending; our FIN has not left.
+    /// The peer has closed; our FIN has not been sent.
     CloseWait,
-    /// Both are done, and the peer does not have our FIN.
+    /// Both have closed, at the same time; our FIN is not acknowledged.
     Closing,
-    /// Both are done, the peer first, and it does not have our FIN.
+    /// Both have closed, the peer first; our FIN is not acknowledged.
     LastAck,
-    /// Both are done; old segments die out.
+    /// Both have closed; old segments expire.
     TimeWait,
 }
 
 /// CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// Why; `None` when both sides were done.
+    /// Why; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
@@ -64,16 +64,16 @@ pub struct SynSent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynReceived {
     pub(crate) syn: Syn,
-    /// It came from LISTEN, and goes back there when the peer gives up.
+    /// Whether it came from LISTEN, and returns there if the peer gives up.
     pub(crate) is_passive: bool,
 }
 
 /// Our SYN, until it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syn {
-    /// It is to be sent now.
+    /// Whether it is to be sent now.
     pub(crate) is_due: bool,
-    /// How often it was sent again.
+    /// How often it was retransmitted.
     pub(crate) retransmissions: u32,
     /// When it was first sent.
     pub(crate) sent_at: Option<Instant>,
@@ -85,7 +85,7 @@ impl Default for Syn {
     }
 }
 
-/// Why a connection ended before both sides were done.
+/// Why a connection ended before both sides had closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The peer reset it.
@@ -96,7 +96,7 @@ pub enum Failure {
     TimedOut,
     /// The application aborted it.
     Aborted,
-    /// It was never opened: nobody has the peer's address, or the next hop's.
+    /// It was never opened: the peer, or the next hop, is unreachable.
     Unreachable,
 }
 
@@ -126,7 +126,7 @@ impl State {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// Whether text or FIN may leave.
+    /// Whether text or FIN may be sent.
     pub(crate) const fn sends_text(&self) -> bool {
         matches!(
             self,
@@ -134,7 +134,7 @@ impl State {
         )
     }
 
-    /// Our SYN, while it is not acknowledged.
+    /// Our SYN, until it is acknowledged.
     pub(crate) fn syn(&mut self) -> Option<&mut Syn> {
         match self {
             Self::SynSent(state) => Some(&mut state.syn),
@@ -153,7 +153,7 @@ impl State {
         }
     }
 
-    /// The state after the peer's FIN (eighth step); `has_left` says whether ours has.
+    /// The state after the peer's FIN (eighth step); `has_left` if our FIN was sent.
     pub(crate) const fn after_fin_received(self, has_left: bool) -> Self {
         match self {
             Self::Established => Self::CloseWait,
@@ -163,7 +163,7 @@ impl State {
         }
     }
 
-    /// The state after the application is done sending.
+    /// The state after the application has closed.
     pub(crate) const fn after_shutdown(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// The state after our FIN has left, the peer's having come before.
+    /// The state after our FIN is sent, if the peer's has arrived before.
     pub(crate) const fn after_both_fins(self) -> Self {
         match self {
             Self::CloseWait => Self::LastAck,

@@ -1,8 +1,8 @@
 //! TIME-WAIT in a few bytes.
 //!
-//! A server that closes first has thousands of connections in TIME-WAIT, of which nothing is needed but
-//! their numbers. Separate from [`Connection`] so that an owner may keep these alone, in a table of its
-//! own, and has the rules of RFC 9293, section 3.10.7.4 for this state beside them. Does not allocate.
+//! A server that closes first has thousands of connections in TIME-WAIT, which need nothing but their
+//! numbers. Separate from [`Connection`] so that an owner can keep the numbers alone, in a table of its own,
+//! with the rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
@@ -22,9 +22,9 @@ pub struct TimeWait {
     rcv_nxt: SeqNumber,
     /// TS.Recent; means nothing without timestamps.
     ts_recent: u32,
-    /// What our timestamps begin with.
+    /// The offset of our timestamps.
     ts_offset: u32,
-    /// When an answer left that is limited, on a wrapping clock of milliseconds.
+    /// When the last rate-limited answer was sent, on a wrapping clock of milliseconds.
     answered_ms: u32,
     /// SEG.WND of every answer.
     window: u16,
@@ -34,26 +34,25 @@ pub struct TimeWait {
 /// What a segment means to a connection in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 pub enum InTimeWait {
-    /// Nothing: it is dropped.
+    /// Nothing: drop it.
     Ignored,
-    /// It is answered by this acknowledgement; if `restarts`, the time begins again.
+    /// Answer it by an acknowledgement. If `restarts`, the time begins again.
     Answered {
         /// The acknowledgement.
         ack: Transmit<'static>,
         /// Whether the peer has repeated its FIN.
         restarts: bool,
     },
-    /// It is a SYN that may open a new connection of the same sockets (RFC 6191): one that
-    /// [`Connection::follow`]s this, which is then to be forgotten.
+    /// It is a SYN that may open a new connection between the same sockets (RFC 6191). Call
+    /// [`Connection::follow`] on the new one, and forget the old one.
     Reused(Reuse),
     /// The peer has reset the connection: it is over.
     Over,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes what TIME-WAIT needs out of a connection in that state, with the time at which it ends,
-    /// and closes the connection without failure: what has arrived stays readable. `None` in any other
-    /// state, and while something is still to be sent.
+    /// Closes a connection in TIME-WAIT without failure, and returns what TIME-WAIT needs and when it ends.
+    /// Text that has arrived stays readable. `None` in any other state, and while something is to be sent.
     pub fn take_time_wait(&mut self, now: Instant) -> Option<(TimeWait, Instant)> {
         if self.state != State::TimeWait || self.has_to_send() {
             return None;
@@ -64,14 +63,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some((left, until))
     }
 
-    /// What of it TIME-WAIT needs.
+    /// What TIME-WAIT needs of this connection.
     pub(crate) fn time_wait(&self, now: Instant) -> TimeWait {
         TimeWait {
             snd_nxt: self.snd.nxt,
             rcv_nxt: self.rcv.nxt,
             ts_recent: self.timestamps.recent(),
             ts_offset: self.timestamps.clock(Instant::ZERO),
-            // The first answer may leave at once.
+            // The first answer may be sent at once.
             answered_ms: millis(now).wrapping_sub(LEAST_MS_BETWEEN_ANSWERS),
             window: self.rcv.window_field_for(self.rcv.nxt),
             has_timestamps: self.timestamps.is_agreed,
@@ -80,8 +79,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl TimeWait {
-    /// Takes a segment of its sockets, by the steps of RFC 9293, section 3.10.7.4, with a window of
-    /// nothing: the peer has sent its FIN, so no text can follow.
+    /// Takes a segment of these sockets by the steps of RFC 9293, section 3.10.7.4, with a window of zero:
+    /// the peer has sent its FIN, so no text can follow.
     pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
         if let Some(reuse) = self.reuse_by(segment) {
             return InTimeWait::Reused(reuse);
@@ -89,7 +88,7 @@ impl TimeWait {
         let is_reset = segment.has(TcpFlags::RST);
         let is_in_time = match segment.options.timestamp {
             _ if !self.has_timestamps || is_reset => true,
-            // RFC 7323, section 3.2: it is none of this connection.
+            // RFC 7323, section 3.2: it does not belong to this connection.
             None => return InTimeWait::Ignored,
             Some(timestamp) => timestamp.value.wrapping_sub(self.ts_recent) as i32 >= 0,
         };
@@ -107,8 +106,8 @@ impl TimeWait {
         self.answer(now, segment, is_in_time)
     }
 
-    /// Whether `segment` is a SYN that may start a new connection: with timestamps when its own is newer
-    /// (RFC 6191, section 2), without when its sequence number is larger (RFC 9293, section 3.6.1).
+    /// Whether `segment` is a SYN that may open a new connection: with timestamps if its timestamp is newer
+    /// (RFC 6191, section 2), without if its sequence number is larger (RFC 9293, section 3.6.1).
     #[must_use]
     pub fn reuse_by<B>(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);
@@ -124,10 +123,10 @@ impl TimeWait {
         is_newer.then_some(Reuse { iss_after: self.snd_nxt })
     }
 
-    /// The peer's FIN again is always answered; two sides that disagree must not answer each other's
-    /// bare answers for ever, nor a flood (RFC 5961, section 7).
+    /// Answers a retransmitted FIN always, anything else at a limited rate: two sides that disagree must not
+    /// answer each other's answers for ever, nor answer a flood (RFC 5961, section 7).
     fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
-        // The peer has sent no other: any else may be somebody's guess.
+        // The peer has sent no other FIN: any other may be forged.
         let is_fin = segment.has(TcpFlags::FIN)
             && !segment.has(TcpFlags::SYN)
             && segment.seq + segment.text_bytes() + 1 == self.rcv_nxt;
@@ -164,5 +163,5 @@ fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// As often as Linux answers.
+/// The limit that Linux uses.
 const LEAST_MS_BETWEEN_ANSWERS: u32 = 500;

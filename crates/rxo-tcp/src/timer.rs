@@ -7,21 +7,21 @@ use rxo_frame::Instant;
 pub(crate) enum Timer {
     /// When nothing new has been acknowledged for a retransmission timeout (RFC 6298).
     Retransmit,
-    /// When the peer's window has held data back for so long that it must be probed
-    /// (RFC 9293, section 3.8.6.1).
+    /// When the peer's window has blocked data for so long that it must be probed (RFC 9293, section
+    /// 3.8.6.1).
     Persist,
     /// When the last segments sent have not been acknowledged for about two round trips
     /// (RFC 8985, section 7).
     TailLoss,
-    /// When a segment that others overtook counts as lost (RFC 8985, section 6.2).
+    /// When a segment that was overtaken counts as lost (RFC 8985, section 6.2).
     Reorder,
-    /// When an acknowledgement has been held back long enough (RFC 9293, section 3.8.6.3).
+    /// When a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
     DelayedAck,
-    /// When the connection has been idle so long that the peer is asked (RFC 9293, section 3.8.4).
+    /// When an idle peer is probed (RFC 9293, section 3.8.4).
     KeepAlive,
-    /// When no progress for so long ends the connection (RFC 9293, section 3.8.3: R2).
+    /// When the connection fails for lack of progress (RFC 9293, section 3.8.3: R2).
     GiveUp,
-    /// When a connection whose application is gone has lasted long enough.
+    /// When an orphan ends.
     Orphan,
     /// When the pair of sockets may be used again (RFC 9293, section 3.3.2: 2 MSL).
     TimeWait,
@@ -29,7 +29,7 @@ pub(crate) enum Timer {
 
 impl Timer {
     const COUNT: usize = 9;
-    /// In the order in which those that are due together fire: a probe goes before the timeout.
+    /// Every timer, in the order in which those that are due together fire: a probe before the timeout.
     const ALL: [Self; Self::COUNT] = [
         Self::TailLoss,
         Self::Retransmit,
@@ -50,7 +50,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Starts `timer`, or moves it.
+    /// Starts `timer`, or restarts it.
     pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
         self.at[timer as usize] = Some(at);
     }
@@ -65,22 +65,22 @@ impl Timers {
         self.at[timer as usize] = None;
     }
 
-    /// Stops all.
+    /// Stops all timers.
     pub(crate) fn stop_all(&mut self) {
         *self = Self::default();
     }
 
-    /// When `timer` fires; `None` when it does not run.
+    /// When `timer` fires; `None` if it does not run.
     pub(crate) fn when(&self, timer: Timer) -> Option<Instant> {
         self.at[timer as usize]
     }
 
-    /// When the first fires.
+    /// When the first timer fires; `None` if none runs.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.at.iter().flatten().min().copied()
     }
 
-    /// Stops the first timer that is due and names it.
+    /// Stops the first timer that is due at `now`, and returns it.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Timer> {
         let due = |timer: &Timer| self.when(*timer).is_some_and(|at| at <= now);
         let timer = Timer::ALL.into_iter().find(due)?;

@@ -1,5 +1,4 @@
-//! Timestamps (RFC 7323): our clock, the peer's last value, protection against wrapped sequence
-//! numbers.
+//! Timestamps (RFC 7323): our clock, the peer's last value, protection against wrapped sequence numbers.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -8,16 +7,16 @@ use rxo_wire::tcp::Timestamp;
 /// One connection's timestamps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timestamps {
-    /// Both sides use them.
+    /// Whether both sides use them.
     pub(crate) is_agreed: bool,
-    /// What our clock begins with.
+    /// The offset of our clock.
     offset: u32,
     /// TS.Recent.
     recent: u32,
     recent_at: Instant,
-    /// When the peer's SYN came: nothing that it echoes later can be much older.
+    /// When the peer's SYN arrived: no valid echo is much older.
     agreed_at: Instant,
-    /// Last.ACK.sent; one that is owed counts.
+    /// Last.ACK.sent. An owed acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
 }
 
@@ -26,20 +25,20 @@ impl Timestamps {
         Self { offset, ..Self::default() }
     }
 
-    /// The peer's SYN: `offered` is its timestamp.
+    /// Takes the timestamp of the peer's SYN, `offered`.
     pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
         self.is_agreed = is_wanted && offered.is_some();
         (self.recent, self.recent_at) = (offered.map_or(0, |timestamp| timestamp.value), now);
         self.agreed_at = now;
     }
 
-    /// The option to send now.
+    /// The timestamp to send now.
     pub(crate) fn current(&self, now: Instant) -> Timestamp {
         Timestamp { value: self.clock(now), echo: self.recent }
     }
 
-    /// Section 5.3, R1: whether a segment with this TSval is old; after 24 days nobody can say
-    /// (section 5.5).
+    /// Section 5.3, R1: whether a segment with this TSval is old. After 24 idle days this is unknown, so it
+    /// is not (section 5.5).
     pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
         let is_before = value.wrapping_sub(self.recent) as i32;
         is_before < 0 && now.since(self.recent_at) < OUTDATED
@@ -50,14 +49,14 @@ impl Timestamps {
         self.recent
     }
 
-    /// Whether a segment with this option is neither old nor without the option that was agreed on.
+    /// Whether a segment with this option is not old, and has the option if it was agreed on.
     #[inline]
     pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
         !self.is_agreed
             || option.is_some_and(|timestamp| timestamp.value.wrapping_sub(self.recent) as i32 >= 0)
     }
 
-    /// Section 4.3, rule 2: takes TSval of a segment that begins at `seq` and is not old.
+    /// Section 4.3, rule 2: records TSval of a segment that begins at `seq` and is not old.
     pub(crate) fn remember(&mut self, value: u32, seq: SeqNumber, now: Instant) {
         let covers = self.last_ack.is_at_or_after(seq);
         if covers && !self.is_old(value, now) {
@@ -65,8 +64,8 @@ impl Timestamps {
         }
     }
 
-    /// When the segment was sent that the peer echoes, to the millisecond. `None` when that would
-    /// be before the connection was open: a peer that echoes nonsense must not set our timers.
+    /// When the echoed segment was sent, to the millisecond. `None` if that is before the connection was
+    /// open: an invalid echo must not set our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
         let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
         let now_ms = now.as_nanos() / NANOS_PER_MILLI;

@@ -1,4 +1,4 @@
-//! What a connection gives out: a segment to be built.
+//! A segment to build and send.
 
 use core::num::NonZeroU16;
 
@@ -9,27 +9,27 @@ use crate::options::OptionBytes;
 use crate::receive::AckOwed;
 use crate::segment::{Ecn, Segment};
 
-/// A segment to be built and sent; its payload stands in the send buffer.
+/// A segment to build and send. Its payload is in the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// SEG.SEQ.
     pub seq: SeqNumber,
     /// SEG.ACK; means nothing without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits. FIN and PSH belong to the last segment of a large send, CWR to the first.
+    /// Control bits. FIN and PSH belong to the last segment of a GSO frame, CWR to the first.
     pub flags: TcpFlags,
     /// SEG.WND, scaled.
     pub window: u16,
-    /// Options.
+    /// The encoded options.
     pub options: OptionBytes,
-    /// The text, in two pieces where the buffer's end lies between them.
+    /// The text, in two pieces if it wraps around the end of the send buffer.
     pub payload: [&'a [u8]; 2],
-    /// `Some` when the text is more than a segment: it is to be cut into segments of this size.
+    /// `Some` if this is a GSO frame: it is to be split into segments with so many bytes of text.
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Acknowledgements that are to follow as segments of their own, equal to this one but for
-    /// number, window and TSecr: this one is their template (Menon 2008, section 4). Only without text.
+    /// Acknowledgements to send behind this one as segments of their own. They differ from it in number,
+    /// window and TSecr only: it is their template (Menon and Zwaenepoel 2008, section 4). Empty with text.
     pub later_acks: &'a [AckOwed],
 }
 
@@ -40,7 +40,7 @@ impl Transmit<'_> {
         self.payload.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Each of [`Transmit::later_acks`] as a segment: for a caller who builds them one by one.
+    /// Each of [`Transmit::later_acks`] as a segment, for callers that build them one by one.
     pub fn later(&self) -> impl Iterator<Item = Self> {
         self.later_acks.iter().map(|owed| {
             let mut one = Self { later_acks: &[], ..*self };
@@ -49,14 +49,15 @@ impl Transmit<'_> {
         })
     }
 
-    /// Makes it say what `owed`, one of its [`Transmit::later_acks`], does: the same without a copy for each.
+    /// Turns this segment into the acknowledgement `owed`, one of its [`Transmit::later_acks`]. Cheaper than
+    /// [`Transmit::later`], which copies.
     #[inline]
     pub fn say(&mut self, owed: &AckOwed) {
         (self.ack, self.window) = (owed.ack, owed.window);
         self.options.set_echo(owed.echo);
     }
 
-    /// The header, for the connection `pair`; its checksum is still to be written.
+    /// The TCP header for the connection that sends as `pair`, without the checksum.
     #[must_use]
     pub fn header(&self, pair: &FlowKey) -> TcpHeader<'_> {
         TcpHeader {
@@ -72,7 +73,7 @@ impl Transmit<'_> {
     }
 }
 
-/// A reset: what answers a segment that no connection wants.
+/// A reset, the answer to a segment that no connection accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     seq: SeqNumber,
@@ -80,8 +81,8 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// The answer to a segment for which there is no connection; `None` when it is a reset itself
-    /// (RFC 9293, section 3.10.7.1).
+    /// The answer to a segment for which there is no connection; `None` if the segment is a reset (RFC 9293,
+    /// section 3.10.7.1).
     #[must_use]
     pub fn answer<B>(segment: &Segment<B>) -> Option<Self> {
         if segment.has(TcpFlags::RST) {
@@ -100,12 +101,12 @@ impl Reset {
         Self { seq: ack, ack: None }
     }
 
-    /// One that the peer cannot mistake: SEQ is what it expects.
+    /// A reset with the SEQ that the peer expects.
     pub(crate) const fn of_connection(seq: SeqNumber, ack: SeqNumber) -> Self {
         Self { seq, ack: Some(ack) }
     }
 
-    /// The segment.
+    /// The segment to send.
     #[must_use]
     pub fn transmit(self) -> Transmit<'static> {
         let acks = if self.ack.is_some() { TcpFlags::ACK } else { TcpFlags::default() };

@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     fn open(&mut self, cell: Arc<Cell<B>>) {
         let key = cell.pair.reversed();
         if self.demux.find(&key).is_none() && self.time_waits.get_mut(&key).is_none() {
-            self.settle(cell, None);
+            self.add_cell(cell, None);
             return;
         }
         cell.serve(|inner| inner.connection.abort());
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     /// Gives `cell` a place.
-    pub(super) fn settle(
+    pub(super) fn add_cell(
         &mut self,
         cell: Arc<Cell<B>>,
         listener: Option<Arc<Listening<B>>>,

@@ -98,11 +98,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         });
         // An application that has it marks it when it is done.
         let Some(served) = served else { return Ok(()) };
-        self.settle_served(place, &served?);
+        self.record_served(place, &served?);
         Ok(())
     }
 
-    fn settle_served(&mut self, place: u32, served: &Served) {
+    fn record_served(&mut self, place: u32, served: &Served) {
         self.timers.set(place, served.poll_at);
         self.note_kept(place, served.keeps);
         if served.events.contains(Events::CONNECTED) {

@@ -109,7 +109,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.paths.tell(&mut connection, now);
         connection.on_arrival(now, syn.into());
         listener.one_opens();
-        self.settle(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
+        self.add_cell(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
     }
 
     /// One more connection, if there may be one.
@@ -189,7 +189,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 self.paths.tell(&mut connection, now);
                 self.counters.cookies_taken += 1;
                 listener.one_opens();
-                self.settle(Cell::new(connection, share, Arc::clone(&post)), Some(listener));
+                self.add_cell(Cell::new(connection, share, Arc::clone(&post)), Some(listener));
             }
         }
         None

@@ -4,7 +4,7 @@ use crate::segment::Segment;
 use crate::{Connection, Reset};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// All data is discarded; anything but a reset is answered by one.
+    /// Discards the segment, and answers anything but a reset by a reset.
     pub(super) fn arrives_closed(&mut self, segment: &Segment<B>) {
         self.reset = self.reset.or(Reset::answer(segment));
     }

@@ -7,17 +7,17 @@ use crate::segment::Segment;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Where the FIN of `segment` stands, if it has one.
+    /// The sequence number of the FIN of `segment`, if it has one.
     pub(super) fn fin_of(&self, segment: &Segment<B>) -> Option<SeqNumber> {
         let has_fin = segment.has(TcpFlags::FIN) && self.takes_text();
         has_fin.then(|| segment.seq + segment.text_bytes())
     }
 
-    /// Processes the peer's FIN once all before it is here; one that came out of order is
+    /// Processes the peer's FIN once everything before it is here. A FIN that came out of order is
     /// remembered.
     pub(super) fn check_fin(&mut self, now: Instant, fin_at: Option<SeqNumber>) {
         if let Some(at) = fin_at {
-            // One that overtook something is answered at once, as text is (RFC 5681, section 4.2).
+            // A FIN that came out of order is answered at once, like text (RFC 5681, section 4.2).
             self.acks.answer_alone();
             self.rcv.expect_fin(at);
         }

@@ -1,8 +1,8 @@
 //! Pure ACKs that acknowledge something new and say nothing else, many in one pass.
 //!
-//! As in `expected_text.rs`: "yes" only where the steps would do nothing but what is done here. Each
-//! ACK is counted by itself (round trip, congestion window, the peer's window); the timers, of which
-//! the last ACK decides, are set once.
+//! As in `expected_text.rs`, an ACK takes the fast path only if the steps would do nothing but what is done
+//! here. Each ACK is counted by itself (round trip, congestion window, the peer's window). The timers, for
+//! which the last ACK decides, are set once.
 
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
@@ -29,15 +29,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.finish_expected_acks(now, has_progress);
     }
 
-    /// Whether pure ACKs can be expected at all: what no expected one changes.
+    /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
     fn may_expect_acks(&self) -> bool {
         self.state == State::Established
             && self.rcv.fin_at.is_none()
             && self.recovery.may_expect_acks()
     }
 
-    /// Whether it acknowledges something new that was sent, with nothing to say about congestion and
-    /// a timestamp that is not old.
+    /// Whether the ACK acknowledges new data, without a congestion mark, and with a timestamp that is not
+    /// old.
     #[inline(always)]
     fn expects_ack(&self, record: AckRecord) -> bool {
         let timestamp = timestamp(record);
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// What each would do to the timers, and the last does for all.
+    /// Sets the timers, once for all expected ACKs.
     fn finish_expected_acks(&mut self, now: Instant, has_progress: bool) {
         if has_progress {
             self.made_progress(now);

@@ -1,8 +1,7 @@
 //! A run whose text is just what comes next, taken in one go (header prediction; Jacobson 1990).
 //!
-//! Nearly all text is. It says "yes" only where each numbered step of this folder would let the
-//! segment through and do nothing but what is done here; everything else takes the steps. The
-//! property tests hold the two against each other.
+//! Nearly all text is. A segment takes the fast path only if each numbered step would let it through and do
+//! nothing but what is done here; everything else takes the steps. The property tests compare the two.
 
 use core::ops::Range;
 
@@ -40,7 +39,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     #[inline(always)]
     fn take_plain(&mut self, run: &mut Run, segment: PlainSegment<B>) {
-        // Taken apart at once, so that its fields can stay in registers.
+        // Destructured at once, so that the fields can stay in registers.
         let PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at } = segment;
         let header = Header { seq, ack, flags, window, timestamp, ecn };
         if run.may_expect && self.expects_text(header, payload.bytes()) {
@@ -55,10 +54,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Whether text can be expected at all: what no expected segment changes. Established, so that
-    /// the steps for other states do nothing; nothing is missing or was twice here, so that each
-    /// second segment owes an acknowledgement; text keeps its buffers; no FIN has come; nothing is being recovered, so that an
-    /// acknowledgement of nothing new says nothing.
+    /// Whether the connection can take the fast path for text at all. No expected segment changes that. The
+    /// connection is established, so that the steps for other states do nothing. No gap and no duplicate is
+    /// to be reported, so that each second segment owes an acknowledgement. Text stays in its buffers, and no
+    /// FIN has arrived. Nothing is being recovered, so that an acknowledgement of nothing new says nothing.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -69,8 +68,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.is_calm()
     }
 
-    /// Whether a segment with `bytes` of text is what comes next: in order and inside the window, with
-    /// a timestamp that is not old, acknowledging nothing new, with nothing to say about congestion.
+    /// Whether a segment with `bytes` of text is what comes next: in order, inside the window, with a
+    /// timestamp that is not old, without a new acknowledgement and without a congestion mark.
     #[inline(always)]
     pub(super) fn expects_text(&self, header: Header, bytes: u32) -> bool {
         let is_plain = header.flags.without(TcpFlags::PSH) == TcpFlags::ACK;
@@ -83,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Whether `count` segments of so many `bytes` each, like the one with `header` that was taken
-    /// just now, are what comes next.
+    /// Whether `count` segments of `bytes` each, like the last one taken, which had `header`, are what comes
+    /// next.
     fn expects_alike(&self, run: &Run, header: Header, bytes: u32, count: usize) -> bool {
         let next = Header { seq: header.seq + bytes, ..header };
         let has_room =
@@ -92,8 +91,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         count > 0 && has_room && run.may_expect && self.expects_text(next, bytes)
     }
 
-    /// Takes text in `range` of each of `buffers`, after that with `header`: what
-    /// [`Connection::take_plain`] would do with each.
+    /// Takes the text in `range` of each of `buffers`, which are like the last segment taken, which had
+    /// `header`. Does what [`Connection::take_plain`] would do with each.
     fn take_alike(
         &mut self,
         run: &mut Run,
@@ -107,8 +106,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(run, Header { seq, ..header }, &[(bytes, count as u32)]);
     }
 
-    /// Takes what the headers say of segments that differ from that with `header`, the first, in SEQ
-    /// only; their text is here. `parts` are lengths, and how many have each.
+    /// Takes the headers of segments whose text has been taken. They differ from `header`, that of the first,
+    /// in SEQ only. `parts` has lengths, in bytes, and how many segments have each.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
         self.hear(run);
@@ -119,8 +118,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
             let mut left = count;
             while left > 0 {
-                // Of their timestamps one counts that stands where an acknowledgement ends; those behind the
-                // second would say the same again.
+                // Only a timestamp where an acknowledgement ends is recorded, and after the second one
+                // further timestamps would change nothing.
                 if owed == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
@@ -138,11 +137,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             last = before(seq, bytes);
         }
-        // Of their windows the last.
+        // The last window counts.
         self.take_window(Header { seq: last, ..header });
     }
 
-    /// The peer is there: each segment would say so, and nothing else that is expected changes it.
+    /// Restarts keep-alive, once for the whole run.
     #[inline(always)]
     fn hear(&mut self, run: &mut Run) {
         if !core::mem::replace(&mut run.is_heard, true) {
@@ -177,16 +176,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// An aggregate that is being taken.
+/// A run that is being taken.
 pub(super) struct Run {
     now: Instant,
     /// See [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
-    /// Whether it is noted that the peer is there.
+    /// Whether keep-alive was restarted.
     is_heard: bool,
 }
 
-/// What a header says.
+/// The values of a header.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) seq: SeqNumber,

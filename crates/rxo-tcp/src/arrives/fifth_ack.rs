@@ -11,7 +11,7 @@ use crate::send::Fin;
 use crate::{Connection, Events, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Drops what has no ACK, or one that cannot be; takes the acknowledgement.
+    /// Drops a segment without an ACK, or with an invalid one; takes the acknowledgement of any other.
     pub(super) fn check_ack(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::ACK) {
             return ControlFlow::Break(());
@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn take_ack(&mut self, now: Instant, segment: &Segment<B>) {
         let window = self.scaled(segment.window);
         let is_new = segment.ack != self.snd.una;
-        // A probe is answered also when all is acknowledged: by a duplicate, or D-SACK.
+        // The answer to a probe may come when everything is acknowledged: a duplicate, or D-SACK.
         let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();
         if is_watched || !segment.options.sack.is_empty() {
             self.recover(now, segment, is_watched && !is_new && window == self.snd.wnd);
@@ -86,7 +86,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let next = self.state.after_fin_acknowledged();
         if next == self.state {
-            // What comes in TIME-WAIT does not start it again.
+            // An acknowledgement in TIME-WAIT does not restart the timer.
             return ControlFlow::Continue(());
         }
         self.give_back_sending();

@@ -13,8 +13,8 @@ use crate::timer::Timer;
 use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// An unacceptable segment is answered by an acknowledgement and dropped; a reset is not
-    /// answered.
+    /// Drops an unacceptable segment and answers it by an acknowledgement. A reset is dropped without an
+    /// answer.
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
         if self.is_acceptable(segment) {
@@ -26,7 +26,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Break(())
     }
 
-    /// RFC 7323, sections 3.2 and 5.3, R1. Resets are not checked.
+    /// PAWS: RFC 7323, sections 3.2 and 5.3, R1. Resets are not checked.
     fn check_timestamp(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !self.timestamps.is_agreed || segment.has(TcpFlags::RST) {
             return ControlFlow::Continue(());
@@ -41,8 +41,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The four cases of the table in section 3.10.7.4. With a closed window, what begins at RCV.NXT is
-    /// let through for its ACK and RST (MUST-66); its text is cut off in [`Self::trim_to_window`].
+    /// The four cases of the table in section 3.10.7.4. With a closed window, a segment that begins at
+    /// RCV.NXT passes for its ACK and RST (MUST-66); [`Self::trim_to_window`] cuts off its text.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
         let (nxt, wnd, len) = (self.rcv.nxt, self.rcv.wnd(), segment.len());
         let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
@@ -52,8 +52,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         len > 0 && is_inside(segment.seq + (len - 1))
     }
 
-    /// RFC 7323, section 4.3, rule 2; not before the acknowledgement is known to be one that the peer
-    /// can have sent: a timestamp that somebody invented would make all later ones old.
+    /// RFC 7323, section 4.3, rule 2. Called only after the acknowledgement is known to be valid: a forged
+    /// timestamp would make all later ones old.
     pub(super) fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)
@@ -68,14 +68,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if let State::SynReceived(state) = &mut self.state
             && is_old_syn
         {
-            // Our SYN-ACK was lost.
+            // The SYN-ACK was lost.
             state.syn.is_due = true;
             return;
         }
         if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
             self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
         }
-        // Two sides that disagree must not answer each other's bare answers for ever, nor a flood of
+        // Two sides that disagree must not answer each other's answers for ever, nor answer a flood of
         // SYNs (RFC 5961, section 7).
         let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
         if !is_counted || self.challenges.may_send(now) {
@@ -85,22 +85,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 2883, section 4: the first part of its text that was here before; also of a segment with an
-    /// old timestamp (section 4.3).
+    /// RFC 2883, section 4: the first part of the text of `segment` that was received before. Also for a
+    /// segment with an old timestamp (section 4.3).
     pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
         let bytes = segment.text_bytes();
         let may_be_one = self.uses_sack && bytes > 0;
         may_be_one.then(|| self.rcv.duplicate_in(segment.seq, segment.seq + bytes)).flatten()
     }
 
-    /// Whether all of it comes next and lies in the window, so that there is nothing to trim and no part was
-    /// here before.
+    /// Whether `segment` begins at RCV.NXT and ends inside the window, so that nothing is to be trimmed and
+    /// no part of it was received before.
     pub(super) fn is_next(&self, segment: &Segment<B>) -> bool {
         segment.seq == self.rcv.nxt && segment.len() <= self.rcv.wnd() && !self.rcv.has_gap()
     }
 
-    /// The steps that follow see what lies in the window alone. Says whether something lay behind it,
-    /// so that the peer must be told where it ends.
+    /// Trims `segment` to the part inside the window, for the steps that follow. Returns whether something
+    /// lay behind the window: then the peer must be told where it ends.
     pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) -> bool {
         let before = distance(segment.seq, self.rcv.nxt);
         if before > 0 {

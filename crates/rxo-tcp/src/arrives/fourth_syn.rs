@@ -10,8 +10,8 @@ use crate::state::SynReceived;
 use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// A SYN in a connection that is open: the peer has restarted, or somebody else sent it. A
-    /// challenge tells; a peer that restarted answers it with a reset.
+    /// Answers a SYN in an open connection by a challenge ACK. The peer has restarted, or somebody else
+    /// sent it; a peer that has restarted answers the challenge by a reset.
     pub(super) fn check_syn(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::SYN) {
             return ControlFlow::Continue(());

@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.config.acks == AckPolicy::OneForAnAggregate {
             self.acks.stretch(owed_before);
         }
-        self.settle(now);
+        self.update_timers(now);
     }
 
     /// The slow path: takes one segment by the steps.

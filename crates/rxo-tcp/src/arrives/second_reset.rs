@@ -10,8 +10,8 @@ use crate::state::{Closed, SynReceived};
 use crate::{Connection, Failure, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// A reset counts when it stands exactly at RCV.NXT; elsewhere in the window anybody could have
-    /// guessed it, and the peer is asked.
+    /// Takes a reset whose sequence number is RCV.NXT. Anybody could have guessed one elsewhere in the
+    /// window, so it is answered by a challenge ACK.
     pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::RST) {
             return ControlFlow::Continue(());
@@ -29,7 +29,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
             State::SynReceived(_) => self.fail(Failure::Refused),
             State::TimeWait => self.close(Closed { failure: None }),
-            // Only our FIN is missing there: nothing is lost.
+            // The peer has everything but this side's FIN: no data is lost.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {
                 self.close(Closed { failure: None });
             }
@@ -37,7 +37,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Asks the peer whether it meant what somebody sent (RFC 5961), not too often.
+    /// Owes a challenge ACK (RFC 5961), at a limited rate.
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.challenges.may_send(now) {
             self.acks.answer_alone();

@@ -1,4 +1,4 @@
-//! What a SYN settles: the peer's sequence number and what both sides take.
+//! What a SYN determines: the peer's initial sequence number, and which features both sides use.
 
 use rxo_frame::Instant;
 
@@ -8,8 +8,8 @@ use crate::segment::Segment;
 use crate::{Config, Connection};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes the peer's SYN. A feature is on when both sides want it: ours was offered, or will be
-    /// in the SYN-ACK.
+    /// Takes the peer's SYN. A feature is used if both sides offer it. This side has offered it in its SYN,
+    /// or will in its SYN-ACK.
     pub(crate) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
         let options = &segment.options;
         self.rcv.start(segment.seq);
@@ -27,7 +27,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.set_window(segment.seq, segment.ack, segment.window.into());
     }
 
-    /// RFC 7323, section 2.2: both or none.
+    /// RFC 7323, section 2.2: both sides scale their windows, or none does.
     fn agree_scale(&mut self, options: &SegmentOptions) {
         let both = options.window_scale.filter(|_| self.config.window_scaling);
         self.agreed_on_scaling = both.is_some();
@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The same, before there is a connection.
+/// The window scale that a receive buffer of `config` is offered with.
 pub(crate) fn offered_scale(config: &Config) -> u8 {
     let bits = u32::BITS - config.receive_buffer_bytes.leading_zeros();
     (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)

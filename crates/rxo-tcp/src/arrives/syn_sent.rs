@@ -33,7 +33,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// What else a SYN-ACK has is processed from the sixth step on.
+    /// Everything else in a SYN-ACK is processed from the sixth step on.
     fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);
         self.acks.answer();
@@ -51,7 +51,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.start_handshake(now);
     }
 
-    /// The first round-trip time, when the SYN was sent once (RFC 6298, section 3).
+    /// Samples the first round-trip time if the SYN was sent once (RFC 6298, section 3).
     pub(super) fn sample_handshake(&mut self, now: Instant, segment: &Segment<B>) {
         let (State::SynSent(SynSent { syn }) | State::SynReceived(SynReceived { syn, .. })) =
             self.state

@@ -1,7 +1,7 @@
 //! CUBIC (RFC 9438).
 //!
-//! The window is a cubic function of the time since it was last reduced. In integers, so that every
-//! machine computes the same: bytes, and milliseconds.
+//! The window is a cubic function of the time since it was last reduced. Computed in integers, bytes and
+//! milliseconds, so that every machine gets the same result.
 
 use rxo_frame::{Duration, Instant};
 
@@ -15,11 +15,11 @@ pub(crate) struct Cubic {
     /// cwnd_prior, in bytes.
     prior: u32,
     epoch: Option<Epoch>,
-    /// What growth by less than a byte has come to, in bytes times the window.
+    /// The growth that has not yet made a whole byte, in bytes times the window.
     remainder: u64,
 }
 
-/// A time of congestion avoidance.
+/// An epoch of congestion avoidance.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Instant,
@@ -27,11 +27,10 @@ struct Epoch {
     k_ms: i64,
     /// W_max of this epoch.
     origin: u32,
-    /// W_est: what Reno would have, in bytes (section 4.3).
+    /// W_est: the window that Reno would have, in bytes (section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic now and a round trip later, as last computed: many acknowledgements come in one
-    /// millisecond.
+    /// W_cubic now and a round trip later, cached because many acknowledgements come in one millisecond.
     now: Computed,
     later: Computed,
 }
@@ -73,7 +72,7 @@ impl Control for Cubic {
         (self.epoch, self.remainder) = (None, 0);
     }
 
-    /// The time without anything to send does not count (section 4.2, at its end).
+    /// Idle time does not count (section 4.2, at its end).
     fn was_idle(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start + idle;
@@ -117,7 +116,7 @@ impl Epoch {
         i64::from(self.origin) + delta.clamp(-MAX_BYTES, MAX_BYTES) as i64
     }
 
-    /// The same, computed once for each millisecond.
+    /// W_cubic(t), computed once for each millisecond.
     fn cubic_now(&mut self, t: Duration, mss: u32) -> i64 {
         let t_ms = millis(t);
         if (self.now.t_ms, self.now.mss) != (t_ms, mss) {
@@ -126,7 +125,7 @@ impl Epoch {
         self.now.bytes
     }
 
-    /// Section 4.2: not below the window, nor above one and a half of it.
+    /// Section 4.2: the target is between the window and one and a half times the window.
     fn target(&mut self, t: Duration, window: &Window) -> u32 {
         let (t_ms, mss) = (millis(t), window.mss);
         if (self.later.t_ms, self.later.mss) != (t_ms, mss) {
@@ -156,7 +155,7 @@ fn scaled(value: u32, over: u32, under: u32) -> u32 {
     (u64::from(value) * u64::from(over) / u64::from(under)) as u32
 }
 
-/// The largest integer whose cube is not above `value`, bit by bit.
+/// The integer cube root of `value`, rounded down, bit by bit.
 fn cube_root(value: u128) -> u64 {
     let mut root = 0_u128;
     for bit in (0..40).rev() {
@@ -170,7 +169,7 @@ fn cube_root(value: u128) -> u64 {
 
 /// beta = 0.7 (section 4.6).
 const BETA_TENTHS: u32 = 7;
-/// Three hours: the cube stays in range, and the window is at its limit long before.
+/// Three hours. The cube stays in range, and the window reaches its limit long before.
 const MAX_EPOCH_MS: i64 = 10_000_000;
 const MAX_BYTES: i128 = 1 << 40;
 
@@ -201,7 +200,7 @@ mod tests {
         assert!((at(9.217) - 150_000).abs() < 50);
     }
 
-    /// RFC 9438, sections 4.6 and 4.7: a window that grows no more gives room to others.
+    /// RFC 9438, sections 4.6 and 4.7: a flow whose window no longer grows gives way to others.
     #[test]
     fn fast_convergence_lowers_w_max() {
         let mut cubic = Cubic::default();

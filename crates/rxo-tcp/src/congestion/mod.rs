@@ -1,9 +1,9 @@
 //! Congestion control: how much may be in flight.
 //!
-//! Slow start, the initial window and restarts are the same for all (RFC 5681, 6928) and stand
-//! here; what differs is a [`Control`]. It is told of every acknowledgement by itself, also when
-//! many come in one aggregate, because their number is what makes the window grow
-//! (Menon 2008, section 3.4).
+//! Slow start, the initial window and restarts are the same for all algorithms (RFC 5681, 6928) and are
+//! here; a [`Control`] is the part that differs. Each acknowledgement is counted by itself, also when many
+//! come in one aggregate, because their number makes the window grow (Menon and Zwaenepoel 2008, section
+//! 3.4).
 
 mod cubic;
 mod reno;
@@ -16,13 +16,13 @@ use crate::Algorithm;
 
 /// The part in which congestion controls differ.
 trait Control {
-    /// An acknowledgement in congestion avoidance, while the window was in use.
+    /// Takes an acknowledgement in congestion avoidance, while the window limits the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked);
     /// The slow-start threshold after a loss with `in_flight` bytes in flight.
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32;
-    /// Congestion avoidance begins anew.
+    /// Restarts congestion avoidance.
     fn restart(&mut self);
-    /// Nothing was sent for `idle`.
+    /// Takes note that nothing was sent for `idle`.
     fn was_idle(&mut self, _idle: Duration) {}
 }
 
@@ -45,7 +45,7 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
-    /// Bytes it acknowledges that none before did.
+    /// Bytes that it acknowledges for the first time.
     pub(crate) bytes: u32,
     /// The smoothed round-trip time.
     pub(crate) rtt: Duration,
@@ -62,8 +62,8 @@ enum Chosen {
 pub(crate) struct Congestion {
     window: Window,
     chosen: Chosen,
-    /// Whether the window, and not the application or the peer, was what held data back when
-    /// something was last to be sent: only then does it grow (RFC 9438, section 5.8).
+    /// Whether the congestion window, not the application or the peer, limited the sender when it last
+    /// sent. The window grows only then (RFC 9438, section 5.8).
     pub(crate) is_limiting: bool,
 }
 
@@ -78,17 +78,17 @@ impl Congestion {
         Self { window, chosen, is_limiting: false }
     }
 
-    /// The window.
+    /// The congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u32 {
         self.window.cwnd
     }
 
-    /// The slow-start threshold.
+    /// The slow-start threshold, in bytes.
     pub(crate) fn ssthresh(&self) -> u32 {
         self.window.ssthresh
     }
 
-    /// New data is acknowledged, and nothing is being recovered.
+    /// Takes an acknowledgement of new data outside recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         if !self.is_limiting {
             return;
@@ -104,8 +104,8 @@ impl Congestion {
         }
     }
 
-    /// A segment is lost, or a router says that one nearly was: the threshold falls. The window
-    /// itself is the caller's: recovery brings it down in its own way.
+    /// Lowers the threshold after a loss or an ECN mark. The caller sets the window: recovery lowers it in
+    /// its own way.
     pub(crate) fn on_loss(&mut self, in_flight: u32) {
         self.window.ssthresh = match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.threshold(&self.window, in_flight),
@@ -113,32 +113,32 @@ impl Congestion {
         };
     }
 
-    /// The window is to be `bytes`, at least a segment.
+    /// Sets the window to `bytes`, at least a segment.
     pub(crate) fn set_cwnd(&mut self, bytes: u32) {
         self.window.cwnd = bytes.clamp(self.window.mss, MAX_WINDOW_BYTES);
     }
 
-    /// Everything is to be as it was: what looked like a loss was none.
+    /// Restores the state `before` a loss that turned out to be none.
     pub(crate) fn restore(&mut self, before: Self) {
         let cwnd = self.window.cwnd.max(before.window.cwnd);
         *self = Self { is_limiting: self.is_limiting, ..before };
         self.window.cwnd = cwnd;
     }
 
-    /// Slow start from one segment up to the window that there is now.
+    /// Restarts slow start from one segment, with the present window as the threshold.
     pub(crate) fn begin_again(&mut self) {
         self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
         self.window.cwnd = self.window.mss;
     }
 
-    /// Full segments have `mss` bytes from now on; the window stays, in bytes.
+    /// Sets the size of a full segment to `mss` bytes. The window in bytes stays.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.window.mss = mss;
         self.set_cwnd(self.window.cwnd);
     }
 
-    /// The first segment after the connection was idle: a window that is older than a timeout says
-    /// nothing of the network (RFC 5681, section 4.1).
+    /// Restarts the window before the first segment after `idle` time without sending. A window older than
+    /// a timeout says nothing about the network (RFC 5681, section 4.1).
     pub(crate) fn on_idle(&mut self, idle: Duration, rto: Duration) {
         match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.was_idle(idle),
@@ -149,7 +149,7 @@ impl Congestion {
         }
     }
 
-    /// The handshake had to be repeated (RFC 5681, section 3.1): one segment to begin with.
+    /// Starts with one segment after a retransmitted SYN or SYN-ACK (RFC 5681, section 3.1).
     pub(crate) fn on_slow_handshake(&mut self) {
         self.window.cwnd = self.window.mss;
     }
@@ -160,9 +160,9 @@ fn initial_window(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
 
-/// RFC 3465, section 2.3: L, what one acknowledgement counts for at most.
+/// RFC 3465, section 2.3: L, the limit of what one acknowledgement counts for, in segments.
 const SLOW_START_SEGMENTS: u32 = 2;
-/// No peer can offer more (RFC 7323, section 2.3).
+/// The largest window that a peer can offer (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u32 = 1 << 30;
 
 #[cfg(test)]

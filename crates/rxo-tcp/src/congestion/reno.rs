@@ -2,15 +2,15 @@
 
 use super::{Acked, Control, Window};
 
-/// Congestion avoidance adds one segment each round trip; a loss halves.
+/// Congestion avoidance adds one segment each round trip; a loss halves the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reno {
-    /// Bytes acknowledged towards the next segment.
+    /// Bytes acknowledged since the window last grew.
     acked_bytes: u32,
 }
 
 impl Control for Reno {
-    /// RFC 5681, section 3.1: one segment when a window's worth of bytes is acknowledged.
+    /// RFC 5681, section 3.1: grows by one segment for each window of acknowledged bytes.
     fn avoid(&mut self, window: &mut Window, acked: &Acked) {
         self.acked_bytes = self.acked_bytes.saturating_add(acked.bytes);
         if self.acked_bytes >= window.cwnd {

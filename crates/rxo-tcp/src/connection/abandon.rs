@@ -1,5 +1,4 @@
-//! When nobody will read any more: CLOSE of both directions, as an application does that drops its
-//! socket.
+//! Orphans: connections whose application has dropped its socket, which closes both directions.
 
 use rxo_frame::Instant;
 
@@ -9,34 +8,34 @@ use crate::timer::Timer;
 use crate::{Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// The application is gone: what it has sent is still delivered, then a FIN. What it has not read,
-    /// and what comes later, is lost, and the peer is told so by a reset (RFC 9293, section 3.6.1,
-    /// SHLD-3). A peer that does not say FIN is waited for only for [`crate::Config::fin_wait_2`], one that
-    /// takes nothing, however often it says so, for [`crate::Config::orphan_timeout`].
+    /// Takes note that the application is gone. Data that it has sent is still delivered, then a FIN. Text
+    /// that it has not read, or that comes later, is lost, and a reset tells the peer (RFC 9293, section
+    /// 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN, and at
+    /// most [`crate::Config::orphan_timeout`] for a peer that takes no data.
     pub fn abandon(&mut self, now: Instant) {
         if self.readable_bytes() > 0 {
             self.abort();
             return;
         }
-        // An error says that it was done before, or that there is nothing to be done.
+        // An error says that the connection was closed before.
         let _ = self.shutdown();
         self.abandoned_until.get_or_insert(now + self.config.orphan_timeout);
-        self.settle(now);
+        self.update_timers(now);
     }
 
-    /// Whether nobody will read any more.
+    /// Whether the application is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned_until.is_some()
     }
 
-    /// Text has come that nobody will read.
+    /// Resets the connection because text has come that nobody will read.
     pub(crate) fn refuse_text(&mut self) {
         self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt));
         self.fail(Failure::Aborted);
     }
 
-    /// FIN-WAIT-2 has no end of its own, nor has a window that stays closed.
-    pub(super) fn settle_abandoned(&mut self, now: Instant, until: Instant) {
+    /// Limits how long an orphan lasts: neither FIN-WAIT-2 nor a closed window ends by itself.
+    pub(super) fn update_orphan_timers(&mut self, now: Instant, until: Instant) {
         if !matches!(self.state, State::Closed(_) | State::TimeWait) {
             self.timers.arm(Timer::Orphan, until);
         }
@@ -45,7 +44,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// It has lasted long enough. In FIN-WAIT-2 the peer has everything, and is only not done itself.
+    /// Ends an orphan that has lasted too long. In FIN-WAIT-2 the peer has received everything, so it is
+    /// not reset.
     pub(super) fn orphan_timeout(&mut self) {
         if self.state == State::FinWait2 {
             self.time_wait_is_over();
@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.fail(Failure::TimedOut);
     }
 
-    /// Two segment lifetimes have passed, or the peer's FIN did not come.
+    /// Closes the connection after two segment lifetimes, or if the peer's FIN does not come.
     pub(crate) fn time_wait_is_over(&mut self) {
         self.close(Closed { failure: None });
     }

@@ -1,4 +1,4 @@
-//! What the application calls (RFC 9293, section 3.9.1).
+//! The application's calls (RFC 9293, section 3.9.1).
 
 use core::fmt;
 
@@ -14,11 +14,11 @@ use crate::{Config, ConfigError, KeepAlive, Reset, State};
 /// Why a call did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// Nothing has come yet, or there is no room yet.
+    /// No text has arrived yet, or the send buffer is full.
     NotYet,
-    /// There is no connection: none was opened, or it is closed.
+    /// The connection was not opened, or is closed.
     NotOpen,
-    /// The application has said that it is done sending.
+    /// The application has closed its direction.
     Closing,
     /// The connection has failed.
     Failed(Failure),
@@ -38,11 +38,11 @@ impl fmt::Display for CallError {
 impl core::error::Error for CallError {}
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// SEND: takes as much of `data` as there is room for, and says how much. While the connection
-    /// opens, data waits. Copies; does not allocate.
+    /// SEND: copies as much of `data` as fits into the send buffer, and returns how many bytes. While the
+    /// connection opens, data waits. Does not allocate.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] when there is no room, or why nothing can be sent any more.
+    /// [`CallError::NotYet`] if there is no room; else why nothing can be sent any more.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, CallError> {
         self.check_sending()?;
         match self.snd.buffer.write(data) {
@@ -51,41 +51,40 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// How many bytes [`Connection::send`] would take now.
+    /// The free room in the send buffer, in bytes.
     #[must_use]
     pub fn send_room(&self) -> usize {
         self.check_sending().map_or(0, |()| self.snd.buffer.room() as usize)
     }
 
-    /// Whether there is room for so much that a sender who waits for room should be told: a quarter of
-    /// the buffer.
+    /// Whether at least a quarter of the send buffer is free, so that a sender that waits for room should
+    /// be woken.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
         self.snd.buffer.room() >= self.config.send_buffer_bytes / 4
     }
 
-    /// Whether [`Connection::poll_transmit`] has something now.
+    /// Whether [`Connection::poll_transmit`] has a segment now.
     #[must_use]
     pub fn has_to_send(&self) -> bool {
         self.plan().is_ok()
     }
 
-    /// Whether the owner must look at it after [`Connection::send`]: something is to be sent, or no
-    /// timer runs that would see to it later.
+    /// Whether the owner must poll the connection after [`Connection::send`]: a segment can be sent, or no
+    /// timer runs that would send it later.
     #[must_use]
     pub fn wants_attention(&self) -> bool {
         self.has_to_send() || self.poll_at().is_none()
     }
 
-    /// `bytes` of what was sent from `seq` on and is not acknowledged, in two pieces where the buffer's
-    /// end lies between them: the text of a [`crate::Transmit`] that was given out before, for who
-    /// sends several at once. What is no longer there is left out.
+    /// The text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes` from `seq`
+    /// on, without what has been acknowledged. In two pieces if it wraps around the end of the buffer.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
         self.snd.text(seq, seq + bytes)
     }
 
-    /// Bytes that were given to [`Connection::send`] and that the peer has not acknowledged.
+    /// The bytes given to [`Connection::send`] that the peer has not acknowledged.
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> usize {
         self.snd.buffer.len() as usize
@@ -100,11 +99,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RECEIVE: copies what has come in order into `to`, and says how much; 0 when the peer is done
-    /// and all is read.
+    /// RECEIVE: copies text that has arrived in order into `to`, and returns how many bytes; 0 if the peer
+    /// has closed its direction and everything is read.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] when nothing has come, or why nothing will.
+    /// [`CallError::NotYet`] if nothing has arrived; else why nothing will.
     pub fn receive(&mut self, to: &mut [u8]) -> Result<usize, CallError> {
         if self.readable_bytes() == 0 {
             return self.nothing_to_read();
@@ -123,20 +122,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// What has come in order and is not consumed, piece by piece where it lies: reading without a
-    /// copy.
+    /// The text that has arrived in order and is not consumed, in the buffers that it came in: reading
+    /// without a copy.
     pub fn readable(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.rcv.slices()
     }
 
-    /// How much that is.
+    /// How much text [`Connection::readable`] yields, in bytes.
     #[must_use]
     pub fn readable_bytes(&self) -> usize {
         self.rcv.ready_bytes()
     }
 
-    /// Drops the first `bytes` of it, and the buffers that are used up; says how many there were.
-    /// The window may open: [`Connection::poll_transmit`] then has an acknowledgement.
+    /// Consumes the first `bytes` of the readable text, drops the buffers that are used up, and returns how
+    /// many bytes there were. This may open the window: then [`Connection::poll_transmit`] has an
+    /// acknowledgement.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
         self.has_consumed();
@@ -150,43 +150,43 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RCV.NXT: everything before it has come.
+    /// RCV.NXT: everything before it has arrived.
     #[must_use]
     pub fn received_to(&self) -> SeqNumber {
         self.rcv.nxt
     }
 
-    /// Whether it keeps a buffer that came before [`Connection::received_to`] was `seq`; those out of
-    /// order left out.
+    /// Whether the connection keeps an in-order buffer that arrived before [`Connection::received_to`] was
+    /// `seq`.
     #[must_use]
     pub fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
         self.rcv.keeps_buffers_before(seq)
     }
 
-    /// Whether it keeps buffers out of order.
+    /// Whether the connection keeps out-of-order buffers.
     #[must_use]
     pub fn keeps_buffers_out_of_order(&self) -> bool {
         self.rcv.keeps_buffers_out_of_order()
     }
 
-    /// Puts text that is not consumed into buffers that `exchange` makes of it, and drops those it was
-    /// in: for an owner who has to give their memory back. It is shown buffer and text; `None`, or a
-    /// buffer that is not as long as the text, leaves things as they are.
+    /// Moves text that is not consumed into other buffers, for an owner that must give back the memory of
+    /// the old ones. `exchange` gets a buffer and its text, and returns the new buffer. If it returns `None`,
+    /// or a buffer of another length than the text, the old buffer stays.
     pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.rcv.exchange(exchange);
     }
 
-    /// Whether the peer is done sending; what it sent may still be readable.
+    /// Whether the peer has closed its direction. Text may still be readable.
     #[must_use]
     pub fn is_peer_done(&self) -> bool {
         self.rcv.fin_at.is_some_and(|at| self.rcv.nxt == at + 1)
     }
 
-    /// CLOSE: this side is done sending; what was given to [`Connection::send`] is still delivered,
-    /// then a FIN. Text can be received as before (a half-closed connection).
+    /// CLOSE: closes this side's direction. Data given to [`Connection::send`] is still delivered, then a
+    /// FIN. Text can still be received (a half-closed connection).
     ///
     /// # Errors
-    /// When there is no connection, or it was called before.
+    /// If there is no connection, or this direction is closed already.
     pub fn shutdown(&mut self) -> Result<(), CallError> {
         match self.state {
             State::Listen | State::SynSent(_) => {
@@ -200,39 +200,38 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(())
     }
 
-    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5), unless both sides are done
-    /// and the peer has all text.
+    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5), unless both directions are
+    /// closed and the peer has all text.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed(_) => return,
             State::Listen | State::SynSent(_) | State::TimeWait => {}
-            // The peer has closed; it must hear only of what it does not get.
+            // The peer has closed: it is reset only if it does not get all text.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {}
             _ => self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt)),
         }
         self.fail(Failure::Aborted);
     }
 
-    /// Switches Nagle's rule (RFC 9293, section 3.7.4, MUST-17).
+    /// Switches the Nagle algorithm on or off (RFC 9293, section 3.7.4, MUST-17).
     pub fn set_nagle(&mut self, is_on: bool) {
         self.config.nagle = is_on;
     }
 
-    /// Changes how long data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482): what is
-    /// outstanding has that long from `now`. The handshake keeps its own timeout.
+    /// Sets how long data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For data that is
+    /// outstanding the time begins `now`. The handshake keeps its own timeout.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Duration) {
         self.config.user_timeout = timeout;
         if self.state.is_synchronized() {
             self.timers.stop(Timer::GiveUp);
-            self.settle(now);
+            self.update_timers(now);
         }
     }
 
-    /// Switches keep-alive, or changes it (RFC 9293, section 3.8.4, MUST-24): the idle time begins
-    /// `now`.
+    /// Sets keep-alive (RFC 9293, section 3.8.4, MUST-24). The idle time begins `now`.
     ///
     /// # Errors
-    /// When a setting cannot be; then all stays as it was.
+    /// If a setting is invalid; then nothing changes.
     pub fn set_keep_alive(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Letting a segment leave: what `plan.rs` decided, done.
+//! Sends what `plan.rs` has decided to send.
 
 use core::num::NonZeroU16;
 
@@ -16,8 +16,8 @@ use crate::timer::Timer;
 use crate::{Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// The next segment to be sent, or `None` when none is. To be called until `None` after
-    /// everything that goes in. The segment counts as sent when it is given out. Does not allocate.
+    /// The next segment to send. Call it until it returns `None` after everything that goes in. The
+    /// returned segment counts as sent. Does not allocate.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan_after_pause(now);
@@ -26,7 +26,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Err(held) => held == Held::ByCongestion,
         };
         let Ok(plan) = plan else {
-            self.settle(now);
+            self.update_timers(now);
             return None;
         };
         let transmit = match plan {
@@ -42,14 +42,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 self.emit_text(range, why, now)
             }
         };
-        self.settle(now);
+        self.update_timers(now);
         let (start, end) = transmit.text;
         let payload = self.snd.text(start, end);
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// What leaves next. The first new text after a pause is planned with the window that is left
-    /// after the pause (RFC 5681, section 4.1), not with the one before.
+    /// The next step. The first new text after an idle time is planned with the restarted window (RFC 5681,
+    /// section 4.1).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
@@ -86,8 +86,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 3168, section 6.1.1: asks with ECE and CWR, agrees with ECE; and does not ask again when
-    /// there was no answer (section 6.1.1.1).
+    /// RFC 3168, section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE. A retransmitted SYN
+    /// does not ask (section 6.1.1.1).
     fn syn_flags(&self, acknowledges: bool, is_first: bool) -> TcpFlags {
         match (acknowledges, self.config.ecn && is_first) {
             (false, true) => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// A SYN offers what is configured, a SYN-ACK what was offered to it as well.
+    /// A SYN offers what is configured; a SYN-ACK offers what is configured and was offered by the peer.
     fn syn_options(&self, now: Instant, acknowledges: bool) -> OptionBytes {
         let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
         let mut options = OptionBytes::default();
@@ -118,16 +118,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         options
     }
 
-    /// RFC 7323, section 3.2: a reset too has a timestamp where the connection uses them.
+    /// RFC 7323, section 3.2: a reset has a timestamp too, if the connection uses timestamps.
     fn emit_reset(&self, reset: Reset, now: Instant) -> Transmit<'static> {
         Transmit { options: self.options(now), ..reset.transmit() }
     }
 
-    /// Acknowledgements as they became owed; `None` when none is.
+    /// The acknowledgements that are owed, as they were when they became owed; `None` if there are none.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
         self.rcv.tell();
-        self.settle(now);
+        self.update_timers(now);
         let mut options = OptionBytes::default();
         if self.timestamps.is_agreed {
             let value = self.timestamps.clock(now);
@@ -157,14 +157,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         options
     }
 
-    /// RFC 9293, section 3.8.4: SEQ is one that the peer has, so that it must answer.
+    /// RFC 9293, section 3.8.4: SEQ is a number that the peer has, so that it must answer.
     fn emit_keep_alive(&mut self, now: Instant) -> Outgoing {
         self.keep_alive.is_due = false;
         let segment = self.segment(before(self.snd.nxt, 1), TcpFlags::ACK, now);
         Outgoing { segment, text: (self.snd.nxt, self.snd.nxt) }
     }
 
-    /// Notes that `range` is on its way.
+    /// Records that `range` is in flight.
     fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
             Why::New | Why::Trial => self.send_new((start, end), now),
@@ -212,8 +212,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
         let is_large = bytes > self.snd.mss && why != Why::Trial;
-        // A receiver that aggregates delivers at PSH, and waits for more without it: a large send is
-        // all there is for now.
+        // A receiver that aggregates flushes at PSH and holds without it. A GSO frame is all there is for
+        // now.
         let ends = empties || is_large && is_new;
         let psh = if bytes > 0 && ends { TcpFlags::PSH } else { TcpFlags::default() };
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
@@ -229,7 +229,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Outgoing { segment, text: (start, end) }
     }
 
-    /// A segment that acknowledges all there is.
+    /// A segment that acknowledges everything received.
     fn segment(&mut self, seq: SeqNumber, flags: TcpFlags, now: Instant) -> Transmit<'static> {
         self.acks.ride_along();
         self.timestamps.last_ack = self.rcv.nxt;
@@ -247,7 +247,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// A segment whose text is still to be found in the send buffer.
+/// A segment whose text is yet to be taken from the send buffer.
 struct Outgoing {
     segment: Transmit<'static>,
     text: Range,

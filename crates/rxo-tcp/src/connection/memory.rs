@@ -1,20 +1,22 @@
-//! Giving memory back towards the end of a connection.
+//! Frees memory towards the end of a connection.
 //!
-//! Each half gives back what it was opened with as soon as it cannot need it again, so that a
-//! connection in TIME-WAIT, of which a server may have thousands, keeps its numbers, its timer and room
-//! for the acknowledgements that a repeated FIN asks for.
+//! Each direction frees its memory as soon as it cannot need it again. So a connection in TIME-WAIT, of
+//! which a server may have thousands, keeps only its numbers, its timer and room for the acknowledgements
+//! of a repeated FIN.
 
 use super::Connection;
 use crate::send::SendBuffer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Nothing will be sent any more, new or again: the peer has our FIN, or there is no connection.
+    /// Frees the sending direction: the peer has our FIN, or there is no connection, so nothing will be
+    /// sent or retransmitted.
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();
     }
 
-    /// No text will be taken any more, where that is so; what has come in order stays until it is read.
+    /// Frees the receiving direction if no more text will be taken. Text that has arrived in order stays
+    /// until it is read.
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {
             self.rcv.give_back();

@@ -1,8 +1,8 @@
-//! The connection: everything together.
+//! The connection: brings all parts together.
 //!
-//! `open.rs` makes one and changes its state, `calls.rs` is what the application calls,
-//! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what leaves next and
-//! `emit.rs` lets it leave; `memory.rs` gives back what is needed no more.
+//! `open.rs` makes one and changes its state, `calls.rs` has the application's calls, `timeouts.rs` decides
+//! which timers run and what each does, `plan.rs` decides what to send next and `emit.rs` sends it;
+//! `memory.rs` frees memory that is no longer needed.
 
 mod abandon;
 mod calls;
@@ -34,11 +34,11 @@ use crate::timer::Timers;
 use crate::timestamps::Timestamps;
 use crate::{Config, Events, Reset, Secret, State};
 
-/// One TCP connection. `B` is the buffer that arrived text stays in.
+/// One TCP connection. `B` is the buffer in which received text stays.
 ///
-/// It is driven by its owner: segments, time and the application's calls go in; after each of them
-/// [`Connection::poll_transmit`] is called until it gives `None`, and [`Connection::poll_at`] says
-/// when to call [`Connection::on_timeout`].
+/// The owner drives it: segments, time and the application's calls go in. After each of them, call
+/// [`Connection::poll_transmit`] until it returns `None`; [`Connection::poll_at`] says when to call
+/// [`Connection::on_timeout`].
 #[derive(Debug)]
 pub struct Connection<B> {
     pub(crate) config: Config,
@@ -53,22 +53,22 @@ pub struct Connection<B> {
     pub(crate) congestion: Congestion,
     pub(crate) timestamps: Timestamps,
     pub(crate) ecn: EcnState,
-    /// Both sides take SACK.
+    /// Both sides use SACK.
     pub(crate) uses_sack: bool,
     /// Both sides scale their windows.
     pub(crate) agreed_on_scaling: bool,
     pub(crate) challenges: Challenges,
     pub(crate) timers: Timers,
     pub(crate) path: Path,
-    /// A segment of this size is to be tried.
+    /// The size of a larger segment that is to be tried.
     trial_bytes: Option<u32>,
-    /// What others found out of the path.
+    /// What other connections found out about the path.
     known_path: Option<KnownPath>,
-    /// Nobody will read any more; until then the connection may last.
+    /// When an orphan ends. `None` while there is an application.
     abandoned_until: Option<Instant>,
     persist: Persist,
     keep_alive: KeepAliveState,
-    /// A reset that is to be sent.
+    /// A reset to send.
     pub(crate) reset: Option<Reset>,
     pub(crate) events: Events,
 }
@@ -81,28 +81,28 @@ struct Persist {
     is_due: bool,
 }
 
-/// Asking an idle peer.
+/// Probing an idle peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct KeepAliveState {
-    /// Questions without an answer.
+    /// Unanswered probes.
     unanswered: u8,
     is_due: bool,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Where it is.
+    /// The connection's state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The direction in which it sends.
+    /// The flow key of the direction in which this side sends.
     #[must_use]
     pub fn pair(&self) -> FlowKey {
         self.pair
     }
 
-    /// What has happened since this was last called.
+    /// The events since the last call.
     pub fn take_events(&mut self) -> Events {
         core::mem::take(&mut self.events)
     }

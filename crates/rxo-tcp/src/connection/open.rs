@@ -1,4 +1,4 @@
-//! Opening, and every change of state that needs more than a new name.
+//! Opening, and every change of state that changes more than the state.
 
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
@@ -17,11 +17,11 @@ use crate::timestamps::Timestamps;
 use crate::{Config, ConfigError, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in
-    /// which this side sends. Allocates all the connection will need.
+    /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in which
+    /// this side sends. Allocates everything that the connection will need.
     ///
     /// # Errors
-    /// When a setting cannot be.
+    /// If a setting is invalid.
     pub fn open_active(
         config: Config,
         pair: FlowKey,
@@ -33,8 +33,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(connection)
     }
 
-    /// Active OPEN of a connection in LISTEN (RFC 9293, section 3.9.1.1): for an owner who makes it
-    /// before it knows the time. In any other state it does nothing.
+    /// Active OPEN of a connection in LISTEN (RFC 9293, section 3.9.1.1), for an owner that makes the
+    /// connection before it knows the time. Does nothing in any other state.
     pub fn connect(&mut self, now: Instant) {
         if self.state == State::Listen {
             self.choose_iss(now);
@@ -43,11 +43,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Passive OPEN with a known peer: LISTEN. A listener that hears a SYN makes one of these for
-    /// it and gives it the SYN.
+    /// Passive OPEN with a known peer: the connection is in LISTEN. A listener makes one for each SYN, and
+    /// gives it the SYN.
     ///
     /// # Errors
-    /// When a setting cannot be.
+    /// If a setting is invalid.
     pub fn open_passive(
         config: Config,
         pair: FlowKey,
@@ -82,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         })
     }
 
-    /// Makes it the follower of a connection between the same sockets that is in TIME-WAIT: its
-    /// sequence numbers come after those (RFC 9293, section 3.6.1). To be called in LISTEN.
+    /// Makes this the successor of a connection between the same sockets in TIME-WAIT: its sequence numbers
+    /// begin after the old ones (RFC 9293, section 3.6.1). To be called in LISTEN.
     pub fn follow(&mut self, reuse: Reuse) {
         if self.state == State::Listen {
             self.snd.nxt = reuse.iss_after;
@@ -99,13 +99,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.start(if is_behind { self.snd.nxt + GAP_AFTER_REUSE } else { iss });
     }
 
-    /// A SYN or SYN-ACK is to be sent.
+    /// Prepares to send a SYN or SYN-ACK.
     pub(crate) fn start_handshake(&mut self, now: Instant) {
         self.timers.stop_all();
         self.timers.arm(Timer::GiveUp, now + self.config.handshake_timeout);
     }
 
-    /// Our SYN is acknowledged and the peer's has come.
+    /// Enters ESTABLISHED: our SYN is acknowledged and the peer's has arrived.
     pub(crate) fn establish(&mut self, now: Instant) {
         let was_repeated = self.state.syn().is_some_and(|syn| syn.retransmissions > 0);
         if was_repeated {
@@ -123,27 +123,27 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The peer gave up while opening: back to LISTEN.
+    /// Returns to LISTEN after the peer gave up opening.
     pub(crate) fn listen_again(&mut self) {
         self.timers.stop_all();
         self.acks.ride_along();
         self.state = State::Listen;
     }
 
-    /// Starts 2 MSL (RFC 9293, section 3.6.1).
+    /// Enters TIME-WAIT for 2 MSL (RFC 9293, section 3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.timers.stop_all();
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
 
-    /// Ends it in failure; all text is flushed (RFC 9293, section 3.10.7.4, second step).
+    /// Closes the connection with a failure and drops all text (RFC 9293, section 3.10.7.4, second step).
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.rcv.clear();
         self.close(Closed { failure: Some(failure) });
     }
 
-    /// Ends it. What has arrived in order stays readable.
+    /// Closes the connection. Text that has arrived in order stays readable.
     pub(crate) fn close(&mut self, closed: Closed) {
         self.state = State::Closed(closed);
         self.give_back_sending();
@@ -154,5 +154,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// How far after the old numbers a new connection begins, when the clock says less.
+/// The least distance from the old sequence numbers to those of a successor.
 const GAP_AFTER_REUSE: u32 = 128_000;

@@ -1,7 +1,7 @@
-//! What an acknowledgement says, fixed when it becomes owed.
+//! The content of an acknowledgement, fixed when it becomes owed.
 //!
-//! An aggregate's acknowledgements leave together, and each must say what it would have said had it
-//! left alone, at once: its window, the timestamp that it echoes, its SACK blocks, its mark of congestion.
+//! The acknowledgements of an aggregate are sent together, and each must say what it would have said if it
+//! had been sent at once: the window, the echoed timestamp, SACK blocks, ECN.
 
 use rxo_wire::SeqNumber;
 
@@ -10,16 +10,16 @@ use crate::AckOwed;
 use crate::receive::AckKind;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// A segment has been processed; fixes what its acknowledgement says, if it owes one.
+    /// Ends the processing of a segment: fixes what its acknowledgement says, if it owes one.
     pub(crate) fn end_segment(&mut self) {
         if let Some(is_alone) = self.acks.end_segment() {
             self.owe_all(is_alone);
         }
     }
 
-    /// Owes an acknowledgement of all there is. It leaves as a segment of its own if it has SACK blocks, or
-    /// if `is_alone` and it repeats a number: the peer counts duplicates, as long as they have the same
-    /// window (RFC 5681, section 2).
+    /// Owes an acknowledgement of everything received. It is sent as a segment of its own if it has SACK
+    /// blocks, or if `is_alone` and it repeats a number: the peer counts duplicates that have the same window
+    /// (RFC 5681, section 2).
     #[inline]
     pub(crate) fn owe_all(&mut self, is_alone: bool) {
         if is_alone || self.rcv.has_gap() || self.rcv.sack.has_duplicate() {
@@ -46,8 +46,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Owes a window update, or makes the last acknowledgement one, if that has not left and is no
-    /// duplicate: another window would make it none.
+    /// Owes a window update. The last owed acknowledgement becomes one if it is not a duplicate: a duplicate
+    /// with another window would no longer count as one.
     pub(crate) fn owe_update(&mut self) {
         let ack = self.rcv.nxt;
         if self.acks.may_update(ack) {
@@ -58,23 +58,23 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Owes a plain one of all there is.
+    /// Owes a plain acknowledgement of everything received.
     #[inline]
     pub(crate) fn owe_next(&mut self) {
         self.rcv.move_edge(self.rcv.nxt);
         self.owe(self.rcv.nxt);
     }
 
-    /// Owes a plain one of all before `ack`, which was RCV.NXT when it became owed; the window's edge is where
-    /// it was then.
+    /// Owes a plain acknowledgement of everything before `ack`, which was RCV.NXT when it became owed. The
+    /// right edge of the window is the one of that time.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
         self.acks.owe(owed);
     }
 
-    /// It counts as sent (RFC 7323, section 4.3), so that the echoes do not depend on how segments were
-    /// aggregated.
+    /// Records an owed acknowledgement as sent (RFC 7323, section 4.3), so that echoed timestamps do not
+    /// depend on aggregation.
     #[inline]
     fn ack_owed(&mut self, ack: SeqNumber, kind: AckKind) -> AckOwed {
         self.timestamps.last_ack = ack;

@@ -1,4 +1,4 @@
-//! What leaves next. Decides only; `emit.rs` does it.
+//! Decides what to send next; `emit.rs` sends it.
 
 use rxo_wire::SeqNumber;
 
@@ -13,39 +13,39 @@ use crate::{Reset, State};
 pub(super) enum Plan {
     /// A reset.
     Reset(Reset),
-    /// Our SYN; with an ACK when the peer's has come.
+    /// Our SYN, with an ACK if the peer's has arrived.
     Syn {
-        /// Whether the peer's has come.
+        /// Whether the peer's SYN has arrived.
         acknowledges: bool,
     },
     /// Acknowledgements without text.
     Acks,
     /// Text, or the FIN, or both.
     Text(Range, Why),
-    /// A segment that asks whether the peer is there.
+    /// A keep-alive probe.
     KeepAlive,
 }
 
 /// Sequence numbers from the first up to, not including, the second.
 pub(super) type Range = (SeqNumber, SeqNumber);
 
-/// Why text leaves.
+/// Why text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// For the first time.
+    /// It is new.
     New,
     /// It was lost.
     Lost,
-    /// For the first time, to see whether so large a segment passes.
+    /// It is new, and tries whether a larger segment passes.
     Trial,
-    /// It is a tail loss probe, sent again.
+    /// It is retransmitted as a tail loss probe.
     TailProbe,
     /// It probes a closed window.
     WindowProbe,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// What leaves next, or why nothing does.
+    /// What to send next, if anything.
     pub(super) fn plan(&self) -> Result<Plan, Held> {
         if let Some(reset) = self.reset {
             return Ok(Plan::Reset(reset));
@@ -67,7 +67,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Text, by urgency: what was lost, then what is new.
+    /// Text by urgency: lost text, then new text.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
             return Err(Held::Nothing);
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// What was lost; but while a timeout may have been needless, first what is new (RFC 5682).
+    /// Lost text. While a timeout may have been spurious, new text goes first (RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
@@ -99,7 +99,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Without new text: an acknowledgement, or a question.
+    /// Without new text: an acknowledgement, or a keep-alive probe.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
         if self.acks.count_owed() > 0 {
             return Ok(Plan::Acks);
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// As much of the first lost range as the congestion window and the peer's window allow.
+    /// The first lost range, as far as the congestion window and the peer's window allow.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -133,7 +133,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok((start, end))
     }
 
-    /// One segment of `bytes`, which is more than fits for certain.
+    /// One segment of `bytes`, more than is known to fit the path.
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing(&self.congestion);
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
@@ -144,8 +144,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn new_text(&self) -> Result<Range, Held> {
         let mut sizing = self.sizing(&self.congestion);
         if self.recovery.has_probe_due() {
-            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment. It does
-            // not wait for an acknowledgement that it is to provoke.
+            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment, because it is
+            // to provoke the acknowledgement that would open the window.
             sizing.nagle = false;
             sizing.allowed = sizing.allowed.max(self.snd.mss);
             sizing.large_send = self.snd.mss;
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn sizing(&self, congestion: &Congestion) -> Sizing {
         let allowed = congestion.cwnd().saturating_sub(self.recovery.in_flight());
-        // A FIN alone is no load: the window counts data (RFC 5681, section 2).
+        // A FIN alone takes no room in the congestion window, which counts data (RFC 5681, section 2).
         let is_bare_fin = self.snd.unsent() == 1 && self.ends_with_fin();
         Sizing {
             unsent: self.snd.unsent(),
@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The last segment with a FIN does not wait: nothing will come to fill it.
+    /// The last segment, with a FIN, does not wait for more data: there will be none.
     fn ends_with_fin(&self) -> bool {
         self.snd.carries_fin(self.snd.end())
     }
@@ -182,8 +182,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.cwnd().saturating_sub(self.recovery.in_flight())
     }
 
-    /// Whether the peer's window alone holds text back, so that only a probe helps: it is closed,
-    /// or nothing is outstanding whose acknowledgement could open it.
+    /// Whether the peer's window alone blocks text, so that only a probe helps: the window is closed, or
+    /// nothing is outstanding whose acknowledgement could open it.
     pub(super) fn is_held_by_window(&self) -> bool {
         if self.snd.wnd == 0 {
             return true;
@@ -192,8 +192,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         !is_outstanding && self.sizing(&self.congestion).next_send() == Err(Held::ByWindow)
     }
 
-    /// RFC 9293, section 3.8.6.1 (MUST-36): at least one byte, whatever the window; with a window
-    /// that is only silly, what fits (section 3.8.6.2.1, rule 4).
+    /// RFC 9293, section 3.8.6.1 (MUST-36): at least one byte, whatever the window; with a small window, as
+    /// much as fits (section 3.8.6.2.1, rule 4).
     fn window_probe(&self) -> Option<Range> {
         let start = self.snd.una;
         let bytes = self.snd.wnd.clamp(1, self.snd.mss);

@@ -1,4 +1,5 @@
-//! What routers say about this connection's segments, as ICMP brings it; and doing without them.
+//! Path MTU discovery and ICMP errors: what routers report about this connection's segments, and what to
+//! do if they report nothing.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
@@ -12,11 +13,11 @@ use crate::state::Failure;
 use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// A router says that the segment with the sequence number `seq` did not pass, and that IP
-    /// packets of `mtu` bytes do (RFC 1191, 8201). Anybody can say that, so it counts only when
-    /// `seq` is in flight and `mtu` can be (RFC 5927, sections 4.1 and 7.2); when segments of this size
-    /// have passed before, not before that segment has timed out. What does not fit is sent again in
-    /// smaller segments, one until it is acknowledged (RFC 1191, section 6.5).
+    /// Takes a router's report that the segment with the sequence number `seq` did not pass, and that IP
+    /// packets of `mtu` bytes do (RFC 1191, 8201). Anybody can forge that, so it counts only if `seq` is in
+    /// flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size have passed
+    /// before, it waits until that segment times out. Data that does not fit is retransmitted in smaller
+    /// segments, one until it is acknowledged (RFC 1191, section 6.5).
     pub fn on_packet_too_big(&mut self, now: Instant, seq: SeqNumber, mtu: u32) {
         let Some(mss) = self.mss_within(mtu).filter(|_| self.is_in_flight(seq)) else {
             self.path.counts.too_big_ignored += 1;
@@ -24,13 +25,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         };
         if let Judgement::Believed(mss) = self.path.judge(seq, mss, self.snd.mss) {
             self.believe(mss, now);
-            self.settle(now);
+            self.update_timers(now);
         }
     }
 
-    /// A router, or the peer's host, says that the segment with the sequence number `seq` did not
-    /// arrive; `is_hard` when it says that none will. While the connection opens, a hard error ends
-    /// it; later none does, because an attacker could send it (RFC 9293, section 3.9.2.2, MUST-56;
+    /// Takes the report of a router, or of the peer's host, that the segment with the sequence number `seq`
+    /// did not arrive; `is_hard` if it says that none will. A hard error ends a connection that is opening.
+    /// It does not end an open one, because an attacker could send it (RFC 9293, section 3.9.2.2, MUST-56;
     /// RFC 5461; RFC 5927, section 5.2): [`Events::UNREACHABLE`] tells the application.
     pub fn on_unreachable(&mut self, seq: SeqNumber, is_hard: bool) {
         if !self.is_in_flight(seq) {
@@ -43,25 +44,23 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Nobody on this link has the next hop's address. While the connection opens this ends it; later
-    /// it may be for a moment, and the timers say how long that is borne.
+    /// Takes note that the next hop does not answer on this link. This ends a connection that is opening. An
+    /// open one continues, because it may be temporary; its timers limit how long.
     pub fn on_no_neighbour(&mut self) {
         if matches!(self.state, State::SynSent(_)) {
             self.fail(Failure::Unreachable);
         }
     }
 
-    /// The largest IP packet that the path takes, as far as is known, in bytes; `None` when it takes all
-    /// that the handshake allowed. A guess that nothing has confirmed does not count:
-    /// [`Events::PATH_CHANGED`] says when it is worth asking.
+    /// The largest IP packet that the path is known to take, in bytes; `None` if it takes everything that the
+    /// handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`] tells of a change.
     #[must_use]
     pub fn path_mtu(&self) -> Option<u32> {
         self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
     }
 
-    /// The path is known to take IP packets of at most `mtu` bytes, from another connection or by
-    /// configuration (RFC 1191, section 6.2; RFC 8201, section 5.2): no segment is larger, until a
-    /// larger one is tried at `try_at`.
+    /// Limits IP packets to `mtu` bytes, as known from another connection or by configuration (RFC 1191,
+    /// section 6.2; RFC 8201, section 5.2), until a larger segment is tried at `try_at`.
     pub fn know_path(&mut self, mtu: u32, try_at: Instant) {
         self.known_path = Some(KnownPath { mtu, try_at });
         if self.state.is_synchronized() {
@@ -70,7 +69,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The handshake has settled how large a segment may be; the path may take less.
+    /// Starts discovery after the handshake has limited the segment size; the path may take less.
     pub(crate) fn begin_on_known_path(&mut self) {
         let Some(KnownPath { mtu, try_at }) = self.known_path else { return };
         let mss = mtu.saturating_sub(self.headers()).max(LEAST_MSS);
@@ -86,8 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_out && !matches!(self.state, State::Closed(_) | State::Listen)
     }
 
-    /// The payload of a segment in an IP packet of `mtu` bytes. `None` when no link has so small an
-    /// MTU; for IPv4 what every host takes is the least.
+    /// The payload of a segment in an IP packet of `mtu` bytes. `None` if no link has so small an MTU. For
+    /// IPv4 the least is what every host takes.
     fn mss_within(&self, mtu: u32) -> Option<u32> {
         if !self.state.is_synchronized() {
             return None;
@@ -98,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         (mtu >= LEAST_MTU_V6).then(|| mtu - self.headers())
     }
 
-    /// What IP and TCP take of each packet, the options of every segment included.
+    /// The length of the IP and TCP headers, with the options of every segment.
     fn headers(&self) -> u32 {
         self.fixed_headers() + if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 }
     }
@@ -115,8 +114,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.on_packet_too_big(self.snd.nxt, &mut self.congestion);
     }
 
-    /// The retransmission timer has fired: a router's word that waited is believed now; without one,
-    /// a path that swallows full segments in silence shows itself by timeouts alone.
+    /// Takes a retransmission timeout: a router's report that waited for one is believed now. Without a
+    /// report, repeated timeouts show a path that silently drops full segments.
     pub(super) fn doubt_path(&mut self, now: Instant) {
         if let Some(mss) = self.path.timed_out(self.snd.mss) {
             self.believe(mss, now);
@@ -130,14 +129,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
         if let Some(mss) = smaller.filter(|_| is_time && is_full) {
             self.path.counts.black_holes += 1;
-            // Perhaps nothing passed at all: once something does, a full segment is tried at once.
+            // Perhaps nothing passed at all: once something passes, a full segment is tried at once.
             self.path.lowered(mss, now);
             self.use_mss(mss);
             self.congestion.set_cwnd(mss);
         }
     }
 
-    /// Everything before SND.UNA has arrived.
+    /// Takes note that everything before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
@@ -147,7 +146,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// `range` is on its way.
+    /// Takes note that `range` is in flight.
     pub(super) fn note_on_path(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
             Why::New if distance(start, end) >= self.snd.mss => {
@@ -170,14 +169,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// What a connection knew of its path before it was open.
+/// What a connection knew about its path before it was open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownPath {
     mtu: u32,
     try_at: Instant,
 }
 
-/// Less makes more headers than text.
+/// Smaller segments would have more headers than text.
 const LEAST_MSS: u32 = 48;
-/// As many as RFC 9293, section 3.8.3 calls R1; then after each second one more.
+/// R1 of RFC 9293, section 3.8.3; smaller again after each second timeout more.
 const TIMEOUTS_OF_A_BLACK_HOLE: u32 = 3;

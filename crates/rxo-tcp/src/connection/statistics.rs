@@ -1,4 +1,4 @@
-//! What can be seen of a connection from outside.
+//! A connection's state and counters, as seen from outside.
 
 use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
@@ -7,14 +7,14 @@ use super::Connection;
 use crate::PathCounts;
 use crate::recovery::RecoveryStatistics;
 
-/// A look inside, for tests, logs and tuning.
+/// A snapshot of a connection, for tests, logs and tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
     /// SND.UNA.
     pub snd_una: SeqNumber,
     /// SND.NXT.
     pub snd_nxt: SeqNumber,
-    /// Bytes that wait to be sent for the first time, and the FIN.
+    /// Bytes that wait to be sent for the first time, the FIN included.
     pub unsent: u32,
     /// SND.WND, in bytes.
     pub snd_wnd: u32,
@@ -28,7 +28,7 @@ pub struct Statistics {
     pub cwnd: u32,
     /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
-    /// Bytes that count as in the network.
+    /// Bytes that count as in flight.
     pub in_flight: u32,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
@@ -36,13 +36,13 @@ pub struct Statistics {
     pub rto: Duration,
     /// By how many bits the peer's windows and ours are shifted (RFC 7323); `None` when not agreed on.
     pub window_scales: Option<(u8, u8)>,
-    /// The largest segment that the peer was told we take, in bytes.
+    /// The maximum segment size that the peer was offered, in bytes.
     pub advertised_mss: u32,
-    /// The peer's full segment as far as it has shown, in bytes.
+    /// The largest text of a segment that has arrived, in bytes.
     pub received_mss: u32,
-    /// Probes of a closed window without an answer that opened it.
+    /// Probes of a closed window since it last was open.
     pub window_probes: u32,
-    /// Questions of keep-alive without an answer.
+    /// Unanswered keep-alive probes.
     pub keep_alive_probes: u8,
     /// Loss recovery.
     pub recovery: RecoveryStatistics,
@@ -52,12 +52,12 @@ pub struct Statistics {
     pub sack: bool,
     /// Whether ECN is in use.
     pub ecn: bool,
-    /// What happened on the path.
+    /// What path MTU discovery counted.
     pub path: PathCounts,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// How it stands now. Does not allocate; costs one look at each range that is out.
+    /// A snapshot. Does not allocate. Costs O(ranges in flight).
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {

@@ -1,4 +1,4 @@
-//! When a SYN may start a new connection in the place of one in TIME-WAIT.
+//! Whether a SYN may open a new connection that replaces one in TIME-WAIT.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
@@ -7,17 +7,17 @@ use super::Connection;
 use crate::State;
 use crate::segment::Segment;
 
-/// What a connection that takes the place of one in TIME-WAIT must know.
+/// What a connection that replaces one in TIME-WAIT must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reuse {
     pub(crate) iss_after: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Whether `segment` is a SYN that may start a new connection while this one is in TIME-WAIT:
-    /// with timestamps when its own is newer (RFC 6191, section 2), without when its sequence number
-    /// is larger (RFC 9293, section 3.6.1). The owner then gives the SYN to a new connection in
-    /// LISTEN, after [`Connection::follow`], and forgets this one.
+    /// Whether this connection is in TIME-WAIT and `segment` is a SYN that may open a new one: with
+    /// timestamps if the timestamp of `segment` is newer (RFC 6191, section 2), without if its sequence
+    /// number is larger (RFC 9293, section 3.6.1). The owner then calls [`Connection::follow`] on a new
+    /// connection in LISTEN, gives it the SYN, and forgets this one.
     #[must_use]
     pub fn reuse_by(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_waiting = self.state == State::TimeWait;

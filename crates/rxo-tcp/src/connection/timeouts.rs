@@ -8,18 +8,18 @@ use crate::timer::Timer;
 use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// When [`Connection::on_timeout`] is to be called; `None` when nothing waits for time.
+    /// When [`Connection::on_timeout`] is to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Time has come to `now`; does what is due, which may be nothing.
+    /// Fires the timers that are due at `now`, which may be none.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
             self.fire(timer, now);
         }
-        self.settle(now);
+        self.update_timers(now);
     }
 
     fn fire(&mut self, timer: Timer, now: Instant) {
@@ -28,7 +28,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Timer::Persist => self.persist = Persist { is_due: true, ..self.persist },
             Timer::TailLoss => {
                 self.recovery.probe_is_due();
-                // It begins anew behind the probe (RFC 8985, section 7.3).
+                // It restarts after the probe (RFC 8985, section 7.3).
                 self.timers.stop(Timer::Retransmit);
             }
             Timer::Reorder => {
@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 3168, section 6.1.2: whatever reduced the window, the peer hears of it.
+    /// RFC 3168, section 6.1.2: the peer is told of every reduction of the window.
     pub(crate) fn note_reduction(&mut self) {
         if self.recovery.take_reduction() && self.ecn.is_agreed {
             self.ecn.has_reduced = true;
@@ -76,7 +76,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if self.snd.outstanding() > 0 {
-            // What is outstanding asks by itself (RFC 9293, section 3.8.4, MUST-26).
+            // Outstanding data probes the peer by itself (RFC 9293, section 3.8.4, MUST-26).
             self.timers.arm(Timer::KeepAlive, now + settings.idle);
             return;
         }
@@ -85,7 +85,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::KeepAlive, now + settings.interval);
     }
 
-    /// The peer has acknowledged something new (RFC 6298, section 5.3).
+    /// Restarts timers after the peer has acknowledged new data (RFC 6298, section 5.3).
     pub(crate) fn made_progress(&mut self, now: Instant) {
         self.persist = Persist::default();
         self.timers.stop(Timer::GiveUp);
@@ -95,21 +95,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.restart_tail_probe(now);
     }
 
-    /// An acceptable segment came: the peer is there.
+    /// Restarts keep-alive after an acceptable segment: the peer is there.
     pub(crate) fn heard_of_peer(&mut self, now: Instant) {
         self.keep_alive.unanswered = 0;
         if let Some(settings) = self.config.keep_alive.filter(|_| self.state != State::TimeWait) {
             self.timers.arm(Timer::KeepAlive, now + settings.idle);
         }
         if self.persist.probes > 0 {
-            // A peer that answers probes may keep its window closed for as long as it likes
-            // (RFC 9293, section 3.8.6.1, MUST-37).
+            // A peer that answers probes may keep its window closed for ever (RFC 9293, section 3.8.6.1,
+            // MUST-37).
             self.timers.stop(Timer::GiveUp);
         }
     }
 
-    /// RFC 8985, section 7.2: when new data is sent, and when some is acknowledged. A probe is never
-    /// later than the retransmission timeout that it is to spare.
+    /// RFC 8985, section 7.2: arms the probe timer when new data is sent or acknowledged. A probe is never
+    /// later than the retransmission timeout that it is to avoid.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if let Some(timeout) = self.recovery.probe_timeout() {
@@ -119,13 +119,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Brings the timers in line with everything else; called after whatever may change it.
-    pub(crate) fn settle(&mut self, now: Instant) {
+    /// Starts and stops timers by the present state. Called after every change that may affect them.
+    pub(crate) fn update_timers(&mut self, now: Instant) {
         if self.state.is_synchronized() {
-            self.settle_sending(now);
+            self.update_send_timers(now);
         }
         if let Some(until) = self.abandoned_until {
-            self.settle_abandoned(now, until);
+            self.update_orphan_timers(now, until);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
         if self.acks.take_news() {
@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.keep(Timer::DelayedAck, delays, |tcp| now + tcp.config.delayed_ack);
     }
 
-    fn settle_sending(&mut self, now: Instant) {
+    fn update_send_timers(&mut self, now: Instant) {
         let is_outstanding = self.state.sends_text() && self.snd.outstanding() > 0;
         let is_waiting = is_outstanding || self.state.sends_text() && self.snd.unsent() > 0;
         let persists = is_waiting && self.is_held_by_window();
@@ -153,7 +153,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 9293, section 3.8.6.1: the first probe after a timeout, then ever later (SHLD-29, 30).
+    /// RFC 9293, section 3.8.6.1: the first probe after a timeout, then with backoff (SHLD-29, 30).
     fn persist_timeout(&self) -> Duration {
         let base = self.recovery.rtt.timeout();
         base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)

@@ -1,9 +1,9 @@
 //! Which acknowledgements are owed: how many, what each says, and when.
 //!
-//! Separate because this is what an aggregate must not change: text is counted segment by segment,
-//! and what two segments alone would have caused, two segments of an aggregate cause
-//! (Menon 2008, section 3.4). What each says is fixed when it becomes owed, so that it says what it
-//! would have said had it left then. Those that only differ in numbers leave as one template (section 4).
+//! Separate because aggregation must not change it: text is counted segment by segment, so the segments of
+//! an aggregate cause the acknowledgements that they would have caused alone (Menon and Zwaenepoel 2008,
+//! section 3.4). The content of each is fixed when it becomes owed, as if it were sent then. Those that
+//! differ in numbers only are sent as one template (section 4).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -17,59 +17,59 @@ use crate::options::SackBlocks;
 pub struct AckOwed {
     /// SEG.ACK.
     pub ack: SeqNumber,
-    /// TSecr; without meaning where timestamps are not in use.
+    /// TSecr; means nothing without timestamps.
     pub echo: u32,
-    /// SEG.WND as it shall stand in the header.
+    /// SEG.WND as it stands in the header.
     pub window: u16,
-    /// Whether a router's mark is echoed.
+    /// Whether ECE is set.
     pub(crate) has_mark: bool,
     pub(crate) kind: AckKind,
 }
 
-/// How an acknowledgement leaves.
+/// How an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
     /// Together with others that differ in numbers only, or beside text.
     Plain,
     /// As a segment of its own: the peer counts duplicates.
     Alone,
-    /// So too, with the next of the SACK options that wait.
+    /// As a segment of its own, with the next SACK option that waits.
     AloneWithSack,
 }
 
-/// Acknowledgements that are owed, oldest first. Room for all is allocated when made.
+/// The acknowledgements that are owed, oldest first. Allocates its memory at construction.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
-    /// What those of them report that have SACK blocks, in their order.
+    /// The SACK blocks of those that have some, in their order.
     sacks: VecDeque<SackBlocks>,
-    /// The first of `owed` have left; they are kept for the caller to read until the next call.
+    /// How many of the first of `owed` were sent. They are kept until the next call, for the caller to read.
     left: usize,
     /// Bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
     segment: Within,
-    /// So many more segments are acknowledged at once.
+    /// How many more segments are acknowledged at once.
     quick: u16,
-    /// One became owed since [`Acks::take_news`]: what waits now, waits since then.
+    /// Whether one became owed since [`Acks::take_news`].
     has_news: bool,
 }
 
-/// What is being done, as far as it limits acknowledgements.
+/// The segment that is being processed: it owes at most one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// No segment is being processed.
     Nothing,
-    /// One is, and owes nothing yet.
+    /// A segment is being processed, and owes nothing yet.
     Unanswered,
-    /// One is, and owes an acknowledgement.
+    /// A segment is being processed, and owes an acknowledgement.
     Answered {
-        /// Which leaves as a segment of its own.
+        /// Whether that is sent as a segment of its own.
         is_alone: bool,
     },
 }
 
 impl Acks {
-    /// `quick` segments are acknowledged at once before any acknowledgement is held back.
+    /// No acknowledgement is owed. The first `quick` segments are acknowledged at once.
     pub(crate) fn new(quick: u16) -> Self {
         Self {
             owed: Vec::with_capacity(MOST_OWED),
@@ -82,13 +82,14 @@ impl Acks {
         }
     }
 
-    /// A segment is going to be processed. Whatever is found in it, it causes one acknowledgement at
-    /// most (RFC 5681, section 4.2).
+    /// Begins the processing of a segment, which causes at most one acknowledgement (RFC 5681, section
+    /// 4.2).
     pub(crate) fn begin_segment(&mut self) {
         self.segment = Within::Unanswered;
     }
 
-    /// It has been. Says whether it owes an acknowledgement, and then whether one alone.
+    /// Ends the processing of a segment. `Some` if it owes an acknowledgement, with whether that is sent as a
+    /// segment of its own.
     pub(crate) fn end_segment(&mut self) -> Option<bool> {
         match core::mem::replace(&mut self.segment, Within::Nothing) {
             Within::Answered { is_alone } => Some(is_alone),
@@ -96,20 +97,20 @@ impl Acks {
         }
     }
 
-    /// The segment that is being processed owes an acknowledgement.
+    /// Makes the segment that is being processed owe an acknowledgement.
     pub(crate) fn answer(&mut self) {
         let is_alone = self.segment == Within::Answered { is_alone: true };
         self.segment = Within::Answered { is_alone };
     }
 
-    /// It owes one that must leave as a segment of its own: the peer counts duplicates, and each
-    /// carries SACK blocks.
+    /// Makes the segment that is being processed owe an acknowledgement that is sent as a segment of its own:
+    /// the peer counts duplicates, and each carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
     }
 
-    /// Counts a segment of `bytes` in order. Says whether an acknowledgement is owed for it now: for each
-    /// second full segment (RFC 9293, section 3.8.6.3).
+    /// Counts a segment of `bytes` in order. Returns whether it owes an acknowledgement, as each second full
+    /// segment does (RFC 9293, section 3.8.6.3).
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
@@ -118,8 +119,8 @@ impl Acks {
         is_owed
     }
 
-    /// The same for `count` segments of `bytes` each, up to the first that owes an acknowledgement: says how
-    /// many that were, and whether the last of them owes one.
+    /// Counts segments of `bytes` each, up to the first that owes an acknowledgement, at most `count`. Returns
+    /// how many it counted, and whether the last of them owes one.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
@@ -139,24 +140,24 @@ impl Acks {
         (counted, counted == needed)
     }
 
-    /// Whether text waits for its acknowledgement, and none is owed yet.
+    /// Whether text waits for a delayed acknowledgement.
     pub(crate) fn is_delaying(&self) -> bool {
         self.unacknowledged_bytes > 0
     }
 
-    /// Whether an acknowledgement became owed since the last call. Text that waits for its own then
-    /// came after all that waited before.
+    /// Whether an acknowledgement became owed since the last call. Text that waits for a delayed
+    /// acknowledgement then arrived later than all that waited before.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
 
-    /// How many are owed.
+    /// How many acknowledgements are owed.
     pub(crate) fn count_owed(&self) -> usize {
         self.owed.len() - self.left
     }
 
-    /// Makes one of the plain ones that came after the first `before`: it covers all of them, and echoes
-    /// what the first does (RFC 7323, section 4.3).
+    /// Replaces the acknowledgements after the first `before` by one, if all are plain. It has the number of
+    /// the last and the echoed timestamp of the first (RFC 7323, section 4.3).
     pub(crate) fn stretch(&mut self, before: usize) {
         let first = self.left + before;
         let Some(new) = self.owed.get(first..) else { return };
@@ -169,13 +170,13 @@ impl Acks {
         }
     }
 
-    /// Whether a segment with data that leaves now acknowledges all that is owed.
+    /// Whether a segment with data can carry everything that is owed.
     pub(crate) fn can_ride_along(&self) -> bool {
         let owed = self.owed.get(self.left..).unwrap_or_default();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
-    /// A segment with SEG.ACK = RCV.NXT leaves, or the connection ends; nothing is owed any more.
+    /// Forgets what is owed: a segment with SEG.ACK = RCV.NXT is sent, or the connection ends.
     pub(crate) fn ride_along(&mut self) {
         self.owed.clear();
         self.sacks.clear();
@@ -185,9 +186,9 @@ impl Acks {
         }
     }
 
-    /// Takes the next ones that can leave together: one alone, or all plain ones up to the next that is
-    /// not, or is marked where they are not. Gives the first and its SACK blocks; [`Acks::later`] has the
-    /// others. `None` when none is owed.
+    /// Takes the next acknowledgements that can be sent together: a single one, or all plain ones up to the
+    /// next that is not plain or differs in ECE. Returns the first and its SACK blocks; [`Acks::later`] has
+    /// the others. `None` if none is owed.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left);
         self.left = 0;
@@ -200,25 +201,25 @@ impl Acks {
         Some((first, sack))
     }
 
-    /// Those that [`Acks::take`] took behind the first.
+    /// The acknowledgements that [`Acks::take`] took behind the first.
     pub(crate) fn later(&self) -> &[AckOwed] {
         self.owed.get(1..self.left).unwrap_or_default()
     }
 
-    /// Whether the last one has not left, is of all before `nxt`, and may say another window.
+    /// Whether the last acknowledgement is not sent, has the number `nxt`, and may get another window.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
         let last = self.owed.get(self.left..).and_then(<[AckOwed]>::last);
         last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
     }
 
-    /// The last one says `window`.
+    /// Changes the window of the last acknowledgement to `window`.
     pub(crate) fn update(&mut self, window: u16) {
         if let Some(last) = self.owed.last_mut() {
             last.window = window;
         }
     }
 
-    /// Owes `ack`, which reports `sack`.
+    /// Owes `ack` with the blocks `sack`.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         self.owe(ack);
         if let Some(last) = self.owed.last_mut()
@@ -230,7 +231,7 @@ impl Acks {
         }
     }
 
-    /// Owes `ack`, which reports nothing.
+    /// Owes `ack` without SACK blocks.
     #[inline]
     pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
@@ -244,14 +245,14 @@ impl Acks {
         self.owed.push(ack);
     }
 
-    /// Nobody has sent for long: the next one covers what there is no room for.
+    /// Makes room if the owner has not sent for long: the next acknowledgement covers those that go.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop_back();
         }
     }
 
-    /// Few will be owed: gives back what held more.
+    /// Frees most memory: few acknowledgements will be owed.
     pub(crate) fn give_back(&mut self) {
         if self.sacks.is_empty() {
             self.sacks = VecDeque::with_capacity(FEW_SACKS);
@@ -259,7 +260,7 @@ impl Acks {
     }
 }
 
-/// What answers a FIN that comes again.
+/// Room for the acknowledgements of a repeated FIN.
 const FEW_SACKS: usize = 4;
 /// Two aggregates of 64 segments.
 const MOST_OWED: usize = 64;
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(next(), None);
     }
 
-    /// RFC 7323, section 4.3: what covers several echoes the first.
+    /// RFC 7323, section 4.3: an acknowledgement of several segments echoes the first.
     #[test]
     fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
         let mut acks = Acks::new(0);

@@ -24,48 +24,47 @@ use crate::options::{SackBlock, SackBlocks};
 use crate::segment::Payload;
 use crate::sequence::{before, distance, earlier};
 
-/// The receiving half.
+/// The receiving direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Receive<B> {
     /// IRS.
     pub(crate) irs: SeqNumber,
     /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNumber,
-    /// By how many bits our windows are shifted.
+    /// The shift of our windows, in bits.
     pub(crate) scale: u8,
-    /// The largest segment that we said we take.
+    /// The maximum segment size that we offered.
     pub(crate) mss: u32,
-    /// Where the peer's FIN stands, once it is known.
+    /// The sequence number of the peer's FIN, once it is known.
     pub(crate) fin_at: Option<SeqNumber>,
-    /// What SACK says.
+    /// What SACK reports.
     pub(crate) sack: SackReport,
-    /// Where the window ends: moves in steps that are worth telling.
+    /// The right edge of the window. Moves in steps that are worth an update.
     edge: SeqNumber,
-    /// The furthest edge that an acknowledgement says, one that is owed included; rounding up may put it
-    /// past `edge`.
+    /// The furthest edge in any acknowledgement, owed ones included. Rounding up may put it past `edge`.
     said: SeqNumber,
-    /// The furthest edge that the peer was told.
+    /// The furthest edge that was sent to the peer.
     told: SeqNumber,
     capacity: u32,
-    /// Text in order, for the application, in the buffers it came in.
+    /// Text in order, for the application, in the buffers that it came in.
     ready: Chain<B>,
-    /// So many bytes in order behind it, up to RCV.NXT, were copied to `spill`.
+    /// How many bytes in order behind `ready`, up to RCV.NXT, were copied to `spill`.
     spilled_bytes: u32,
     waiting: Reassembly<B>,
     spill: Spill,
-    /// The largest text of a segment so far: what the peer's full segments are.
+    /// The largest text of a segment so far, which estimates the peer's full segments, in bytes.
     largest_text: u32,
 }
 
 /// What became of a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// It came in order.
+    /// It was in order.
     InOrder {
-        /// Whether text waits still, or waited until now: then the peer is told at once.
+        /// Whether out-of-order text waits, or waited until now: then an acknowledgement is sent at once.
         beside_a_gap: bool,
     },
-    /// It waits for what comes before it, or was here already.
+    /// It is out of order, or was received before.
     OutOfOrder,
     /// There are too many gaps.
     NoRoom,
@@ -88,13 +87,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
             ready: Chain::with_capacity(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
             spilled_bytes: 0,
             waiting: Reassembly::with_limit(config.receive_pieces / 2),
-            // Rounding may put the edge that was told behind what there is room for.
+            // Rounding may put the offered edge behind the room that there is.
             spill: Spill::with_capacity(config.receive_buffer_bytes + (1 << offered_scale(config))),
             largest_text: LEAST_FULL_SEGMENT,
         }
     }
 
-    /// The peer's SYN has come: `irs` is its number.
+    /// Takes the peer's initial sequence number, `irs`.
     pub(crate) fn start(&mut self, irs: SeqNumber) {
         (self.irs, self.nxt) = (irs, irs + 1);
         self.edge = self.nxt + u32::from(self.syn_window());
@@ -113,12 +112,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         distance(self.nxt, self.told)
     }
 
-    /// The peer's full segment, in bytes, as far as it has shown (RFC 5681, section 4.2).
+    /// The estimate of the peer's full segment, in bytes (RFC 5681, section 4.2).
     pub(crate) fn full_segment(&self) -> u32 {
         self.largest_text.min(self.mss)
     }
 
-    /// Whether text waits for what comes before it.
+    /// Whether out-of-order text waits.
     pub(crate) fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -133,17 +132,17 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.ready.len_bytes() + self.spilled_bytes as usize
     }
 
-    /// That text, piece by piece.
+    /// The pieces of text in order that the application has not consumed.
     pub(crate) fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         Slices::new(self.ready.slices(), self.spilled())
     }
 
-    /// The part of it that was copied.
+    /// The part of the text in order that was copied.
     fn spilled(&self) -> [&[u8]; 2] {
         self.spill.slices(before(self.text_end(), self.spilled_bytes), self.spilled_bytes)
     }
 
-    /// The application has consumed `bytes`; says how many there were.
+    /// Consumes up to `bytes` of text in order. Returns how many.
     pub(crate) fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.ready.advance(bytes);
         consumed + self.consume_spilled(bytes - consumed)
@@ -155,7 +154,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         consumed
     }
 
-    /// The application copies text to `to`; says how much.
+    /// Copies text in order into `to` and consumes it. Returns how many bytes.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
         let mut copied = self.ready.read(to);
         if self.spilled_bytes == 0 {
@@ -171,32 +170,32 @@ impl<B: AsRef<[u8]>> Receive<B> {
         copied
     }
 
-    /// Whether text in order is being copied, because buffers have run short.
+    /// Whether text in order is copied because buffers have run short.
     pub(crate) fn is_spilling(&self) -> bool {
         self.spilled_bytes > 0
     }
 
-    /// Whether a buffer is kept of text before `seq` that is in order.
+    /// Whether a buffer with text in order before `seq` is kept.
     pub(crate) fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
         !self.ready.is_empty() && self.read_at().is_before(seq)
     }
 
-    /// Whether a buffer is kept of text out of order.
+    /// Whether a buffer with out-of-order text is kept.
     pub(crate) fn keeps_buffers_out_of_order(&self) -> bool {
         self.waiting.lent() > 0
     }
 
-    /// What the application reads next.
+    /// The sequence number that the application reads next.
     fn read_at(&self) -> SeqNumber {
         before(self.text_end(), self.ready_bytes() as u32)
     }
 
-    /// RCV.NXT, less the peer's FIN once that has been taken.
+    /// RCV.NXT without the peer's FIN.
     fn text_end(&self) -> SeqNumber {
         self.fin_at.map_or(self.nxt, |at| earlier(at, self.nxt))
     }
 
-    /// Puts all text into buffers that `exchange` makes of it.
+    /// Moves all text into the buffers that `exchange` makes of it.
     pub(crate) fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.ready.exchange(&mut exchange);
         self.waiting.exchange(&mut exchange);
@@ -208,7 +207,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.clear();
     }
 
-    /// No more text will be taken: gives back what held text, all but what is still to be read.
+    /// Frees all memory but that of text to be read: no more text will be taken.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limit(0);
         if self.ready_bytes() == 0 {
@@ -217,7 +216,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// The first contiguous part of `start` to `end` that was here before (RFC 2883, section 4).
+    /// The first contiguous part of `start` to `end` that was received before (RFC 2883, section 4).
     pub(crate) fn duplicate_in(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         if start.is_before(self.nxt) && start.is_before(end) {
             return Some(SackBlock { start, end: earlier(end, self.nxt) });
@@ -225,34 +224,34 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.first_part(start, end)
     }
 
-    /// Takes text at `seq`, which lies in the window.
+    /// Takes text at `seq`, which is inside the window.
     pub(crate) fn accept(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
         self.largest_text = self.largest_text.max(payload.bytes());
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
     }
 
-    /// How many buffers of text in order have room, while no text waits.
+    /// How many more buffers of text in order can be kept, while no out-of-order text waits.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.ready.room_pieces()
     }
 
-    /// Takes text at RCV.NXT, when none waits and there is room.
+    /// Takes text at RCV.NXT. No out-of-order text waits, and there is room.
     #[inline]
     pub(crate) fn append_expected(&mut self, payload: Payload<B>) {
         self.largest_text = self.largest_text.max(payload.bytes());
         self.push_ready(payload);
     }
 
-    /// Takes the text of a GSO frame at RCV.NXT, when none waits and there is room. Its segments have
-    /// `size` bytes each.
+    /// Takes the text of a GSO frame, whose segments have `size` bytes, at RCV.NXT. No out-of-order text
+    /// waits, and there is room.
     pub(crate) fn append_gso(&mut self, payload: Payload<B>, size: u32) {
         self.largest_text = self.largest_text.max(size);
         self.push_ready(payload);
     }
 
-    /// Takes text of one length at RCV.NXT, in `range` of each of `buffers`, when none waits and there is
-    /// room for all; says how many there were.
+    /// Takes the text in `range` of each of `buffers` at RCV.NXT. No out-of-order text waits, and there is
+    /// room for all. Returns how many buffers there were.
     #[inline]
     pub(crate) fn append_alike(
         &mut self,
@@ -274,7 +273,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap: false }
     }
 
-    /// Where text waits, or there is no room for its buffer.
+    /// The slow path: out-of-order text waits, or there is no room for the buffer.
     #[inline(never)]
     fn append_otherwise(&mut self, payload: Payload<B>) -> Accepted {
         let beside_a_gap = self.has_gap();
@@ -285,7 +284,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap }
     }
 
-    /// Appends text at RCV.NXT: by reference while there is room for its buffer.
+    /// Appends text at RCV.NXT: by reference while there is room for its buffer, else as a copy.
     fn push(&mut self, text: Text<B>) {
         match text {
             Text::Lent(payload) if !self.is_spilling() && self.may_lend() => {
@@ -302,12 +301,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.nxt = self.nxt + text.bytes();
     }
 
-    /// Whether another buffer may be kept: what waits has its place among those in order.
+    /// Whether another buffer may be kept. Out-of-order text has its place reserved among those in order.
     fn may_lend(&self) -> bool {
         self.ready.room_pieces() > self.waiting.lent()
     }
 
-    /// The spill gets room for all that can come.
+    /// Reserves room in the spill for the whole window.
     fn make_room(&mut self) {
         let read_at = self.read_at();
         if self.is_spilling() || self.waiting.has_spilled() {
@@ -338,27 +337,27 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::OutOfOrder
     }
 
-    /// A FIN at `at` came. The last one counts; out of order none that text has passed.
+    /// Records a FIN at `at`. The last one counts; an out-of-order FIN before other text does not.
     pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
         if at == self.nxt || !self.is_passed(at) {
             self.fin_at = Some(at);
         }
     }
 
-    /// Forgets a FIN behind which there is text: the peer did not send it.
+    /// Forgets a FIN behind which there is text: the peer cannot have sent it.
     pub(crate) fn doubt_fin(&mut self) {
         self.fin_at = self.fin_at.filter(|at| !self.is_passed(*at));
     }
 
-    /// Whether text at `at` or after it is here.
+    /// Whether text at or after `at` was received.
     fn is_passed(&self, at: SeqNumber) -> bool {
         at.is_before(self.nxt) || self.waiting.reaches_beyond(at)
     }
 }
 
-/// RFC 9293, section 3.7.1: what every peer may send; estimates do not start lower.
+/// RFC 9293, section 3.7.1: every peer may send this; estimates begin here.
 const LEAST_FULL_SEGMENT: u32 = 536;
-/// A ring is read in two pieces where its end lies between them.
+/// A ring is read in two pieces if the text wraps around its end.
 const PIECES_OF_A_RING: usize = 2;
 
 #[cfg(test)]

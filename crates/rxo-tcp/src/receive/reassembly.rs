@@ -1,4 +1,4 @@
-//! Text that arrived before what comes in front of it.
+//! Out-of-order text.
 
 use alloc::collections::VecDeque;
 
@@ -9,14 +9,13 @@ use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
-/// Pieces of text out of order: sorted, none overlaps another. Each is in the buffer it came in, or
-/// was copied to the [`Spill`] because there were too many. Room for a fixed number is allocated when
-/// made.
+/// Pieces of out-of-order text, sorted, without overlap. Each is in the buffer that it came in, or was
+/// copied to the [`Spill`] because there were too many. Allocates its memory at construction.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
     pieces: VecDeque<Piece<B>>,
     limit: usize,
-    /// How many are in the buffer they came in.
+    /// How many are in the buffer that they came in.
     lent: usize,
 }
 
@@ -26,12 +25,12 @@ struct Piece<B> {
     text: Text<B>,
 }
 
-/// Where a piece's bytes are.
+/// Where the bytes of a piece are.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
-    /// In the buffer they came in.
+    /// In the buffer that they came in.
     Lent(Payload<B>),
-    /// In the spill, so many of them.
+    /// In the spill. The number is their length.
     Spilled(u32),
 }
 
@@ -43,7 +42,7 @@ impl<B> Text<B> {
         }
     }
 
-    /// Without its first `bytes`; `None` when nothing is left.
+    /// The piece without its first `bytes`; `None` if nothing is left.
     fn without_front(self, bytes: u32) -> Option<Self> {
         match self {
             Self::Lent(payload) => payload.without_front(bytes).map(Self::Lent),
@@ -67,15 +66,15 @@ impl<B> Piece<B> {
 /// What became of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// It is kept, all of it or what was new.
+    /// All of it, or its new part, is kept.
     Kept,
-    /// All of it was here before.
+    /// All of it was received before.
     Duplicate,
     /// There are too many gaps; the peer will send it again.
     NoRoom,
 }
 
-/// Where a piece goes: what is new of it, the pieces from `at` on that it covers, and how many.
+/// Where a piece goes: its new part, and how many pieces from `at` on it covers.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     at: usize,
@@ -89,7 +88,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Self { pieces: VecDeque::with_capacity(pieces), limit: pieces, lent: 0 }
     }
 
-    /// How many buffers.
+    /// How many buffers are kept.
     pub(crate) fn lent(&self) -> usize {
         self.lent
     }
@@ -103,7 +102,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.pieces.is_empty()
     }
 
-    /// Whether a byte after `seq` is here.
+    /// Whether a byte after `seq` was received.
     pub(crate) fn reaches_beyond(&self, seq: SeqNumber) -> bool {
         self.pieces.back().is_some_and(|last| seq.is_before(last.end()))
     }
@@ -113,7 +112,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.lent = 0;
     }
 
-    /// Puts the text of each piece into the buffer that `exchange` makes of it.
+    /// Moves the text of each piece into the buffer that `exchange` makes of it.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
             if let Text::Lent(payload) = &mut piece.text {
@@ -122,10 +121,9 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Puts `payload`, which begins at `start`, in its place. Of bytes that are here already, those
-    /// that came first stay, unless the new piece covers theirs on both sides. It is copied unless
-    /// `may_lend`; where there are too many pieces all are, which leaves one for each run. Costs the
-    /// pieces after it.
+    /// Inserts `payload`, which begins at `start`. Bytes that were received before stay, unless the new piece
+    /// covers an old one completely. The text is copied unless `may_lend`. If there are too many pieces, all
+    /// are copied, which leaves one for each run. Costs O(pieces behind it).
     pub(crate) fn insert(
         &mut self,
         start: SeqNumber,
@@ -154,7 +152,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Inserted::Kept
     }
 
-    /// Where the text from `start` to `end` goes; `None` when all of it is here.
+    /// Where the text from `start` to `end` goes; `None` if all of it was received before.
     fn slot(&self, start: SeqNumber, end: SeqNumber) -> Option<Slot> {
         let at = self.pieces.partition_point(|piece| piece.start.is_before(start));
         let before_end = at.checked_sub(1).map_or(start, |index| self.pieces[index].end());
@@ -165,7 +163,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         start.is_before(end).then_some(Slot { at, covered, start, end })
     }
 
-    /// Whether it continues a run, so that it needs no place of its own once all is copied.
+    /// Whether the piece continues a run, so that it needs no place of its own once all are copied.
     fn touches(&self, slot: &Slot) -> bool {
         let before = slot.at.checked_sub(1).map(|index| self.pieces[index].end());
         let after = self.pieces.get(slot.at + slot.covered).map(|piece| piece.start);
@@ -198,7 +196,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.pieces.insert(at, new);
     }
 
-    /// Copies every piece, and makes one of those that touch.
+    /// Copies every piece, and joins those that touch.
     fn gather(&mut self, spill: &mut Spill) {
         let mut kept: usize = 0;
         for index in 0..self.pieces.len() {
@@ -221,8 +219,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.lent = 0;
     }
 
-    /// Takes the text at `nxt`, if it is here; what lies before `nxt` is dropped on the way: it came a
-    /// second time.
+    /// Takes the text at `nxt`, if there is some. Text before `nxt` is a duplicate and is dropped.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         while let Some(first) = self.pieces.front() {
             if nxt.is_before(first.start) {
@@ -238,7 +235,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         None
     }
 
-    /// The first contiguous part of `start` to `end` that is here.
+    /// The first contiguous part of `start` to `end` that was received.
     pub(crate) fn first_part(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let at = self.pieces.partition_point(|piece| start.is_at_or_after(piece.end()));
         let mut pieces = self.pieces.iter().skip(at).take_while(|piece| piece.start.is_before(end));
@@ -250,7 +247,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Some(SackBlock { start: later(start, first.start), end: earlier(end, part.0) })
     }
 
-    /// The contiguous run of text around `seq`, if there is text at it. Costs the pieces.
+    /// The contiguous run of text around `seq`, if there is text at `seq`. Costs O(pieces).
     pub(crate) fn run_around(&self, seq: SeqNumber) -> Option<SackBlock> {
         self.runs().find(|run| seq.is_at_or_after(run.start) && seq.is_before(run.end))
     }

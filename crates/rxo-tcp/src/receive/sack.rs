@@ -5,40 +5,41 @@ use rxo_wire::SeqNumber;
 use super::reassembly::Reassembly;
 use crate::options::{SackBlock, SackBlocks};
 
-/// What was received last, so that it is reported first.
+/// What SACK reports: the text that was received last comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackReport {
-    /// A byte of each block that was touched lately, the last first.
+    /// A byte of each block that changed recently, the last first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
-    /// What arrived twice and has not been reported.
+    /// A duplicate that has not been reported.
     duplicate: Option<SackBlock>,
 }
 
 impl SackReport {
-    /// Text at `seq` arrived out of order.
+    /// Records that text at `seq` arrived out of order.
     pub(crate) fn received(&mut self, seq: SeqNumber) {
         self.recent.rotate_right(1);
         self.recent[0] = Some(seq);
     }
 
-    /// `block` arrived a second time (RFC 2883, section 4); the acknowledgement of its segment says so.
+    /// Records that `block` is a duplicate (RFC 2883, section 4), which the acknowledgement of its segment
+    /// reports.
     pub(crate) fn received_again(&mut self, block: SackBlock) {
         self.duplicate = Some(block);
     }
 
-    /// Whether something arrived a second time and is still to be reported.
+    /// Whether a duplicate is to be reported.
     pub(crate) fn has_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// The blocks to send: what arrived twice, once; then the block that changed last, then those
-    /// before it.
+    /// The blocks to send: first a duplicate, which is reported once; then the other blocks, the one that
+    /// changed last first.
     pub(crate) fn take<B: AsRef<[u8]>>(&mut self, waiting: &Reassembly<B>) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let duplicate = self.duplicate.take();
         if let Some(block) = duplicate {
             blocks.push(block);
-            // RFC 2883, section 4.1: the block around it, if any, comes next.
+            // RFC 2883, section 4.1: the block around the duplicate, if any, comes next.
             if let Some(around) = waiting.run_around(block.start) {
                 blocks.push(around);
             }
@@ -54,7 +55,7 @@ impl SackReport {
     }
 }
 
-/// Appends `run` unless it is there; the duplicate in front does not count.
+/// Appends `run` unless it is listed at or after the index `from`.
 fn push_new(blocks: &mut SackBlocks, from: usize, run: SackBlock) {
     let listed = blocks.as_slice().get(from..).unwrap_or_default();
     if !listed.contains(&run) {

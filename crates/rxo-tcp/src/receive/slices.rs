@@ -1,4 +1,4 @@
-//! Text in order, piece by piece: first what is in the buffers it came in, then what was copied.
+//! The pieces of text in order: first those in the buffers that they came in, then those that were copied.
 
 /// The pieces of `first`, then those of `last` that are not empty.
 pub(super) struct Slices<'a, I> {

@@ -1,10 +1,9 @@
-//! Text that is copied together because it came in too many pieces.
+//! The spill: text that is copied because it came in too many pieces.
 //!
-//! The window counts bytes, but each segment's text keeps a buffer of its own: a peer that puts few
-//! bytes into each segment would use up all buffers long before its window. What finds no place by
-//! reference is copied here, so that everything inside an offered window can be held, in memory that
-//! is as large as the window. Separate because it only knows bytes by sequence number; what of them
-//! is in order, and what waits, is `mod.rs` and `reassembly.rs`.
+//! The window counts bytes, but the text of each segment keeps a buffer: a peer with few bytes in each
+//! segment would use up all buffers long before its window. Text without a free buffer is copied here, so
+//! that everything inside an offered window can be kept, in memory as large as the window. Separate because
+//! it knows bytes by sequence number only; `mod.rs` and `reassembly.rs` know which of them are in order.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -13,36 +12,35 @@ use rxo_wire::SeqNumber;
 
 use crate::sequence::distance;
 
-/// A ring of bytes. Reserves its memory when made and never after; touches it only when used.
+/// A ring of bytes. Reserves its memory at construction only, and touches it only when used.
 pub(crate) struct Spill {
-    /// Grows within its capacity, so that what is never used is never written.
+    /// Grows within its capacity, so that unused memory is never written.
     bytes: Vec<u8>,
     size: usize,
-    /// What stands at `head`; nothing before it is read any more.
+    /// The sequence number of the byte at `head`. Nothing before it is read any more.
     origin: SeqNumber,
     head: usize,
 }
 
 impl Spill {
-    /// Room for text that spans `bytes`.
+    /// A ring with room for `bytes`.
     pub(crate) fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
         Self { bytes: Vec::with_capacity(size), size, origin: SeqNumber::default(), head: 0 }
     }
 
-    /// Forgets everything: the next byte that is written is not before `origin`.
+    /// Forgets everything. The next bytes to be written begin at `origin`, or after it.
     pub(crate) fn begin_at(&mut self, origin: SeqNumber) {
         (self.origin, self.head) = (origin, 0);
     }
 
-    /// All before `origin` has been read, and makes room.
+    /// Frees everything before `origin`, which has been read.
     pub(crate) fn advance_to(&mut self, origin: SeqNumber) {
         let gone = distance(self.origin, origin) as usize;
         (self.origin, self.head) = (origin, self.place(gone));
     }
 
-    /// Copies `data` to where `seq` stands. What lies before the origin, or further behind it than there
-    /// is room, is left out.
+    /// Copies `data` to `seq`, without the part before the origin or behind the room of the ring.
     pub(crate) fn write(&mut self, seq: SeqNumber, data: &[u8]) {
         let Ok(offset) = usize::try_from(seq - self.origin) else { return };
         let data = &data[..data.len().min(self.size.saturating_sub(offset))];
@@ -63,7 +61,7 @@ impl Spill {
         self.bytes[at..end].copy_from_slice(data);
     }
 
-    /// The `bytes` from `seq` on, in two pieces where the ring's end lies between them.
+    /// The `bytes` from `seq` on, in two pieces if they wrap around the end of the ring.
     pub(crate) fn slices(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
         if bytes == 0 {
             return [&[], &[]];

@@ -1,10 +1,10 @@
-//! What the application has written and the peer has not acknowledged.
+//! The send buffer: data that the application has written and the peer has not acknowledged.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt;
 
-/// A ring of bytes; the first is the one at SND.UNA. Allocates when made and never after.
+/// A ring of bytes that begins at SND.UNA. Allocates at construction only.
 pub(crate) struct SendBuffer {
     bytes: Box<[u8]>,
     head: usize,
@@ -16,17 +16,17 @@ impl SendBuffer {
         Self { bytes: vec![0; bytes as usize].into_boxed_slice(), head: 0, length: 0 }
     }
 
-    /// Bytes in it.
+    /// The length of the data, in bytes.
     pub(crate) fn len(&self) -> u32 {
         self.length as u32
     }
 
-    /// Bytes that fit.
+    /// The free room, in bytes.
     pub(crate) fn room(&self) -> u32 {
         (self.bytes.len() - self.length) as u32
     }
 
-    /// Appends as much of `data` as fits; says how much.
+    /// Appends as much of `data` as fits. Returns how many bytes.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room() as usize);
         let at = self.place(self.length);
@@ -37,15 +37,15 @@ impl SendBuffer {
         taken
     }
 
-    /// Forgets the first `bytes`, or all when there are fewer.
+    /// Removes the first `bytes`, or all if there are fewer.
     pub(crate) fn advance(&mut self, bytes: u32) {
         let gone = self.length.min(bytes as usize);
         self.head = self.place(gone);
         self.length -= gone;
     }
 
-    /// The bytes from `from` up to `to`, counted from the first; in two pieces where the ring ends
-    /// between them. What is not there is left out.
+    /// The bytes from the index `from` up to `to`, as far as there are such; in two pieces if they wrap
+    /// around the end of the ring.
     pub(crate) fn slices(&self, from: u32, to: u32) -> [&[u8]; 2] {
         let to = (to as usize).min(self.length);
         let from = (from as usize).min(to);

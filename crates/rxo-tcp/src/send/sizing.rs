@@ -1,47 +1,46 @@
-//! How much may leave now: silly-window avoidance and Nagle's rule, as one decision.
+//! How much may be sent now: silly window avoidance and the Nagle algorithm, as one decision.
 //!
-//! Separate because it is pure: what it needs is five numbers, and every row of the RFC's rule is
-//! tested alone.
+//! Separate because it is pure: it needs a few numbers, and every row of the RFC's rule is tested alone.
 
-/// What the sender's algorithm looks at (RFC 9293, sections 3.7.4 and 3.8.6.2.1).
+/// The input of the sender's algorithm (RFC 9293, sections 3.7.4 and 3.8.6.2.1), in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizing {
-    /// D: what is to be sent, FIN included.
+    /// D: the data to send, FIN included.
     pub(crate) unsent: u32,
-    /// U: what the peer's window allows.
+    /// U: the usable part of the peer's window.
     pub(crate) usable: u32,
-    /// What congestion control allows.
+    /// The usable part of the congestion window.
     pub(crate) allowed: u32,
     /// Eff.snd.MSS.
     pub(crate) mss: u32,
     /// Max(SND.WND).
     pub(crate) max_window: u32,
-    /// The most that may leave as one send.
+    /// The largest GSO frame.
     pub(crate) large_send: u32,
-    /// Whether something is sent and not acknowledged.
+    /// Whether data is outstanding.
     pub(crate) is_outstanding: bool,
-    /// Whether Nagle's rule is on.
+    /// Whether the Nagle algorithm is on.
     pub(crate) nagle: bool,
 }
 
-/// Why nothing may leave.
+/// Why nothing may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// There is nothing.
+    /// There is nothing to send.
     Nothing,
     /// The peer's window has too little room.
     ByWindow,
     /// The congestion window has too little room.
     ByCongestion,
-    /// It is little, and something is unacknowledged.
+    /// It is less than a segment, and data is outstanding.
     ByNagle,
 }
 
 impl Sizing {
-    /// How many bytes leave as one send: full segments, or one that is less at the end.
+    /// How many bytes to send at once: full segments, perhaps with a shorter one at the end.
     ///
     /// # Errors
-    /// Why none.
+    /// Why nothing may be sent.
     pub(crate) fn next_send(&self) -> Result<u32, Held> {
         let within_window = self.unsent.min(self.usable);
         let full = self.full_segments(within_window);
@@ -55,7 +54,7 @@ impl Sizing {
         }
     }
 
-    /// Rule 1: min(D, U) >= Eff.snd.MSS. The end of the data may ride along when it may leave.
+    /// Rule 1: min(D, U) >= Eff.snd.MSS. The end of the data is included if it may be sent.
     fn full_segments(&self, within_window: u32) -> u32 {
         let most = within_window.min(self.allowed).min(self.large_send.max(self.mss));
         let full = most - most % self.mss;
@@ -69,7 +68,7 @@ impl Sizing {
             return Err(Held::Nothing);
         }
         if within_window >= self.mss {
-            // Only congestion control held it back.
+            // Only congestion control blocks it.
             return Err(Held::ByCongestion);
         }
         let is_all = self.unsent <= self.usable;
@@ -126,13 +125,13 @@ mod tests {
         assert_eq!(Sizing { nagle: false, ..waiting }.next_send(), Ok(10));
     }
 
-    /// RFC 9293, section 3.8.6.2.1 (MUST-38): a window that is nearly closed is left alone.
+    /// RFC 9293, section 3.8.6.2.1 (MUST-38): a nearly closed window is not used.
     #[test]
     fn a_silly_window_is_not_used() {
         let silly = Sizing { unsent: 5_000, usable: 900, ..ROOM };
         assert_eq!(silly.next_send(), Err(Held::ByWindow));
         assert_eq!(Sizing { usable: 0, ..silly }.next_send(), Err(Held::ByWindow));
-        // A peer whose buffer is small: half of what it ever offered is worth sending.
+        // For a peer with a small buffer half of the largest window is worth sending.
         assert_eq!(Sizing { max_window: 1_800, ..silly }.next_send(), Ok(900));
     }
 
