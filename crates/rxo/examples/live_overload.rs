@@ -1,33 +1,28 @@
-//! What overload costs those who ask something meanwhile: many connections send more than the worker's
-//! core takes, and a ping goes the same way, with RFC 8289's drops and without, in turn.
+//! Measures latency under overload: many connections send more than the worker's core can process, and
+//! a ping takes the same path, in turn with the drops of RFC 8289 and without them.
 //!
-//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. Senders on core 0; the worker
-//! and the receivers behind a TAP on core 1, in networks of its own. Compare the rows of one run.
+//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. The senders run on core 0,
+//! the worker and the receivers behind a TAP on core 1, in private networks. Compare the rows of one run.
+
+mod common;
 
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rxo::driver::{Tap, TapKind};
-use rxo::live::{self, Device, DeviceOptions, Outcome};
 use rxo::worker::{Overload, WorkerConfig};
 use rxo::{Policy, Reading};
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{CpuMeter, Lab, LabOptions, become_root_in_user_namespace, pin_to_core};
+use rxo_lab::{CpuMeter, Lab, become_root_in_user_namespace};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+use crate::common::{Result, through, transfer};
 
-const SENDER_CORE: usize = 0;
-const HOST_CORE: usize = 1;
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(5);
-const TAP: &str = "rxo0";
 
 /// One measurement.
 struct Sample {
     gbit_per_s: f64,
-    /// Round trips of the pings that came back, in milliseconds, sorted.
+    /// Round-trip times of the answered pings, in milliseconds, sorted.
     pings_ms: Vec<f64>,
     pings_lost: usize,
     totals: Reading,
@@ -60,36 +55,13 @@ fn main() -> Result<()> {
 }
 
 fn measure(policy: Policy, overload: Option<Overload>, connections: usize) -> Result<Sample> {
-    let lab = Lab::through_with(LabOptions { peer_core: Some(0), ..LabOptions::default() })?;
-    let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap))??;
-    lab.attach_host(TAP)?;
-    let stop = AtomicBool::new(false);
     let config = WorkerConfig { overload, ..WorkerConfig::new(policy) };
-    let (sample, outcome) = thread::scope(|scope| {
-        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, &stop)));
-        let sample = traffic(&lab, connections);
-        stop.store(true, Ordering::Relaxed);
-        (sample, worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    Ok(Sample { totals: outcome??.totals, ..sample? })
-}
-
-fn work(tap: &Tap, config: WorkerConfig, stop: &AtomicBool) -> Result<Outcome> {
-    pin_to_core(HOST_CORE)?;
-    let nic = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
-    let nic = Device::open(&nic, DeviceOptions::default())?;
-    let host = Device::of_tap(tap, DeviceOptions::default())?;
-    Ok(live::run(nic, host, config, stop, |_| {})?)
+    let (sample, outcome) = through(config, |lab| traffic(lab, connections))?;
+    Ok(Sample { totals: outcome.totals, ..sample })
 }
 
 fn traffic(lab: &Lab, connections: usize) -> Result<Sample> {
-    let config = BulkConfig {
-        connections,
-        sender_core: Some(SENDER_CORE),
-        receiver_core: Some(HOST_CORE),
-        ..BulkConfig::default()
-    };
-    let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
+    let transfer = transfer(lab, connections)?;
     let meter = CpuMeter::new();
     transfer.measure(WARM_UP, &meter)?;
     let (window, pings) = thread::scope(|scope| {
@@ -105,7 +77,8 @@ fn traffic(lab: &Lab, connections: usize) -> Result<Sample> {
     Ok(Sample { gbit_per_s: window.gbit_per_s(), pings_ms, pings_lost, totals })
 }
 
-/// Pings a hundred times a second while the window lasts; the round trips, and how many were lost.
+/// Pings a hundred times a second during the window. Returns the sorted round-trip times in milliseconds,
+/// and the number of lost pings.
 fn ping(address: &str) -> Result<(Vec<f64>, usize)> {
     let count = WINDOW.as_millis() as usize / 10;
     let mut command = Command::new("ping");

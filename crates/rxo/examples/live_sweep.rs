@@ -1,35 +1,30 @@
-//! What a live path costs, by limit of segments and by pause: a table to choose defaults from.
+//! Measures the cost of a live path by limit of segments and by pause, for choosing defaults.
 //!
-//! `cargo run --release -p rxo --example live_sweep [ROUNDS]`. A Linux TCP sender on core 0; the
-//! worker and the receiver behind a TAP on core 1, in networks of its own. All rows are measured
-//! in turn, round after round, and the table shows medians, so use the ratios between its rows.
+//! `cargo run --release -p rxo --example live_sweep [ROUNDS]`. A Linux TCP sender runs on core 0, the
+//! worker and the receiver behind a TAP on core 1, in private networks. All rows are measured in turn,
+//! round after round, and the table shows medians, so only the ratios between its rows are meaningful.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+mod common;
+
 use std::time::Duration;
 
 use rxo::Policy;
 use rxo::coalesce::FlushReason;
-use rxo::driver::{Tap, TapKind};
-use rxo::live::{self, Device, DeviceOptions, Outcome};
 use rxo::worker::{Pause, WorkerConfig};
-use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_lab::{CpuMeter, KernelGro, Lab, LabOptions, become_root_in_user_namespace, pin_to_core};
+use rxo_lab::traffic::{PingPongConfig, ping_pong};
+use rxo_lab::{CpuMeter, KernelGro, Lab, become_root_in_user_namespace};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+use crate::common::{HOST_CORE, Result, SENDER_CORE, through, transfer, wire};
 
-const SENDER_CORE: usize = 0;
-const HOST_CORE: usize = 1;
 const WARM_UP: Duration = Duration::from_millis(300);
 const WINDOW: Duration = Duration::from_millis(1_500);
 const EXCHANGES: Duration = Duration::from_millis(300);
-const TAP: &str = "rxo0";
 
 /// A row of the table.
 struct Row {
     label: String,
     connections: usize,
-    /// `None`: the kernel alone, coalescing.
+    /// The worker; `None` for the kernel's own GRO without rxo.
     config: Option<WorkerConfig>,
     samples: Vec<Sample>,
 }
@@ -42,7 +37,7 @@ struct Sample {
     frames_per_delivery: f64,
     ring_drops: f64,
     retransmissions: f64,
-    /// Flushes because a segment was not the next of its flow: the wire reorders.
+    /// Flushes because a segment was not the next of its flow, which shows reordering by the wire.
     out_of_order_percent: f64,
     exchange_us: f64,
 }
@@ -55,7 +50,7 @@ fn main() -> Result<()> {
         for row in &mut rows {
             let sample = match &row.config {
                 None => direct(row.connections)?,
-                Some(config) => through(config, row.connections)?,
+                Some(config) => measure(config, row.connections)?,
             };
             row.samples.push(sample);
         }
@@ -67,8 +62,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A Linux sender's largest burst is 45 segments of 1,448 bytes, PSH on the last: what a limit
-/// makes of 45 decides (44 leaves one over, 23 makes two halves).
+/// A Linux sender's largest burst is 45 segments of 1,448 bytes with PSH on the last, so it matters how
+/// a limit divides 45 (44 leaves one segment over, 23 makes two halves).
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for connections in [1, 16] {
@@ -101,27 +96,12 @@ fn config(policy: Policy, pause_us: u64) -> WorkerConfig {
 }
 
 fn direct(connections: usize) -> Result<Sample> {
-    traffic(
-        &Lab::direct_with(
-            KernelGro::On,
-            LabOptions { peer_core: Some(0), ..LabOptions::default() },
-        )?,
-        connections,
-    )
+    traffic(&Lab::direct_with(KernelGro::On, wire())?, connections)
 }
 
-fn through(config: &WorkerConfig, connections: usize) -> Result<Sample> {
-    let lab = Lab::through_with(LabOptions { peer_core: Some(0), ..LabOptions::default() })?;
-    let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap))??;
-    lab.attach_host(TAP)?;
-    let stop = AtomicBool::new(false);
-    let (sample, outcome) = thread::scope(|scope| {
-        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, &stop)));
-        let sample = traffic(&lab, connections);
-        stop.store(true, Ordering::Relaxed);
-        (sample, worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    let (sample, totals) = (sample?, outcome??.totals);
+fn measure(config: &WorkerConfig, connections: usize) -> Result<Sample> {
+    let (sample, outcome) = through(config.clone(), |lab| traffic(lab, connections))?;
+    let totals = outcome.totals;
     Ok(Sample {
         frames_per_delivery: totals.engine.frames_per_delivery(),
         ring_drops: totals.nic_in.ring_drops as f64,
@@ -131,22 +111,8 @@ fn through(config: &WorkerConfig, connections: usize) -> Result<Sample> {
     })
 }
 
-fn work(tap: &Tap, config: &WorkerConfig, stop: &AtomicBool) -> Result<Outcome> {
-    pin_to_core(HOST_CORE)?;
-    let nic = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
-    let nic = Device::open(&nic, DeviceOptions::default())?;
-    let host = Device::of_tap(tap, DeviceOptions::default())?;
-    Ok(live::run(nic, host, config.clone(), stop, |_| {})?)
-}
-
 fn traffic(lab: &Lab, connections: usize) -> Result<Sample> {
-    let config = BulkConfig {
-        connections,
-        sender_core: Some(SENDER_CORE),
-        receiver_core: Some(HOST_CORE),
-        ..BulkConfig::default()
-    };
-    let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
+    let transfer = transfer(lab, connections)?;
     let meter = CpuMeter::new();
     transfer.measure(WARM_UP, &meter)?;
     let window = transfer.measure(WINDOW, &meter)?;
