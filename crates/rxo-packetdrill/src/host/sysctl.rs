@@ -32,6 +32,10 @@ struct Sysctl {
 enum Meaning {
     /// Sets something. The text says which values are accepted.
     Sets(fn(&mut Settings, &str) -> Option<()>, &'static str),
+    /// Switches a feature on (1) or off (0).
+    Switches(fn(&mut Settings) -> &mut bool),
+    /// Sets a time in seconds.
+    Lasts(fn(&mut Settings) -> &mut Duration),
     /// Must have one of these values.
     Is(&'static [&'static str]),
     /// Affects no segment.
@@ -55,17 +59,18 @@ impl Settings {
         let Some(sysctl) = SYSCTLS.iter().find(|known| known.name == short) else {
             return Err(refused("there is no such setting here".to_owned()));
         };
-        match sysctl.meaning {
-            Meaning::Nothing => Ok(()),
-            Meaning::Is(values) if values.contains(&value) => Ok(()),
+        let (done, accepted) = match sysctl.meaning {
+            Meaning::Nothing => return Ok(()),
+            Meaning::Is(values) if values.contains(&value) => return Ok(()),
             Meaning::Is(values) => {
-                Err(refused(format!("what is done here is {}", values.join(" or "))))
+                return Err(refused(format!("what is done here is {}", values.join(" or "))));
             }
-            Meaning::Sets(set, accepted) => {
-                set(self, value).ok_or_else(|| refused(accepted.to_owned()))?;
-                self.config.check().map_err(|error| refused(error.to_string()))
-            }
-        }
+            Meaning::Sets(set, accepted) => (set(self, value), accepted),
+            Meaning::Switches(setting) => (switch(setting(self), value), "it is 0 or 1"),
+            Meaning::Lasts(time) => (seconds(time(self), value), "it is a number of seconds"),
+        };
+        done.ok_or_else(|| refused(accepted.to_owned()))?;
+        self.config.check().map_err(|error| refused(error.to_string()))
     }
 
     /// All known names, without `net.ipv4.`, and their initial values.
@@ -83,6 +88,19 @@ const fn sets(
     Sysctl { name, default, meaning: Meaning::Sets(set, accepted) }
 }
 
+/// A switch that is on at first.
+const fn switches(name: &'static str, setting: fn(&mut Settings) -> &mut bool) -> Sysctl {
+    Sysctl { name, default: "1", meaning: Meaning::Switches(setting) }
+}
+
+const fn lasts(
+    name: &'static str,
+    default: &'static str,
+    time: fn(&mut Settings) -> &mut Duration,
+) -> Sysctl {
+    Sysctl { name, default, meaning: Meaning::Lasts(time) }
+}
+
 const fn is(name: &'static str, values: &'static [&'static str]) -> Sysctl {
     Sysctl { name, default: values[0], meaning: Meaning::Is(values) }
 }
@@ -91,45 +109,23 @@ const fn nothing(name: &'static str, default: &'static str) -> Sysctl {
     Sysctl { name, default, meaning: Meaning::Nothing }
 }
 
-const SWITCH: &str = "it is 0 or 1";
-const SECONDS: &str = "it is a number of seconds";
 const THREE: &str = "it is least, default and most, in bytes";
 
 const SYSCTLS: &[Sysctl] = &[
-    sets("tcp_sack", "1", |all, value| switch(&mut all.config.sack, value), SWITCH),
-    sets("tcp_timestamps", "1", |all, value| switch(&mut all.config.timestamps, value), SWITCH),
-    sets(
-        "tcp_window_scaling",
-        "1",
-        |all, value| switch(&mut all.config.window_scaling, value),
-        SWITCH,
-    ),
+    switches("tcp_sack", |all| &mut all.config.sack),
+    switches("tcp_timestamps", |all| &mut all.config.timestamps),
+    switches("tcp_window_scaling", |all| &mut all.config.window_scaling),
+    switches("tcp_slow_start_after_idle", |all| &mut all.config.restart_after_idle),
+    lasts("tcp_fin_timeout", "60", |all| &mut all.config.fin_wait_2),
+    lasts("tcp_keepalive_time", "7200", |all| &mut all.keep_alive.idle),
+    lasts("tcp_keepalive_intvl", "75", |all| &mut all.keep_alive.interval),
     sets("tcp_ecn", "2", ecn, "it is 0 (no), 1 (ask) or 2 (if asked)"),
     sets("tcp_congestion_control", "cubic", congestion, "it is cubic or reno"),
     sets("tcp_rmem", "4096 540000 15728640", receive_memory, THREE),
     sets("tcp_wmem", "4096 262144 4194304", send_memory, THREE),
     sets("tcp_notsent_lowat", "4294967295", unsent, "it is a number of bytes up to 4294967295"),
-    sets(
-        "tcp_slow_start_after_idle",
-        "1",
-        |all, value| switch(&mut all.config.restart_after_idle, value),
-        SWITCH,
-    ),
     sets("tcp_syn_retries", "6", syn_retries, RETRIES),
     sets("tcp_synack_retries", "5", syn_retries, RETRIES),
-    sets("tcp_fin_timeout", "60", |all, value| seconds(&mut all.config.fin_wait_2, value), SECONDS),
-    sets(
-        "tcp_keepalive_time",
-        "7200",
-        |all, value| seconds(&mut all.keep_alive.idle, value),
-        SECONDS,
-    ),
-    sets(
-        "tcp_keepalive_intvl",
-        "75",
-        |all, value| seconds(&mut all.keep_alive.interval, value),
-        SECONDS,
-    ),
     sets("tcp_keepalive_probes", "9", keep_alive_probes, "it is a number from 2 to 255"),
     sets("tcp_rto_min_us", "200000", least_timeout, "it is a number of microseconds"),
     is("tcp_frto", &["2", "1"]),
