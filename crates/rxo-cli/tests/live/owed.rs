@@ -1,4 +1,5 @@
-//! What a run owes the nic: in a file while it runs, and given back whatever happened meanwhile.
+//! The file that records what to restore on the nic: it is written during a run, and restored from
+//! whatever happens to the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,29 +22,34 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_device_set_to_big_tcp_is_said", big_tcp),
 ];
 
-/// A place for the file.
-struct Place {
+/// A directory for the files that record what to restore.
+pub(crate) struct Place {
     _scratch: Scratch,
     directory: PathBuf,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = Scratch::new("owed");
         Self { directory: scratch.file("rxo"), _scratch: scratch }
     }
 
-    fn start(&self, lab: &Lab, flags: &str) -> Rxo {
+    /// Starts `rxo run --take-over` with `flags`.
+    pub(crate) fn start(&self, lab: &Lab, flags: &str) -> Rxo {
         let variables: [(&str, &Path); 1] = [("RUNTIME_DIRECTORY", &self.directory)];
         Rxo::start_with(lab.host(), &format!("{} {flags}", SetUp::TakeOver.flags()), &variables).0
+    }
+
+    pub(crate) fn file_count(&self) -> usize {
+        fs::read_dir(&self.directory).unwrap().count()
     }
 
     fn file(&self) -> PathBuf {
         fs::read_dir(&self.directory).unwrap().next().unwrap().unwrap().path()
     }
 
-    /// What `rxo run --restore` says.
-    fn restore(&self, lab: &Lab) -> String {
+    /// Runs `rxo run --restore` and returns what it prints on standard error.
+    pub(crate) fn restore(&self, lab: &Lab) -> String {
         let mut restore = command("run --nic packet:eth1 --restore");
         restore.env("RUNTIME_DIRECTORY", &self.directory);
         let output = lab.host().run(|| restore.output()).unwrap().unwrap();
@@ -51,9 +57,10 @@ impl Place {
     }
 }
 
-fn kill_both(lab: &Lab, rxo: Rxo) {
+/// Kills both processes of a run at the same moment.
+pub(crate) fn kill_both(lab: &Lab, rxo: Rxo) {
     let worker = rxo.worker();
-    // Neither may see the other end.
+    // Stopped, so that it does not see the worker end.
     rxo.signal("STOP");
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
@@ -89,7 +96,7 @@ fn a_nic_that_came_back() {
     let said = place.restore(&lab);
     assert!(said.contains("packet:eth1 has back what a run that was killed"), "{said}");
     assert_eq!(have(), before);
-    assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0);
+    assert_eq!(place.file_count(), 0);
 }
 
 fn an_earlier_boot() {

@@ -1,17 +1,16 @@
-//! `--take-over`: everything of the nic moves to the TAP and comes back, however the run ends, and
-//! connections through it go on.
+//! `--take-over`: the configuration of the nic moves to the TAP and comes back, however the run ends, and
+//! connections through the nic survive.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use rxo_lab::{Lab, LabOptions, Namespace, Offload};
 
 use crate::Test;
-use crate::process::{Rxo, command, run, wait_until};
-use crate::repro::Scratch;
+use crate::owed::{Place, kill_both};
+use crate::process::{Rxo, run, wait_until};
 use crate::setup::SetUp;
 use crate::traffic::totals;
 
@@ -25,13 +24,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_dry_run_says_what_would_move_and_moves_nothing", a_dry_run),
 ];
 
-/// What `command` prints in the host's network, its lines sorted.
+/// The sorted lines that `command` prints in the host's network.
 pub(crate) fn sorted(lab: &Lab, command: &str) -> String {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);
     let output = lab.host().run(|| shell.output()).unwrap().unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-    // An address that is given back is used at once, and says so; a new one is tentative for a moment.
+    // A restored address has the flag `nodad`, and a new one is tentative for a moment.
     let text = String::from_utf8(output.stdout).unwrap();
     let text = text.replace(" nodad", "").replace(" tentative", "");
     let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
@@ -62,7 +61,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// From the host to the peer, or the other way.
+    /// Opens a connection between two namespaces.
     fn open(from: &Namespace, to: &Namespace, address: IpAddr) -> Self {
         let listen = || TcpListener::bind(SocketAddr::new(address, 0)).unwrap();
         let listener = to.run(listen).unwrap();
@@ -75,7 +74,7 @@ impl Connection {
         Self { ends }
     }
 
-    /// As SSH: one that opened the connection before rxo, in each direction and both protocols.
+    /// Connections that were opened before rxo started: in both directions, over IPv4 and IPv6.
     fn all(lab: &Lab) -> Vec<Self> {
         let (host, peer) = (lab.host(), lab.peer());
         let (hosts, peers) = (Lab::HOST_ADDRESSES, Lab::PEER_ADDRESSES);
@@ -123,7 +122,7 @@ fn connections_survive() {
         end(&rxo);
         let (ended, ..) = rxo.end();
         assert_eq!(ended, code, "{what}");
-        // With the keeper gone, the worker puts back after our child has ended.
+        // If the keeper is killed, the worker restores the nic after our child has ended.
         if end_is_elsewhere(code) {
             wait_until(what, || facts(&lab) == before);
         }
@@ -134,7 +133,7 @@ fn connections_survive() {
     }
 }
 
-/// Whether the process that puts back is not the one that was waited for.
+/// Whether another process than the one waited for restores the nic.
 const fn end_is_elsewhere(code: Option<i32>) -> bool {
     code.is_none()
 }
@@ -169,7 +168,7 @@ fn everything_moves() {
             "ip neighbour add fd77::99 lladdr 02:00:00:00:00:99 dev eth1 nud permanent",
         ],
     );
-    // Lifetimes run on while rxo runs.
+    // Lifetimes count down while rxo runs.
     let facts = || facts(&lab).replace(|c: char| c.is_ascii_digit(), "#");
     let before = facts();
     let moved = before.matches("eth#").count();
@@ -196,7 +195,7 @@ fn asked_twice() {
     let before = facts(&lab);
     for (first, second) in [("HUP", "TERM"), ("INT", "INT"), ("TERM", "HUP")] {
         let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
-        // A worker that does not get to its end.
+        // The worker cannot end by itself.
         rxo.signal_worker("STOP");
         rxo.signal(first);
         rxo.signal(second);
@@ -229,49 +228,35 @@ fn a_persistent_tap() {
     }
 }
 
-/// TAP and packet filter are gone by themselves; the rest is given back by whoever comes next.
+/// TAP and packet filter disappear by themselves. The next command restores the rest.
 fn both_killed() {
-    let scratch = Scratch::new("state");
-    let state = scratch.file("rxo");
-    let variables: [(&str, &Path); 1] = [("RUNTIME_DIRECTORY", &state)];
+    let place = Place::new();
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let nic = lab.host().interface(Lab::NIC);
     nic.set_offload(Offload::GenericReceive, true).unwrap();
     let mut connections = Connection::all(&lab);
     let before = facts(&lab);
-    let owed = || std::fs::read_dir(&state).unwrap().count();
     for by in ["--restore", "the next run"] {
-        let (rxo, _) = Rxo::start_with(lab.host(), SetUp::TakeOver.flags(), &variables);
-        let worker = rxo.worker();
-        // Neither may see the other end.
-        rxo.signal("STOP");
-        rxo.signal_worker("KILL");
-        rxo.signal("KILL");
-        rxo.end();
-        wait_until("both are gone", || !Path::new(&format!("/proc/{worker}")).exists());
-        wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+        kill_both(&lab, place.start(&lab, ""));
         assert!(!facts(&lab).contains("10.77.0.2"), "{by}");
-        assert_eq!(owed(), 1, "{by}");
+        assert_eq!(place.file_count(), 1, "{by}");
         if by == "--restore" {
-            let mut restore = command("run --nic packet:eth1 --restore");
-            restore.envs(variables);
-            let output = lab.host().run(|| restore.output()).unwrap().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
+            let said = place.restore(&lab);
             assert!(said.contains("packet:eth1 has back what a run that was killed"), "{said}");
         } else {
-            let (rxo, _) = Rxo::start_with(lab.host(), SetUp::TakeOver.flags(), &variables);
+            let rxo = place.start(&lab, "");
             connections.iter_mut().for_each(|one| one.exchange("in the next run"));
             rxo.signal("TERM");
             assert_eq!(rxo.end().0, Some(0));
         }
         assert_eq!(facts(&lab), before, "{by}");
-        assert_eq!(owed(), 0, "{by}");
+        assert_eq!(place.file_count(), 0, "{by}");
         assert!(nic.offload(Offload::GenericReceive).unwrap(), "{by}");
         connections.iter_mut().for_each(|one| one.exchange(by));
     }
 }
 
-/// The host keeps TAP, addresses and connections; the new nic gets at the end what the first one had.
+/// The host keeps TAP, addresses and connections. At the end the new nic gets the configuration of the first.
 fn a_nic_that_comes_back() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);
@@ -298,7 +283,7 @@ fn a_nic_that_comes_back() {
     assert!(notices >= 4, "{said}");
     assert!(said.contains("packet:eth1 has gone; waiting for another `eth1`"), "{said}");
     let totals = lines.last().unwrap();
-    // Two exchanges with the nics that went are among them.
+    // These include two exchanges through the nics that were deleted.
     assert!(totals["nic_in"]["bytes"].as_u64().unwrap() > 3 * 3 * 5_000, "{totals}");
     assert_eq!(sorted(&lab, addresses), before);
     connections.iter_mut().for_each(|one| one.exchange("afterwards"));
