@@ -20,7 +20,7 @@ impl VirtualHost {
             Transport::Other(protocol) => self.deliver_message(protocol, packet, &parsed),
             _ => {}
         }
-        self.settle();
+        self.update();
     }
 
     fn deliver_segment(&mut self, packet: &[u8], parsed: &Parsed) {

@@ -118,7 +118,7 @@ impl VirtualHost {
         for endpoint in self.endpoints.values_mut() {
             endpoint.on_time(now);
         }
-        self.settle();
+        self.update();
         true
     }
 
@@ -130,14 +130,14 @@ impl VirtualHost {
     /// Starts a call.
     pub fn start(&mut self, call: Call) -> Progress {
         let progress = self.attempt(Waiting::new(call));
-        self.settle();
+        self.update();
         progress
     }
 
     /// Continues a blocked call.
     pub fn resume(&mut self, waiting: Waiting) -> Progress {
         let progress = self.attempt(waiting);
-        self.settle();
+        self.update();
         progress
     }
 
@@ -148,7 +148,7 @@ impl VirtualHost {
     }
 
     /// Sends everything that may leave, and follows the changes of the connections.
-    fn settle(&mut self) {
+    fn update(&mut self) {
         for endpoint in self.endpoints.values_mut() {
             endpoint.transmit_all(self.now, &mut self.left);
             endpoint.look();
