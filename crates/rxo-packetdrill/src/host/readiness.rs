@@ -37,7 +37,7 @@ impl VirtualHost {
             Kind::Stream(number) => {
                 let endpoint = self.endpoints.get_mut(number);
                 endpoint.zip(limits.ok()).map_or(POLLNVAL, |(endpoint, limits)| {
-                    let has_room = endpoint.has_worthy_room(&limits);
+                    let has_room = endpoint.has_enough_room(&limits);
                     endpoint.wants_room |= !has_room;
                     endpoint.readiness(has_room)
                 })

@@ -42,7 +42,7 @@ impl Endpoint {
     /// Whether to notify a writer of room: a third of the buffer is free, and less than half of the
     /// allowed unsent data is waiting. Like Linux, so that a writer is not woken by every
     /// acknowledgement.
-    pub(super) fn has_worthy_room(&self, limits: &WriteLimits) -> bool {
+    pub(super) fn has_enough_room(&self, limits: &WriteLimits) -> bool {
         let queued = self.unacknowledged();
         let is_free = limits.queued.saturating_sub(queued) >= queued / 2;
         is_free && queued < limits.queued && self.unsent().saturating_mul(2) < limits.unsent
@@ -50,7 +50,7 @@ impl Endpoint {
 
     /// Notifies a waiting writer of free room.
     pub(super) fn tell_of_room(&mut self, limits: &WriteLimits) {
-        if self.wants_room && self.has_worthy_room(limits) {
+        if self.wants_room && self.has_enough_room(limits) {
             self.wants_room = false;
             self.signals |= POLLOUT;
         }
