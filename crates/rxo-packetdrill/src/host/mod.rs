@@ -166,7 +166,7 @@ impl VirtualHost {
         for fd in streams {
             let limits = self.write_limits(fd);
             if let (Ok(limits), Ok(endpoint)) = (limits, self.stream(fd)) {
-                endpoint.tell_of_room(&limits);
+                endpoint.notify_of_room(&limits);
             }
         }
         self.endpoints.values_mut().for_each(|endpoint| endpoint.watch_sender(now));

@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// Notifies a waiting writer of free room.
-    pub(super) fn tell_of_room(&mut self, limits: &WriteLimits) {
+    pub(super) fn notify_of_room(&mut self, limits: &WriteLimits) {
         if self.wants_room && self.has_enough_room(limits) {
             self.wants_room = false;
             self.signals |= POLLOUT;
