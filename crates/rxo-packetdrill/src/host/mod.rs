@@ -153,14 +153,14 @@ impl VirtualHost {
             endpoint.transmit_all(self.now, &mut self.left);
             endpoint.look();
         }
-        self.look_at_room();
+        self.notify_writers();
         self.queue_the_opened();
         self.signal_waiters();
         self.endpoints.retain(|_, endpoint| !endpoint.is_over());
     }
 
     /// Notifies writers of room, and counts what senders wait for.
-    fn look_at_room(&mut self) {
+    fn notify_writers(&mut self) {
         let now = self.now;
         let streams: Vec<Fd> = self.sockets.keys().copied().collect();
         for fd in streams {
