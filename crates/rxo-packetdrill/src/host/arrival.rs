@@ -50,13 +50,13 @@ impl VirtualHost {
         if let Some(number) = self.connection(pair) {
             let endpoint = self.endpoints.get(&number)?;
             let Some(reuse) = endpoint.tcp.reuse_by(segment) else { return Some(number) };
-            let listener = self.would_hear(pair, segment)?;
+            let listener = self.find_listener(pair, segment)?;
             self.endpoints.remove(&number);
             let next = self.open_passive(listener, *pair)?;
             self.endpoints.get_mut(&next)?.tcp.follow(reuse);
             return Some(next);
         }
-        let listener = self.would_hear(pair, segment)?;
+        let listener = self.find_listener(pair, segment)?;
         self.open_passive(listener, *pair)
     }
 
@@ -69,7 +69,7 @@ impl VirtualHost {
     }
 
     /// Finds the listener that accepts `segment`, a SYN to an address on which it listens.
-    fn would_hear(&self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> Option<Fd> {
+    fn find_listener(&self, pair: &FlowKey, segment: &Segment<Vec<u8>>) -> Option<Fd> {
         let stops = TcpFlags::ACK | TcpFlags::RST;
         if !segment.has(TcpFlags::SYN) || segment.has(stops) {
             return None;
@@ -80,11 +80,11 @@ impl VirtualHost {
     fn listener(&self, pair: &FlowKey) -> Option<Fd> {
         let local = SocketAddr::new(pair.source(), pair.source_port());
         let mut sockets = self.sockets.iter();
-        let hears = sockets.find(|(_, socket)| match &socket.kind {
+        let found = sockets.find(|(_, socket)| match &socket.kind {
             Kind::Listener(listener) => listener.hears(local),
             _ => false,
         });
-        hears.map(|(fd, _)| *fd)
+        found.map(|(fd, _)| *fd)
     }
 
     fn give(&mut self, number: u32, segment: Segment<Vec<u8>>) {
