@@ -81,7 +81,7 @@ impl VirtualHost {
         let local = SocketAddr::new(pair.source(), pair.source_port());
         let mut sockets = self.sockets.iter();
         let found = sockets.find(|(_, socket)| match &socket.kind {
-            Kind::Listener(listener) => listener.hears(local),
+            Kind::Listener(listener) => listener.accepts(local),
             _ => false,
         });
         found.map(|(fd, _)| *fd)

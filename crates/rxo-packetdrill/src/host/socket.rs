@@ -44,7 +44,7 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Whether a segment to `local` may be for this listener.
-    pub(super) fn hears(&self, local: SocketAddr) -> bool {
+    pub(super) fn accepts(&self, local: SocketAddr) -> bool {
         let is_here = self.local.ip().is_unspecified() || self.local.ip() == local.ip();
         is_here && self.local.port() == local.port()
     }
