@@ -145,7 +145,7 @@ impl Runner {
             Action::Code(code) => self.code(code)?,
             Action::Out(_) => {}
         }
-        self.look_at_pending()
+        self.resume_pending()
     }
 
     /// The earliest and latest instant that `time` allows, without tolerance.
@@ -185,12 +185,12 @@ impl Runner {
         let deadline = waits.filter_map(|pending| pending.waiting.deadline()).min();
         let stop = deadline.filter(|at| *at <= limit);
         let has_fired = self.host.step(stop.unwrap_or(limit));
-        self.look_at_pending()?;
+        self.resume_pending()?;
         Ok(has_fired || stop.is_some())
     }
 
     /// Resumes blocked calls, and reports the first that returned a wrong result.
-    fn look_at_pending(&mut self) -> Result<(), Wrong> {
+    fn resume_pending(&mut self) -> Result<(), Wrong> {
         for at in 0..self.pending.len() {
             let pending = &self.pending[at];
             if pending.is_over {
