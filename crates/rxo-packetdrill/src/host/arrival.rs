@@ -95,7 +95,7 @@ impl VirtualHost {
         endpoint.record.arrived(&arrived, &endpoint.tcp, now);
         // Like Linux: any received packet releases everything except what TCP_CORK holds.
         endpoint.outbox.forget_more();
-        endpoint.look();
+        endpoint.record_events();
         let is_gone = endpoint.tcp.state() == State::Listen;
         if is_gone {
             self.endpoints.remove(&number);

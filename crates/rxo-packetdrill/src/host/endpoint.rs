@@ -44,7 +44,7 @@ pub(super) struct Endpoint {
     /// Times for TCP_INFO.
     pub(super) stalls: Stalls,
     /// The state at the last check, for finding new events.
-    pub(super) looked: Looked,
+    pub(super) last_seen: Noticed,
     /// Why it failed, until the application has been told.
     pub(super) error: Option<Errno>,
     /// Whether the failure has been recorded.
@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
 
 /// The state that determines whether waiters are notified.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct Noticed {
     received_to: Option<SeqNumber>,
     is_open: bool,
     is_closed: bool,
@@ -77,21 +77,21 @@ impl Endpoint {
             signals: 0,
             record: Record::default(),
             stalls: Stalls::default(),
-            looked: Looked::default(),
+            last_seen: Noticed::default(),
             error: None,
             is_failure_seen: false,
         }
     }
 
     /// Compares the connection with the last check, and records new events.
-    pub(super) fn look(&mut self) {
+    pub(super) fn record_events(&mut self) {
         self.was_open |= self.tcp.state().is_synchronized();
-        let now = Looked {
+        let now = Noticed {
             received_to: Some(self.tcp.received_to()).filter(|_| self.was_open),
             is_open: self.was_open,
             is_closed: self.tcp.is_closed(),
         };
-        let last = core::mem::replace(&mut self.looked, now);
+        let last = core::mem::replace(&mut self.last_seen, now);
         if last.received_to != now.received_to {
             self.signals |= POLLIN | if self.tcp.is_peer_done() { POLLRDHUP } else { 0 };
         }

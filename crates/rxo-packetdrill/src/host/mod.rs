@@ -151,7 +151,7 @@ impl VirtualHost {
     fn update(&mut self) {
         for endpoint in self.endpoints.values_mut() {
             endpoint.transmit_all(self.now, &mut self.left);
-            endpoint.look();
+            endpoint.record_events();
         }
         self.notify_writers();
         self.queue_the_opened();
