@@ -40,8 +40,8 @@ pub(super) struct Group {
     pub(super) runners: Vec<Runner>,
     /// How many of the oldest waiting packets have memory of their own.
     owned: usize,
-    /// How many packets waited at the last call of [`Group::settle`].
-    settled: usize,
+    /// How many packets waited at the last call of [`Group::detach`].
+    waited: usize,
 }
 
 /// One interface.
@@ -83,7 +83,7 @@ impl Lane {
     pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.advance(now, chosen);
-            group.settle();
+            group.detach();
         }
     }
 
@@ -105,7 +105,7 @@ impl Group {
             figures: PollFigures::default(),
             runners: vec![first],
             owned: 0,
-            settled: 0,
+            waited: 0,
         }
     }
 
@@ -141,7 +141,7 @@ impl Group {
         self.figures.packets.record(count as u64);
         self.ended = Some(poll.at);
         self.owned = self.owned.saturating_sub(count);
-        self.settled = self.settled.saturating_sub(count);
+        self.waited = self.waited.saturating_sub(count);
         let Some((last, others)) = self.runners.split_last_mut() else { return };
         for runner in others {
             self.batch.extend_from_slice(&self.waiting[..count]);
@@ -175,11 +175,11 @@ impl Group {
 
     /// Moves frames that have waited since the last call into memory of their own, once, so that a
     /// quiet interface does not keep the chunks that its packets were read in.
-    fn settle(&mut self) {
-        for frame in self.waiting.iter_mut().take(self.settled).skip(self.owned) {
+    fn detach(&mut self) {
+        for frame in self.waiting.iter_mut().take(self.waited).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();
         }
-        self.owned = self.settled;
-        self.settled = self.waiting.len();
+        self.owned = self.waited;
+        self.waited = self.waiting.len();
     }
 }
