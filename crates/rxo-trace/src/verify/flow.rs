@@ -137,7 +137,7 @@ impl Flow {
     ) -> Result<(), Mismatch> {
         while let Some(mut waiting) = self.waiting.take_if(|waiting| waiting.ahead != side) {
             let Some(front) = waiting.units.front_mut() else { continue };
-            let met = self.meet(front, side, &mut unit, tally);
+            let met = self.compare_with_oldest(front, side, &mut unit, tally);
             if met.is_ok() && front.rest().is_empty() {
                 tally.waiting[side.other().index()] -= front.cost();
                 waiting.units.pop_front();
@@ -157,7 +157,7 @@ impl Flow {
     }
 
     /// Compares the packet of `side` with the oldest waiting one, as far as both are one segment.
-    fn meet<B: AsRef<[u8]>>(
+    fn compare_with_oldest<B: AsRef<[u8]>>(
         &mut self,
         front: &mut Unit<Box<[u8]>>,
         side: Side,

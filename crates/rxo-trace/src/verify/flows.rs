@@ -64,7 +64,7 @@ impl Flows {
             Err(why) => Err(Mismatch::bad_note(side, packet, flow.offset(), why)),
         };
         if let Err(found) = met {
-            self.differ(place, found);
+            self.report_difference(place, found);
         } else if !may_wait {
             flow.clear_of(side, &mut self.tally);
         }
@@ -133,19 +133,19 @@ impl Flows {
             self.tally.waiting = [0; 2];
             return;
         };
-        self.miss(place);
+        self.report_missing(place);
     }
 
     /// Reports what waits of a flow as missing in the other capture.
-    fn miss(&mut self, place: usize) {
+    fn report_missing(&mut self, place: usize) {
         let flow = self.flows.get(place).and_then(|entry| entry.flow.as_ref());
         if let Some(found) = flow.and_then(Flow::missing) {
-            self.differ(place, found);
+            self.report_difference(place, found);
         }
     }
 
     /// Reports a difference of the flow, once, and forgets what waits of it.
-    fn differ(&mut self, place: usize, found: Mismatch) {
+    fn report_difference(&mut self, place: usize, found: Mismatch) {
         let Some(entry) = self.flows.get_mut(place) else { return };
         if let Some(mut flow) = entry.flow.take() {
             flow.clear(&mut self.tally);
@@ -168,7 +168,7 @@ impl Flows {
 
     /// Returns the result. What still waits is missing in the other capture.
     pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
-        self.miss_the_rest();
+        self.report_rest_missing();
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
         self.verdict.equal_payload_bytes += offsets.sum::<u64>();
         Verdict {
@@ -182,7 +182,7 @@ impl Flows {
     }
 
     /// Reports everything that still waits as missing, in the order of the packets.
-    fn miss_the_rest(&mut self) {
+    fn report_rest_missing(&mut self) {
         let mut waiting: Vec<(u64, usize)> =
             self.waiting().map(|(place, _, packet)| (packet, place)).collect();
         waiting.sort_unstable();
@@ -190,7 +190,7 @@ impl Flows {
             if self.has_enough() {
                 return;
             }
-            self.miss(place);
+            self.report_missing(place);
         }
     }
 }
