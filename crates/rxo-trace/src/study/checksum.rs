@@ -67,7 +67,7 @@ pub(super) enum Finding {
 
 /// Checks the checksum of the segment in `bytes`. Reads its payload.
 #[inline]
-pub(super) fn look(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
+pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
     let range = segment.transport_at as usize..segment.end as usize;
     let sum = summer.sum(bytes.get(range).unwrap_or_default());
     let pseudo = pseudo_header(&segment.key, PROTOCOL_TCP, segment.segment_bytes());
@@ -115,7 +115,7 @@ pub(crate) fn checksum_status(
     }
     let bytes = network.packet.as_ref();
     match Seen::read(network.link, bytes) {
-        Seen::Tcp(segment) => status(mode, look(&segment, bytes, summer), &segment),
+        Seen::Tcp(segment) => status(mode, check(&segment, bytes, summer), &segment),
         Seen::Ip(_) | Seen::Short(_) | Seen::Other => ChecksumStatus::Unknown,
     }
 }
@@ -129,7 +129,7 @@ mod tests {
 
     fn finding(bytes: &[u8]) -> (Finding, Segment) {
         let Seen::Tcp(segment) = Seen::read(LinkKind::Ethernet, bytes) else { panic!("no TCP") };
-        (look(&segment, bytes, Summer::detect()), segment)
+        (check(&segment, bytes, Summer::detect()), segment)
     }
 
     fn with_field(packet: &Packet, length: impl Fn(&Segment) -> u32) -> Vec<u8> {

@@ -263,7 +263,7 @@ impl Study {
         let flow = self.chosen.flows.get_mut(number);
         let mode = self.settings.checksums;
         let finding = (taken.is_whole && mode != ChecksumMode::Trust)
-            .then(|| checksum::look(segment, bytes, self.summer));
+            .then(|| checksum::check(segment, bytes, self.summer));
         self.count.segment(segment, finding, taken);
         if let Some(flow) = flow {
             let can_join = flow.count(segment, bytes, taken.wire_bytes, now.as_nanos());
