@@ -89,7 +89,7 @@ impl<W: Write> Output<W> {
     ) -> Result<(), RewriteError> {
         self.begin(None)?;
         self.add_interfaces(interfaces)?;
-        packet.remark.described = self.tell();
+        packet.remark.described = self.take_new_descriptions();
         let before = self.last.replace(packet);
         before.map_or(Ok(()), |packet| self.put(&packet))
     }
@@ -104,7 +104,7 @@ impl<W: Write> Output<W> {
         self.begin(of_no_packet)?;
         self.add_interfaces(interfaces)?;
         if let Some(mut last) = self.last.take() {
-            last.remark.described.extend(self.tell());
+            last.remark.described.extend(self.take_new_descriptions());
             last.remark.end = Some(end);
             self.put(&last)?;
         }
@@ -115,7 +115,7 @@ impl<W: Write> Output<W> {
     }
 
     /// The descriptions since the last call.
-    fn tell(&mut self) -> Vec<Described> {
+    fn take_new_descriptions(&mut self) -> Vec<Described> {
         let told = std::mem::replace(&mut self.told, self.described.len());
         self.described.get(told..).unwrap_or_default().to_vec()
     }
@@ -126,7 +126,7 @@ impl<W: Write> Output<W> {
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
         {
             self.origin.end = of_no_packet;
-            self.origin.described = self.tell();
+            self.origin.described = self.take_new_descriptions();
             let ours = self.origin.bytes();
             let comments = [self.comment.as_str()];
             let writer =
