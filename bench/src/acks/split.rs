@@ -67,7 +67,7 @@ pub(super) struct Splitting {
 }
 
 impl Splitting {
-    fn tell(&mut self) {
+    fn report_delivery(&mut self) {
         let delivered = Delivered {
             seq: SeqNumber(self.seq),
             payload_bytes: self.what.segments() * SEGMENT_BYTES,
@@ -97,7 +97,7 @@ impl Work for Splitting {
             self.splitter.split(ack.borrowed());
         }
         if matches!(self.what, Split::Stretch | Split::Pass) {
-            self.tell();
+            self.report_delivery();
             self.seq = self.seq.wrapping_add(step);
             self.frames = self.acks();
         } else {
@@ -108,7 +108,7 @@ impl Work for Splitting {
 
     fn pass(&mut self) {
         match self.what {
-            Split::Aggregate => self.tell(),
+            Split::Aggregate => self.report_delivery(),
             Split::Frame => {
                 let frames = self.frames.iter();
                 frames.for_each(|frame| self.splitter.delivered_frame(frame.borrowed()));
