@@ -24,6 +24,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
+  test --all                      the same, and what takes longer: what CI runs
   rfc [--json|--summary]          what the RFCs ask of the endpoint, and the tests that hold it
   layers                          who imports whom, and where `unsafe` is, against the table
   bench acks [--json]             ACKs expanded and split, in release

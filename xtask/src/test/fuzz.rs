@@ -1,4 +1,4 @@
-//! The fuzz targets, each for 20 seconds from the kept corpus, two at a time.
+//! The fuzz targets, each for some seconds from the kept corpus, two at a time.
 //!
 //! Built on the pinned stable toolchain: the coverage instrumentation is asked of LLVM by flags, so
 //! neither nightly nor cargo-fuzz is needed. What a run finds new stays below `target/`.
@@ -10,20 +10,22 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use super::report::Report;
-use super::steps::Scene;
+use super::steps::{CHECKED, Scene};
 use crate::apt;
 use crate::sh::Program;
+use crate::workspace::Workspace;
 
-const SECONDS: u32 = 20;
+/// How long each target runs, and with `--all`.
+const SECONDS: u32 = 10;
+const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;
 /// How much of what a target says is shown when it found something: the panic and the input.
 const LINES_SHOWN: usize = 20;
 
-/// What `cargo fuzz` would pass: counters and comparisons for libFuzzer, and checks in release.
+/// What `cargo fuzz` would pass: counters and comparisons for libFuzzer. The profile has the checks.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-    -Cdebug-assertions -Coverflow-checks";
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Builds and runs every target of `fuzz/targets`.
 ///
@@ -32,6 +34,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::CXX])?;
     let fuzzer = Fuzzer::build(scene)?;
+    let seconds = fuzzer.seconds;
     let targets = targets(scene)?;
     let mut findings = Vec::new();
     for pair in targets.chunks(AT_ONCE) {
@@ -50,7 +53,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         }
     }
     if findings.is_empty() {
-        report.note(format!("{} fuzz targets ran {SECONDS} s each", targets.len()));
+        report.note(format!("{} fuzz targets ran {seconds} s each", targets.len()));
         return Ok(());
     }
     bail!("{}", findings.join("\n"))
@@ -75,22 +78,25 @@ struct Fuzzer {
     root: PathBuf,
     binaries: PathBuf,
     finds: PathBuf,
+    seconds: u32,
 }
 
 impl Fuzzer {
-    /// In a folder of its own, so that its flags do not throw away the normal builds.
+    /// For a target given by name, so that the flags reach neither the other builds, which stand in
+    /// another folder, nor build scripts and procedural macros, which are there already.
     fn build(scene: &Scene) -> Result<Self> {
-        let root = scene.workspace.root.clone();
-        let build = scene.workspace.target.join("fuzz-build");
-        // A target given by name keeps the flags from build scripts and procedural macros.
+        let Workspace { root, target, .. } = &scene.workspace;
         let host = host(scene)?;
         scene
-            .cargo(&format!("build -p rxo-fuzz --features fuzzing --release --target {host}"))
+            .cargo(&format!("build {CHECKED} -p rxo-fuzz --features fuzzing --target {host}"))
             .env("RUSTFLAGS", FLAGS)
-            .env("CARGO_TARGET_DIR", &build.to_string_lossy())
             .run()?;
-        let binaries = build.join(host).join("release");
-        Ok(Self { root, binaries, finds: scene.workspace.target.join("fuzz") })
+        Ok(Self {
+            root: root.clone(),
+            binaries: target.join(host).join("ci"),
+            finds: target.join("fuzz"),
+            seconds: if scene.all { SECONDS_OF_ALL } else { SECONDS },
+        })
     }
 
     /// Runs one target; its last word, or what it found.
@@ -100,7 +106,7 @@ impl Fuzzer {
         let kept = self.root.join("fuzz/corpus").join(target);
         let binary = self.binary(target);
         let mut arguments = vec![
-            format!("-max_total_time={SECONDS}"),
+            format!("-max_total_time={}", self.seconds),
             format!("-artifact_prefix={}/{target}-", self.finds.display()),
             finds.display().to_string(),
         ];

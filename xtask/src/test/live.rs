@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::report::Report;
-use super::steps::Scene;
+use super::steps::{CHECKED, RELEASED, Scene};
 use crate::apt::{self, Package};
 use crate::sh::{self, Program};
 
@@ -22,7 +22,8 @@ pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
 }
 
-/// Runs them one at a time: they share two cores with the kernel's side of the traffic.
+/// Runs them one at a time: they share two cores with the kernel's side of the traffic. With `--all`
+/// they run as released, otherwise as the other tests, which spares a build.
 ///
 /// # Errors
 /// A test fails; or they cannot run here and nobody would read that they did not.
@@ -32,17 +33,18 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.note("there are no live tests".to_owned());
         return Ok(());
     }
+    let profile = if scene.all { RELEASED } else { CHECKED };
     let obstacle = match possible() {
         Ok(()) => {
             let chosen = chosen(&with_packages(targets, report)?);
-            let command = format!("test --workspace --release --no-fail-fast {chosen}");
+            let command = format!("test --workspace {profile} --no-fail-fast {chosen}");
             return scene.test(&format!("{command} -- --test-threads=1"), report);
         }
         Err(obstacle) => obstacle,
     };
     report.note(format!("the live tests did not run: {obstacle}"));
     for target in targets {
-        let listing = scene.cargo(&format!("test --workspace --release --test {target} -- --list"));
+        let listing = scene.cargo(&format!("test --workspace {profile} --test {target} -- --list"));
         // Some need what is missing even to say their names.
         let names = listing.output().map_or_else(|_| vec!["all".to_owned()], |text| listed(&text));
         report.note(format!("did not run: {target}: {}", names.join(", ")));

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: everything that must hold, as steps in order, cheap ones first.
 //!
-//! `.ci/run` and the README call exactly this. The first step that fails ends the run. What a step
-//! could not check is said at the end, and is a failure where nobody reads it (`CI=true`).
+//! Without options it takes less than 15 minutes on two cores; `--all`, which `.ci/run` gives, adds
+//! what takes longer. The first step that fails ends the run. A step that cannot check something says
+//! so at the end of the run; where nobody reads that (`CI=true`), it fails.
 
 mod fuzz;
 mod live;
@@ -10,6 +11,7 @@ mod options;
 mod report;
 mod steps;
 mod tally;
+mod times;
 mod tools;
 
 use std::process::ExitCode;
@@ -19,28 +21,43 @@ use anyhow::Result;
 use self::options::Options;
 use self::report::Report;
 use self::steps::{STEPS, Scene};
+use self::times::Times;
 
 /// Runs the steps that `arguments` choose. A failed step has been reported; its code is 1.
 ///
 /// # Errors
-/// An unknown option or step, or a workspace that cargo cannot read.
+/// An unknown option or step, a workspace that cargo cannot read, or times that cannot be written.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let options = Options::parse(arguments)?;
+    let scene = Scene::set(options.all)?;
+    let mut times = Times::read(&scene.workspace.target);
     if options.list {
-        for step in STEPS {
-            println!("{:<13} {}", step.name, step.about);
-        }
+        print!("{}", list(&options, &times));
         return Ok(ExitCode::SUCCESS);
     }
-    let scene = Scene::set()?;
     let mut report = Report::default();
     for step in STEPS.iter().filter(|step| options.wants(step)) {
         report.begin(step.name, step.about);
         let result = (step.run)(&scene, &mut report);
-        if !report.end(result) {
-            break;
-        }
+        let Some(took) = report.end(result) else { break };
+        times.record(step.name, took)?;
     }
     report.print();
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The steps, the seconds that each took last time, and the sum of those that `options` choose.
+fn list(options: &Options, times: &Times) -> String {
+    let mut text = format!("{:<14}{:>8}\n", "step", "seconds");
+    let mut total = 0.0;
+    for step in STEPS {
+        let seconds = times.of(step.name);
+        let shown = seconds.map_or("-".to_owned(), |seconds| format!("{seconds:.1}"));
+        let when = if step.is_long { " (--all)" } else { "" };
+        text += &format!("{:<14}{shown:>8}  {}{when}\n", step.name, step.about);
+        if options.wants(step) {
+            total += seconds.unwrap_or_default();
+        }
+    }
+    text + &format!("{:<14}{total:>8.1}\n", "total")
 }

@@ -9,6 +9,8 @@ use crate::UsageError;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) list: bool,
+    /// Also what takes too long for every change.
+    pub(super) all: bool,
     /// `None` means every step.
     only: Option<Vec<String>>,
 }
@@ -22,30 +24,36 @@ impl Options {
         let mut options = Self::default();
         let mut arguments = arguments.iter().map(String::as_str);
         while let Some(argument) = arguments.next() {
-            let names = match argument.split_once('=') {
-                Some(("--only", names)) => names,
-                _ => match argument {
-                    "--list" => {
-                        options.list = true;
-                        continue;
-                    }
-                    "--only" => arguments.next().unwrap_or_default(),
-                    other => bail!(UsageError(format!(
-                        "unknown option {other:?}; `test` takes --only STEP,… and --list"
+            match argument {
+                "--list" => options.list = true,
+                "--all" => options.all = true,
+                "--only" => options.add(arguments.next().unwrap_or_default())?,
+                _ => match argument.strip_prefix("--only=") {
+                    Some(names) => options.add(names)?,
+                    None => bail!(UsageError(format!(
+                        "unknown option {argument:?}; `test` takes --all, --only STEP,… and --list"
                     ))),
                 },
-            };
-            let only = options.only.get_or_insert_default();
-            for name in names.split(',') {
-                only.push(known(name)?);
             }
         }
         Ok(options)
     }
 
+    /// Adds the steps of a list separated by commas.
+    fn add(&mut self, names: &str) -> Result<()> {
+        let only = self.only.get_or_insert_default();
+        for name in names.split(',') {
+            only.push(known(name)?);
+        }
+        Ok(())
+    }
+
     /// True when `step` is to run.
     pub(super) fn wants(&self, step: &Step) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == step.name))
+        match &self.only {
+            Some(only) => only.iter().any(|name| name == step.name),
+            None => self.all || !step.is_long,
+        }
     }
 }
 
@@ -72,8 +80,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_typed_means_every_step() {
-        assert_eq!(chosen("").len(), STEPS.len());
+    fn nothing_typed_leaves_out_the_long_steps_alone() {
+        assert_eq!(chosen("--all").len(), STEPS.len());
+        let long = STEPS.iter().filter(|step| step.is_long).count();
+        assert!(long > 0);
+        assert_eq!(chosen("").len(), STEPS.len() - long);
+    }
+
+    #[test]
+    fn a_long_step_runs_when_it_is_named() {
+        assert_eq!(chosen("--only test-release"), ["test-release"]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) run: fn(&Scene, &mut Report) -> Result<()>,
+    /// Too long for every change: only `--all` runs it.
+    pub(super) is_long: bool,
 }
 
 const fn step(
@@ -25,7 +27,11 @@ const fn step(
     about: &'static str,
     run: fn(&Scene, &mut Report) -> Result<()>,
 ) -> Step {
-    Step { name, about, run }
+    Step { name, about, run, is_long: false }
+}
+
+const fn long(step: Step) -> Step {
+    Step { is_long: true, ..step }
 }
 
 /// All steps, in the order they run.
@@ -37,17 +43,17 @@ pub(super) const STEPS: &[Step] = &[
     step("clippy", "lints, warnings are errors", clippy),
     step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
     step("no-std", "the pure crates without the standard library", no_std::run),
-    step("test-debug", "unit, integration and documentation tests, debug", test_debug),
-    step("test-release", "unit and integration tests, release", test_release),
+    step("test", "unit, integration and documentation tests, optimised and checked", test),
+    long(step("test-release", "unit and integration tests, as released", test_release)),
     step(
         "tools",
         "what others read of ours: the HTML report in a browser, captures in tshark",
         tools::run,
     ),
     step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
-    step("live", "real traffic in private namespaces, release", live::run),
+    step("live", "real traffic in private namespaces", live::run),
     step("bench-once", "every benchmark once, as a test", bench_once),
-    step("fuzz", "every fuzz target for 20 s from the kept corpus", fuzz::run),
+    step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
     step("deny", "licences, advisories and sources of the dependencies", deny),
 ];
 
@@ -57,12 +63,19 @@ const BENCH: &str = "rxo-bench";
 /// What the steps share.
 pub(super) struct Scene {
     pub(super) workspace: Workspace,
+    /// Whether steps do all that they can (`--all`), or what a change needs.
+    pub(super) all: bool,
 }
+
+/// The profile of lints, documentation and tests; Cargo.toml says what it is.
+pub(super) const CHECKED: &str = "--profile ci";
+/// The profile of what users run.
+pub(super) const RELEASED: &str = "--release";
 
 impl Scene {
     /// Looks at the workspace.
-    pub(super) fn set() -> Result<Self> {
-        Ok(Self { workspace: Workspace::load()? })
+    pub(super) fn set(all: bool) -> Result<Self> {
+        Ok(Self { workspace: Workspace::load()?, all })
     }
 
     /// Cargo in the workspace's root. A machine that builds once gains nothing from what an
@@ -122,7 +135,8 @@ fn rfc(_: &Scene, _: &mut Report) -> Result<()> {
 }
 
 fn clippy(scene: &Scene, _: &mut Report) -> Result<()> {
-    scene.cargo("clippy --workspace --all-targets --quiet -- -D warnings").run()
+    let command = format!("clippy {CHECKED} --workspace --all-targets --quiet -- -D warnings");
+    scene.cargo(&command).run()
 }
 
 /// The binary's documentation first: it has the facade's name, and the facade's stays.
@@ -130,26 +144,28 @@ fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
     quotes::check()?;
     for what in ["-p rxo-cli --bins", "--workspace --lib"] {
         scene
-            .cargo(&format!("doc {what} --no-deps --document-private-items --quiet"))
+            .cargo(&format!("doc {CHECKED} {what} --no-deps --document-private-items --quiet"))
             .env("RUSTDOCFLAGS", "-D warnings")
             .run()?;
     }
     Ok(())
 }
 
-fn test_debug(scene: &Scene, report: &mut Report) -> Result<()> {
+/// One build for both: optimised, so that properties see many cases; with the assertions and overflow
+/// checks of a debug build, so that they see what goes wrong inside.
+fn test(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets(None);
-    scene.test(&format!("test --no-fail-fast {targets}"), report)?;
-    scene.test("test --workspace --no-fail-fast --doc", report)
+    scene.test(&format!("test {CHECKED} --no-fail-fast {targets}"), report)?;
+    scene.test(&format!("test {CHECKED} --workspace --no-fail-fast --doc"), report)
 }
 
-/// Without the benchmarks: its tests are the step `bench-once`.
+/// Without the benchmarks: their tests are the step `bench-once`.
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets(Some(BENCH));
-    scene.test(&format!("test --release --no-fail-fast {targets}"), report)
+    scene.test(&format!("test {RELEASED} --no-fail-fast {targets}"), report)
 }
 
-/// The project's own runner has them in `test-debug`, on every machine.
+/// The project's own runner has them in `test`, on every machine.
 fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
     if let Some(why_not) = packetdrill::check(&scene.workspace)? {
         report.note(why_not.to_owned());
@@ -159,12 +175,12 @@ fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
 
 fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
     let dpdk = bench::dpdk_feature();
-    scene.test(&format!("test --release -p {BENCH} {dpdk}"), report)?;
+    scene.test(&format!("test {RELEASED} -p {BENCH} {dpdk}"), report)?;
     if !sh::has_program("valgrind") {
         report.note("instructions were not counted: valgrind is not installed".to_owned());
         return Ok(());
     }
-    scene.cargo(&format!("run --release --quiet -p {BENCH} {dpdk} -- instructions")).run()
+    scene.cargo(&format!("run {RELEASED} --quiet -p {BENCH} {dpdk} -- instructions")).run()
 }
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
@@ -201,7 +217,7 @@ mod tests {
             package("b", &["speed", "live", "browser"]),
         ];
         let (root, target) = (PathBuf::new(), PathBuf::new());
-        let scene = Scene { workspace: Workspace { root, target, packages } };
+        let scene = Scene { workspace: Workspace { root, target, packages }, all: false };
         assert_eq!(scene.live_targets(), ["live", "live_bulk"]);
         assert_eq!(
             scene.chosen_targets(None),

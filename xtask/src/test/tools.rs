@@ -6,7 +6,7 @@
 use anyhow::Result;
 
 use super::report::Report;
-use super::steps::Scene;
+use super::steps::{CHECKED, Scene};
 use crate::apt::{self, Package};
 use crate::sh;
 
@@ -25,7 +25,7 @@ pub(super) fn needs_tool(target: &str) -> bool {
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     for (target, package) in TOOLS {
         match apt::ensure(&[*package]) {
-            Ok(()) => scene.test(&format!("test --workspace --test {target}"), report)?,
+            Ok(()) => scene.test(&format!("test {CHECKED} --workspace --test {target}"), report)?,
             Err(obstacle) if sh::is_ci() => return Err(obstacle),
             Err(obstacle) => report.note(format!("the tests `{target}` did not run: {obstacle}")),
         }
