@@ -72,7 +72,7 @@ fn appends(packet: &[u8], held: &mut HashMap<FlowKey, Held>) -> bool {
         *held = Held { next, segments: held.segments + 1, bytes: held.bytes + payload };
         return true;
     }
-    let bytes = parsed.end - parsed.network;
+    let bytes = parsed.at.end - parsed.at.network;
     held.insert(parsed.key, Held { next, segments: 1, bytes });
     false
 }

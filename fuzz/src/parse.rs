@@ -17,10 +17,10 @@ pub fn run(data: &[u8]) {
 
 fn check(frame: &[u8], read: Result<Parsed, Unparsed>, link: LinkKind) {
     if let Ok(parsed) = &read {
-        assert!(parsed.network <= parsed.transport_at, "network behind transport: {parsed:?}");
-        assert!(parsed.transport_at <= parsed.payload, "transport behind payload: {parsed:?}");
-        assert!(parsed.payload <= parsed.end, "payload behind the end: {parsed:?}");
-        assert!(parsed.end as usize <= frame.len(), "the end leaves the frame: {parsed:?}");
+        assert!(parsed.at.network <= parsed.at.transport, "network behind transport: {parsed:?}");
+        assert!(parsed.at.transport <= parsed.at.payload, "transport behind payload: {parsed:?}");
+        assert!(parsed.at.payload <= parsed.at.end, "payload behind the end: {parsed:?}");
+        assert!(parsed.at.end as usize <= frame.len(), "the end leaves the frame: {parsed:?}");
         assert!(parsed.vlans.tags().len() <= 2, "more than two tags: {parsed:?}");
     }
     match (naive::read(&Frame::new(frame, Instant::ZERO), link), read) {
@@ -56,7 +56,7 @@ fn fault_of(why: Malformed) -> Fault {
 
 fn check_segment(frame: &[u8], parsed: &Parsed, segment: &Segment) {
     let Transport::Tcp(tcp) = parsed.transport else { panic!("{parsed:?} is {segment:?}") };
-    let at = (parsed.network, parsed.transport_at, parsed.payload);
+    let at = (parsed.at.network, parsed.at.transport, parsed.at.payload);
     let (network, transport) = (segment.network_at as u32, segment.transport_at as u32);
     assert_eq!(at, (network, transport, segment.payload_at as u32));
     assert_eq!(parsed.payload_bytes() as usize, segment.payload.len());

@@ -9,6 +9,7 @@ use rxo_frame::{Frame, Instant, Pool, PoolBuf};
 use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
 use rxo_wire::parse;
+use rxo_wire::tcp::FLAGS_AT;
 
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
@@ -154,7 +155,6 @@ impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
 
 /// A reset for each flow in `traffic`, kept until the program ends.
 fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
-    const FLAGS: usize = 13;
     const RST: u8 = 0x04;
     let mut seen = HashSet::new();
     let first = traffic.iter().filter_map(|packet| Some((packet, parse(packet).ok()?)));
@@ -162,7 +162,7 @@ fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
     first
         .map(|(packet, parsed)| {
             let mut reset = packet.to_vec();
-            reset[parsed.transport_at as usize + FLAGS] = RST;
+            reset[parsed.at.transport as usize + FLAGS_AT] = RST;
             &*reset.leak()
         })
         .collect()

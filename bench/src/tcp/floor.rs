@@ -5,7 +5,7 @@
 
 use rxo_frame::Instant;
 use rxo_wire::build::{Ipv4Header, TcpHeader, maximum_segment_size_option};
-use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
+use rxo_wire::{PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse_ip};
 
 use super::link::{Buffer, MTU, Port};
 use super::stack::{
@@ -17,7 +17,6 @@ use super::stack::{
 const TEXT_AT: usize = 40;
 const SCALE: u8 = 3;
 const ISS: SeqNumber = SeqNumber(7);
-const TCP: u8 = 6;
 
 /// The state of the copying.
 pub(crate) struct Floor {
@@ -66,7 +65,7 @@ impl Floor {
         let ip = Ipv4Header {
             source: SERVER.into(),
             destination: CLIENT.into(),
-            protocol: TCP,
+            protocol: PROTOCOL_TCP,
             payload_bytes: tcp.bytes(),
             ..Ipv4Header::default()
         };

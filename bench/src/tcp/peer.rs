@@ -9,7 +9,7 @@ use rxo_wire::build::{
 };
 use rxo_wire::checksum::Summer;
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
+use rxo_wire::{PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse_ip};
 
 use super::link::{Buffer, MTU, Port};
 use super::stack::{CLIENT, FIRST_PORT, SERVER, SERVER_PORT, Setting};
@@ -20,7 +20,6 @@ const RUN_SEGMENTS: usize = 16;
 /// The peer's window, as large as the stacks'.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const SCALE: u8 = 3;
-const TCP: u8 = 6;
 /// IP and TCP header without options.
 const HEADER_BYTES: usize = 40;
 const TIMESTAMP_BYTES: usize = 12;
@@ -131,7 +130,7 @@ impl Peer {
         let index = usize::from(parsed.key.destination_port() - FIRST_PORT);
         let flow = &mut self.flows[index];
         if tcp.flags.contains(TcpFlags::SYN) {
-            let options = packet.get(parsed.transport_at as usize + 20..parsed.payload as usize);
+            let options = packet.get(parsed.at.tcp_options());
             flow.scale = scale(options.unwrap_or_default());
             flow.expected = tcp.seq + 1;
             flow.edge = tcp.ack + u32::from(tcp.window);
@@ -175,7 +174,7 @@ impl Peer {
         let ip = Ipv4Header {
             source: CLIENT.into(),
             destination: SERVER.into(),
-            protocol: TCP,
+            protocol: PROTOCOL_TCP,
             id: flow.id,
             payload_bytes: tcp.bytes() + text,
             ..Ipv4Header::default()

@@ -9,7 +9,7 @@ use core::fmt;
 
 use rxo_frame::{ChecksumStatus, Frame, LinkKind};
 use rxo_wire::checksum::Sum;
-use rxo_wire::tcp::{OptionLayout, Timestamp};
+use rxo_wire::tcp::{CHECKSUM_AT as TCP_CHECKSUM_AT, OptionLayout, Timestamp};
 use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
 
 use crate::AckNumbers;
@@ -52,7 +52,6 @@ const IP_CHECKSUM_AT: usize = 10;
 /// Offsets of the numbers in the TCP header, in bytes.
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
-const TCP_CHECKSUM_AT: usize = 16;
 const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
 /// Length of a TCP header whose only option is the timestamp, in bytes.
@@ -80,15 +79,15 @@ impl<'a> Pattern<'a> {
             OptionLayout::AlignedTimestamp => true,
             _ => return Err(NotATemplate::Options),
         };
-        let transport = parsed.transport_at as usize;
+        let transport = parsed.at.transport as usize;
         if frame.bytes.len() > SLOT_BYTES || transport >= LAST_TRANSPORT {
             return Err(NotATemplate::TooLong);
         }
         let first = AckNumbers { ack: tcp.ack, window: tcp.window, timestamp: tcp.timestamp };
-        let ip_checksum = word(frame.bytes, parsed.network as usize + IP_CHECKSUM_AT);
+        let ip_checksum = word(frame.bytes, parsed.at.network as usize + IP_CHECKSUM_AT);
         Ok(Self {
             frame,
-            network: parsed.network as u8,
+            network: parsed.at.network as u8,
             transport: transport as u8,
             is_v4: parsed.ip.version == IpVersion::V4,
             is_seed: is_seed(frame.checksum, transport)?,

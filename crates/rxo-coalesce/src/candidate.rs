@@ -61,7 +61,7 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     if tcp.urgent != 0 {
         return Err(BypassReason::Urg);
     }
-    if parsed.payload == parsed.end {
+    if parsed.payload_bytes() == 0 {
         return Err(BypassReason::PureAck);
     }
     if is_marked_ce(&parsed.ip) && policy.ce == CeRule::Bypass {
@@ -71,7 +71,7 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
         rare_rules(&parsed.ip, tcp, policy)?;
     }
     options(tcp, policy)?;
-    if parsed.end - parsed.network > policy.max_bytes
+    if parsed.at.end - parsed.at.network > policy.max_bytes
         || parsed.payload_bytes() > policy.buffer_bytes
     {
         return Err(BypassReason::TooLarge);
@@ -123,7 +123,7 @@ pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReaso
     }
     let mergeable = parsed.ip.version == IpVersion::V6
         && policy.extension_headers
-        && parsed.payload as usize <= MAX_HEADER_BYTES;
+        && parsed.at.payload as usize <= MAX_HEADER_BYTES;
     if mergeable { Ok(()) } else { Err(BypassReason::IpOptions) }
 }
 
@@ -144,7 +144,7 @@ fn odd_flags(parsed: &Parsed, tcp: &TcpSegment, policy: &Policy) -> Result<(), B
     if !tcp.flags.contains(TcpFlags::ACK) {
         return Err(BypassReason::OddFlags);
     }
-    let empty = parsed.payload == parsed.end;
+    let empty = parsed.payload_bytes() == 0;
     if tcp.flags.contains(TcpFlags::FIN) && (empty || policy.fin == FinRule::Bypass) {
         return Err(BypassReason::Fin);
     }

@@ -211,16 +211,16 @@ fn transport(last: Last<'_>, candidate: Candidate<'_>, policy: &Policy) -> Optio
 #[inline]
 pub(crate) fn link_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last.parsed, candidate.parsed);
-    let network = next.network as usize;
+    let network = next.at.network as usize;
     let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
-    if (next.network, next.transport_at) != (held.network, held.transport_at)
+    if (next.at.network, next.at.transport) != (held.at.network, held.at.transport)
         || candidate.vlan != last.vlan
         || differ(0..network)
     {
         return Some(FlushReason::Link);
     }
     // Only IPv6 comes here with options: extension headers, and the next-header field before.
-    let extensions = network + 40..next.transport_at as usize;
+    let extensions = network + 40..next.at.transport as usize;
     (next.ip.has_options && (differ(extensions) || differ(network + 6..network + 7)))
         .then_some(FlushReason::Link)
 }
@@ -229,13 +229,13 @@ pub(crate) fn link_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<Flu
 #[inline]
 fn option_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last.parsed, candidate.parsed);
-    let options = next.transport_at as usize + 20..next.payload as usize;
+    let options = next.at.tcp_options();
     let was_read =
         matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
     // Options that were not read, a timestamp in an odd place among them, cannot be written for
     // the whole; equal bytes can stay.
     let differ = || last.bytes.get(options.clone()) != candidate.bytes.get(options);
-    (next.payload != held.payload || (!was_read && differ())).then_some(FlushReason::Options)
+    (next.at.payload != held.at.payload || (!was_read && differ())).then_some(FlushReason::Options)
 }
 
 /// Payload sizes and limits.

@@ -234,8 +234,8 @@ mod tests {
 
     fn layout(frame: &[u8]) -> Option<Layout> {
         let parsed = parse(frame).expect("headers");
-        let header = &frame[..parsed.payload as usize];
-        Layout::of_header(header, ETHERNET_BYTES, parsed.transport_at as usize)
+        let header = &frame[..parsed.at.payload as usize];
+        Layout::of_header(header, ETHERNET_BYTES, parsed.at.transport as usize)
     }
 
     proptest! {

@@ -6,7 +6,6 @@
 use core::ops::Range;
 
 use rxo_frame::Instant;
-use rxo_wire::tcp::MIN_HEADER_BYTES;
 use rxo_wire::{Parsed, SeqNumber, TcpFlags, Transport};
 
 use crate::options::SegmentOptions;
@@ -72,16 +71,14 @@ impl<B: AsRef<[u8]>> Segment<B> {
     #[must_use]
     pub fn of_frame(buffer: B, parsed: &Parsed, arrived_at: Instant) -> Option<Self> {
         let Transport::Tcp(tcp) = parsed.transport else { return None };
-        let options_at = parsed.transport_at as usize + MIN_HEADER_BYTES;
-        let payload = parsed.payload as usize..parsed.end as usize;
-        let options = buffer.as_ref().get(options_at..payload.start).unwrap_or_default();
+        let options = buffer.as_ref().get(parsed.at.tcp_options()).unwrap_or_default();
         Some(Self {
             seq: tcp.seq,
             ack: tcp.ack,
             flags: tcp.flags,
             window: tcp.window,
             options: SegmentOptions::read(options),
-            payload: Payload::new(buffer, payload),
+            payload: Payload::new(buffer, parsed.at.payload_range()),
             ecn: Ecn::from_traffic_class(parsed.ip.traffic_class),
             arrived_at,
         })

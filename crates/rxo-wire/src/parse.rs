@@ -1,26 +1,17 @@
 //! One pass over a frame's headers.
 
 use crate::ethernet::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VlanStack};
-use crate::{FlowKey, TcpSegment, UdpDatagram, ipv4, ipv6, tcp, udp};
-
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
+use crate::{
+    FlowKey, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, TcpSegment, UdpDatagram, ipv4, ipv6, tcp, udp,
+};
 
 /// A frame's headers, read once. IPv4 and IPv6 meet here; everything above asks this view.
-///
-/// Offsets are in bytes from the frame's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// Which flow it belongs to; ports are 0 when the packet shows none.
     pub key: FlowKey,
-    /// Where the IP header begins.
-    pub network: u32,
-    /// Where the transport header begins.
-    pub transport_at: u32,
-    /// Where the payload begins.
-    pub payload: u32,
-    /// Where the packet ends by its own length; what follows is padding.
-    pub end: u32,
+    /// Where headers and payload are.
+    pub at: Offsets,
     /// VLAN tags that stand in the bytes.
     pub vlans: VlanStack,
     /// What the IP header says.
@@ -34,7 +25,7 @@ impl Parsed {
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
-        self.end - self.payload
+        self.at.payload_bytes()
     }
 }
 
@@ -224,10 +215,12 @@ impl Body {
         };
         Ok(Parsed {
             key: addresses.with_ports(ports),
-            network: self.network as u32,
-            transport_at: transport_at as u32,
-            payload: (transport_at + header) as u32,
-            end: end as u32,
+            at: Offsets {
+                network: self.network as u32,
+                transport: transport_at as u32,
+                payload: (transport_at + header) as u32,
+                end: end as u32,
+            },
             vlans,
             ip,
             transport,

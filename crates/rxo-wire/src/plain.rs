@@ -1,12 +1,11 @@
-//! A TCP segment with nothing unusual about it, recognised in a few instructions.
+//! Ordinary TCP segments, recognised in a few instructions.
 //!
-//! Most of what a receiver gets is this: no IP options, no fragment, ACK and no other flag, no option
-//! or the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] tell
-//! such a packet and read what a flow table needs; everything else is [`parse`](crate::parse())'s. They are
-//! separate because they repeat, in a form made for speed, a part of what `parse` says; the tests
-//! hold them against it.
+//! Most packets that a receiver gets are ordinary: no IP options, not a fragment, no flag but ACK, no
+//! option but the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] recognise them and read
+//! what a flow table needs; [`parse`](crate::parse()) reads all others. They are separate because they
+//! are a fast path beside `parse`; the tests hold them against it.
 
-use crate::{FlowKey, SeqNumber, ipv4, ipv6, tcp};
+use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 
 /// What was read of a plain segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub struct Plain {
     pub payload_bytes: u32,
 }
 
-const TCP: u8 = 6;
 const ACK: u8 = 0x10;
 /// Data offset without options, and with twelve bytes of them.
 const OFFSET_BARE: u8 = 0x50;
@@ -33,8 +31,8 @@ const V4_BYTES: usize = ipv4::MIN_HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 const V6_BYTES: usize = ipv6::HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 
 /// Reads a packet that begins with its IPv4 header, if it is plain; `vlan` is
-/// [`crate::VlanStack::key`]. `None` says nothing about what it is instead. The header checksum is
-/// [`plain_v4_checksum`]'s.
+/// [`crate::VlanStack::key`]. `None` says nothing about what the packet is instead. Does not check the
+/// header checksum: [`plain_v4_checksum`] does.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
@@ -42,7 +40,7 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     let total = usize::from(u16::from_be_bytes([headers[2], headers[3]]));
     // Version 4 with a header of 20 bytes; neither a fragment nor the reserved bit.
     let fragment = u16::from_ne_bytes([headers[6] & 0xbf, headers[7]]);
-    if headers[0] != 0x45 || fragment != 0 || headers[9] != TCP || total > packet.len() {
+    if headers[0] != 0x45 || fragment != 0 || headers[9] != PROTOCOL_TCP || total > packet.len() {
         return None;
     }
     let key = plain_v4_key(packet, vlan)?;
@@ -55,7 +53,7 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
 #[must_use]
 pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
     let headers: &[u8; V4_BYTES] = packet.first_chunk()?;
-    if headers[0] != 0x45 || headers[9] != TCP || headers[33] != ACK {
+    if headers[0] != 0x45 || headers[9] != PROTOCOL_TCP || headers[33] != ACK {
         return None;
     }
     let word = |at: usize| {
@@ -64,33 +62,33 @@ pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
     Some(FlowKey::v4(word(12), word(16), word(20), vlan))
 }
 
-/// Whether the header checksum of a plain IPv4 packet is right. Apart from [`plain_v4`], because
-/// who knows what the header must be need not sum it.
+/// Whether the header checksum of a plain IPv4 packet is right. Separate from [`plain_v4`], because a
+/// caller that compares the header with the expected one need not sum it.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4_checksum(packet: &[u8]) -> bool {
     packet.first_chunk().is_some_and(ipv4::fixed_ok)
 }
 
-/// The same as [`plain_v4`] for IPv6, which has no header checksum.
+/// Reads a packet that begins with its IPv6 header, if it is plain; otherwise as [`plain_v4`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
     let headers: &[u8; V6_BYTES] = packet.first_chunk()?;
     let total = ipv6::HEADER_BYTES + usize::from(u16::from_be_bytes([headers[4], headers[5]]));
-    if headers[0] >> 4 != 6 || headers[6] != TCP || total > packet.len() {
+    if headers[0] >> 4 != 6 || headers[6] != PROTOCOL_TCP || total > packet.len() {
         return None;
     }
     let key = plain_v6_key(packet, vlan)?;
     segment(packet, headers.last_chunk()?, ipv6::HEADER_BYTES, total, key)
 }
 
-/// The same as [`plain_v4_key`] for [`plain_v6`].
+/// The key of the flow of an IPv6 packet that may be plain; otherwise as [`plain_v4_key`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
     let headers: &[u8; V6_BYTES] = packet.first_chunk()?;
-    if headers[0] >> 4 != 6 || headers[6] != TCP || headers[53] != ACK {
+    if headers[0] >> 4 != 6 || headers[6] != PROTOCOL_TCP || headers[53] != ACK {
         return None;
     }
     let addresses: &[u8; 32] = headers.get(8..)?.first_chunk()?;

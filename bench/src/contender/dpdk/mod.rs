@@ -70,9 +70,9 @@ fn lengths(packet: &[u8]) -> Lengths {
     let all = Lengths { bytes: packet.len() as u32, ..Lengths::default() };
     match rxo_wire::parse(packet) {
         Ok(parsed) => Lengths {
-            link: parsed.network as u16,
-            network: (parsed.transport_at - parsed.network) as u16,
-            transport: (parsed.payload - parsed.transport_at) as u16,
+            link: parsed.at.network as u16,
+            network: (parsed.at.transport - parsed.at.network) as u16,
+            transport: (parsed.at.payload - parsed.at.transport) as u16,
             is_tcp4: u16::from(is_tcp4(&parsed)),
             ..all
         },

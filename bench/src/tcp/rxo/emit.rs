@@ -9,11 +9,10 @@ use rxo_tcp::Transmit;
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::{Summer, ipv4_header_checksum, pseudo_header};
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+use rxo_wire::{FlowKey, PROTOCOL_TCP, SeqNumber, TcpFlags};
 
 use crate::tcp::link::{MTU, Port};
 
-const TCP: u8 = 6;
 const IP_BYTES: usize = 20;
 /// IP, and TCP with all its options.
 const MOST_HEADER_BYTES: usize = 80;
@@ -117,7 +116,7 @@ impl Emitter {
         });
         let key = addresses.expect("an IP header");
         let segment = &mut packet[IP_BYTES..];
-        let pseudo = pseudo_header(&key, TCP, segment.len() as u32);
+        let pseudo = pseudo_header(&key, PROTOCOL_TCP, segment.len() as u32);
         write_tcp_checksum(segment, pseudo, summer).expect("a TCP segment");
     }
 
@@ -178,7 +177,7 @@ impl Emitter {
         let ip = Ipv4Header {
             source,
             destination,
-            protocol: TCP,
+            protocol: PROTOCOL_TCP,
             id,
             payload_bytes,
             ..Ipv4Header::default()

@@ -4,7 +4,7 @@
 use core::fmt;
 
 use rxo_frame::{Frame, LinkKind};
-use rxo_wire::tcp::{MIN_HEADER_BYTES, OptionLayout};
+use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{FlowKey, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
 
 use super::counters::SplitCounters;
@@ -300,8 +300,7 @@ fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
 }
 
 fn options_of<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> &'f [u8] {
-    let from = parsed.transport_at as usize + MIN_HEADER_BYTES;
-    frame.bytes.get(from..parsed.payload as usize).unwrap_or_default()
+    frame.bytes.get(parsed.at.tcp_options()).unwrap_or_default()
 }
 
 impl fmt::Display for SplitConfigError {

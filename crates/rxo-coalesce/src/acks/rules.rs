@@ -18,7 +18,7 @@ const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 /// Whether the segment carries no payload.
 #[inline]
 pub(crate) fn is_pure(parsed: &Parsed) -> bool {
-    parsed.payload == parsed.end && matches!(parsed.transport, Transport::Tcp(_))
+    parsed.payload_bytes() == 0 && matches!(parsed.transport, Transport::Tcp(_))
 }
 
 /// Judges a segment without payload by itself, under a policy that aggregates pure ACKs. Its TCP
@@ -93,7 +93,7 @@ const fn covers_sack(policy: &Policy) -> bool {
 }
 
 fn option_bytes<'a>(parsed: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
-    bytes.get(parsed.transport_at as usize + 20..parsed.payload as usize).unwrap_or_default()
+    bytes.get(parsed.at.tcp_options()).unwrap_or_default()
 }
 
 /// What becomes of a pure ACK whose flow holds pure ACKs.

@@ -4,14 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header};
 use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey};
+use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
 
 use super::neighbours::Mac;
 
 /// The type of ARP.
 pub(super) const ETHERTYPE_ARP: u16 = 0x0806;
-pub(super) const PROTOCOL_ICMP: u8 = 1;
-pub(super) const PROTOCOL_ICMPV6: u8 = 58;
 pub(super) const BROADCAST: Mac = [0xff; 6];
 
 /// Where a packet goes and what of it is not the message.

@@ -4,12 +4,15 @@
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_transport};
-use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Parsed, Transport, ethertype};
+use rxo_wire::{
+    ETHERNET_HEADER_BYTES, FlowKey, IpVersion, PROTOCOL_ICMP, PROTOCOL_ICMPV6, Parsed, Transport,
+    ethertype,
+};
 use rxo_wire::{parse, parse_ip};
 
 use super::arp::Arp;
 use super::discovery;
-use super::frames::{ETHERTYPE_ARP, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use super::frames::ETHERTYPE_ARP;
 use super::gate::Meant;
 
 /// What a frame carries.
@@ -87,5 +90,5 @@ impl Packet {
 
 /// What follows the IP header of the packet in the frame `bytes`.
 pub(super) fn message<'a>(ip: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
-    bytes.get(ip.transport_at as usize..ip.end as usize).unwrap_or_default()
+    bytes.get(ip.at.segment()).unwrap_or_default()
 }

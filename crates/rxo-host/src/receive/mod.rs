@@ -42,12 +42,12 @@ pub(crate) enum Form {
 impl Form {
     /// The form of a segment that stands alone, whose headers are `parsed`.
     pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, parsed: &Parsed) -> Self {
-        let (network, transport) = (parsed.network as usize, parsed.transport_at as usize);
+        let (network, transport) = (parsed.at.network as usize, parsed.at.transport as usize);
         let layout = Layout::new(network, transport);
         if let Some(gso) = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into()) {
             return Self::Gso { layout, size: gso.size };
         }
-        let header = frame.bytes().get(..parsed.payload as usize).unwrap_or_default();
+        let header = frame.bytes().get(..parsed.at.payload as usize).unwrap_or_default();
         match PlainLayout::of_header(header, network, transport) {
             Some(layout) if parsed.payload_bytes() > 0 => Self::Run { layout, alike: 1 },
             Some(_) if is_pure_ack(parsed) => Self::Acks(layout),

@@ -7,10 +7,10 @@
 
 use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::tcp::MIN_HEADER_BYTES;
-use rxo_wire::{SeqNumber, TcpFlags};
+use rxo_wire::{PROTOCOL_TCP, SeqNumber, TcpFlags};
 
 use super::headers::MOST_HEADERS_BYTES;
-use super::shape::{IPV4_BYTES, IpStart, TCP, put_id, put_length};
+use super::shape::{IPV4_BYTES, IpStart, put_id, put_length};
 
 /// The headers of a large send, and how its segments follow from them.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ impl Cutter {
         let segment = headers.get(transport..)?;
         let tcp: &[u8; MIN_HEADER_BYTES] = segment.first_chunk()?;
         let addresses = headers.get(network + addresses_at(ip)..transport)?;
-        let mut tcp_sum = Sum::of(addresses) + Sum::word(TCP.into());
+        let mut tcp_sum = Sum::of(addresses) + Sum::word(PROTOCOL_TCP.into());
         if summer.is_some() {
             tcp_sum += sum_without(segment, &[4..8, 13..14, 16..18]);
         }

@@ -9,7 +9,7 @@ use rxo_device::SinkCapabilities;
 use rxo_frame::{GsoKind, LinkKind};
 use rxo_wire::build::{BuildError, EthernetHeader, Ipv4Header, Ipv6Header};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
-use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey};
+use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_TCP};
 
 use super::marks::Marks;
 
@@ -81,7 +81,7 @@ impl Path {
             network: network as u8,
             transport: (network + ip_bytes) as u8,
             ip_sum: Sum::ZERO,
-            pseudo: pseudo_header(&pair, TCP, 0),
+            pseudo: pseudo_header(&pair, PROTOCOL_TCP, 0),
             marks: Marks::default(),
         };
         let (link, ip) = path.headers.split_at_mut(network);
@@ -177,14 +177,14 @@ fn write_link(pair: &FlowKey, shape: &Shape, out: &mut [u8]) -> Result<(), Build
 fn write_ip(pair: &FlowKey, out: &mut [u8]) -> Result<(), BuildError> {
     match (pair.source(), pair.destination()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            Ipv4Header { source, destination, protocol: TCP, ..Ipv4Header::default() }
+            Ipv4Header { source, destination, protocol: PROTOCOL_TCP, ..Ipv4Header::default() }
                 .write(out)?;
             out[2..4].fill(0);
             out[10..12].fill(0);
         }
         (source, destination) => {
             let (source, destination) = (to_v6(source), to_v6(destination));
-            Ipv6Header { source, destination, next_header: TCP, ..Ipv6Header::default() }
+            Ipv6Header { source, destination, next_header: PROTOCOL_TCP, ..Ipv6Header::default() }
                 .write(out)?;
         }
     }
@@ -205,7 +205,6 @@ fn to_v6(address: IpAddr) -> std::net::Ipv6Addr {
 /// As much of an IP header as changes from packet to packet.
 pub(super) type IpStart = [u8; IPV4_BYTES];
 
-pub(super) const TCP: u8 = 6;
 pub(super) const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 /// Ethernet and IPv6.

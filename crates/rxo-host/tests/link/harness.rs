@@ -82,7 +82,7 @@ fn repair(frame: &mut [u8]) {
         frame[24..26].copy_from_slice(&sum.to_be_bytes());
     }
     let Ok(parsed) = parse(frame) else { return };
-    let (start, end) = (parsed.transport_at as usize, parsed.end as usize);
+    let (start, end) = (parsed.at.transport as usize, parsed.at.end as usize);
     let pseudo = match parsed.transport {
         Transport::Other(1) => Sum::ZERO,
         Transport::Other(58) => {
@@ -155,8 +155,8 @@ fn readable(frame: &[u8], kind: LinkKind) {
     let parsed = if kind == LinkKind::Ethernet { parse(frame) } else { parse_ip(frame) };
     let parsed = parsed.expect("a packet that can be read");
     assert!(parsed.ip.checksum_ok);
-    assert_eq!(parsed.end as usize, frame.len());
-    let message = &frame[parsed.transport_at as usize..];
+    assert_eq!(parsed.at.end as usize, frame.len());
+    let message = &frame[parsed.at.transport as usize..];
     let sum = match parsed.transport {
         Transport::Other(1) => Sum::of(message),
         Transport::Other(58) => {

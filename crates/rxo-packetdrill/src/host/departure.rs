@@ -7,7 +7,7 @@ use rxo_frame::Instant;
 use rxo_tcp::Transmit;
 use rxo_wire::build::{BuildError, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
-use rxo_wire::{FlowKey, TcpFlags};
+use rxo_wire::{FlowKey, PROTOCOL_TCP, TcpFlags};
 
 use super::Packet;
 use super::endpoint::Endpoint;
@@ -86,7 +86,7 @@ fn packet(
             let ip = Ipv4Header {
                 source,
                 destination,
-                protocol: PROTOCOL,
+                protocol: PROTOCOL_TCP,
                 traffic_class: class,
                 payload_bytes: segment_bytes,
                 ..Ipv4Header::default()
@@ -101,7 +101,7 @@ fn packet(
             let ip = Ipv6Header {
                 source,
                 destination,
-                next_header: PROTOCOL,
+                next_header: PROTOCOL_TCP,
                 traffic_class: class,
                 payload_bytes: segment_bytes,
                 ..Ipv6Header::default()
@@ -109,12 +109,10 @@ fn packet(
             let mut bytes = vec![0; ip.bytes() + segment_bytes];
             let segment = ip.write(&mut bytes)?;
             tcp.write(segment)?.copy_from_slice(text);
-            let pseudo = ip.pseudo_header(PROTOCOL, segment_bytes as u32);
+            let pseudo = ip.pseudo_header(PROTOCOL_TCP, segment_bytes as u32);
             write_tcp_checksum(segment, pseudo, Summer::portable())?;
             Ok(bytes)
         }
         _ => Ok(Vec::new()),
     }
 }
-
-const PROTOCOL: u8 = 6;

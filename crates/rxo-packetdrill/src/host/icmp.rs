@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use rxo_wire::{FlowKey, Parsed, SeqNumber};
+use rxo_wire::{FlowKey, PROTOCOL_ICMP, PROTOCOL_ICMPV6, Parsed, SeqNumber};
 
 use super::{VirtualHost, flow_key};
 
@@ -11,10 +11,10 @@ impl VirtualHost {
     /// Processes a message; drops it if it is not about a segment of a connection here. The
     /// connection does the checks of RFC 5927.
     pub(super) fn deliver_message(&mut self, protocol: u8, packet: &[u8], parsed: &Parsed) {
-        let bytes = packet.get(parsed.transport_at as usize..parsed.end as usize);
+        let bytes = packet.get(parsed.at.segment());
         let news = match (protocol, bytes) {
-            (ICMP, Some(message)) => News::of_v4(message),
-            (ICMPV6, Some(message)) => News::of_v6(message),
+            (PROTOCOL_ICMP, Some(message)) => News::of_v4(message),
+            (PROTOCOL_ICMPV6, Some(message)) => News::of_v6(message),
             _ => None,
         };
         let Some(News { pair, seq, what }) = news else { return };
@@ -89,6 +89,3 @@ fn split(message: &[u8]) -> Option<(u8, u8, u32, &[u8])> {
     let ([kind, code, _, _, number @ ..], quoted) = message.split_first_chunk::<8>()?;
     Some((*kind, *code, u32::from_be_bytes(*number), quoted))
 }
-
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use rxo_wire::build::{BuildError, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::{Summer, verify_transport};
-use rxo_wire::tcp::MIN_HEADER_BYTES;
 use rxo_wire::{FlowKey, SeqNumber, Transport, parse_ip};
 
 use crate::script::{Mark, Segment, SegmentOption};
@@ -78,9 +77,8 @@ pub(super) fn read(packet: &[u8]) -> Option<Seen<'_>> {
     if !parsed.ip.checksum_ok || !verify_transport(&parsed, packet, Summer::portable()) {
         return None;
     }
-    let text = packet.get(parsed.payload as usize..parsed.end as usize)?;
-    let options_at = parsed.transport_at as usize + MIN_HEADER_BYTES;
-    let options = options(packet.get(options_at..parsed.payload as usize)?);
+    let text = packet.get(parsed.at.payload_range())?;
+    let options = options(packet.get(parsed.at.tcp_options())?);
     let flags = rxo_wire::TcpFlags::from_bits(tcp.flags.bits() & FLAG_BITS);
     let has_ack = flags.contains(rxo_wire::TcpFlags::ACK);
     let segment = Segment {

@@ -5,12 +5,11 @@
 //! there.
 
 use rxo_coalesce::Aggregate;
+use rxo_wire::PROTOCOL_TCP;
 use rxo_wire::checksum::{Summer, pseudo_header};
+use rxo_wire::tcp::CHECKSUM_AT;
 
 use super::note::Layout;
-
-const PROTOCOL_TCP: u8 = 6;
-const CHECKSUM_AT: usize = 16;
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
 /// offsets of the headers. `link` is the link header that the engine did not see; empty if it saw

@@ -9,13 +9,11 @@ use core::str::FromStr;
 
 use rxo_capture::Network;
 use rxo_frame::ChecksumStatus;
+use rxo_wire::PROTOCOL_TCP;
 use rxo_wire::checksum::{Summer, pseudo_header};
+use rxo_wire::tcp::CHECKSUM_AT;
 
 use super::seen::{Seen, Segment};
-
-const PROTOCOL_TCP: u8 = 6;
-/// Offset of the checksum in the TCP header, in bytes.
-const FIELD_AT: u16 = 16;
 
 /// How to treat TCP checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,9 +94,10 @@ pub(super) const fn status(
 ) -> ChecksumStatus {
     match (finding, mode) {
         (Finding::Right, _) => ChecksumStatus::Verified,
-        (Finding::Unfinished, ChecksumMode::Partial) => {
-            ChecksumStatus::Partial { start: segment.transport_at as u16, offset: FIELD_AT }
-        }
+        (Finding::Unfinished, ChecksumMode::Partial) => ChecksumStatus::Partial {
+            start: segment.transport_at as u16,
+            offset: CHECKSUM_AT as u16,
+        },
         // The engine verifies it again and counts the result.
         (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
     }
@@ -136,7 +135,7 @@ mod tests {
         let mut bytes = packet.bytes();
         let (_, segment) = finding(&bytes);
         let seed = pseudo_header(&segment.key, PROTOCOL_TCP, length(&segment)).fold();
-        let at = segment.transport_at as usize + 16;
+        let at = segment.transport_at as usize + CHECKSUM_AT;
         bytes[at..at + 2].copy_from_slice(&seed.to_be_bytes());
         bytes
     }

@@ -129,8 +129,8 @@ fn segment(parsed: &Parsed, tcp: &TcpSegment) -> Segment {
         key: parsed.key,
         vlan: parsed.vlans.tags().last().map(|tag| tag & 0x0fff),
         payload_bytes,
-        transport_at: parsed.transport_at,
-        end: parsed.end,
+        transport_at: parsed.at.transport,
+        end: parsed.at.end,
         is_pure_ack: payload_bytes == 0 && is_acknowledgement(tcp.flags),
         is_bare: tcp.flags == TcpFlags::ACK
             && matches!(

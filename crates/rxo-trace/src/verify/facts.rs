@@ -74,7 +74,6 @@ pub(super) struct Last {
 const OTHER_SEGMENTS: BadNote = BadNote("gives back segments that the packet does not say");
 
 const MAX_OPTION_BYTES: usize = 40;
-const TCP_HEADER_BYTES: usize = 20;
 
 /// The flags that an aggregate collects from its segments.
 pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
@@ -160,21 +159,20 @@ impl Seen {
     }
 
     fn parsed(interface: u32, packet: SharedBytes, parsed: &Parsed) -> Self {
-        let (payload, end) = (parsed.payload as usize, parsed.end as usize);
+        let (payload, end) = (parsed.at.payload as usize, parsed.at.end as usize);
         let traffic_class = parsed.ip.traffic_class;
         let whole = |from: usize| {
             Facts::Whole(Whole { traffic_class, original_bytes: (end - from) as u32 })
         };
         let (class, from, facts) = match &parsed.transport {
             Transport::Tcp(tcp) => {
-                let options = parsed.transport_at as usize + TCP_HEADER_BYTES..payload;
-                let options = packet.as_ref().get(options).unwrap_or_default();
+                let options = packet.as_ref().get(parsed.at.tcp_options()).unwrap_or_default();
                 let facts = Facts::Tcp(Segment::new(tcp, traffic_class, options));
                 (Class::Tcp, payload, facts)
             }
             Transport::Udp(_) => (Class::Udp, payload, whole(payload)),
             Transport::Fragment | Transport::Other(_) => {
-                let from = parsed.network as usize;
+                let from = parsed.at.network as usize;
                 (Class::Ip, from, whole(from))
             }
         };

@@ -55,7 +55,7 @@ fn a_tagged_tcp_frame_reads_as_it_was_meant() {
     assert_eq!((parsed.key.source_port(), parsed.key.destination_port()), (80, 40_000));
     assert_eq!((parsed.ip.traffic_class, parsed.ip.hop_limit, parsed.ip.id), (0x03, 9, 0x1234));
     assert!(parsed.ip.dont_fragment && parsed.ip.checksum_ok && !parsed.ip.has_options);
-    assert_eq!(&frame[parsed.payload as usize..parsed.end as usize], b"abc");
+    assert_eq!(&frame[parsed.at.payload_range()], b"abc");
     let Transport::Tcp(read) = parsed.transport else { panic!("{:?}", parsed.transport) };
     assert_eq!((read.seq, read.ack, read.flags), (tcp.seq, tcp.ack, tcp.flags));
     assert_eq!((read.window, read.urgent), (501, 3));
@@ -90,8 +90,8 @@ fn an_ipv6_udp_packet_with_extensions_reads_as_it_was_meant() {
     assert_eq!((parsed.ip.traffic_class, parsed.ip.flow_label), (0xb8, 0x1_2345));
     assert!(parsed.ip.has_options);
     assert_eq!(parsed.key.source(), IpAddr::V6(Ipv6Addr::LOCALHOST));
-    assert_eq!(parsed.transport_at, 40 + 8 + 16);
-    assert_eq!(&packet[parsed.payload as usize..], b"wire");
+    assert_eq!(parsed.at.transport, 40 + 8 + 16);
+    assert_eq!(&packet[parsed.at.payload as usize..], b"wire");
     assert!(verify_transport(&parsed, &packet, Summer::detect()));
     packet[70] ^= 1;
     assert!(!verify_transport(&parsed, &packet, Summer::detect()));
@@ -110,7 +110,7 @@ fn odd_options_are_filled_up_with_zeros() {
     assert_eq!(ip.write(&mut packet).unwrap().len(), 24);
     let parsed = parse_ip(&packet).unwrap();
     assert!(parsed.ip.has_options && parsed.ip.checksum_ok);
-    assert_eq!(parsed.transport_at, 24);
+    assert_eq!(parsed.at.transport, 24);
 }
 
 #[test]

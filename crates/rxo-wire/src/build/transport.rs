@@ -2,11 +2,10 @@
 
 use super::{BuildError, put_padded, split, split_fixed};
 use crate::checksum::{Sum, Summer};
-use crate::tcp::{MIN_HEADER_BYTES, Timestamp};
+use crate::tcp::{CHECKSUM_AT as TCP_CHECKSUM_AT, MIN_HEADER_BYTES, Timestamp};
 use crate::{SeqNumber, TcpFlags};
 
 const MAX_OPTIONS_BYTES: usize = 40;
-const TCP_CHECKSUM_AT: usize = 16;
 const UDP_HEADER_BYTES: usize = 8;
 const UDP_CHECKSUM_AT: usize = 6;
 

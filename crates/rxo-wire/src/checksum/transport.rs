@@ -1,10 +1,7 @@
 //! The checksums of TCP and UDP, pseudo-header included.
 
 use super::{Sum, Summer};
-use crate::{FlowKey, IpVersion, Parsed, Transport};
-
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
+use crate::{FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
 /// The sum of a pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
 /// and payload of `bytes` together. Never 0 for TCP and UDP. Folded, it is the seed that a device
@@ -28,14 +25,15 @@ pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
 #[must_use]
 pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
     let (protocol, bytes) = match parsed.transport {
-        Transport::Tcp(_) => (PROTOCOL_TCP, parsed.end - parsed.transport_at),
+        Transport::Tcp(_) => (PROTOCOL_TCP, parsed.at.segment_bytes()),
         Transport::Udp(udp) if udp.checksum == 0 => return parsed.ip.version == IpVersion::V4,
         Transport::Udp(udp) => (PROTOCOL_UDP, u32::from(udp.length)),
         Transport::Fragment | Transport::Other(_) => return false,
     };
-    frame.get(parsed.transport_at as usize..(parsed.transport_at + bytes) as usize).is_some_and(
-        |segment| (pseudo_header(&parsed.key, protocol, bytes) + summer.sum(segment)).is_valid(),
-    )
+    let start = parsed.at.transport as usize;
+    frame.get(start..start + bytes as usize).is_some_and(|segment| {
+        (pseudo_header(&parsed.key, protocol, bytes) + summer.sum(segment)).is_valid()
+    })
 }
 
 /// The checksum to write over the seed at `start + offset` of `packet`: what a device would have
@@ -65,7 +63,7 @@ pub fn payload_sum(parsed: &Parsed, frame: &[u8]) -> Option<Sum> {
     if !matches!(parsed.transport, Transport::Tcp(_)) {
         return None;
     }
-    let header = frame.get(parsed.transport_at as usize..parsed.payload as usize)?;
-    let bytes = parsed.end - parsed.transport_at;
-    Some(Sum::ZERO - (pseudo_header(&parsed.key, PROTOCOL_TCP, bytes) + Sum::of(header)))
+    let header = frame.get(parsed.at.transport_header())?;
+    let pseudo = pseudo_header(&parsed.key, PROTOCOL_TCP, parsed.at.segment_bytes());
+    Some(Sum::ZERO - (pseudo + Sum::of(header)))
 }

@@ -2,10 +2,12 @@
 
 mod ack;
 mod flags;
+mod header;
 mod options;
 
 pub use ack::AckRecord;
 pub use flags::TcpFlags;
+pub use header::{CHECKSUM_AT, FLAGS_AT, FixedHeader};
 pub use options::{BadOption, OptionKind, OptionLayout, Options, TcpOption, Timestamp};
 
 use crate::SeqNumber;
@@ -39,19 +41,19 @@ pub struct TcpSegment {
 /// length in bytes.
 #[inline]
 pub(crate) fn read(segment: &[u8]) -> Result<(TcpSegment, usize), Malformed> {
-    let fixed: &[u8; MIN_HEADER_BYTES] = segment.first_chunk().ok_or(Malformed::Truncated)?;
-    let header = usize::from(fixed[12] >> 4) * 4;
+    let fixed = FixedHeader::of(segment).ok_or(Malformed::Truncated)?;
+    let header = fixed.header_bytes();
     if header < MIN_HEADER_BYTES || header > segment.len() {
         return Err(Malformed::Length);
     }
     let (options, timestamp) = options::classify(&segment[MIN_HEADER_BYTES..header]);
     let read = TcpSegment {
-        seq: SeqNumber(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]])),
-        ack: SeqNumber(u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]])),
-        flags: TcpFlags::from_bits(u16::from_be_bytes([fixed[12], fixed[13]])),
-        window: u16::from_be_bytes([fixed[14], fixed[15]]),
-        checksum: u16::from_be_bytes([fixed[16], fixed[17]]),
-        urgent: u16::from_be_bytes([fixed[18], fixed[19]]),
+        seq: fixed.seq(),
+        ack: fixed.ack(),
+        flags: fixed.flags(),
+        window: fixed.window(),
+        checksum: fixed.checksum(),
+        urgent: fixed.urgent(),
         options,
         timestamp,
     };

@@ -14,15 +14,15 @@ use crate::packets::{Shape, any_shape};
 /// All that `Parsed` promises of its offsets, and that nothing built on it panics.
 fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseError> {
     let Ok(parsed) = result else { return Ok(()) };
-    prop_assert!(parsed.network < parsed.transport_at);
-    prop_assert!(parsed.transport_at <= parsed.payload);
-    prop_assert!(parsed.payload <= parsed.end);
-    prop_assert!(parsed.end as usize <= frame.len());
-    prop_assert_eq!(parsed.payload_bytes(), parsed.end - parsed.payload);
+    prop_assert!(parsed.at.network < parsed.at.transport);
+    prop_assert!(parsed.at.transport <= parsed.at.payload);
+    prop_assert!(parsed.at.payload <= parsed.at.end);
+    prop_assert!(parsed.at.end as usize <= frame.len());
+    prop_assert_eq!(parsed.payload_bytes(), parsed.at.end - parsed.at.payload);
     let has_header = matches!(parsed.transport, Transport::Tcp(_) | Transport::Udp(_));
-    prop_assert_eq!(parsed.payload > parsed.transport_at, has_header);
+    prop_assert_eq!(parsed.at.payload > parsed.at.transport, has_header);
 
-    let payload = &frame[parsed.payload as usize..parsed.end as usize];
+    let payload = &frame[parsed.at.payload_range()];
     let is_right = verify_transport(&parsed, frame, Summer::detect());
     prop_assert_eq!(is_right, verify_transport(&parsed, frame, Summer::portable()));
     let derived = payload_sum(&parsed, frame);
@@ -48,7 +48,7 @@ fn check_plain(
     };
     prop_assert_eq!(plain.key, parsed.key);
     prop_assert_eq!(plain.seq, tcp.seq);
-    prop_assert_eq!(plain.header_bytes, parsed.payload);
+    prop_assert_eq!(plain.header_bytes, parsed.at.payload);
     prop_assert_eq!(plain.payload_bytes, parsed.payload_bytes());
     prop_assert_eq!(tcp.flags, TcpFlags::ACK);
     prop_assert!(matches!(tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp));

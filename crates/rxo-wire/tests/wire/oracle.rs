@@ -54,7 +54,7 @@ fn same_tcp(frame: &[u8], parsed: &Parsed, tcp: &TcpSlice<'_>) -> Result<(), Tes
     for (bit, is_set) in named.into_iter().enumerate() {
         prop_assert_eq!(read.flags.bits() >> bit & 1 == 1, is_set, "bit {}", bit);
     }
-    prop_assert_eq!(&frame[parsed.payload as usize..parsed.end as usize], tcp.payload());
+    prop_assert_eq!(&frame[parsed.at.payload_range()], tcp.payload());
     Ok(())
 }
 
@@ -65,8 +65,8 @@ fn same_udp(frame: &[u8], parsed: &Parsed, udp: &UdpSlice<'_>) -> Result<(), Tes
     prop_assert_eq!(parsed.key.source_port(), udp.source_port());
     prop_assert_eq!(parsed.key.destination_port(), udp.destination_port());
     prop_assert_eq!((read.length, read.checksum), (udp.length(), udp.checksum()));
-    let end = parsed.transport_at as usize + usize::from(read.length);
-    prop_assert_eq!(&frame[parsed.payload as usize..end], udp.payload());
+    let end = parsed.at.transport as usize + usize::from(read.length);
+    prop_assert_eq!(&frame[parsed.at.payload as usize..end], udp.payload());
     Ok(())
 }
 

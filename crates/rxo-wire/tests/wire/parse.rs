@@ -10,7 +10,7 @@ fn why(frame: &[u8]) -> Malformed {
 }
 
 fn payload<'a>(parsed: &Parsed, frame: &'a [u8]) -> &'a [u8] {
-    &frame[parsed.payload as usize..parsed.end as usize]
+    &frame[parsed.at.payload_range()]
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn two_tags_are_read_and_a_third_is_not_ip() {
     let parsed = parse(&frame).unwrap();
     assert_eq!(parsed.vlans.depth(), 2);
     assert_eq!(parsed.vlans.tags(), [0x2064, 0x0fff]);
-    assert_eq!(parsed.network, 14 + 8);
+    assert_eq!(parsed.at.network, 14 + 8);
 
     let frame = Shape { tags: vec![(0x8100, 1); 3], ..Shape::default() }.frame();
     assert_eq!(why(&frame), Malformed::NotIp);
@@ -103,9 +103,7 @@ fn unknown_ip_options_are_passed_over() {
         let frame = shape.frame();
         let parsed = parse(&frame).unwrap();
         assert_eq!((parsed.key, parsed.transport), (plain.key, plain.transport));
-        let text = |parsed: &Parsed, frame: &[u8]| {
-            frame[parsed.payload as usize..parsed.end as usize].to_vec()
-        };
+        let text = |parsed: &Parsed, frame: &[u8]| frame[parsed.at.payload_range()].to_vec();
         assert_eq!(text(&parsed, &frame), text(&plain, &Shape::default().frame()));
         assert!(parsed.ip.checksum_ok && parsed.ip.has_options);
     }
@@ -152,7 +150,7 @@ fn eight_extension_headers_are_walked_and_a_ninth_is_not() {
     };
     for count in 0..=8 {
         let parsed = with(count).unwrap();
-        assert_eq!(parsed.transport_at as usize, 14 + 40 + 8 * count);
+        assert_eq!(parsed.at.transport as usize, 14 + 40 + 8 * count);
         assert_eq!(parsed.ip.has_options, count > 0);
     }
     let unparsed = with(9).unwrap_err();
@@ -173,7 +171,7 @@ fn an_authentication_header_counts_in_words() {
     let mut packet =
         Shape { is_v6: true, extensions: vec![(51, vec![0; 22])], ..Shape::default() }.packet();
     packet[41] = 4;
-    assert_eq!(parse_ip(&packet).unwrap().transport_at, 40 + 24);
+    assert_eq!(parse_ip(&packet).unwrap().at.transport, 40 + 24);
 }
 
 /// RFC 9293, section 3.1 (MUST-3).

@@ -12,6 +12,7 @@ use rxo_coalesce::{Aggregate, Delivery, OptionRule, PayloadRule, Policy};
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Frame;
 use rxo_wire::TcpFlags;
+use rxo_wire::tcp::FLAGS_AT;
 
 use super::WorkerConfig;
 
@@ -136,6 +137,3 @@ fn delivered<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>) -> Option<Delivered> 
         fin: flags.is_some_and(|bits| TcpFlags::from_bits(bits.into()).contains(TcpFlags::FIN)),
     })
 }
-
-/// Where a TCP header keeps its flags, in bytes.
-const FLAGS_AT: usize = 13;

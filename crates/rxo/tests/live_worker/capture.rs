@@ -70,7 +70,7 @@ impl Seen {
         let parsed: Parsed = parse(bytes).ok()?;
         let Transport::Tcp(tcp) = parsed.transport else { return None };
         let is_from_peer = parsed.key.source() == std::net::IpAddr::from(Lab::PEER_ADDRESSES.0);
-        let options = &bytes[parsed.transport_at as usize + 20..parsed.payload as usize];
+        let options = &bytes[parsed.at.tcp_options()];
         let scale = rxo_wire::tcp::Options::new(options).flatten().find_map(|option| {
             let is_scale = option.kind == rxo_wire::tcp::OptionKind::WindowScale;
             is_scale.then(|| option.data[0])

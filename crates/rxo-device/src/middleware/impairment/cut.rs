@@ -18,7 +18,7 @@ pub(super) fn cut(frame: Frame<&[u8]>, link: LinkKind, mut give: impl FnMut(Fram
     };
     let (GsoKind::TcpV4 | GsoKind::TcpV6, Ok(parsed)) = (gso.kind, parsed) else { return false };
     let Transport::Tcp(_) = parsed.transport else { return false };
-    let (payload, end) = (parsed.payload as usize, parsed.end as usize);
+    let (payload, end) = (parsed.at.payload as usize, parsed.at.end as usize);
     let Some((headers, payload)) =
         frame.bytes.get(..end).and_then(|all| all.split_at_checked(payload))
     else {
@@ -48,7 +48,7 @@ struct Part {
 }
 
 fn write_headers(bytes: &mut [u8], parsed: &Parsed, part: Part, checksum: ChecksumStatus) {
-    let (network, transport) = (parsed.network as usize, parsed.transport_at as usize);
+    let (network, transport) = (parsed.at.network as usize, parsed.at.transport as usize);
     let (ip, segment) = bytes.split_at_mut(transport);
     let ip = &mut ip[network..];
     match parsed.ip.version {

@@ -4,6 +4,7 @@
 //! checksums are 0, because they are computed from the rest. [`Plan::new`] refuses invalid offsets
 //! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
+use rxo_wire::PROTOCOL_TCP;
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
 
 use super::{BadNote, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
@@ -11,7 +12,6 @@ use super::{BadNote, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const MIN_TCP_BYTES: usize = 20;
-const PROTOCOL_TCP: u16 = 6;
 const ENDING_FLAGS: u8 = 0x09;
 
 /// What is known about all segments in advance.
@@ -130,7 +130,7 @@ impl<'a> Plan<'a> {
         let bytes = tcp.len() + payload.len();
         // TCP headers are whole words, so the payload begins at an even offset.
         let sum = addresses
-            + Sum::word(PROTOCOL_TCP)
+            + Sum::word(PROTOCOL_TCP.into())
             + Sum::long(bytes as u32)
             + Sum::of(tcp)
             + self.summer.sum(payload);

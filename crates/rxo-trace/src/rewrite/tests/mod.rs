@@ -163,7 +163,7 @@ fn check_aggregates(coalesced: &[u8], expected: u64) {
             LinkKind::RawIp => parse_ip(bytes),
         };
         let parsed = parsed.unwrap();
-        assert!(parsed.ip.checksum_ok && parsed.end as usize == bytes.len());
+        assert!(parsed.ip.checksum_ok && parsed.at.end as usize == bytes.len());
         assert!(verify_transport(&parsed, bytes, Summer::detect()));
         assert_eq!(record.original_bytes as usize, record.bytes.as_ref().len());
     }

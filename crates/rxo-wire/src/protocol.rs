@@ -1,0 +1,11 @@
+//! Protocol numbers: the field Protocol of IPv4, Next Header of IPv6 (IANA, "Assigned Internet Protocol
+//! Numbers").
+
+/// ICMP (RFC 792).
+pub const PROTOCOL_ICMP: u8 = 1;
+/// TCP (RFC 9293).
+pub const PROTOCOL_TCP: u8 = 6;
+/// UDP (RFC 768).
+pub const PROTOCOL_UDP: u8 = 17;
+/// ICMP for IPv6 (RFC 4443).
+pub const PROTOCOL_ICMPV6: u8 = 58;

@@ -1,0 +1,83 @@
+//! The part of a TCP header that every segment has.
+
+use super::{MIN_HEADER_BYTES, TcpFlags};
+use crate::SeqNumber;
+
+/// A view of the first 20 bytes of a TCP header (RFC 9293, section 3.1). Fields are read when they are
+/// asked for; nothing is checked and nothing can fail.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::tcp::FixedHeader;
+/// use rxo_wire::{SeqNumber, TcpFlags};
+///
+/// let segment = [0, 80, 4, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 1, 0, 0, 0, 0, 0, b'h', b'i'];
+/// let header = FixedHeader::of(&segment).unwrap();
+/// assert_eq!((header.seq(), header.ack()), (SeqNumber(7), SeqNumber(9)));
+/// assert_eq!((header.flags(), header.header_bytes()), (TcpFlags::ACK, 20));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FixedHeader<'a>(&'a [u8; MIN_HEADER_BYTES]);
+
+impl<'a> FixedHeader<'a> {
+    /// The header that `segment` begins with. `None` if `segment` has fewer than 20 bytes.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(segment: &'a [u8]) -> Option<Self> {
+        segment.first_chunk().map(Self)
+    }
+
+    /// SEG.SEQ.
+    #[inline(always)]
+    #[must_use]
+    pub const fn seq(self) -> SeqNumber {
+        SeqNumber(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
+    }
+
+    /// SEG.ACK; means nothing without the ACK flag.
+    #[inline(always)]
+    #[must_use]
+    pub const fn ack(self) -> SeqNumber {
+        SeqNumber(u32::from_be_bytes([self.0[8], self.0[9], self.0[10], self.0[11]]))
+    }
+
+    /// The length that the data offset says, options included, in bytes: 0 to 60. Below 20 it is invalid.
+    #[inline(always)]
+    #[must_use]
+    pub const fn header_bytes(self) -> usize {
+        (self.0[12] >> 4) as usize * 4
+    }
+
+    /// The control bits, the reserved ones included.
+    #[inline(always)]
+    #[must_use]
+    pub const fn flags(self) -> TcpFlags {
+        TcpFlags::from_bits(u16::from_be_bytes([self.0[12], self.0[13]]))
+    }
+
+    /// SEG.WND as it stands in the header, unscaled.
+    #[inline(always)]
+    #[must_use]
+    pub const fn window(self) -> u16 {
+        u16::from_be_bytes([self.0[14], self.0[15]])
+    }
+
+    /// The checksum field.
+    #[inline(always)]
+    #[must_use]
+    pub const fn checksum(self) -> u16 {
+        u16::from_be_bytes([self.0[CHECKSUM_AT], self.0[CHECKSUM_AT + 1]])
+    }
+
+    /// The urgent pointer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn urgent(self) -> u16 {
+        u16::from_be_bytes([self.0[18], self.0[19]])
+    }
+}
+
+/// Where a TCP header keeps the low eight control bits, CWR to FIN, in bytes from its first byte.
+pub const FLAGS_AT: usize = 13;
+/// Where a TCP header keeps its checksum, in bytes from its first byte.
+pub const CHECKSUM_AT: usize = 16;
