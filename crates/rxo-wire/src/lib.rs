@@ -8,6 +8,7 @@
 //! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
 //! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
 //! * [`build`] writes headers.
+//! * [`segmentation`] divides a GSO frame into the frames that a network carries.
 //!
 //! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does
 //! input or output. Unsafe code stands in [`arch`] alone.
@@ -27,6 +28,7 @@ mod offsets;
 mod parse;
 mod plain;
 mod protocol;
+pub mod segmentation;
 mod seq;
 pub mod tcp;
 mod udp;

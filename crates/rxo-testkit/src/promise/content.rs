@@ -141,6 +141,19 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
 /// # Panics
 /// If one does not.
 pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
+    aggregates_come_apart_by(script, observed, naive::resegment);
+}
+
+/// As [`aggregates_come_apart_again`], cut by `resegment`: of the merged packet's bytes, where its headers
+/// are, its segments' size in bytes and whether they share one IPv4 ID, it returns the packets.
+///
+/// # Panics
+/// When a packet is not the one that came.
+pub fn aggregates_come_apart_by(
+    script: &Script,
+    observed: &Observed,
+    resegment: impl Fn(&[u8], &Segment, usize, bool) -> Vec<Vec<u8>>,
+) {
     if !script.setup.is_resegmentable() {
         return;
     }
@@ -149,7 +162,7 @@ pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
         let segments = segments(script, shown);
         let size = merged.gso.map_or(1, |gso| usize::from(gso.size.get()));
         let fixed_id = merged.fixed_id.unwrap_or(false);
-        let cut = naive::resegment(&merged.bytes, &segments[0], size, fixed_id);
+        let cut = resegment(&merged.bytes, &segments[0], size, fixed_id);
         assert_eq!(cut.len(), shown.frames.len(), "{:?} cut by {size}", shown.frames);
         for ((index, segment), cut) in shown.frames.iter().zip(&segments).zip(cut) {
             let expected = on_the_wire(script.frame(*index), segment, &cut);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use rxo_frame::{ChecksumStatus, Duration, Gso, Instant, VlanTag};
 
 pub use acks::{AckSaid, ShownAcks, acks_are_right};
-pub use content::{aggregates_are_right, aggregates_come_apart_again};
+pub use content::{aggregates_are_right, aggregates_come_apart_again, aggregates_come_apart_by};
 pub use limits::limits_are_kept;
 pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_is_kept};
 

@@ -8,4 +8,5 @@ mod options;
 mod oracle;
 mod packets;
 mod parse;
+mod segmentation;
 mod seq;

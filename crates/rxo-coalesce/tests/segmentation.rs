@@ -1,0 +1,48 @@
+//! Segmentation undoes coalescing, for arbitrary packets.
+
+mod harness;
+
+use std::num::NonZeroU16;
+
+use proptest::prelude::proptest;
+use rxo_frame::LinkKind;
+use rxo_testkit::promise::aggregates_come_apart_by;
+use rxo_testkit::script::{property, scripts_for};
+use rxo_wire::checksum::Summer;
+use rxo_wire::segmentation::{Checksums, segment};
+use rxo_wire::{parse, parse_ip};
+
+const MOST_EVENTS: usize = 150;
+
+/// The frames that `rxo-wire` makes of the GSO frame `bytes`.
+fn frames(bytes: &[u8], link: LinkKind, size: usize, has_fixed_id: bool) -> Vec<Vec<u8>> {
+    let parsed = match link {
+        LinkKind::Ethernet => parse(bytes),
+        LinkKind::RawIp => parse_ip(bytes),
+    };
+    let parsed = parsed.expect("an aggregate has headers");
+    let size = u16::try_from(size).ok().and_then(NonZeroU16::new).expect("a segment's size");
+    let checksums = Checksums::Complete(Summer::detect());
+    let segments = segment(bytes, &parsed, size, checksums).expect("an aggregate is a GSO frame");
+    let mut segments = if has_fixed_id { segments.with_fixed_id() } else { segments };
+    let mut buffer = vec![0; segments.header_bytes() + usize::from(size.get())];
+    let mut frames = Vec::with_capacity(segments.remaining());
+    while let Some(length) = segments.next_into(&mut buffer).expect("room for a segment") {
+        frames.push(buffer[..length].to_vec());
+    }
+    frames
+}
+
+proptest! {
+    #![proptest_config(property(200))]
+
+    #[test]
+    fn a_linux_gro_aggregate_is_segmented_into_its_frames(
+        script in scripts_for("linux-gro", MOST_EVENTS),
+    ) {
+        let observed = harness::run(&script);
+        aggregates_come_apart_by(&script, &observed, |bytes, _, size, has_fixed_id| {
+            frames(bytes, script.setup.link, size, has_fixed_id)
+        });
+    }
+}

@@ -1,0 +1,92 @@
+//! How payload is divided, and which flags each segment has.
+//!
+//! Separate from the headers because a receiver that takes GSO frames needs no headers: it divides the
+//! payload and hands each part on with its sequence number and flags.
+
+use core::num::NonZeroU16;
+use core::ops::Range;
+
+use crate::TcpFlags;
+
+/// The place of one segment in a GSO frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The segment's number, from 0.
+    pub index: usize,
+    /// Where its payload begins, in bytes from the first payload byte of the GSO frame. Added to the
+    /// sequence number of the GSO frame it gives that of the segment.
+    pub offset: usize,
+    /// The length of its payload, in bytes; never 0.
+    pub bytes: usize,
+    /// Whether no segment follows.
+    pub is_last: bool,
+}
+
+impl Part {
+    /// The payload of this segment, in that of the GSO frame.
+    #[inline]
+    #[must_use]
+    pub const fn range(self) -> Range<usize> {
+        self.offset..self.offset.saturating_add(self.bytes)
+    }
+
+    /// The flags of this segment, if `whole` are those of the GSO frame: PSH and FIN stand on the last
+    /// segment only, CWR on the first (RFC 3168 section 6.1.2).
+    #[inline]
+    #[must_use]
+    pub const fn flags(self, whole: TcpFlags) -> TcpFlags {
+        let flags = if self.index == 0 { whole } else { whole.without(TcpFlags::CWR) };
+        if self.is_last { flags } else { flags.without(TcpFlags::PSH.union(TcpFlags::FIN)) }
+    }
+}
+
+/// Divides `payload_bytes` of payload into segments of `size` bytes; the last may be shorter. Yields no part
+/// if there is no payload.
+///
+/// # Examples
+/// ```
+/// use core::num::NonZeroU16;
+/// use rxo_wire::segmentation::parts;
+///
+/// let ranges: Vec<_> = parts(2_500, NonZeroU16::new(1_000).unwrap()).map(|part| part.range()).collect();
+/// assert_eq!(ranges, [0..1_000, 1_000..2_000, 2_000..2_500]);
+/// ```
+#[inline]
+#[must_use]
+pub const fn parts(payload_bytes: usize, size: NonZeroU16) -> Parts {
+    Parts { next: 0, offset: 0, end: payload_bytes, size }
+}
+
+/// The parts of a payload, in order; made by [`parts`].
+#[derive(Clone, Debug)]
+pub struct Parts {
+    next: usize,
+    offset: usize,
+    end: usize,
+    size: NonZeroU16,
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    #[inline]
+    fn next(&mut self) -> Option<Part> {
+        let left = self.end - self.offset;
+        if left == 0 {
+            return None;
+        }
+        let bytes = left.min(self.size.get().into());
+        let part = Part { index: self.next, offset: self.offset, bytes, is_last: bytes == left };
+        self.next += 1;
+        self.offset += bytes;
+        Some(part)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.end - self.offset).div_ceil(self.size.get().into());
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Parts {}
