@@ -10,7 +10,7 @@ use super::cut::take;
 use super::large::Large;
 use super::packet::Packet;
 
-/// Packets that are alike: one, or the segments of a large send that was cut.
+/// Packets that are alike: one, or the segments of a GSO send that was segmented here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     /// Headers and short text of all of them, in the arena; they begin where those before end.
@@ -51,7 +51,7 @@ impl Planned {
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,
-    /// One for each that is large.
+    /// One for each GSO send.
     large: slice::Iter<'a, Large>,
     text_of: T,
     left: usize,
@@ -70,7 +70,8 @@ struct Now<'a> {
 }
 
 impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
-    /// The `count` packets of `planned`, whose headers stand in `arena`; `large` are those that are.
+    /// The `count` packets of `planned`, whose headers stand in `arena`; `large` holds the GSO sends among
+    /// them.
     pub(super) fn new(
         arena: &'a [u8],
         planned: &'a [Planned],

@@ -2,18 +2,19 @@
 
 use rxo_frame::{ChecksumStatus, Offload};
 use rxo_tcp::Transmit;
+use rxo_wire::Offsets;
 use rxo_wire::build::BuildError;
 use rxo_wire::checksum::{Sum, Summer};
+use rxo_wire::tcp::CHECKSUM_AT;
 
-use super::cut::{CHECKSUM_AT, text_sum};
+use super::cut::text_sum;
 use super::shape::{Ip, Path};
 
-/// Headers as they are written, of a segment or a large send.
+/// Headers as they are written, of a segment or a GSO send.
 pub(super) struct Headers {
     bytes: [u8; MOST_HEADERS_BYTES],
-    length: usize,
-    network: usize,
-    transport: usize,
+    /// The payload begins where the headers end; where it ends is not said.
+    at: Offsets,
 }
 
 impl Headers {
@@ -31,50 +32,51 @@ impl Headers {
         let mut bytes = [0; MOST_HEADERS_BYTES];
         let ip = Ip { bytes: tcp.bytes() + text_bytes, ecn: transmit.ecn.bits(), id };
         tcp.write(path.write(ip, &mut bytes)?)?;
-        let (network, transport) = (usize::from(path.network), usize::from(path.transport));
-        let length = transport + tcp.bytes();
-        Ok(Self { bytes, length, network, transport })
+        let transport = u32::from(path.transport);
+        let payload = transport + tcp.bytes() as u32;
+        let at = Offsets { network: path.network.into(), transport, payload, end: payload };
+        Ok(Self { bytes, at })
     }
 
-    /// The same with the TCP checksum, or, without a `summer`, what a device completes it from.
+    /// Fills the TCP checksum in; without a `summer`, what a device completes it from.
     pub(super) fn with_checksum(
         mut self,
         path: &Path,
         text: [&[u8]; 2],
         summer: Option<Summer>,
     ) -> Self {
-        let tcp = &self.bytes[self.transport..self.length];
+        let tcp = &self.bytes[self.at.transport_header()];
         let bytes = tcp.len() + text[0].len() + text[1].len();
         let pseudo = path.pseudo + Sum::long(bytes as u32);
         let value = match summer {
             None => pseudo.fold(),
             Some(summer) => (pseudo + Sum::of(tcp) + text_sum(text, summer)).checksum(),
         };
-        let at = self.transport + CHECKSUM_AT;
+        let at = self.at.transport as usize + CHECKSUM_AT;
         self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
         self
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
+        &self.bytes[..self.at.payload as usize]
     }
 
-    /// Where IP begins, and where TCP.
-    pub(super) const fn places(&self) -> [usize; 2] {
-        [self.network, self.transport]
+    /// Where the headers are.
+    pub(super) const fn at(&self) -> Offsets {
+        self.at
     }
 
     /// What the device is told of a packet with them, whose checksum is complete or a seed.
     pub(super) const fn offload(&self, completes_checksums: bool) -> Offload {
-        let (start, offset) = (self.transport as u16, CHECKSUM_AT as u16);
+        let (start, offset) = (self.at.transport as u16, CHECKSUM_AT as u16);
         let checksum = if completes_checksums {
             ChecksumStatus::Partial { start, offset }
         } else {
             ChecksumStatus::Verified
         };
-        Offload { checksum, gso: None, header_bytes: self.length as u16 }
+        Offload { checksum, gso: None, header_bytes: self.at.payload as u16 }
     }
 }
 
 /// Ethernet, IPv6, TCP with all its options.
-pub(super) const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;
+const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;

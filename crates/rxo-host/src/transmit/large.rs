@@ -1,45 +1,48 @@
-//! A large send that the device is to cut into segments, and what to do when it refuses.
+//! A GSO send that the device is to segment, and what to do if it refuses.
 //!
-//! Whether a device takes a large send is known only when it has it: a kernel without the feature, or an
-//! interface that was changed, refuses. The sink then asks for the segments, in the middle of its batch;
-//! so they are cut where it asks. Afterwards the outbox cuts before it sends, and tries again now and then.
+//! Whether a device takes a GSO send is known only when it has it: a kernel without the feature, or an
+//! interface that was changed, refuses. The sink then asks for the segments, in the middle of its batch,
+//! and they are made where it asks. Afterwards the outbox segments before it sends, and tries the whole
+//! again now and then.
 
 use std::cell::OnceCell;
 use std::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, Instant};
+use rxo_wire::Offsets;
+use rxo_wire::segmentation::parts;
 
-use super::cut::{Cutter, Part, take};
+use super::cut::{Cutter, take};
 
 /// One such send in a batch.
 #[derive(Debug)]
 pub(super) struct Large {
     kind: GsoKind,
-    /// Where in its headers IP begins, and where TCP.
-    places: [usize; 2],
+    /// Where its headers are.
+    at: Offsets,
     /// Text of every segment but the last, in bytes.
     size: NonZeroU16,
     /// Its segments one after the other, once the sink has asked for them.
     cut: OnceCell<Vec<u8>>,
 }
 
-/// Which kinds of large send the device refuses.
+/// Which kinds of GSO send the device refuses.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     /// How many more of IPv4 and of IPv6 are not worth trying.
     not_worth_trying: [u16; 2],
-    /// Large sends that were refused.
+    /// GSO sends that were refused.
     pub(super) count: u64,
 }
 
 impl Large {
-    pub(super) const fn new(kind: GsoKind, places: [usize; 2], size: NonZeroU16) -> Self {
-        Self { kind, places, size, cut: OnceCell::new() }
+    pub(super) const fn new(kind: GsoKind, at: Offsets, size: NonZeroU16) -> Self {
+        Self { kind, at, size, cut: OnceCell::new() }
     }
 
     /// How many segments it is.
     pub(super) fn segments(&self, text: [&[u8]; 2]) -> usize {
-        (text[0].len() + text[1].len()).div_ceil(self.size())
+        parts(text[0].len() + text[1].len(), self.size).len()
     }
 
     /// Its segments as frames.
@@ -55,15 +58,12 @@ impl Large {
     }
 
     fn bytes(&self, head: &[u8], mut text: [&[u8]; 2]) -> Vec<u8> {
-        // A device that takes large sends completes checksums.
-        let Some(cutter) = Cutter::new(head, self.places, self.size(), None) else {
-            return Vec::new();
-        };
-        let segments = self.segments(text);
-        let mut bytes = Vec::with_capacity(segments * (head.len() + self.size()));
-        for index in 0..segments {
-            let part = Part::new(index, self.size(), segments);
-            let own = take(&mut text, self.size());
+        // A device that takes GSO sends completes checksums.
+        let Some(cutter) = Cutter::new(head, self.at, None) else { return Vec::new() };
+        let parts = parts(text[0].len() + text[1].len(), self.size);
+        let mut bytes = Vec::with_capacity(parts.len() * (head.len() + self.size()));
+        for part in parts {
+            let own = take(&mut text, part.bytes);
             cutter.append(part, own, &mut bytes);
             own.iter().for_each(|piece| bytes.extend_from_slice(piece));
         }
@@ -76,7 +76,7 @@ impl Large {
 }
 
 impl Refused {
-    /// Whether the next large send of this kind is to be given to the device whole.
+    /// Whether to give the next GSO send of this kind to the device whole.
     pub(super) fn is_worth_trying(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let is_worth_it = *left == 0;
@@ -84,7 +84,7 @@ impl Refused {
         is_worth_it
     }
 
-    /// Remembers those that the device has asked the segments of.
+    /// Remembers those of `sent` that the device refused.
     pub(super) fn remember(&mut self, sent: &[Large]) {
         for large in sent.iter().filter(|large| large.cut.get().is_some()) {
             self.not_worth_trying[index(large.kind)] = TRY_AGAIN_AFTER;
@@ -97,6 +97,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// After so many large sends that were cut here the device is asked again: one that was too much for it
-/// once must not cost the gain for good, and one that refuses all is asked seldom.
+/// After so many GSO sends that were segmented here the device is asked again: one that was too much for
+/// it once must not cost the gain for good, and a device that refuses all is asked seldom.
 const TRY_AGAIN_AFTER: u16 = 1_000;

@@ -1,10 +1,10 @@
 //! What leaves: segments become packets, and many packets one batch for the device.
 //!
 //! Headers and short texts are written into one arena; long texts stay in the connection's send
-//! buffer and are gathered from there, so a large send is never copied here. A device that cuts large
-//! sends gets them whole; for one that does not, or refuses one, `cut.rs` does. A batch may hold
+//! buffer and are gathered from there, so a GSO send is never copied here. A device that segments gets
+//! GSO sends whole; for one that does not, or refuses one, `cut.rs` segments. A batch may hold
 //! packets of many connections as long as they are short. Nothing allocates once the arena has grown
-//! to its size, unless a device refuses a large send.
+//! to its size, unless a device refuses a GSO send.
 
 mod acks;
 mod batch;

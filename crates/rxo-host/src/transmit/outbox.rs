@@ -7,9 +7,10 @@ use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{ChecksumStatus, Gso, Offload};
 use rxo_tcp::{Connection, Transmit};
 use rxo_wire::build::BuildError;
+use rxo_wire::segmentation::parts;
 
 use super::batch::{Packets, Planned};
-use super::cut::{Cutter, Part, take};
+use super::cut::{Cutter, take};
 use super::headers::Headers;
 use super::large::{Large, Refused};
 use super::shape::{Path, Shape};
@@ -22,7 +23,7 @@ pub(crate) struct Outbox {
     pub(super) shape: Shape,
     pub(super) arena: Vec<u8>,
     pub(super) planned: Vec<Planned>,
-    /// Those of them that are large sends, for the device to cut.
+    /// The GSO sends among them, for the device to segment.
     large: Vec<Large>,
     refused: Refused,
     /// Packets for the device.
@@ -31,7 +32,7 @@ pub(crate) struct Outbox {
     has_borrowed: bool,
     pub(super) slots: Vec<AckSlot>,
     pub(super) numbers: Vec<AckNumbers>,
-    /// Packets given to the device so far; a large send is one.
+    /// Packets given to the device so far; a GSO send is one.
     pub(crate) sent: u64,
     /// The turn's: sending happens inside other stages.
     pub(crate) watch: Stopwatch,
@@ -64,7 +65,7 @@ impl Outbox {
         self.has_borrowed
     }
 
-    /// Large sends that the device has refused.
+    /// GSO sends that the device has refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused.count
     }
@@ -103,7 +104,7 @@ impl Outbox {
         })
     }
 
-    /// The same; `text_of` finds the text that was borrowed.
+    /// Sends everything. `text_of` finds the text that was borrowed.
     pub(super) fn send_with<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
@@ -130,7 +131,7 @@ impl Outbox {
         (self.count, self.has_borrowed) = (0, false);
     }
 
-    /// One segment; says that it is one.
+    /// One segment; returns 1.
     pub(super) fn write(
         &mut self,
         path: &Path,
@@ -154,7 +155,7 @@ impl Outbox {
         Ok(1)
     }
 
-    /// A large send, whole if the device takes it, else cut; says how many segments it is.
+    /// A GSO send, whole if the device takes it, else segmented; returns the number of its segments.
     fn write_large(
         &mut self,
         path: &Path,
@@ -166,7 +167,7 @@ impl Outbox {
         if self.shape.takes_large && self.refused.is_worth_trying(path.kind()) {
             self.write_whole(path, transmit, id, size)?;
         } else {
-            self.write_segments(path, transmit, id, [size.get().into(), count])?;
+            self.write_segments(path, transmit, id, size)?;
         }
         Ok(count)
     }
@@ -187,7 +188,7 @@ impl Outbox {
         let planned = self.plan_borrowed(1, headers.bytes().len(), offload);
         planned.borrow(transmit, usize::MAX);
         planned.is_large = true;
-        self.large.push(Large::new(kind, headers.places(), size));
+        self.large.push(Large::new(kind, headers.at(), size));
         Ok(())
     }
 
@@ -196,18 +197,18 @@ impl Outbox {
         path: &Path,
         transmit: &Transmit<'_>,
         id: u16,
-        [size, count]: [usize; 2],
+        size: NonZeroU16,
     ) -> Result<(), BuildError> {
-        let headers = Headers::new(path, transmit, size, id)?;
+        let headers = Headers::new(path, transmit, size.get().into(), id)?;
         let head = headers.bytes();
-        let summer = self.shape.summer();
-        let Some(cutter) = Cutter::new(head, headers.places(), size, summer) else {
+        let Some(cutter) = Cutter::new(head, headers.at(), self.shape.summer()) else {
             return Ok(());
         };
+        let parts = parts(transmit.payload_bytes(), size);
+        let (count, size) = (parts.len(), size.get().into());
         let mut text = transmit.payload;
-        for index in 0..count {
-            let part = Part::new(index, size, count);
-            cutter.append(part, take(&mut text, size), &mut self.arena);
+        for part in parts {
+            cutter.append(part, take(&mut text, part.bytes), &mut self.arena);
         }
         let offload = headers.offload(self.shape.completes_checksums);
         self.plan_borrowed(count, head.len(), offload).borrow(transmit, size);
@@ -220,7 +221,7 @@ impl Outbox {
         self.planned.push(Planned::new(count, head_bytes, offload));
     }
 
-    /// The same for packets with more text, which stays where it is.
+    /// Plans `count` packets with more text, which stays where it is.
     fn plan_borrowed(&mut self, count: usize, head_bytes: usize, offload: Offload) -> &mut Planned {
         self.count += count;
         self.has_borrowed = true;

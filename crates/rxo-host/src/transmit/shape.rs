@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     /// This host's own.
     mac: [u8; 6],
     pub(crate) completes_checksums: bool,
-    /// The device cuts large sends into segments, or says that it does.
+    /// The device takes GSO sends, or says that it does.
     pub(super) takes_large: bool,
     pub(crate) ack_templates: bool,
     pub(crate) summer: Summer,
@@ -138,7 +138,7 @@ impl Path {
 
 /// Writes the length of a packet with its IP header, and for IPv4 its identification and the checksum
 /// of the header, of which `sum` is what else stands in it.
-pub(super) fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
+fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
         header[2..4].copy_from_slice(&packet_bytes.to_be_bytes());
     } else {
@@ -151,7 +151,7 @@ pub(super) fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: 
 /// Writes the identification of a packet and the checksum of the header, if it is IPv4; `sum` is what
 /// else stands in it.
 #[inline(always)]
-pub(super) fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
+fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
         header[4..6].copy_from_slice(&id.to_be_bytes());
         let checksum = (sum + Sum::word(id)).checksum();
@@ -203,9 +203,9 @@ fn to_v6(address: IpAddr) -> std::net::Ipv6Addr {
 }
 
 /// As much of an IP header as changes from packet to packet.
-pub(super) type IpStart = [u8; IPV4_BYTES];
+type IpStart = [u8; IPV4_BYTES];
 
-pub(super) const IPV4_BYTES: usize = 20;
+const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 /// Ethernet and IPv6.
 const MOST_BYTES: usize = ETHERNET_HEADER_BYTES + IPV6_BYTES;
