@@ -1,20 +1,20 @@
-//! Bytes that several hold at once.
+//! Bytes with several owners.
 
 use core::fmt;
 use std::rc::Rc;
 
-/// A part of a chunk of memory that it shares with others. Cloning counts, and copies nothing; the
-/// chunk is freed (or filled anew) once the last of its parts is gone.
+/// A part of a shared chunk of memory. Cloning increments a count and copies nothing. The chunk is
+/// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// `None` when there are no bytes, so that empty ones cost nothing to make.
+    /// `None` if there are no bytes, so that empty values cost nothing.
     chunk: Option<Rc<Vec<u8>>>,
     start: u32,
     len: u32,
 }
 
 impl SharedBytes {
-    /// The part of `chunk` that `range` says; cut where the chunk ends.
+    /// Makes the part of `chunk` in `range`, which is cut at the end of the chunk.
     #[must_use]
     #[inline]
     pub fn new(chunk: &Rc<Vec<u8>>, range: core::ops::Range<usize>) -> Self {
@@ -23,21 +23,21 @@ impl SharedBytes {
         Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
     }
 
-    /// How many bytes the chunk has that these are part of, and whether nobody else holds it: so
-    /// whoever keeps many can count what they keep.
+    /// The length of its chunk in bytes, and whether this is the only part. Callers that keep many
+    /// parts can thus count the memory.
     #[must_use]
     pub fn chunk(&self) -> (usize, bool) {
         self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
     }
 
-    /// The same bytes in a chunk of their own, so that they no longer keep the chunk they share.
+    /// Copies the bytes into a chunk of their own, so that they no longer keep the shared chunk.
     /// Allocates.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// The same bytes from `at` on; none when there are not so many. Shares the chunk.
+    /// The bytes from `at` on; empty if there are fewer. Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);

@@ -1,13 +1,13 @@
-//! What can be wrong with a capture file.
+//! Errors of capture files.
 
 use std::{fmt, io};
 
 use super::Compression;
 
-/// Why a capture cannot be opened or read on. One line that names the file, the place, what is
-/// wrong and what to do.
+/// Why a capture cannot be opened or read further. One line that names the file, the position, the
+/// problem and the remedy.
 ///
-/// Whatever stands in front of the place has been delivered.
+/// Everything before the position has been delivered.
 #[derive(Debug)]
 pub struct CaptureError(Box<Inner>);
 
@@ -19,20 +19,20 @@ struct Inner {
     fault: Fault,
 }
 
-/// What is wrong.
+/// The kind of an error.
 #[derive(Debug)]
 pub enum Fault {
     /// The file cannot be opened.
     Open(io::Error),
-    /// The system refused to read on.
+    /// The system cannot read the file.
     Read(io::Error),
-    /// It is no capture; what it looks like, and what to do.
+    /// The file is not a capture. Says what it looks like, and what to do.
     Foreign(String),
-    /// It ends in the middle of something.
+    /// The file ends too early.
     Truncated(String),
-    /// It says what cannot be.
+    /// The file has invalid contents.
     Damaged(String),
-    /// It is sound, but asks for what is not supported; what to do.
+    /// The file is valid but needs something unsupported. Says what to do.
     Unsupported(String),
 }
 
@@ -46,14 +46,14 @@ impl CaptureError {
         Self(Box::new(Inner { file: file.to_owned(), offset, compression, fault }))
     }
 
-    /// The file's name, as it was given.
+    /// Name of the file, as given.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// Where, in bytes from the beginning of the capture: of what comes out of the decompressor
-    /// when the file is compressed.
+    /// Position in bytes from the start of the capture; in a compressed file, from the start of the
+    /// unpacked data.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.0.offset
@@ -65,7 +65,7 @@ impl CaptureError {
         &self.0.fault
     }
 
-    /// Whether this was a capture until here, so that what was read of it is worth reporting.
+    /// Whether it was a capture up to this position, so that the part before is worth reporting.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0

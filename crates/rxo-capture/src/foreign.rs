@@ -1,9 +1,9 @@
-//! What a file is that is no capture.
+//! Recognizes files that are not captures.
 //!
-//! A user who is told "unknown magic" must find out alone that the file is an archive, a program or
-//! the capture of another tool; naming it costs one row.
+//! Without this, a user who reads "unknown magic" would have to find out that the file is an
+//! archive, a program or the capture of another tool. Recognizing a kind takes one row.
 
-/// What `head`, the first bytes of a file, looks like, and what to do.
+/// Says what the file that begins with `head` looks like, and what to do.
 pub(super) fn name(head: &[u8]) -> String {
     if head.is_empty() {
         return "it is empty; look whether the capturing program was still to write it".to_owned();
@@ -19,7 +19,7 @@ const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip or zs
 const UNPACK: &str = "unpack it first (gzip and zstd are unpacked while reading)";
 const CONVERT: &str = "convert it: editcap -F pcapng IN OUT";
 
-/// What a file begins with, what that is, and what to do with it.
+/// The first bytes of a file, what they mean, and what to do.
 const KNOWN: &[(&[u8], &str, &str)] = &[
     (b"\xfd7zXZ\0", "an xz archive", UNPACK),
     (b"BZh", "a bzip2 archive", UNPACK),

@@ -1,4 +1,4 @@
-//! From a name to bytes: opened, counted, unpacked.
+//! Opens, counts and unpacks the bytes of a capture.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::compression::{self, Compression};
 use super::{CaptureError, Fault};
 
-/// Where a capture's bytes come from.
+/// The source of a capture's bytes.
 pub(super) struct Input {
     pub(super) bytes: Box<dyn Read>,
     pub(super) compression: Option<Compression>,
-    /// How many bytes were read, as they stand in the file.
+    /// Bytes read from the file, before unpacking.
     pub(super) file_bytes_read: Arc<AtomicU64>,
-    /// How many the file has; `None` for a pipe.
+    /// Size of the file; `None` for a pipe.
     pub(super) file_bytes: Option<u64>,
 }
 
 impl Input {
-    /// The file at `path`.
+    /// Opens the file at `path`.
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
         let name = path.display().to_string();
         let failed = |error| CaptureError::new(&name, 0, None, Fault::Open(error));
@@ -31,11 +31,11 @@ impl Input {
         Ok(input)
     }
 
-    /// Whatever `reader` yields; `name` is for messages.
+    /// Reads from `reader`. `name` appears in messages.
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
-        // A directory opens, and cannot be read.
+        // A directory can be opened but not read.
         let failed = |error| CaptureError::new(name, 0, None, Fault::Open(error));
         let head = first_bytes(&mut counted).map_err(failed)?;
         let compression = Compression::of(&head);
@@ -48,14 +48,14 @@ impl Input {
     }
 }
 
-/// The first four bytes, or what there is.
+/// The first four bytes, or all if there are fewer.
 fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(4).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Counts what is read, for whoever shows progress.
+/// Counts the bytes read, for showing progress.
 struct Counted {
     reader: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,

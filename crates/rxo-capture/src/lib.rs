@@ -1,23 +1,24 @@
-//! Capture files: pcap and pcapng, read as a stream and written.
+//! Capture files: streaming readers for pcap and pcapng, and writers.
 //!
-//! [`Capture`] reads: plain, gzip or zstd, recognised by what the file begins with, never by its
-//! name. [`CaptureWriter`] writes pcapng. Between them stand a [`Record`] (one packet), the
-//! [`Interface`] it was seen on, and its [`LinkType`], which finds the IP packet in it.
+//! [`Capture`] reads files, plain, in gzip or in zstd. It recognizes them by their first bytes,
+//! never by their name. [`CaptureWriter`] writes pcapng. The types between them are a [`Record`]
+//! (one packet), the [`Interface`] that it was seen on, and the [`LinkType`], which locates the IP
+//! packet in it.
 //!
-//! Memory stays bounded whatever the file holds: it is read in chunks, and records share the chunk
-//! they came in ([`SharedBytes`]), so that several readers of one record copy nothing. A chunk is
-//! filled anew when no record of it is left. What the file may ask for is limited: [`limits`].
+//! Memory is bounded whatever the file contains. It is read in chunks, and records share the chunk
+//! that they were read in ([`SharedBytes`]), so several readers of one record copy nothing. A chunk
+//! is reused when none of its records is left. [`limits`] bounds what a file may ask for.
 //!
 //! ```text
 //!  file, pipe -> input: magic -> [thread: gzip, zstd] -> stream: chunks -> pcap | pcapng -> Record
 //! ```
 //!
-//! Both formats are read here and not by a crate, for reasons that the well-kept ones gave:
-//! `pcap-file` yields the error of a bad record for ever, and no place. `pcap-parser` 0.17 collects
-//! the options of a block into a vector of any size, refuses every resolution that is a power of
-//! two, reads the time offset of big-endian sections in the wrong order, does not know the obsolete
-//! packet block, and its errors have no offsets. It is the second opinion in the tests instead.
-//! `pcap-file` writes well, but wants each packet in one piece; an aggregate is many.
+//! Both formats are parsed here rather than by a crate, because of what the maintained crates lack.
+//! `pcap-file` returns the error of a bad record forever, and without a position. `pcap-parser`
+//! 0.17 collects the options of a block into a vector of any size, refuses every resolution that is
+//! a power of two, reads the time offset of big-endian sections in the wrong order, does not know
+//! the obsolete packet block, and gives no offsets in its errors. It is the second opinion in the
+//! tests. `pcap-file` writes well, but needs each packet in one piece, and an aggregate has many.
 
 mod bytes;
 mod compression;

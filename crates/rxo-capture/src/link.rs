@@ -1,4 +1,4 @@
-//! What a captured packet begins with, and where its IP packet is.
+//! Link types of captured packets, and the position of the IP packet in them.
 
 use core::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
-    /// An IPv4 or IPv6 header, nothing before it.
+    /// An IPv4 or IPv6 header without a link layer.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: four bytes of address family, most significant first.
     pub const LOOP: Self = Self(108);
@@ -28,19 +28,18 @@ impl LinkType {
     /// Linux cooked v2: 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// [`Self::RAW`] as BSD and OpenBSD number it in memory; some programs write that.
+    /// [`Self::RAW`] under the numbers of BSD and OpenBSD in memory, which some programs write.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
-    /// What the engine is given for a packet of this type. `None` when it holds no IP packet, or
-    /// this type is not known. Copies nothing.
+    /// The frame or packet for the engine. `None` if there is no IP packet, or the type is unknown.
+    /// Copies nothing.
     ///
-    /// * Ethernet is given as it is.
-    /// * In cooked frames the protocol field decides. A VLAN tag in front of the packet is taken out
-    ///   into [`Network::vlan`], as a device takes it out, so that VLANs stay apart. Behind a second
-    ///   tag nothing is looked for: two tags taken out cannot be told from one.
-    /// * In loopback frames the address family decides: 2 is IPv4; 10, 24, 28 and 30 are what
-    ///   Linux, NetBSD and OpenBSD, FreeBSD, and macOS call IPv6. [`Self::NULL`] is read in both
-    ///   byte orders.
+    /// * An Ethernet frame is returned unchanged.
+    /// * In a cooked frame, the protocol field decides. A VLAN tag before the packet is moved to
+    ///   [`Network::vlan`], as a device does, so that VLANs stay separate. A frame with a second
+    ///   tag gives `None`, because two removed tags would look like one.
+    /// * In a loopback frame, the address family decides: 2 is IPv4; 10, 24, 28 and 30 are IPv6 on
+    ///   Linux, NetBSD and OpenBSD, FreeBSD, and macOS. [`Self::NULL`] is read in both byte orders.
     #[must_use]
     pub fn network(self, packet: &SharedBytes) -> Option<Network> {
         let bytes = packet.as_ref();
@@ -83,9 +82,9 @@ impl LinkType {
         }
     }
 
-    /// Which way the packet went, when its link header says.
+    /// The direction of the packet, if its link header says so.
     pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
-        /// What cooked headers call a packet that the machine sent.
+        /// The packet type of sent packets in cooked headers.
         const OUTGOING: u8 = 4;
         let packet_type = match self {
             Self::LINUX_SLL => *bytes.get(1)?,
@@ -96,21 +95,21 @@ impl LinkType {
     }
 }
 
-/// What the engine is given for a captured packet.
+/// A captured packet in the form that the engine needs.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// What `packet` begins with.
+    /// The first header of `packet`.
     pub link: LinkKind,
-    /// The frame or IP packet; shares the record's chunk.
+    /// The frame or IP packet. Shares the record's chunk.
     pub packet: SharedBytes,
-    /// The VLAN tag that stood in a cooked frame before the packet.
+    /// The VLAN tag before the packet in a cooked frame.
     pub vlan: Option<VlanTag>,
-    /// How many bytes of the record stand before `packet`. Whoever writes an aggregate as a
-    /// packet of the same link type puts these bytes of the record before it.
+    /// Length of the record before `packet`, in bytes. Writing an aggregate as a packet of the same
+    /// link type begins with these bytes of the record.
     pub header_bytes: usize,
 }
 
-/// What stands before an IP packet.
+/// What a link header says about its IP packet.
 struct Before {
     bytes: usize,
     vlan: Option<VlanTag>,
@@ -126,7 +125,7 @@ fn is_ip_family(link: LinkType, bytes: [u8; 4]) -> bool {
         || link == LinkType::NULL && IP_FAMILIES.contains(&u32::from_le_bytes(bytes))
 }
 
-/// The protocol stands at `protocol_at`, what it speaks of at `payload_at`.
+/// Reads a cooked header with the protocol at `protocol_at` and the payload at `payload_at`.
 fn behind_cooked(bytes: &[u8], protocol_at: usize, payload_at: usize) -> Option<Before> {
     let protocol = be_u16(bytes, protocol_at)?;
     if is_ip(protocol) {

@@ -1,21 +1,19 @@
-//! The options that pcapng keeps with a packet: comments, flags, what others invented.
+//! The options that pcapng keeps with a packet: comments, flags, and custom ones.
 
 use super::{Direction, SharedBytes};
 
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
-/// Options of a packet that are one number: flags, drops before it, the packet's identifier, its
-/// queue.
+/// Packet options that are one number: flags, drops before it, the packet's identifier, its queue.
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
-/// Options of an interface that are one number: speed, zone, offset of its clock, speeds of both ways.
+/// Interface options that are one number: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
-/// Custom options: with text and with bytes, those that may be copied into a new file and those
-/// that may not.
+/// Custom options: with text and with bytes, and of each those that may be copied into a new file
+/// and those that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
-/// The options of one packet, as they stand in the file; none in a pcap file. Copies nothing and
-/// allocates nothing.
+/// The options of one packet, as in the file; none in a pcap file. Copies and allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     bytes: SharedBytes,
@@ -27,31 +25,31 @@ impl Options {
         Self { bytes, is_big_endian }
     }
 
-    /// Whether there are none.
+    /// Whether there are no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Every option, in the order of the file.
+    /// All options, in the order of the file.
     #[must_use]
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
     }
 
-    /// Shows every option of a packet with its value as it would stand in a little-endian file, to be
-    /// written into one: numbers of the known options are turned, everything else is bytes to us.
+    /// Calls `show` for every option, with the value converted for a little-endian file: the
+    /// numbers of known options are byte-swapped if necessary, everything else is treated as bytes.
     pub fn each_little_endian(&self, show: impl FnMut(u16, Vec<u8>)) {
         self.iter().each_little_endian(&NUMBERS, show);
     }
 
-    /// Every comment, in the order of the file; UTF-8 if the writer kept to the format.
+    /// All comments, in the order of the file; UTF-8 if the writer followed the format.
     pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
     }
 
-    /// The values of the custom options of the enterprise with this number (IANA's private
-    /// enterprise numbers), in the order of the file.
+    /// The values of the enterprise's custom options in the order of the file. `enterprise` is one
+    /// of IANA's private enterprise numbers.
     pub fn custom(&self, enterprise: u32) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| CUSTOM.contains(code)).filter_map(move |(_, value)| {
             let (number, value) = value.split_first_chunk()?;
@@ -59,7 +57,7 @@ impl Options {
         })
     }
 
-    /// Which way the packet went, when the file says.
+    /// The direction of the packet, if the file has it.
     #[must_use]
     pub fn direction(&self) -> Option<Direction> {
         let (_, flags) = self.iter().find(|(code, _)| *code == FLAGS)?;
@@ -75,7 +73,7 @@ impl Options {
     }
 }
 
-/// The options of a block, each a code and its value.
+/// The options of a block, as codes and values.
 #[derive(Clone, Debug)]
 pub struct OptionIter<'a> {
     rest: &'a [u8],
@@ -91,7 +89,7 @@ impl<'a> OptionIter<'a> {
         self.is_big_endian
     }
 
-    /// Shows every option with its value as it would stand in a little-endian file; those of
+    /// Calls `show` for every option, with the value converted for a little-endian file. Options in
     /// `numbers` are numbers.
     fn each_little_endian(self, numbers: &[u16], mut show: impl FnMut(u16, Vec<u8>)) {
         let is_big_endian = self.is_big_endian;
@@ -109,21 +107,21 @@ impl<'a> OptionIter<'a> {
         }
     }
 
-    /// All of them as bytes of a little-endian file, without the one that ends them.
+    /// All options as bytes of a little-endian file, without the one that ends the list.
     pub(super) fn little_endian(self, numbers: &[u16]) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.each_little_endian(numbers, |code, value| put_option(&mut bytes, code, &value));
         bytes
     }
 
-    /// Goes through the options and says whether the list is sound: every option lies inside it.
+    /// Whether the list is valid: every option lies inside it.
     pub(super) fn is_sound(&self) -> bool {
         let mut left = self.clone();
         while left.next().is_some() {}
         left.is_at_end()
     }
 
-    /// The list may simply end, or with an option that says so.
+    /// Whether the list ends here, with or without an option that says so.
     fn is_at_end(&self) -> bool {
         self.rest.is_empty() || self.rest.starts_with(&END.to_be_bytes())
     }
@@ -133,8 +131,8 @@ impl<'a> OptionIter<'a> {
     }
 }
 
-/// Appends an option as it stands in a little-endian file: code, length, value, padding. What its
-/// length cannot say is left out.
+/// Appends an option as in a little-endian file: code, length, value, padding. A value that is too
+/// long for the length field is truncated.
 pub fn put_option(to: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
     to.extend(code.to_le_bytes());

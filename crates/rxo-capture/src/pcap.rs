@@ -1,8 +1,8 @@
 //! The pcap format: a header of 24 bytes, then records of 16 bytes and a packet
 //! (draft-ietf-opsawg-pcap).
 //!
-//! Read are the usual magic numbers, in both byte orders, with microseconds and nanoseconds, and
-//! that of the patched libpcap ("modified"), whose records have 8 bytes more. Files of libpcap
+//! Supports the usual magic numbers in both byte orders, with microseconds and nanoseconds, and the
+//! one of the patched libpcap ("modified"), whose records have 8 more bytes. Files of libpcap
 //! before 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
 
 use super::limits::{PACKET_BYTES, RECORD_BYTES};
@@ -14,21 +14,21 @@ pub(super) const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 
-/// What a pcap file's header says.
+/// The header of a pcap file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pcap {
     shape: Shape,
-    /// Minor version below which lengths are swapped.
+    /// The minor version, which says whether lengths are swapped.
     minor: u16,
     longest: u32,
     clock: Clock,
     pub(super) interface: Interface,
     pub(super) outline: Outline,
-    /// The file's header as it stands.
+    /// The bytes of the header.
     pub(super) header: [u8; FILE_HEADER_BYTES],
 }
 
-/// What the magic number says.
+/// The format that the magic number announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     is_big_endian: bool,
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of files that begin with `magic`, if it is one of pcap's.
+    /// The format for `magic`; `None` if it is not one of pcap's.
     pub(super) fn of(magic: [u8; 4]) -> Option<Self> {
         let little = u32::from_le_bytes(magic);
         let big = u32::from_be_bytes(magic);
@@ -60,7 +60,7 @@ impl Shape {
         if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// Two shorts, the first in the file first.
+    /// Two 16-bit numbers, in the order of the file.
     fn shorts(self, bytes: &[u8], at: usize) -> (u16, u16) {
         let both = self.number(bytes, at);
         let (high, low) = ((both >> 16) as u16, both as u16);
@@ -69,7 +69,7 @@ impl Shape {
 }
 
 impl Pcap {
-    /// Reads the header of a file of this shape.
+    /// Reads the header of a file of this format.
     pub(super) fn start(stream: &mut Stream, shape: Shape) -> Result<Self, Fault> {
         if !stream.has(FILE_HEADER_BYTES).map_err(Fault::Read)? {
             return Err(Fault::Truncated("a pcap header has 24 bytes".to_owned()));
@@ -82,8 +82,8 @@ impl Pcap {
             )));
         }
         let snap_bytes = shape.number(header, 16);
-        // The upper half says whether frames end with a check sequence; the engine trims what is
-        // behind the IP packet anyway.
+        // The upper half says whether frames end with a check sequence. The engine ignores bytes
+        // after the IP packet anyway.
         let link = LinkType(shape.number(header, 20) as u16);
         let whole = header.first_chunk().copied().unwrap_or_default();
         stream.consume(FILE_HEADER_BYTES);
@@ -140,14 +140,14 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Whether a record's header says more than its time and its two lengths: their order, or
-    /// what the patched libpcap added.
+    /// Whether a record's header has more than time and lengths: swapped lengths, or the fields of
+    /// the patched libpcap.
     #[inline]
     fn is_odd(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES
     }
 
-    /// Old files have the lengths the other way round; version 2.3 was written by both kinds.
+    /// Puts the lengths in order. Old files have them swapped; version 2.3 exists in both forms.
     #[inline]
     fn in_order(&self, first: u32, second: u32) -> (u32, u32) {
         let is_swapped = self.minor < 3 || self.minor == 3 && first > second;

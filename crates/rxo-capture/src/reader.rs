@@ -1,4 +1,4 @@
-//! A capture, whatever its format and compression.
+//! Reads a capture of any format and compression.
 
 use std::fmt;
 use std::io::Read;
@@ -13,7 +13,7 @@ use super::pcapng::{self, PcapNg};
 use super::stream::Stream;
 use super::{CaptureError, Compression, Described, Fault, Interface, Options, Record, foreign};
 
-/// A capture file being read.
+/// A capture file that is being read.
 ///
 /// # Examples
 /// ```no_run
@@ -37,7 +37,7 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// What was met behind the records of the last batch.
+    /// The error after the records of the last batch.
     failed: Option<CaptureError>,
     is_over: bool,
     cut_record: Vec<u8>,
@@ -49,18 +49,18 @@ enum File {
 }
 
 impl Capture {
-    /// Opens the file at `path`, whatever its name says of what is in it.
+    /// Opens the file at `path`. Its name does not matter.
     ///
     /// # Errors
-    /// When it cannot be opened, or begins like no capture.
+    /// If it cannot be opened, or does not begin like a capture.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         Self::start(path.display().to_string(), Input::open(path)?)
     }
 
-    /// Reads a capture from anything, for example standard input; `name` is for messages.
+    /// Reads a capture from any reader, for example standard input. `name` appears in messages.
     ///
     /// # Errors
-    /// When nothing can be read, or what comes is no capture.
+    /// If nothing can be read, or it is not a capture.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         Self::start(name.to_owned(), Input::new(name, reader)?)
     }
@@ -84,13 +84,13 @@ impl Capture {
         })
     }
 
-    /// Appends up to `most` of the next records to `into` and says how many: zero only at the end
-    /// (or when `most` is zero). Allocates only where `into` must grow, or a new chunk is needed
-    /// because records of all others are still held.
+    /// Appends up to `most` of the next records to `into` and returns their number, which is 0 only
+    /// at the end (or if `most` is 0). Allocates only if `into` must grow, or if records of all
+    /// existing chunks are still held.
     ///
     /// # Errors
-    /// Where the file is damaged or ends too early; all records before have been delivered by
-    /// earlier calls. Afterwards the capture is at its end.
+    /// If the file is damaged or truncated. Earlier calls have returned all records before that
+    /// position. Afterwards the capture is at its end.
     pub fn read_batch(
         &mut self,
         into: &mut Vec<Record>,
@@ -127,13 +127,13 @@ impl Capture {
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
     }
 
-    /// The file's name, as it was given.
+    /// Name of the file, as given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The interfaces described so far; records name them by their place here. Grows while a
+    /// The interfaces described so far. Records refer to them by index. The list grows while a
     /// pcapng file is read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
@@ -143,14 +143,14 @@ impl Capture {
         }
     }
 
-    /// Sections and interfaces as the file has described them so far, to be described again. At
-    /// most [`limits::DESCRIBED`](super::limits::DESCRIBED) of them are kept.
+    /// The descriptions of sections and interfaces so far, at most
+    /// [`limits::DESCRIBED`](super::limits::DESCRIBED).
     #[must_use]
     pub fn described(&self) -> &[Described] {
         &self.outline().parts
     }
 
-    /// Whether the file described more than is kept.
+    /// Whether the file has more descriptions than are kept.
     #[must_use]
     pub fn describes_too_much(&self) -> bool {
         self.outline().is_cut
@@ -163,14 +163,14 @@ impl Capture {
         }
     }
 
-    /// What kind of file it is.
+    /// Format and compression of the file.
     #[must_use]
     pub fn format(&self) -> Format {
         let is_pcapng = matches!(self.file, File::PcapNg(_));
         Format { is_pcapng, compression: self.compression }
     }
 
-    /// The header of a pcap file as it stands in the file; `None` of pcapng.
+    /// The bytes of a pcap file's header; `None` for pcapng.
     #[must_use]
     pub fn pcap_header(&self) -> Option<[u8; 24]> {
         match &self.file {
@@ -179,15 +179,15 @@ impl Capture {
         }
     }
 
-    /// Of a pcap file that ends within a record: what there is of that record, so that the file can
-    /// be written again as it was. Known at the end; empty otherwise.
+    /// The bytes of a truncated last record in a pcap file, so that the file can be written again
+    /// unchanged. Known at the end; otherwise empty.
     #[must_use]
     pub fn cut_record(&self) -> &[u8] {
         &self.cut_record
     }
 
-    /// What a pcapng file says of itself: the options of its first section header, known once the
-    /// first batch was read. `None` of pcap.
+    /// The options of the first section header, known once the first batch was read; `None` for
+    /// pcap.
     #[must_use]
     pub fn section(&self) -> Option<&Options> {
         match &self.file {
@@ -196,7 +196,7 @@ impl Capture {
         }
     }
 
-    /// How far reading is.
+    /// How far the capture has been read.
     #[must_use]
     pub fn position(&self) -> Position {
         Position {
@@ -216,9 +216,9 @@ impl File {
     }
 }
 
-/// Recognises the format and reads what stands before the first packet of a pcap file.
+/// Recognizes the format and reads the header of a pcap file.
 fn begin(stream: &mut Stream) -> Result<File, Fault> {
-    // What a foreign file is can take more than four bytes to tell.
+    // Recognizing a foreign file may need more than four bytes.
     stream.has(16).map_err(Fault::Read)?;
     let head = stream.bytes();
     let Some(magic) = head.first_chunk().copied() else {
@@ -231,7 +231,7 @@ fn begin(stream: &mut Stream) -> Result<File, Fault> {
     }
 }
 
-/// What a failure to read means when it comes from a decoder: the file is cut or damaged.
+/// Turns a decoder's read error into a fault: the file is truncated or damaged.
 fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
     match (fault, compression) {
         (Fault::Read(error), Some(compression)) => match error.kind() {
@@ -256,12 +256,12 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// What kind of file a capture is: shown as `pcap`, `pcapng`, or for example `pcapng in zstd`.
+/// Format and compression, printed as `pcap`, `pcapng`, or for example `pcapng in zstd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Whether it is pcapng; else pcap.
+    /// Whether it is pcapng rather than pcap.
     pub is_pcapng: bool,
-    /// What it is packed in.
+    /// The compression, if any.
     pub compression: Option<Compression>,
 }
 
@@ -275,9 +275,8 @@ impl fmt::Display for Format {
 /// How far a capture has been read, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// How many bytes of the file were read, compressed as they are. Runs ahead of the records by
-    /// what is buffered.
+    /// Bytes read from the file, before unpacking. Ahead of the records by what is buffered.
     pub file_bytes_read: u64,
-    /// How many bytes it has; `None` when nobody knows, as with a pipe.
+    /// Size of the file in bytes; `None` if unknown, as for a pipe.
     pub file_bytes: Option<u64>,
 }

@@ -1,7 +1,7 @@
-//! Bytes in order, read in chunks that records share.
+//! A stream of bytes, read in chunks that records share.
 //!
-//! Separate from the formats so that neither knows where bytes come from, and nothing is copied
-//! but the piece of a record that a chunk ends in. Contract: bytes that were shared never change.
+//! Separate from the formats so that they do not depend on the source of the bytes. Only the part
+//! of a record that a chunk ends in is copied. Contract: shared bytes never change.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,18 +10,18 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// How many chunks are remembered to be filled anew. More can be in use; they are freed then.
+/// Most chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
-/// The bytes of a capture, from where its reader stands.
+/// The rest of a capture's bytes.
 pub(super) struct Stream {
     source: Box<dyn Read>,
     chunk: Rc<Vec<u8>>,
-    /// What of `chunk` was read from the source and not yet consumed.
+    /// The part of `chunk` that was read from the source and not yet consumed.
     unread: Range<usize>,
-    /// Where `unread` begins, in bytes from the beginning of the stream.
+    /// Position of `unread`, in bytes from the start of the stream.
     offset: u64,
-    /// Chunks that records may still hold.
+    /// Chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,
 }
 
@@ -31,32 +31,32 @@ impl Stream {
         Self { source, chunk, unread: 0..0, offset: 0, lent: Vec::new() }
     }
 
-    /// Where the next byte stands, from the beginning of the stream.
+    /// Position of the next byte, from the start of the stream.
     #[inline]
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes at hand.
+    /// The available bytes.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         self.chunk.get(self.unread.clone()).unwrap_or_default()
     }
 
-    /// Whether there are `wanted` bytes; reads until there are, or the stream ends.
+    /// Reads until `wanted` bytes are available. Returns `false` if the stream ends before.
     #[inline]
     pub(super) fn has(&mut self, wanted: usize) -> io::Result<bool> {
         if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
     }
 
-    /// The bytes at hand in `range`, from the next byte on, shared; cut where they end.
+    /// Shares the available bytes in `range`, counted from the next byte, and cut at their end.
     #[inline]
     pub(super) fn share(&self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;
         SharedBytes::new(&self.chunk, start + range.start..start + range.end)
     }
 
-    /// Goes over `count` of the bytes at hand.
+    /// Consumes `count` of the available bytes.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.unread.len());
@@ -64,7 +64,7 @@ impl Stream {
         self.offset += count as u64;
     }
 
-    /// Goes over `count` bytes, at hand or not, and says whether the stream had so many.
+    /// Skips `count` bytes, available or not. Returns `false` if the stream ends before.
     pub(super) fn skip(&mut self, mut count: u64) -> io::Result<bool> {
         while count > 0 {
             if !self.has(1)? {
@@ -81,7 +81,7 @@ impl Stream {
     fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
         self.make_room(wanted);
         while self.unread.len() < wanted {
-            // Nobody else holds the chunk: `make_room` saw to it, and nothing was shared since.
+            // The chunk is not shared: `make_room` ensured it, and nothing was shared since.
             let room =
                 Rc::get_mut(&mut self.chunk).and_then(|chunk| chunk.get_mut(self.unread.end..));
             match self.source.read(room.unwrap_or_default()) {
@@ -94,8 +94,9 @@ impl Stream {
         Ok(true)
     }
 
-    /// Makes the chunk one that is not shared and takes `wanted` bytes, what is unread first. A long
-    /// record's chunk does not stay: whoever holds a short record of it would hold all of it.
+    /// Makes `chunk` one that is not shared and has room for `wanted` bytes, beginning with the
+    /// unread ones. The chunk of a long record is not kept, because a short record in it would keep
+    /// all of it alive.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
         let chunk_bytes = wanted.next_power_of_two().max(CHUNK_BYTES);
@@ -115,7 +116,7 @@ impl Stream {
         self.unread = 0..unread.len();
     }
 
-    /// A chunk of that size that nobody else holds: one that came back, or a new one.
+    /// Takes an unshared chunk of this size: a reused or a new one.
     fn take_chunk(&mut self, chunk_bytes: usize) -> Rc<Vec<u8>> {
         let free = self.lent.iter().position(|chunk| Rc::strong_count(chunk) == 1);
         match free {
@@ -124,8 +125,8 @@ impl Stream {
         }
     }
 
-    /// Remembers a chunk until its records are gone. One of unusual size, or too many, is freed
-    /// with its last record.
+    /// Keeps a chunk for reuse when its records are gone. Chunks of other sizes, and surplus ones,
+    /// are freed with their last record.
     fn keep(&mut self, chunk: Rc<Vec<u8>>) {
         if chunk.len() == CHUNK_BYTES && self.lent.len() < MOST_KEPT {
             self.lent.push(chunk);

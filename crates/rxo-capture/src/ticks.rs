@@ -1,18 +1,18 @@
-//! From what a file counts time in to nanoseconds, and back.
+//! Converts between the times of a file and nanoseconds.
 
 use rxo_frame::Instant;
 
 use super::options::OptionIter;
 
-/// Options of an interface that say what its times are counted in.
+/// The interface options that define its clock.
 const RESOLUTION: u16 = 9;
 const OFFSET: u16 = 14;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The clock of an interface: how long a tick is, and where zero is.
+/// The clock of an interface: the length of a tick, and its zero.
 ///
-/// Ticks are what a file counts in ([`Record::ticks`](super::Record::ticks)); instants are
-/// nanoseconds in 64 bits, which cannot say every time that a file can.
+/// Ticks are the unit of a file ([`Record::ticks`](super::Record::ticks)). Instants are nanoseconds
+/// in 64 bits, which cannot represent every time of every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     length: Length,
@@ -22,28 +22,29 @@ pub struct Clock {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
-    /// This many nanoseconds a tick.
+    /// Nanoseconds per tick.
     Nanos(u64),
-    /// This many ticks a nanosecond.
+    /// Ticks per nanosecond.
     PerNano(u64),
-    /// So many halvings of a second.
+    /// A tick is a second halved this many times.
     Halvings(u8),
-    /// Seconds in the upper 32 bits; in the lower, a fraction of so many nanoseconds a unit. Of pcap.
+    /// For pcap: seconds in the upper 32 bits, and in the lower a fraction in units of this many
+    /// nanoseconds.
     SecondsAnd(u64),
 }
 
 impl Clock {
-    /// Microseconds since 1970: what pcapng means when it says nothing.
+    /// Microseconds since 1970: the default of pcapng.
     pub(super) const MICROS: Self = Self { length: Length::Nanos(1_000), offset_s: 0 };
 
-    /// The clock of a pcap file: seconds, and a fraction in units of so many nanoseconds.
+    /// The clock of a pcap file: seconds, and a fraction in units of `nanos_each` nanoseconds.
     #[must_use]
     pub const fn pcap(nanos_each: u64) -> Self {
         Self { length: Length::SecondsAnd(nanos_each), offset_s: 0 }
     }
 
-    /// The clock of an interface of pcapng with these options, as [`Described`](super::Described)
-    /// has them.
+    /// The clock of a pcapng interface with these options, in the form of
+    /// [`Described`](super::Described).
     #[must_use]
     pub fn of_interface(options: &[u8]) -> Self {
         Self::described(&OptionIter::new(options, false))
@@ -59,12 +60,12 @@ impl Clock {
         Self::new(resolution, offset_s)
     }
 
-    /// The clock that pcapng's options `if_tsresol` and `if_tsoffset` describe: with the high bit
-    /// set, the resolution is a power of two, else of ten (draft-ietf-opsawg-pcapng 4.2).
+    /// The clock of pcapng's options `if_tsresol` and `if_tsoffset`. With the high bit set, the
+    /// resolution is a power of two, otherwise of ten (draft-ietf-opsawg-pcapng 4.2).
     pub(super) fn new(resolution: u8, offset_s: i64) -> Self {
         let length = match resolution {
             0..=9 => Length::Nanos(10u64.pow(9 - u32::from(resolution))),
-            // So fine that 64 bits of ticks are no nanosecond.
+            // So fine that 64 bits of ticks are less than a nanosecond.
             10..=0x7f => 10u64
                 .checked_pow(u32::from(resolution) - 9)
                 .map_or(Length::Nanos(0), Length::PerNano),
@@ -73,8 +74,8 @@ impl Clock {
         Self { length, offset_s }
     }
 
-    /// When `ticks` was. What 64 bits of nanoseconds since 1970 cannot say becomes the nearest
-    /// that they can. A fraction of a second or more, which no writer should make, is added.
+    /// The instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970
+    /// becomes the nearest that does. An invalid fraction of a second or more is added.
     #[inline]
     #[must_use]
     pub fn instant(self, ticks: u64) -> Instant {
@@ -92,9 +93,9 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// The ticks that a writer of this clock gives for `at`; `None` when no tick is then. These are
-    /// the ticks that were read for nearly every time, but not for one with an impossible
-    /// fraction, one finer than a nanosecond, or one beyond what an instant can say.
+    /// The ticks that a writer with this clock gives for `at`; `None` if no tick has this instant.
+    /// For nearly every time these are the ticks that were read, except for an invalid fraction, a
+    /// time finer than a nanosecond, or one that an instant cannot represent.
     #[inline]
     #[must_use]
     pub fn ticks(self, at: Instant) -> Option<u64> {
@@ -113,8 +114,8 @@ impl Clock {
         (self.instant(ticks) == at).then_some(ticks)
     }
 
-    /// Whether these ticks come back from their instant, as those of nearly every file do: what
-    /// [`ticks`](Self::ticks) says, mostly without dividing.
+    /// Whether converting `ticks` to an instant and back gives `ticks`. The result is that of
+    /// [`ticks`](Self::ticks), but mostly without a division.
     #[inline]
     #[must_use]
     pub fn comes_back(self, ticks: u64) -> bool {
@@ -131,7 +132,7 @@ impl Clock {
         if self.offset_s < 0 { nanos.saturating_sub(shift) } else { nanos.saturating_add(shift) }
     }
 
-    /// From the clock's zero, in nanoseconds.
+    /// Time since the clock's zero, in nanoseconds.
     #[inline]
     fn unshifted(self, nanos: u64) -> Option<u64> {
         let shift = self.offset_s.unsigned_abs().saturating_mul(NANOS_PER_SECOND);
@@ -139,7 +140,7 @@ impl Clock {
     }
 }
 
-/// The first tick of so many halvings of a second that is not before `nanos`.
+/// The first tick at or after `nanos`, where a tick is a second halved `halvings` times.
 fn halved(nanos: u64, halvings: u8) -> Option<u64> {
     let scaled = u128::from(nanos).checked_mul(1_u128.checked_shl(halvings.into())?)?;
     u64::try_from(scaled.div_ceil(NANOS_PER_SECOND.into())).ok()

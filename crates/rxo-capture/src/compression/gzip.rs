@@ -1,7 +1,8 @@
-//! gzip: members one after another.
+//! gzip: consecutive members.
 //!
-//! The members' headers are read by `flate2`'s decoder, their bodies by the inflater below it: the
-//! decoder keeps what it unpacked in the step that met damage to itself, and that is worth reporting.
+//! `flate2`'s decoder reads the members' headers, and the inflater below it reads their bodies. The
+//! decoder would discard what it unpacked in the step that found damage, but that part is worth
+//! reporting.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -11,11 +12,11 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use super::damaged;
 use super::thread::Filler;
 
-/// What a member begins with.
+/// The first bytes of a member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Unpacks every member of `packed`. Zeros behind the last are padding, as on tapes; anything else
-/// is damage.
+/// Unpacks every member of `packed`. Zeros after the last member are padding, as on tapes; anything
+/// else is damage.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = BufReader::with_capacity(128 * 1024, packed);
     let mut inflater = Decompress::new(false);
@@ -32,20 +33,20 @@ pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     }
 }
 
-/// Goes over the header of a member.
+/// Skips the header of a member.
 fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
     let mut decoder = GzDecoder::new(packed);
     if decoder.header().is_some() {
         return Ok(());
     }
-    // Without a header, all that reading gives is the reason.
+    // Reading a byte fails with the reason why there is no header.
     match decoder.read(&mut [0]) {
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
         _ => Err(damaged("gzip: a member has no valid header")),
     }
 }
 
-/// Compares the checksum and length that stand behind a member with what was found.
+/// Compares the checksum and length after a member with the actual ones.
 fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Result<()> {
     let mut trailer = [0; 8];
     packed.read_exact(&mut trailer)?;
@@ -56,7 +57,7 @@ fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Resul
     Err(damaged("gzip: the checksum or the length of a member is wrong"))
 }
 
-/// Whether another member follows; goes over padding.
+/// Whether another member follows. Skips padding.
 fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let ready = packed.fill_buf()?;
@@ -92,7 +93,7 @@ impl<'a, R: BufRead> Member<'a, R> {
         Self { packed, inflater, crc: Crc::new(), state: State::Going }
     }
 
-    /// Unpacks some of what is at hand: how many bytes that gave.
+    /// Unpacks some of the available data. Returns the number of bytes.
     fn step(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let ready = self.packed.fill_buf()?;
         let is_cut = ready.is_empty();
@@ -107,7 +108,7 @@ impl<'a, R: BufRead> Member<'a, R> {
             Err(_) => self.state = State::Damaged,
             Ok(_) if read + written > 0 => {}
             Ok(_) if is_cut => return Err(io::ErrorKind::UnexpectedEof.into()),
-            // Neither takes nor gives, with room for both.
+            // Makes no progress, although there is input and room for output.
             Ok(_) => self.state = State::Damaged,
         }
         Ok(written)

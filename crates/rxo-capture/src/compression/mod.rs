@@ -1,7 +1,7 @@
-//! Captures in gzip and zstd, unpacked on a thread of their own.
+//! Unpacks captures in gzip and zstd, on a thread of their own.
 //!
-//! Both decoders are Rust, so that building needs no C compiler: `flate2` on `zlib-rs`, and
-//! `ruzstd`, which unpacks captures at 1-2 GB/s, more than is analysed meanwhile.
+//! Both decoders are written in Rust, so that building needs no C compiler: `flate2` on `zlib-rs`,
+//! and `ruzstd`, which unpacks captures at 1-2 GB/s, faster than the analysis.
 
 mod gzip;
 mod thread;
@@ -10,18 +10,18 @@ mod zstd;
 use std::fmt;
 use std::io::{self, Read};
 
-/// How a capture file is compressed.
+/// The compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// One or more gzip members (RFC 1952).
     Gzip,
-    /// One or more Zstandard frames, skippable ones among them (RFC 8878).
+    /// One or more Zstandard frames, including skippable ones (RFC 8878).
     Zstd,
 }
 
 impl Compression {
-    /// What a file is compressed with that begins with `head`, its first four bytes or all it has:
-    /// of a file that is cut within its magic number, the one that can only be meant.
+    /// Recognizes the compression by `head`, the first four bytes of a file or all it has. If the
+    /// file is truncated within its magic number, returns the only possible one.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match *head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -41,12 +41,12 @@ impl fmt::Display for Compression {
     }
 }
 
-/// What is in `packed`. Reading fails with `UnexpectedEof` where `packed` ends too early, with
-/// `InvalidData` where it is damaged, and with `Unsupported` where it is sound and too much, after
-/// all that could be unpacked.
+/// Unpacks `packed`. After everything that could be unpacked, reading fails with `UnexpectedEof` if
+/// `packed` is truncated, with `InvalidData` if it is damaged, and with `Unsupported` if it is
+/// valid but exceeds the limits.
 ///
 /// # Errors
-/// When no thread can be started.
+/// If no thread can be started.
 pub(super) fn unpack(
     compression: Compression,
     packed: impl Read + Send + 'static,
@@ -57,12 +57,12 @@ pub(super) fn unpack(
     })
 }
 
-/// Bytes that no packer writes.
+/// The error for bytes that no packer writes.
 fn damaged(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
-/// What a packer may write, and is not unpacked here.
+/// The error for valid data that is not supported.
 fn unsupported(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, what.to_string())
 }

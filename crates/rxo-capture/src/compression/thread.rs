@@ -1,8 +1,8 @@
-//! Unpacking beside the analysis: a thread, a bounded queue, and a way back for empty buffers.
+//! Unpacks on a thread: a bounded queue, and a way back for empty buffers.
 //!
-//! Contract: the reader sees every byte, then the error if there was one. At most [`QUEUED`] + 2
-//! buffers exist. The thread ends at its next buffer when the reader is dropped, and nobody waits
-//! for it: a thread that waits for a pipe ends with the pipe.
+//! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] +
+//! 2 buffers exist. When the reader is dropped, the thread ends at its next buffer, but the reader
+//! does not wait for it: a thread that waits for a pipe ends with the pipe.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,20 +10,21 @@ use std::thread;
 
 use super::Compression;
 
-/// Buffers on their way to the reader.
+/// Buffers in the queue to the reader.
 const QUEUED: usize = 4;
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The end of the stream is said, so that a thread that panicked is no end.
+/// The end of the stream is an explicit message, so that a panic of the thread is not mistaken for
+/// it.
 enum Message {
     Bytes(Vec<u8>),
     End(io::Result<()>),
 }
 
-/// Runs `decode` on a thread; what it gives to its [`Filler`] is what the returned reader yields.
+/// Runs `decode` on a thread. The returned reader yields what `decode` gives to its [`Filler`].
 ///
 /// # Errors
-/// When no thread can be started.
+/// If no thread can be started.
 pub(super) fn run(
     compression: Compression,
     decode: impl FnOnce(&mut Filler) -> io::Result<()> + Send + 'static,
@@ -33,23 +34,23 @@ pub(super) fn run(
     let mut filler = Filler { messages, returned };
     thread::Builder::new().name(format!("un-{compression}")).spawn(move || {
         let result = decode(&mut filler);
-        // It fails when the reader was dropped, and then nobody wants to know.
+        // Fails if the reader was dropped, and then the result does not matter.
         let _ = filler.messages.send(Message::End(result));
     })?;
     Ok(Unpacked { received, empties, current: Vec::new(), at: 0, is_over: false })
 }
 
-/// The thread's side.
+/// The thread's end of the queue.
 pub(super) struct Filler {
     messages: SyncSender<Message>,
     returned: Receiver<Vec<u8>>,
 }
 
 impl Filler {
-    /// Passes on all that `decoded` yields.
+    /// Passes on everything that `decoded` yields.
     ///
     /// # Errors
-    /// What `decoded` reports, after what it yielded before; `BrokenPipe` when the reader is gone.
+    /// The error of `decoded`, after the bytes before it; `BrokenPipe` if the reader is gone.
     pub(super) fn take_all(&mut self, decoded: &mut impl Read) -> io::Result<()> {
         loop {
             let mut buffer = self.returned.try_recv().unwrap_or_default();
@@ -71,7 +72,7 @@ fn nobody_reads() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
-/// Fills `buffer` until it is full or nothing comes: how much came, and how it ended.
+/// Fills `buffer` until it is full or the input ends. Returns the number of bytes and the result.
 fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut filled = 0;
     while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -85,7 +86,7 @@ fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     (filled, Ok(()))
 }
 
-/// The reader's side.
+/// The reader's end of the queue.
 pub(super) struct Unpacked {
     received: Receiver<Message>,
     empties: SyncSender<Vec<u8>>,
@@ -95,12 +96,12 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Waits for the next buffer; empty at the end.
+    /// Waits for the next buffer, which is empty at the end.
     fn next_buffer(&mut self) -> io::Result<()> {
         let used = std::mem::take(&mut self.current);
         self.at = 0;
         if used.capacity() > 0 {
-            // Without room on the way back it is freed.
+            // If the way back is full, the buffer is freed.
             let _ = self.empties.try_send(used);
         }
         match self.received.recv() {
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
-    /// Yields a byte, fails, and is at its end.
+    /// Yields a byte, then an error, then the end.
     struct Failing(u8);
 
     impl Read for Failing {

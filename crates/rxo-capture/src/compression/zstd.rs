@@ -1,4 +1,4 @@
-//! Zstandard: frames one after another, some to be skipped.
+//! Zstandard: consecutive frames, some of which are skippable.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -9,7 +9,7 @@ use super::thread::Filler;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
-/// How much is decoded before it is passed on, in bytes.
+/// Bytes to decode before passing them on.
 const STEP_BYTES: usize = 256 * 1024;
 
 /// Unpacks every frame of `packed`.
@@ -51,15 +51,15 @@ fn unpack_frame<R: Read>(
     }
 }
 
-/// Makes the decoder hand out the window that it kept to decode more: there is no more to come,
-/// and it is worth reporting. What is fed is an empty last block, and a checksum if one is due.
+/// Makes the decoder return the window that it keeps for decoding, because no more input follows
+/// and the window is worth reporting. Feeds an empty last block, and a checksum if one is due.
 fn give_up_window(decoder: &mut FrameDecoder) {
     const EMPTY_LAST_BLOCK_AND_CHECKSUM: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
-    // If even this fails, what was handed out is all there is.
+    // If even this fails, everything possible has been returned.
     let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
 }
 
-/// Remembers how its reader failed: the decoder wraps that in a complaint of its own.
+/// Remembers the error of its reader, because the decoder wraps it in an error of its own.
 struct Watched<R> {
     reader: BufReader<R>,
     failed: Option<io::Error>,
@@ -71,7 +71,8 @@ impl<R: Read> Watched<R> {
         if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// What went wrong: the input's own failure or end, if that was it, else the decoder's words.
+    /// The cause of `error`: the input's own error or end if there was one, otherwise the decoder's
+    /// message.
     fn explain(&mut self, error: FrameDecoderError) -> io::Error {
         match (self.failed.take(), error) {
             (Some(failed), _) => failed,

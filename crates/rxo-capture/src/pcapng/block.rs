@@ -1,4 +1,4 @@
-//! A block of pcapng: type, length, body, and the length once more.
+//! A block of pcapng: type, length, body, and the length again.
 
 use core::ops::Range;
 
@@ -6,22 +6,22 @@ use crate::Fault;
 use crate::limits::RECORD_BYTES;
 use crate::stream::Stream;
 
-/// Type and the two lengths: what the shortest block has.
+/// Length of the shortest block: type and two lengths.
 pub(super) const LEAST_BYTES: u32 = 12;
 
-/// Where the body begins, from the block's first byte.
+/// Offset of the body in a block.
 pub(super) const BODY_AT: usize = 8;
 
-/// A block whose every byte is at hand and whose lengths agree.
+/// A block that is completely available, and whose lengths agree.
 pub(super) struct Block<'a> {
-    /// What stands between the two lengths.
+    /// The bytes between the two lengths.
     pub(super) body: &'a [u8],
     is_big_endian: bool,
 }
 
 impl<'a> Block<'a> {
-    /// The block that `stream` stands before. It stays unconsumed, so that the place of an error in
-    /// it is the place where it begins.
+    /// Reads the next block of `stream` without consuming it, so that an error in it has the
+    /// position of its start.
     #[inline]
     pub(super) fn read(
         stream: &'a mut Stream,
@@ -43,19 +43,19 @@ impl<'a> Block<'a> {
         if again as usize == length { Ok(block) } else { Err(disagree(length as u32, again)) }
     }
 
-    /// Refuses a body of less than `bytes` bytes.
+    /// Fails if the body has less than `bytes` bytes.
     #[inline]
     pub(super) fn require(&self, bytes: usize, what: &str) -> Result<(), Fault> {
         if self.body.len() >= bytes { Ok(()) } else { Err(too_short(what, self.body.len(), bytes)) }
     }
 
-    /// The number of 32 bits at `at` of the body.
+    /// The 32-bit number at `at` in the body.
     #[inline]
     pub(super) fn number(&self, at: usize) -> u32 {
         number(self.body, at, self.is_big_endian)
     }
 
-    /// The number of 16 bits at `at` of the body.
+    /// The 16-bit number at `at` in the body.
     #[inline]
     pub(super) fn short(&self, at: usize) -> u16 {
         let bytes = self.body.get(at..).and_then(|rest| rest.first_chunk());
@@ -63,8 +63,8 @@ impl<'a> Block<'a> {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Where in the block the `kept_bytes` of a packet stand, from `packet_at` of the body on, and
-    /// where its options stand.
+    /// The ranges in the block of the packet, which begins at `packet_at` in the body and has
+    /// `kept_bytes`, and of its options.
     #[inline]
     pub(super) fn packet(
         &self,
@@ -77,19 +77,20 @@ impl<'a> Block<'a> {
             return Err(too_short("a packet", room, kept_bytes));
         }
         let start = BODY_AT + packet_at;
-        // Bodies are multiples of four bytes, so the padding is there when the packet is.
+        // Bodies are multiples of four bytes, so there is room for the padding if there is for the
+        // packet.
         let options_at = start + kept_bytes.next_multiple_of(4);
         Ok((start..start + kept_bytes, options_at..BODY_AT + self.body.len()))
     }
 }
 
-/// The type and the length of the block that `bytes` begins with.
+/// The type and length of the block at the start of `bytes`.
 #[inline]
 pub(super) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     (number(bytes, 0, is_big_endian), number(bytes, 4, is_big_endian))
 }
 
-/// Whether the section that begins with `bytes` is big-endian.
+/// Whether the section at the start of `bytes` is big-endian.
 pub(super) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     match number(bytes, 8, false) {
         0x1a2b_3c4d => Ok(false),
@@ -100,7 +101,7 @@ pub(super) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Goes over a block of any length without keeping it.
+/// Skips a block of any length without keeping it.
 pub(super) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Result<(), Fault> {
     check_length(length)?;
     let is_there = stream.skip(u64::from(length) - 4).map_err(Fault::Read)?;
@@ -115,7 +116,7 @@ pub(super) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Res
     Ok(())
 }
 
-/// What too few bytes for a block mean: the end, or its loss.
+/// The result if there are too few bytes for a block: the end, or a truncated block.
 #[cold]
 pub(super) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
     match stream.bytes().len() {

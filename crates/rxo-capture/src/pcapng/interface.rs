@@ -9,11 +9,11 @@ use crate::{Clock, Fault, Interface, LinkType, Part};
 
 const NAME: u16 = 2;
 
-/// Where the options begin, in the body.
+/// Offset of the options in the body.
 const OPTIONS_AT: usize = 8;
 
 impl PcapNg {
-    /// Takes one more interface in.
+    /// Reads and adds an interface.
     pub(super) fn interface(&mut self, stream: &mut Stream, length: u32) -> Result<(), Fault> {
         if self.interfaces.len() == INTERFACES {
             return Err(Fault::Unsupported(format!(
@@ -44,7 +44,7 @@ fn describe(block: &Block<'_>, is_big_endian: bool) -> Result<(Interface, Clock,
     let (link, snap_bytes) = (LinkType(block.short(0)), block.number(4));
     let interface = Interface {
         link,
-        // Zero means no limit, and libpcap writes its own largest packet when it is told so.
+        // Zero means no limit, and libpcap writes its own maximum for no limit.
         snap_bytes: (1..PACKET_BYTES).contains(&snap_bytes).then_some(snap_bytes),
         name: options.clone().find(|(code, _)| *code == NAME).map(|(_, name)| readable(name)),
     };
@@ -53,7 +53,7 @@ fn describe(block: &Block<'_>, is_big_endian: bool) -> Result<(Interface, Clock,
     Ok((interface, clock, Part::Interface { link, snap_bytes, options }))
 }
 
-/// A name to show: what is no text is replaced, what is very long is cut.
+/// Makes a name printable: invalid text is replaced, and long names are truncated.
 fn readable(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..NAME_BYTES).unwrap_or(name)).into_owned()
 }

@@ -1,8 +1,8 @@
-//! The pcapng format: blocks that say their length twice (draft-ietf-opsawg-pcapng).
+//! The pcapng format: blocks that state their length twice (draft-ietf-opsawg-pcapng).
 //!
-//! Packets come in enhanced, simple and obsolete packet blocks; whatever else is not needed to
-//! read them is skipped without being kept. A section's length is not relied on: blocks say where
-//! the next begins, and many writers leave it open (-1).
+//! Packets come in enhanced, simple and obsolete packet blocks. Other blocks that are not needed
+//! are skipped without being kept. A section's length is not used, because blocks say where the
+//! next begins, and many writers leave it open (-1).
 
 mod block;
 mod interface;
@@ -16,37 +16,37 @@ use super::outline::Outline;
 use super::stream::Stream;
 use super::{Clock, Fault, Interface, Options, Part, Record};
 
-/// What every pcapng file begins with: a section header, the same in both byte orders.
+/// The first bytes of every pcapng file: a section header, equal in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION: u32 = 0x0a0d_0d0a;
-/// Where the options of a section header begin, in bytes from its first.
+/// Offset of the options in a section header, in bytes.
 const SECTION_OPTIONS_AT: usize = 24;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// What is known of a pcapng file so far.
+/// The state of reading a pcapng file.
 #[derive(Debug)]
 pub(super) struct PcapNg {
-    /// The current section's byte order.
+    /// Whether the current section is big-endian.
     is_big_endian: bool,
-    /// The first of `interfaces` that the current section described.
+    /// Index in `interfaces` of the current section's first interface.
     first_interface: usize,
-    /// What that one keeps of a packet: simple packet blocks do not say.
+    /// Snap length of that interface. Simple packet blocks do not have it.
     first_snap_bytes: u32,
-    /// Those of all sections.
+    /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,
     /// Each interface's clock.
     clocks: Vec<Clock>,
-    /// Sections and interfaces as they were described.
+    /// The descriptions of sections and interfaces.
     pub(super) outline: Outline,
-    /// Packets read.
+    /// Number of packets read.
     records: u64,
-    /// When the last packet was seen.
+    /// Time of the last packet.
     last_at: Instant,
-    /// What the first section says of itself.
+    /// The options of the first section.
     pub(super) section: Options,
 }
 
@@ -90,7 +90,7 @@ impl PcapNg {
         Ok(Some(block::head(stream.bytes(), self.is_big_endian)))
     }
 
-    /// A section begins: byte order and interfaces anew.
+    /// Begins a section: resets byte order and interfaces.
     fn section(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         self.is_big_endian = block::section_order(stream.bytes())?;
         let (_, length) = block::head(stream.bytes(), self.is_big_endian);

@@ -1,4 +1,4 @@
-//! The three blocks that hold a packet.
+//! The three blocks that contain a packet.
 
 use core::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::options::OptionIter;
 use crate::stream::Stream;
 use crate::{Clock, Fault, Options, Record, SharedBytes};
 
-/// Where the packet begins in the body of an enhanced or obsolete packet block.
+/// Offset of the packet in the body of an enhanced or obsolete packet block.
 const PACKET_AT: usize = 20;
 
-/// Where it begins in that of a simple packet block.
+/// Offset of the packet in the body of a simple packet block.
 const SIMPLE_PACKET_AT: usize = 4;
 
-/// What a block says of its packet; places are in bytes from the block's first.
+/// The fields of a packet's block. Positions are in bytes from its start.
 struct Found {
     packet: Range<usize>,
     options: Range<usize>,
@@ -34,14 +34,16 @@ impl PcapNg {
         self.take(stream, length, found)
     }
 
-    /// As an enhanced one, but the interface has 16 bits, before a count of drops.
+    /// Reads an obsolete block, which is like an enhanced one, with a 16-bit interface followed by
+    /// a count of drops.
     pub(super) fn obsolete(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
         let block = Block::read(stream, length, self.is_big_endian)?;
         let found = self.with_time(&block, |block| u32::from(block.short(0)))?;
         self.take(stream, length, found)
     }
 
-    /// Only a packet, of the section's first interface; cut where that cuts.
+    /// Reads a simple block: only a packet of the section's first interface, truncated at its snap
+    /// length.
     pub(super) fn simple(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
         let block = Block::read(stream, length, self.is_big_endian)?;
         block.require(SIMPLE_PACKET_AT, "a simple packet")?;
@@ -82,7 +84,7 @@ impl PcapNg {
         Err(Fault::Damaged("an option of a packet leaves its block".to_owned()))
     }
 
-    /// Which of all interfaces the section's `number`th is.
+    /// Index among all interfaces of the section's interface `number`.
     #[inline]
     fn place(&self, number: u32) -> Result<u32, Fault> {
         let place = self.first_interface + number as usize;

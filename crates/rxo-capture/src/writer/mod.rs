@@ -1,5 +1,5 @@
-//! Writes pcapng: one section, nanoseconds, packets in as many pieces as they come in; or, in
-//! [`verbatim`], everything as another file had it.
+//! Writes pcapng: one section, in nanoseconds, with packets in any number of pieces; or, in
+//! [`verbatim`], everything as in another file.
 
 mod verbatim;
 
@@ -13,16 +13,16 @@ use super::{Direction, Interface, LinkType};
 
 pub use self::verbatim::Verbatim;
 
-/// A pcapng file being written, in little-endian byte order.
+/// A pcapng file that is being written, in little-endian byte order.
 ///
-/// What is written is buffered: [`finish`](Self::finish) writes the rest and reports what went
-/// wrong; a writer that is only dropped cannot.
+/// Output is buffered. [`finish`](Self::finish) writes the rest and reports errors; dropping the
+/// writer does neither.
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
-    /// Of the section.
+    /// Number of interfaces in the section.
     interfaces: u32,
-    /// The block being made, without the packet. Its memory is kept from packet to packet.
+    /// The current block without the packet. Its memory is reused.
     head: Vec<u8>,
     tail: Vec<u8>,
 }
@@ -30,63 +30,62 @@ pub struct CaptureWriter<W: Write> {
 /// A packet to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// What [`CaptureWriter::add_interface`] returned.
+    /// The number that [`CaptureWriter::add_interface`] returned.
     pub interface: u32,
-    /// When it was seen, in nanoseconds since 1970 UTC.
+    /// Time in nanoseconds since 1970 UTC.
     pub at: Instant,
-    /// How many bytes it had on the wire.
+    /// Length on the wire, in bytes.
     pub original_bytes: u32,
-    /// Its bytes, from the first link-layer byte.
+    /// Its bytes from the first link-layer byte, in pieces.
     pub pieces: &'a [&'a [u8]],
-    /// Which way it went, if that is known.
+    /// Its direction, if known.
     pub direction: Option<Direction>,
-    /// Comments, shown by Wireshark.
+    /// Comments, which Wireshark shows.
     pub comments: &'a [&'a str],
-    /// What only its writer understands.
+    /// Custom options.
     pub custom: &'a [Custom<'a>],
 }
 
-/// A custom option: bytes under the number of who invented them. They are marked as not to be
-/// copied by tools that change the packet.
+/// A custom option: bytes under an enterprise number. It is marked such that tools which change the
+/// packet do not copy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Custom<'a> {
     /// IANA's private enterprise number.
     pub enterprise: u32,
-    /// The bytes, at most [`Custom::MOST_BYTES`]. What is longer goes into several options; their
-    /// order is kept.
+    /// The bytes, at most [`Custom::MOST_BYTES`]. Longer values must be split into several options;
+    /// their order is preserved.
     pub bytes: &'a [u8],
 }
 
 impl Custom<'_> {
-    /// How many bytes fit into one custom option: its length has 16 bits, and the number is part
-    /// of it.
+    /// Most bytes of one custom option: its length has 16 bits and includes the enterprise number.
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 
-/// Why a capture cannot be written on.
+/// Why a capture cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An option's length has 16 bits; the caller splits what is longer.
+    /// The option does not fit its 16-bit length. The caller must split it.
     #[error("an option of {0} bytes does not fit into pcapng, which allows 65535; split it")]
     OptionTooLong(usize),
-    /// The reader would refuse the block.
+    /// The packet is too long: a reader would refuse the block.
     #[error("a block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
     PacketTooLong(usize),
-    /// A packet names an interface that was not added.
+    /// The packet's interface was not added.
     #[error("interface {0} was not added to the capture")]
     UnknownInterface(u32),
-    /// The reader would refuse one more.
+    /// There are too many interfaces: a reader would refuse one more.
     #[error("a capture has at most {INTERFACES} interfaces")]
     TooManyInterfaces,
 }
 
-/// How much is gathered before it is written. A longer packet is written from where it is.
+/// Size of the buffer before a write. Longer packets are written directly.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// What an option's length can say.
+/// Longest option value, in bytes.
 const MOST_OPTION_BYTES: usize = u16::MAX as usize;
 
 mod code {
@@ -100,19 +99,18 @@ mod code {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file that says `application` wrote it.
+    /// Begins a file. Its section names `application` as the writer.
     ///
     /// # Errors
-    /// When `output` cannot be written, or `application` is longer than an option can be.
+    /// If `output` cannot be written, or `application` is too long for an option.
     pub fn new(output: W, application: &str) -> Result<Self, WriteError> {
         Self::with_section(output, application, &[], &[])
     }
 
-    /// Begins a file that says more of itself: in comments, and in what only its writer
-    /// understands.
+    /// Begins a file whose section also has comments and custom options.
     ///
     /// # Errors
-    /// When `output` cannot be written, or something is longer than an option can be.
+    /// If `output` cannot be written, or an option is too long.
     pub fn with_section(
         output: W,
         application: &str,
@@ -128,12 +126,11 @@ impl<W: Write> CaptureWriter<W> {
         Ok(writer)
     }
 
-    /// Describes an interface; packets name it by the number that this returns. Times are kept in
-    /// nanoseconds.
+    /// Adds an interface and returns its number for packets. Times are written in nanoseconds.
     ///
     /// # Errors
-    /// When the output cannot be written, the name is longer than an option can be, or there are
-    /// too many.
+    /// If the output cannot be written, the name is too long for an option, or there are too many
+    /// interfaces.
     pub fn add_interface(&mut self, interface: &Interface) -> Result<u32, WriteError> {
         if self.interfaces as usize == INTERFACES {
             return Err(WriteError::TooManyInterfaces);
@@ -146,17 +143,17 @@ impl<W: Write> CaptureWriter<W> {
         self.write_interface(interface.link, interface.snap_bytes.unwrap_or(0))
     }
 
-    /// Writes one packet; its pieces are not copied together first.
+    /// Writes one packet. Its pieces are not joined first.
     ///
     /// # Errors
-    /// When the output cannot be written, the interface was not added, or a comment or custom
-    /// option, or the whole, is too long. What is refused leaves nothing in the file.
+    /// If the output cannot be written, the interface was not added, or a comment, a custom option
+    /// or the whole packet is too long. A refused packet leaves nothing in the file.
     pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.write_with(packet, &[])
     }
 
-    /// Writes one packet and, before those that it has itself, options as bytes: one after the other
-    /// as [`put_option`](super::put_option) makes them.
+    /// Writes one packet with additional options before its own. `options` is encoded as by
+    /// [`put_option`](super::put_option).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -168,10 +165,10 @@ impl<W: Write> CaptureWriter<W> {
         self.write_enhanced(packet.interface, nanos, packet.original_bytes, packet.pieces)
     }
 
-    /// Writes what is buffered and gives the output back.
+    /// Writes what is buffered and returns the output.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     pub fn finish(self) -> Result<W, WriteError> {
         let mut output = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
         output.flush()?;
@@ -216,17 +213,17 @@ impl<W: Write> CaptureWriter<W> {
         Ok(())
     }
 
-    /// Begins a section with the options that are there.
+    /// Writes the section header with the prepared options.
     fn write_section(&mut self) -> Result<(), WriteError> {
         self.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
         self.head.extend([1, 0, 0, 0]);
-        // The section's length is not known while it is written.
+        // The section's length is unknown while it is written.
         self.head.extend((-1_i64).to_le_bytes());
         self.interfaces = 0;
         self.write_block(0x0a0d_0d0a, &[])
     }
 
-    /// Describes an interface with the options that are there; says its number in the section.
+    /// Writes an interface with the prepared options. Returns its number in the section.
     fn write_interface(&mut self, link: LinkType, snap_bytes: u32) -> Result<u32, WriteError> {
         self.head.extend(link.0.to_le_bytes());
         self.head.extend([0, 0]);
@@ -236,7 +233,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Writes a packet with the options that are there.
+    /// Writes a packet with the prepared options.
     fn write_enhanced(
         &mut self,
         interface: u32,
@@ -262,8 +259,7 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
-    /// Writes a block: what is in `head`, the packet, what is in `tail`, unless it is one that would
-    /// not be read back.
+    /// Writes a block: `head`, the packet, and `tail`. Fails if a reader would refuse the block.
     fn write_block(&mut self, kind: u32, packet: &[&[u8]]) -> Result<(), WriteError> {
         self.end_options();
         let packet_bytes = packet.iter().map(|piece| piece.len()).sum::<usize>();

@@ -1,7 +1,8 @@
-//! Writes a pcapng file as it was read: sections, interfaces, times in ticks, packets without a time.
+//! Writes a pcapng file as it was read: sections, interfaces, times in ticks, packets without a
+//! time.
 //!
-//! Separate from the writer's other face, which chooses all of this itself: here the caller says
-//! everything, and numbers interfaces within their section.
+//! Separate from the other methods of the writer, which choose all of this themselves. Here the
+//! caller decides, and numbers interfaces within their section.
 
 use std::io::{BufWriter, Write};
 
@@ -9,24 +10,24 @@ use super::{BUFFER_BYTES, CaptureWriter, WriteError};
 use crate::LinkType;
 use crate::limits::INTERFACES;
 
-/// A packet as a file had it.
+/// A packet as in another file.
 #[derive(Clone, Copy, Debug)]
 pub struct Verbatim<'a> {
-    /// The number of its interface within the section.
+    /// Number of its interface within the section.
     pub interface: u32,
-    /// When it was seen, in ticks of that interface; `None` makes a simple packet block, which has
-    /// neither time nor options and belongs to the section's first interface.
+    /// Time in ticks of that interface. `None` makes a simple packet block, which has neither time
+    /// nor options, and belongs to the section's first interface.
     pub ticks: Option<u64>,
-    /// How many bytes it had on the wire.
+    /// Length on the wire, in bytes.
     pub original_bytes: u32,
-    /// What is kept of them.
+    /// The captured bytes.
     pub bytes: &'a [u8],
-    /// Its options, one after the other as [`put_option`](crate::put_option) makes them.
+    /// Its options, encoded as by [`put_option`](crate::put_option).
     pub options: &'a [u8],
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// A file that does not begin yet: [`section`](Self::section) comes first.
+    /// Makes a writer that has written nothing. [`section`](Self::section) must be called first.
     pub fn verbatim(output: W) -> Self {
         Self {
             output: BufWriter::with_capacity(BUFFER_BYTES, output),
@@ -36,20 +37,20 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
-    /// Begins a section that says `options` of itself; it has no interfaces yet.
+    /// Begins a section with `options` and no interfaces.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     pub fn section(&mut self, options: &[u8]) -> Result<(), WriteError> {
         self.begin();
         self.tail.extend_from_slice(options);
         self.write_section()
     }
 
-    /// Describes the section's next interface as a file had it, and says its number in the section.
+    /// Adds the section's next interface as in another file. Returns its number in the section.
     ///
     /// # Errors
-    /// When the output cannot be written, or there are too many.
+    /// If the output cannot be written, or there are too many interfaces.
     pub fn describe(
         &mut self,
         link: LinkType,
@@ -64,11 +65,11 @@ impl<W: Write> CaptureWriter<W> {
         self.write_interface(link, snap_bytes)
     }
 
-    /// Writes one packet as a file had it.
+    /// Writes one packet as in another file.
     ///
     /// # Errors
-    /// When the output cannot be written, the section has no such interface, or the block would
-    /// be too long.
+    /// If the output cannot be written, the section has no such interface, or the block would be
+    /// too long.
     pub fn write_verbatim(&mut self, packet: &Verbatim<'_>) -> Result<(), WriteError> {
         self.begin();
         let Verbatim { interface, ticks, original_bytes, bytes, options } = *packet;

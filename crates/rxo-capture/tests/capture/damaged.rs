@@ -1,4 +1,4 @@
-//! Files that are cut, damaged, or no captures at all.
+//! Files that are truncated, damaged, or not captures at all.
 
 use rxo_capture::{Fault, limits};
 
@@ -20,7 +20,7 @@ fn pcapng(order: Order) -> PcapNgFile {
         .simple(6, b"second")
 }
 
-/// Where each packet's record or block ends in what [`pcap`] and [`pcapng`] make.
+/// The end of each packet's record or block in the files of [`pcap`] and [`pcapng`].
 fn ends(whole: &[u8]) -> Vec<usize> {
     let is_delivered = |length: &usize| read(&whole[..*length]).records.len();
     (1..=2)
@@ -46,7 +46,7 @@ fn a_file_cut_anywhere_gives_what_stands_before_the_cut() {
 
 fn check_cut(outcome: &Outcome, whole: &[u8], cut: usize) {
     let Some(error) = &outcome.error else {
-        // Between two blocks a file may end.
+        // A file may end between two blocks.
         assert!(read(&whole[..cut]).error.is_none() && cut >= 24, "{cut} of {whole:?}");
         return;
     };
@@ -94,7 +94,7 @@ fn a_record_that_claims_too_much_is_named_with_its_place() {
     assert!(outcome.error.unwrap().is_partial());
 }
 
-/// What is wrong with a block, and what the line says of it.
+/// Invalid blocks, and what the error message says of each.
 fn bad_blocks(order: Order) -> Vec<(PcapNgFile, &'static str)> {
     let body = [0; 32];
     let long = order.u32(limits::RECORD_BYTES as u32);

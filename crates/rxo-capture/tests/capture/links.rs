@@ -1,4 +1,4 @@
-//! Where the IP packet of a record is, by link type.
+//! The position of the IP packet in a record, by link type.
 
 use rxo_capture::{Direction, LinkType, Network, Record, SharedBytes};
 use rxo_frame::LinkKind;
@@ -8,7 +8,7 @@ fn network(link: LinkType, header: &[u8]) -> Option<Network> {
     link.network(&packet)
 }
 
-/// How many bytes stand before the IP packet; none when there is none.
+/// Number of bytes before the IP packet; `None` without one.
 #[track_caller]
 fn before(link: LinkType, header: &[u8]) -> Option<usize> {
     let network = network(link, header)?;

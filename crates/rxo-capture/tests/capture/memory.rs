@@ -1,4 +1,4 @@
-//! Chunks: shared while a record is held, filled anew when none is.
+//! Chunks are shared while a record holds them, and reused afterwards.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -13,7 +13,7 @@ fn file(packets: u32, bytes: usize) -> Vec<u8> {
     (0..packets).fold(PcapFile::new(Order::Little, MICROS), add).bytes
 }
 
-/// Where the chunks lie that `records` were read into, as seen from their addresses.
+/// Adds the places of the chunks that `records` were read into, derived from their addresses.
 fn places(records: &[Record], places: &mut HashSet<usize>) {
     let chunk = |record: &Record| record.bytes.as_ref().as_ptr() as usize / limits::CHUNK_BYTES;
     places.extend(records.iter().map(chunk));
@@ -28,7 +28,7 @@ fn chunks_come_back_when_no_record_is_held() {
         places(&records, &mut seen);
         records.clear();
     }
-    // 20 MB were read: two chunks in turn, each touching two places.
+    // 20 MB were read: two chunks in turn, each of which touches two places.
     assert!(seen.len() <= 4, "{} chunks for what fits into two", seen.len());
 }
 

@@ -36,7 +36,7 @@ fn a_file_cut_within_its_magic_number_is_cut_and_not_foreign() {
     }
 }
 
-/// Packets that no packer makes small.
+/// Packets that do not compress well.
 fn file(packets: u32) -> Vec<u8> {
     let mut state = 1_u64;
     let mut noise = || {
@@ -130,10 +130,10 @@ fn what_was_unpacked_is_given_before_the_error() {
 fn a_zstd_window_is_given_before_the_error() {
     let plain = file(300);
     for checksum_flag in [0, 4] {
-        // Magic, flags, a window of 1 MiB: the decoder keeps so much back while more may come.
+        // Magic, flags, a window of 1 MiB, which the decoder keeps while more input may come.
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, checksum_flag, 0x50];
         for block in plain.chunks(1_000) {
-            // Not the last, as it stands, so long.
+            // Not the last block, stored, with this length.
             frame.extend(&(block.len() as u32 * 8).to_le_bytes()[..3]);
             frame.extend(block);
         }
@@ -216,7 +216,7 @@ fn zstd_that_needs_too_much_is_refused_with_the_way_out() {
     assert!(line.ends_with("zstd needs dictionary 7; unpack it first: zstd -d -D DICTIONARY"));
 }
 
-/// Says when it is dropped.
+/// Sends a message when it is dropped.
 struct Watched<R>(R, mpsc::Sender<()>);
 
 impl<R: Read> Read for Watched<R> {
@@ -259,7 +259,7 @@ fn an_endless_archive_is_read_in_bounded_memory_until_somebody_stops() {
     assert!(capture.position().file_bytes_read >= member.len() as u64);
 }
 
-/// The same bytes for ever.
+/// The same bytes repeated forever.
 struct Repeat {
     bytes: Vec<u8>,
     at: usize,

@@ -29,7 +29,7 @@ fn both_orders_and_all_resolutions_are_read() {
 
 #[test]
 fn the_header_describes_the_one_interface() {
-    // 4 bytes of frame check sequence, said in the upper half of the link type.
+    // The upper half of the link type announces 4 bytes of frame check sequence.
     let file = PcapFile::with(Order::Big, MICROS, (2, 4), 96, 0x2400_0071);
     let interface = Interface { link: LinkType::LINUX_SLL, snap_bytes: Some(96), name: None };
     assert_eq!(read(&file.bytes).interfaces, [interface]);

@@ -1,10 +1,10 @@
-//! Reads a whole capture, and shortens what tests compare.
+//! Reads a whole capture, for tests that compare.
 
 use std::io::{Cursor, Read};
 
 use rxo_capture::{Capture, CaptureError, Interface, Record};
 
-/// What reading a file to its end gave.
+/// The result of reading a file to its end.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) records: Vec<Record>,
@@ -14,14 +14,14 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The records of a file in which nothing may be wrong.
+    /// The records of a file that must be free of errors.
     #[track_caller]
     pub(crate) fn sound(self) -> Vec<Record> {
         assert!(self.error.is_none(), "{}", self.message());
         self.records
     }
 
-    /// The line that a user would see.
+    /// The error message that a user would see.
     #[track_caller]
     pub(crate) fn message(&self) -> String {
         let message = self.error.as_ref().expect("an error").to_string();
@@ -29,7 +29,7 @@ impl Outcome {
         message
     }
 
-    /// Where the error is.
+    /// The position of the error.
     #[track_caller]
     pub(crate) fn offset(&self) -> u64 {
         self.error.as_ref().expect("an error").offset()
@@ -67,7 +67,7 @@ pub(crate) fn read_from(reader: Box<dyn Read + Send>, batch: usize) -> Outcome {
     Outcome { records, interfaces, format: capture.format().to_string(), error }
 }
 
-/// A reader that yields a few bytes at a time, as a pipe may.
+/// A reader that yields a few bytes at a time, like a pipe.
 pub(crate) struct Dribble<R>(pub(crate) R, pub(crate) usize);
 
 impl<R: Read> Read for Dribble<R> {

@@ -1,4 +1,4 @@
-//! Properties: what is written is what is read, in whatever pieces it comes.
+//! Properties: what is written is read again, in any pieces.
 
 use std::io::Cursor;
 

@@ -1,6 +1,6 @@
-//! Capture files made byte by byte, by a hand of their own: nothing here uses what it tests.
+//! Makes capture files byte by byte, without using the code under test.
 //!
-//! Used by the tests of captures and by the fuzz targets' corpus, each of which needs a part.
+//! Used by the tests of captures and for the corpus of the fuzz targets; each needs only a part.
 #![allow(dead_code, reason = "every user needs a part")]
 
 /// The byte order of a machine that wrote a capture.
@@ -68,7 +68,7 @@ impl PcapFile {
         Self { order, is_modified: magic == MODIFIED, bytes }
     }
 
-    /// A record, whatever its lengths claim.
+    /// Adds a record whose lengths may be wrong.
     pub(crate) fn claiming(mut self, time: [u32; 2], lengths: [u32; 2], packet: &[u8]) -> Self {
         for number in [time[0], time[1], lengths[0], lengths[1]] {
             self.bytes.extend(self.order.u32(number));
@@ -86,14 +86,14 @@ impl PcapFile {
     }
 }
 
-/// A pcapng file. Blocks can be added that make no sense.
+/// A pcapng file. Invalid blocks can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcapNgFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) is_big: bool,
 }
 
-/// The options of an interface that say how long a tick is and where zero is.
+/// The interface options that define its clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) resolution: Option<u8>,
@@ -105,7 +105,7 @@ impl PcapNgFile {
         if self.is_big { Order::Big } else { Order::Little }
     }
 
-    /// Begins a section in `order`, its length left open.
+    /// Begins a section in `order`, without a length.
     pub(crate) fn section(mut self, order: Order) -> Self {
         self.is_big = order == Order::Big;
         let mut body = order.u32(0x1a2b_3c4d).to_vec();
@@ -132,7 +132,7 @@ impl PcapNgFile {
         self.block(1, &body)
     }
 
-    /// An enhanced packet block; `options` as they stand there.
+    /// Adds an enhanced packet block. `options` are already encoded.
     pub(crate) fn enhanced(
         self,
         interface: u32,
@@ -146,7 +146,7 @@ impl PcapNgFile {
         self.timed(6, start, ticks, original_bytes, packet, options)
     }
 
-    /// An obsolete packet block: an interface of 16 bits, and a count of drops.
+    /// Adds an obsolete packet block: a 16-bit interface, and a count of drops.
     pub(crate) fn obsolete(self, interface: u16, ticks: u64, packet: &[u8]) -> Self {
         let order = self.order();
         let [a, b] = order.u16(interface);
@@ -174,20 +174,20 @@ impl PcapNgFile {
         self.block(kind, &body)
     }
 
-    /// A simple packet block.
+    /// Adds a simple packet block.
     pub(crate) fn simple(self, original_bytes: u32, packet: &[u8]) -> Self {
         let mut body = self.order().u32(original_bytes).to_vec();
         body.extend(padded(packet));
         self.block(3, &body)
     }
 
-    /// A block of any type.
+    /// Adds a block of any type.
     pub(crate) fn block(self, kind: u32, body: &[u8]) -> Self {
         let length = body.len() as u32 + 12;
         self.claiming(kind, [length, length], body)
     }
 
-    /// A block, whatever its lengths claim.
+    /// Adds a block whose lengths may be wrong.
     pub(crate) fn claiming(mut self, kind: u32, lengths: [u32; 2], body: &[u8]) -> Self {
         let order = self.order();
         self.bytes.extend(order.u32(kind));
@@ -198,7 +198,7 @@ impl PcapNgFile {
     }
 }
 
-/// An option, padded.
+/// Encodes an option with padding.
 pub(crate) fn option(order: Order, code: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = order.u16(code).to_vec();
     bytes.extend(order.u16(value.len() as u16));

@@ -1,9 +1,9 @@
-//! Captures beside tshark: it lists the packets that are read here, and reads what is written here
+//! Compares with tshark: it lists the same packets, and reads our files
 //! without complaint.
 //!
-//! Needs the Debian package `tshark`. Without it the tests are told as ignored, and fail where
-//! `CI=true`: nothing is skipped in silence. The test with captures from elsewhere says when they
-//! are not there; nothing else depends on them.
+//! Needs the Debian package `tshark`. Without it the tests count as ignored, and fail if `CI=true`,
+//! so nothing is skipped silently. The test with captures from elsewhere says if they are missing;
+//! nothing else depends on them.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../files/mod.rs"]
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, TESTS.into_iter().map(trial).collect()).exit_code()
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -73,7 +73,7 @@ impl Drop for Folder {
     }
 }
 
-/// The records of a file, and the line that says why there are no more.
+/// The records of a file, and the error message that ended reading, if any.
 fn read(path: &Path) -> (Vec<Record>, Option<String>) {
     let mut capture = match Capture::open(path) {
         Ok(capture) => capture,
@@ -89,7 +89,7 @@ fn read(path: &Path) -> (Vec<Record>, Option<String>) {
     }
 }
 
-/// Reads `path` here and there; what is found must be the same, up to the same end.
+/// Reads `path` with both. The results must be equal, up to the same end.
 #[track_caller]
 fn check(path: &Path) -> Vec<Record> {
     let (records, error) = read(path);
@@ -102,7 +102,7 @@ fn check(path: &Path) -> Vec<Record> {
     records
 }
 
-/// `record` as tshark would list it; what it does not list is not compared.
+/// Converts `record` to tshark's form. Fields that tshark does not list are taken from `line`.
 fn seen(record: &Record, line: &Line) -> Line {
     let comments = record.options.comments().map(|comment| String::from_utf8_lossy(comment));
     Line {
@@ -155,7 +155,8 @@ fn pcapng_files() {
         }
         let wild = file.clone().claiming(6, [44, 48], &[0; 32]);
         assert_eq!(check(&folder.file(&wild.bytes)).len(), 10);
-        // tshark numbers the interfaces of each section anew: what is alike has none before.
+        // tshark numbers the interfaces of each section anew, so only a section without interfaces
+        // before it is comparable.
         let second = PcapNgFile::default().section(Order::Big).block(0x0bee, b"").section(order);
         let second = second.interface(1, 0, "", Clock::default()).enhanced(0, 7, 60, &PACKET, &[]);
         assert_eq!(check(&folder.file(&second.bytes)).len(), 1);
@@ -206,7 +207,7 @@ fn converted_files() {
     check_converted(&path, &folder);
 }
 
-/// Every format that editcap can make of `path` holds what `path` does.
+/// Checks that every format to which editcap can convert `path` has the same contents.
 fn check_converted(path: &Path, folder: &Folder) {
     let (records, _) = read(path);
     for format in ["pcap", "nsecpcap", "modpcap", "pcapng"] {
@@ -220,7 +221,7 @@ fn check_converted(path: &Path, folder: &Folder) {
     }
 }
 
-/// Captures that others made; not part of the project.
+/// Captures from elsewhere, which are not part of the project.
 const ELSEWHERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/captures");
 
 fn captures_from_elsewhere() {

@@ -1,19 +1,19 @@
-//! tshark and editcap: what they say of a capture.
+//! Runs tshark and editcap on a capture.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The program whose Debian package brings both.
+/// The program whose Debian package contains both.
 pub(crate) const PROGRAM: &str = "tshark";
 
-/// One packet as tshark lists it.
+/// One packet in tshark's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Nanoseconds since 1970; `None` when the file has no time for it.
+    /// Nanoseconds since 1970; `None` if the file has no time for it.
     pub(crate) at: Option<u64>,
     pub(crate) original_bytes: u32,
     pub(crate) kept_bytes: usize,
-    /// Counted from the beginning of the file; `None` in pcap.
+    /// Number from the start of the file; `None` for pcap.
     pub(crate) interface: Option<u32>,
     pub(crate) comments: String,
 }
@@ -24,12 +24,12 @@ pub(crate) fn is_installed() -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-/// Lists every packet of `file`, and what tshark complains of.
+/// Lists every packet of `file`, and tshark's complaints.
 pub(crate) fn list(file: &Path) -> (Vec<Line>, String) {
     let fields =
         ["frame.time_epoch", "frame.len", "frame.cap_len", "frame.interface_id", "frame.comment"];
     let mut command = Command::new(PROGRAM);
-    // What is in the packets is of no interest here, and takes most of the time.
+    // Dissecting the packets is not needed here and takes most of the time.
     command.args(["-n", "--disable-protocol", "eth", "-T", "fields", "-E", "separator=;", "-r"]);
     command.arg(file);
     fields.iter().for_each(|field| {
@@ -52,21 +52,21 @@ fn line(line: &str) -> Line {
     }
 }
 
-/// `1700000000.123456789` in nanoseconds.
+/// Parses `1700000000.123456789` as nanoseconds.
 fn nanos(seconds: &str) -> u64 {
     let (seconds, fraction) = seconds.split_once('.').unwrap();
     assert_eq!(fraction.len(), 9, "{fraction}");
     seconds.parse::<u64>().unwrap() * 1_000_000_000 + fraction.parse::<u64>().unwrap()
 }
 
-/// What is said beside advice for whoever runs it as root.
+/// Removes the advice for running as root from `stderr`.
 fn complaints(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().filter(|line| line.starts_with("tshark:"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same packets in another format, as editcap writes it.
+/// Converts the packets to another format with editcap.
 pub(crate) fn convert(file: &Path, format: &str, into: &Path) -> PathBuf {
     let made = into.join(format!("converted.{format}"));
     let output = run(Command::new("editcap").args(["-F", format]).args([file, &made]));
