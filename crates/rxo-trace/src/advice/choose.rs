@@ -35,7 +35,7 @@ impl<'a> Candidates<'a> {
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// The smallest value from `from` on that keeps more than `share`, or as much.
+    /// Index of the smallest value, from `from` on, that keeps at least `share`.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
