@@ -1,7 +1,7 @@
 //! Writes the kept corpus to `fuzz/corpus`.
 //!
-//! An example, not a binary, so that a build with coverage, which only the targets can be linked
-//! with, leaves it out.
+//! An example and not a binary, because a build with coverage must leave it out: only the targets
+//! can be linked with it.
 
 use std::path::Path;
 use std::{fs, io};

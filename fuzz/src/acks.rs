@@ -1,4 +1,4 @@
-//! Target `acks`: which pure ACKs are delivered together, and what a sender learns from that.
+//! Target `acks`: which pure ACKs are delivered together, and what a sender learns from them.
 
 use rxo_testkit::promise::{check_promises, matches_the_oracle};
 use rxo_testkit::script::Script;
@@ -6,11 +6,11 @@ use rxo_testkit::sender::senders_agree;
 
 use crate::harness;
 
-/// Runs the script of acknowledgements that `data` stands for: with room for all frames, when the
-/// oracle is asked, and with room for few.
+/// Runs the script of acknowledgements that `data` encodes: once with room for all frames, compared
+/// with the oracle, and once with room for few.
 ///
 /// # Panics
-/// When a promise is broken, the oracle says otherwise, or two senders know different things.
+/// If a promise is broken, the oracle disagrees, or two senders know different things.
 pub fn run(data: &[u8]) {
     let mut script = Script::acks_from_bytes(data);
     let observed = harness::run(&script);

@@ -1,4 +1,4 @@
-//! What holds for every capture file, whatever is in it: shared by the targets that read one.
+//! What must hold for every capture file: shared by the targets that read one.
 
 use std::io::{self, Cursor, Read};
 
@@ -6,13 +6,13 @@ use rxo_capture::{
     Capture, CaptureError, CaptureWriter, Custom, Interface, LinkType, Packet, Record, limits,
 };
 
-/// Small archives may hold very much; what is behind is read by another input.
+/// Small archives may unpack to very much. Other inputs reach what comes after this.
 const MOST_RECORDS: usize = 2_000;
 const ENTERPRISE: u32 = 32_473;
 /// Null, Ethernet, raw as memory has it, raw, 802.11, loop, cooked, IPv4, IPv6, cooked v2.
 const LINKS: [u16; 11] = [0, 1, 12, 14, 101, 105, 108, 113, 228, 229, 276];
 
-/// What came of a file.
+/// The result of reading a file.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) records: Vec<Record>,
@@ -54,7 +54,7 @@ impl Read for Steps {
     }
 }
 
-/// Holds what was read against the limits, the interfaces and itself.
+/// Checks the result against the limits, the interfaces and itself.
 pub(crate) fn check(outcome: &Outcome) {
     assert!(outcome.interfaces.len() <= limits::INTERFACES);
     if let Some(error) = &outcome.error {
@@ -76,7 +76,7 @@ pub(crate) fn check(outcome: &Outcome) {
     }
 }
 
-/// The same file in other steps and batches gives the same.
+/// Checks that other step and batch sizes give the same result.
 pub(crate) fn check_again(file: &[u8], outcome: &Outcome) {
     let step = 1 + file.len() % 61;
     let again = read(file, step, 1 + file.len() % 5);
@@ -86,7 +86,7 @@ pub(crate) fn check_again(file: &[u8], outcome: &Outcome) {
     assert_eq!(again.error.map(|e| e.to_string()), outcome.error.as_ref().map(ToString::to_string));
 }
 
-/// What was read can be written, and is read again as it was.
+/// Checks that what was read can be written, and is read again unchanged.
 pub(crate) fn check_written(outcome: &Outcome) {
     let file = write(outcome);
     let again = read(&file, usize::MAX, 64);

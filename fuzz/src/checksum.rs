@@ -1,15 +1,15 @@
-//! Target `checksum`: every implementation agrees with a naive one, however the bytes are cut.
+//! Target `checksum`: every implementation agrees with a naive one, however the bytes are divided.
 
 use rxo_testkit::naive::internet_checksum;
 use rxo_wire::checksum::{Sum, Summer, update_long, update_word};
 
-/// The first bytes say where the rest begins and where it is cut.
+/// The first bytes say where the rest begins and where it is divided.
 ///
 /// # Panics
-/// When two implementations, or the whole and its parts, differ.
+/// If two implementations differ, or the whole differs from its parts.
 pub fn run(data: &[u8]) {
     let Some(([skip, cut_high, cut_low], rest)) = data.split_first_chunk::<3>() else { return };
-    // Vectors are loaded from any address: an offset of up to a line makes it differ.
+    // Vectors are loaded from any address, so the offset within a cache line varies.
     let bytes = rest.get(usize::from(skip % 64)..).unwrap_or_default();
     let expected = !internet_checksum(bytes);
     let cut = usize::from(u16::from_be_bytes([*cut_high, *cut_low])) % (bytes.len() + 1);
@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     check_updates(bytes, cut);
 }
 
-/// Changing a field changes the checksum as summing anew does (RFC 1624).
+/// Checks that updating a checksum for a changed field equals summing again (RFC 1624).
 fn check_updates(bytes: &[u8], cut: usize) {
     let at = cut & !1;
     let Some(old) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else { return };

@@ -1,7 +1,7 @@
-//! The kept corpus: where fuzzing starts.
+//! The kept corpus, from which fuzzing starts.
 //!
-//! Made, not collected, so that it can be made anew when the meaning of the bytes changes. Each
-//! file visits something that random bytes reach late.
+//! Generated rather than collected, so that it can be regenerated when the meaning of the bytes
+//! changes. Each file reaches something that random bytes reach late.
 
 mod acks;
 mod captures;
@@ -20,7 +20,7 @@ pub struct Seed {
     pub target: &'static str,
     /// The file's name.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ fn sums() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Nothing changes a segment whose change has this number.
+/// The number of a change that changes nothing.
 const NO_CHANGE: u8 = u8::MAX;
 const USUAL_SIZE: u8 = u8::MAX;
 const POLL: u8 = 56;
@@ -118,7 +118,7 @@ fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Eight flows in turn, then one in a run, over several polls.
+/// Eight flows in turn, then a run of one flow, over several polls.
 fn bulk(policy: u8) -> Vec<u8> {
     let mut bytes = vec![policy, 0, 0, 0, 0, 0, 5, 1];
     for turn in 0..3 {
@@ -130,7 +130,7 @@ fn bulk(policy: u8) -> Vec<u8> {
     bytes
 }
 
-/// Two plain segments, a changed one, two plain ones: for eight changes.
+/// Two plain segments, a changed one, and two plain ones, for eight changes.
 fn changes(first: u8) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 4, 2];
     for change in first..first + 8 {
@@ -144,7 +144,7 @@ fn changes(first: u8) -> Vec<u8> {
     bytes
 }
 
-/// Every other event between segments of two flows.
+/// An event of this kind between segments of two flows.
 fn event(kind: u8) -> Vec<u8> {
     let mut bytes = vec![kind, 0, 0, 0, kind, 0, 2, 3];
     for value in 0..6 {
@@ -156,12 +156,12 @@ fn event(kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// A script for each state that a connection may begin in (or for as many settings), at random.
+/// A random script for each state in which a connection may begin (or for as many settings).
 fn tcp_scripts(count: u8) -> Vec<(String, Vec<u8>)> {
     let script = |number: u8| {
         let mut random = Random::new(number.into());
         let mut bytes: Vec<u8> = (0..400).map(|_| random.next() as u8).collect();
-        // The third byte is the state.
+        // The third byte selects the state.
         bytes[2] = number;
         (format!("random-{number}"), bytes)
     };

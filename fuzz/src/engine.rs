@@ -1,14 +1,14 @@
-//! Target `engine`: the promises, also where memory is short.
+//! Target `engine`: the promises, also if memory is short.
 
 use rxo_testkit::promise::check_promises;
 use rxo_testkit::script::Script;
 
 use crate::harness;
 
-/// Runs the script that `data` stands for, with room for few frames.
+/// Runs the script that `data` encodes, with room for few frames.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If a promise is broken.
 pub fn run(data: &[u8]) {
     let mut script = Script::from_bytes(data);
     script.setup.batch_frames = 1 + script.setup.seed as usize % 16;

@@ -1,4 +1,4 @@
-//! Target `expand`: captures that call themselves coalesced, and captures that come back.
+//! Target `expand`: captures that claim to be coalesced, and captures that must come back.
 
 use std::io::Cursor;
 
@@ -8,16 +8,16 @@ use rxo_trace::rewrite::{Coalescer, Expander, RewriteError, Settings};
 use rxo_trace::study::{ChecksumMode, Point, PollRule};
 use rxo_trace::verify::{Comparison, Limits, Side};
 
-/// More would only be slow.
+/// More records would only be slow.
 const MOST_RECORDS: usize = 2_000;
-/// So small that every input of some length has several.
+/// Small, so that inputs of moderate length have several batches.
 const BATCH_RECORDS: usize = 16;
 
-/// Expands `data` if it is a capture of ours; coalesces it if it is another's, and then it must
-/// come back.
+/// Expands `data` if it is a coalesced capture. Coalesces any other capture, which must then come
+/// back.
 ///
 /// # Panics
-/// When something comes back that is not what was there.
+/// If something else comes back.
 pub fn run(data: &[u8]) {
     let Some((records, interfaces)) = read(data) else { return };
     if records.len() >= MOST_RECORDS {
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
         Ok(coalesced) => {
             let expanded = expand(&coalesced).expect("what was coalesced can be expanded");
             let Some((after, same)) = read(&expanded) else {
-                // The input is damaged before anything that could be given back.
+                // The input is damaged before anything that could be restored.
                 assert!(records.is_empty() && interfaces.is_empty() && expanded.is_empty());
                 return;
             };
@@ -43,16 +43,16 @@ pub fn run(data: &[u8]) {
             tamper(data, coalesced, &expanded);
         }
         Err(RewriteError::AlreadyCoalesced | RewriteError::DescribesTooMuch) => {}
-        // An option of a packet may be as long as options can be, with no room for another.
+        // An option of a packet may be as long as options can be, which leaves no room for another.
         Err(RewriteError::Write(_)) => {}
         Err(error) => panic!("{error}"),
     }
 }
 
-/// A capture whose packets are segments of three flows, coalesced: what the corpus begins with.
+/// A coalesced capture whose packets are segments of three flows, for the corpus.
 ///
 /// # Panics
-/// When it cannot be.
+/// If it cannot be made.
 #[must_use]
 pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     let point = Point { policy, poll: PollRule::Packets(20) };
@@ -60,8 +60,8 @@ pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     coalesce(capture, settings).expect("the sample is sound")
 }
 
-/// Changes one byte of the coalesced capture, which the input's last bytes choose: what is given back
-/// whole is what was given back before.
+/// Changes one byte of the coalesced capture, chosen by the input's last bytes. What is then
+/// restored completely must be unchanged.
 fn tamper(data: &[u8], mut coalesced: Vec<u8>, expanded: &[u8]) {
     let chosen = data.last_chunk().map_or(7, |bytes| u64::from_le_bytes(*bytes));
     let chosen = chosen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -78,7 +78,7 @@ fn tamper(data: &[u8], mut coalesced: Vec<u8>, expanded: &[u8]) {
     }
 }
 
-/// What a capture has beside its records.
+/// What a capture contains besides records.
 fn around(data: &[u8]) -> Option<(Option<[u8; 24]>, Vec<Described>)> {
     let (mut capture, mut records) = (open(data)?, Vec::new());
     while capture.read_batch(&mut records, BATCH_RECORDS).is_ok_and(|read| read > 0) {}

@@ -1,14 +1,14 @@
 //! Target `host-link`: any frames, names and times at the link under a host's TCP.
 //!
-//! What it does is the link's own test harness, so that its property tests do the same.
+//! It runs the link's own test harness, which its property tests run too.
 
 #[path = "../../crates/rxo-host/tests/link/harness.rs"]
 mod harness;
 
-/// The first byte chooses the kind of link, the others frames, questions and time.
+/// The first byte selects the kind of link; the others are frames, questions and time.
 ///
 /// # Panics
-/// When what leaves cannot be read, more is remembered than there is room for, or nothing ends.
+/// If a sent frame is unreadable, a limit is exceeded, or something never ends.
 pub fn link(data: &[u8]) {
     harness::run(data);
 }

@@ -1,8 +1,8 @@
-//! What each fuzz target does with its bytes.
+//! The bodies of the fuzz targets.
 //!
-//! The bodies stand here, apart from the targets in `targets/`, so that a plain workspace build
-//! compiles them without C++ and the kept corpus is replayed as an ordinary test. Contract: a
-//! body returns when every promise held for the bytes and panics when one did not.
+//! Separate from the targets in `targets/`, so that a plain workspace build compiles them without
+//! C++, and an ordinary test replays the kept corpus. Contract: a body returns if every promise
+//! held for the bytes, and panics otherwise.
 
 pub mod acks;
 mod captures;

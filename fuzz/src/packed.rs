@@ -1,11 +1,12 @@
-//! Target `packed`: any bytes behind the magic of gzip or zstd are unpacked, or end in one line.
+//! Target `packed`: any bytes behind the magic of gzip or zstd are unpacked, or end with one error
+//! line.
 
 use crate::captures;
 
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// When a decoder does, or when what is unpacked depends on how the file was read.
+/// If a decoder does, or if the result depends on how the file was read.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);

@@ -1,5 +1,6 @@
-//! Target `parse`: any bytes can be read, what is read lies inside them, and the fields are those
-//! that a naive reading finds.
+//! Target `parse`: any bytes can be parsed, all offsets lie inside them, and the fields are those
+//! of a
+//! naive reader.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_testkit::naive::{self, Fault, Reading, Segment};
@@ -9,7 +10,7 @@ use rxo_wire::{Malformed, Parsed, Transport, Unparsed};
 /// Reads `data` as an Ethernet frame and as a raw packet.
 ///
 /// # Panics
-/// When an offset leaves the frame, offsets are out of order, or a field is not what stands there.
+/// If an offset leaves the frame, offsets are out of order, or a field is wrong.
 pub fn run(data: &[u8]) {
     check(data, rxo_wire::parse(data), LinkKind::Ethernet);
     check(data, rxo_wire::parse_ip(data), LinkKind::RawIp);

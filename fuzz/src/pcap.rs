@@ -1,5 +1,6 @@
-//! Target `pcap`: any bytes behind a pcap header are records, as a naive reading finds them, or end
-//! in one line that says where.
+//! Target `pcap`: any bytes behind a pcap header are the records that a naive reader finds, or end
+//! with
+//! an error line that says where.
 
 use crate::captures::{self, Outcome};
 
@@ -8,7 +9,7 @@ const HEADER_BYTES: usize = 24;
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// When a record is not what stands in the file, or depends on how the file was read.
+/// If a record is not in the file, or depends on how the file was read.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);

@@ -1,4 +1,5 @@
-//! Target `pcapng`: any bytes behind a section header are blocks, or end in one line that says
+//! Target `pcapng`: any bytes behind a section header are blocks, or end with an error line that
+//! says
 //! where.
 
 use crate::captures;
@@ -6,8 +7,7 @@ use crate::captures;
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// When a record leaves the file, depends on how the file was read, or does not survive being
-/// written.
+/// If a record leaves the file, depends on how the file was read, or changes by being written.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);

@@ -1,12 +1,12 @@
-//! Target `split`: whatever is delivered and whatever the host sends, what the splitter inserts keeps
+//! Target `split`: for any deliveries and any frames of the host, the splitter keeps
 //! its promises.
 
 use crate::split_harness;
 
-/// Runs the script that `data` stands for.
+/// Runs the script that `data` encodes.
 ///
 /// # Panics
-/// When a promise does not hold.
+/// If a promise is broken.
 pub fn run(data: &[u8]) {
     split_harness::run(data);
 }

@@ -1,4 +1,4 @@
-//! Target `template`: whatever the first frame, a template is refused or expands to the frames that
+//! Target `template`: any first frame is refused, or the template expands to the frames that
 //! a naive reader makes one by one.
 
 use rxo_ack::{AckNumbers, AckSlot, AckTemplate, Expanded, IdRule};
@@ -8,13 +8,14 @@ use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
 const MOST_ACKS: usize = 40;
-/// Bytes that stand for the numbers of one ACK.
+/// Number of bytes that encode the numbers of one ACK.
 const NUMBERS_BYTES: usize = 14;
 
-/// Two bytes say how, then come the numbers of the later ACKs, and the rest is the first frame.
+/// Two bytes select options, then the numbers of the later ACKs follow; the rest is the first
+/// frame.
 ///
 /// # Panics
-/// When an ACK differs from the naive one.
+/// If an ACK differs from the naive one.
 pub fn run(data: &[u8]) {
     let Some((&[how, count], rest)) = data.split_first_chunk() else { return };
     let numbers_bytes = (usize::from(count) % MOST_ACKS * NUMBERS_BYTES).min(rest.len());
@@ -43,8 +44,8 @@ fn compare(first: Frame<&[u8]>, seen: &Segment, expanded: &Expanded<'_>, asked: 
     assert_eq!(expanded.len(), asked.later.len() + 1);
     assert!(seen.payload.is_empty());
     let is_seed = first.checksum.is_partial();
-    // A naive reader makes checksums anew, so they can be compared only where they were right. An
-    // all-ones checksum is right and is not what anybody makes.
+    // A naive reader computes checksums anew, so they are comparable only if they were right. An
+    // all-ones checksum is right, but no implementation computes it.
     let at = seen.transport_at + 16;
     let was_right = another_ack(first.bytes, seen, is_seed, numbers_in(seen)) == first.bytes;
     for (index, frame) in expanded.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The kept corpus, replayed without libFuzzer.
+//! Replays the kept corpus without libFuzzer.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Capture files to start from: every block, every order, and what is wrong with them.
+//! Capture files: every block, every byte order, and damage.
 
 use std::io::Write;
 

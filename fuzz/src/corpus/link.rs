@@ -1,8 +1,8 @@
-//! Scripts for the link under a host: each kind of frame that it knows, asked for and not.
+//! Scripts for the link under a host: each kind of frame that it knows, requested and unrequested.
 
 use rxo_testkit::{Random, arp};
 
-/// Take a frame as it is, with our address in front, with its checksums made right.
+/// Takes a frame unchanged, with our address in front, or with right checksums.
 const TAKE: u8 = 0;
 const TO_US: u8 = 0x40;
 const REPAIRED: u8 = 0x80;
@@ -26,7 +26,7 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The frame before anything was asked, after, and when what was learnt has grown old.
+/// The frame before any question, after one, and after what was learnt has expired.
 fn around(frame: &[u8]) -> Vec<u8> {
     let mut script = vec![0];
     for step in [TAKE, TAKE | TO_US | REPAIRED] {
@@ -83,14 +83,14 @@ fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
     [&OURS[..], &PEER, &kind.to_be_bytes(), packet].concat()
 }
 
-/// Its checksum is 0: the script has it made right.
+/// Its checksum is 0: the script corrects it.
 fn v4(protocol: u8, from: [u8; 4], to: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len() as u16).to_be_bytes();
     let head = [&[0x45, 0][..], &length, &[0, 0, 0x40, 0, 64, protocol, 0, 0]].concat();
     [&head[..], &from, &to, payload].concat()
 }
 
-/// From one host of `fd00::/64` to another.
+/// A packet from one host of `fd00::/64` to another.
 fn v6(next: u8, hops: u8, hosts: (u8, u8), payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u16).to_be_bytes();
     let head = [&[0x60, 0, 0, 0][..], &length, &[next, hops]].concat();

@@ -2,8 +2,8 @@
 
 use rxo_testkit::Random;
 
-/// The setups: which policy, what becomes of pure ACKs (and whether lists may be covered), how many
-/// in a delivery.
+/// The configurations: the policy, the rule for pure ACKs (and whether SACK lists may be covered),
+/// and the most in a delivery.
 const SETUPS: [(&str, [u8; 3]); 6] = [
     ("single", [8, 2, 0]),
     ("single-few", [8, 2, 0x30]),
@@ -12,13 +12,14 @@ const SETUPS: [(&str, [u8; 3]); 6] = [
     ("record-gro", [0, 6, 3]),
     ("bypass", [7, 0, 0]),
 ];
-/// The kinds of events that are not a plain advance, each once.
+/// The kinds of events other than a plain advance, each once.
 const ODD: [u8; 20] =
     [18, 22, 25, 29, 30, 31, 37, 40, 41, 44, 47, 48, 49, 50, 51, 52, 53, 58, 59, 60];
 const ADVANCE: u8 = 0;
 const POLL: u8 = 53;
 
-/// Each setup with each kind of event between advancing ACKs; and what random bytes stand for.
+/// Each configuration with each kind of event between advancing ACKs, and scripts from random
+/// bytes.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for (name, setup) in SETUPS {
@@ -34,7 +35,7 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Two ACKs of two flows, an event, an ACK again, for many values; a poll now and then.
+/// Two ACKs of two flows, an event, and another ACK, for many values; now and then a poll.
 fn between([policy, acks, limits]: [u8; 3], kind: u8) -> Vec<u8> {
     let mut bytes = vec![policy, acks, limits, 0, 0, 0, 3, 1];
     for value in 0..16 {
