@@ -5,6 +5,8 @@
 //! and implementing its traits brings no decompressor.
 
 mod capabilities;
+#[cfg(unix)]
+mod descriptors;
 mod error;
 mod memory;
 pub mod middleware;
@@ -13,6 +15,8 @@ mod sink;
 mod source;
 
 pub use capabilities::{SinkCapabilities, SourceCapabilities};
+#[cfg(unix)]
+pub use descriptors::Descriptors;
 pub use error::DeviceError;
 pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
 pub use pause::Pause;

@@ -53,6 +53,43 @@ pub trait FrameSource {
     }
 }
 
+/// A source behind a pointer: one type for devices of every kind. The dispatch is once a batch.
+impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
+    type Buffer = S::Buffer;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        (**self).capabilities()
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<S::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        (**self).receive(batch, budget)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        (**self).counters()
+    }
+
+    fn lends(&self) -> Option<usize> {
+        (**self).lends()
+    }
+
+    fn expect_holds(&mut self) {
+        (**self).expect_holds();
+    }
+
+    fn is_starved(&self) -> bool {
+        (**self).is_starved()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        (**self).poll_at()
+    }
+}
+
 /// What a source has given and lost, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounters {

@@ -8,9 +8,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rxo_device::{FrameSink, FrameSource};
-use rxo_driver::{
-    PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSink, clock, wait,
-};
+use rxo_driver::{DeviceSink, PacketOptions, PacketSource, SubmitMode, Tap, TapKind, clock, wait};
 use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_lab::{Namespace, create_veth};
 
@@ -34,7 +32,7 @@ fn ring(lab: &Namespace) {
     create_veth(&lab.interface("near0"), &lab.interface("far0")).unwrap();
     lab.interface("near0").up().unwrap();
     lab.interface("far0").up().unwrap();
-    let mut sink = PacketSink::open("near0").unwrap();
+    let mut sink = DeviceSink::packet("near0").unwrap();
     let frame = frame(1);
     for slots in [1_024, 4_096, 8_192, 16_384] {
         let options = PacketOptions { ring_slots: slots, ..PacketOptions::default() };
@@ -56,7 +54,7 @@ fn ring(lab: &Namespace) {
 
 /// Sends and receives batches of 64 in turn: the time each took, by frame.
 fn in_step(
-    sink: &mut PacketSink,
+    sink: &mut DeviceSink,
     source: &mut PacketSource,
     frame: &Packet,
     batches: u32,
@@ -105,7 +103,7 @@ fn one_million_a_second() {
 
 /// Sends frames in batches of 32, evenly; returns the rate reached, in millions a second.
 fn send_evenly(frames: u64, per_s: u64) -> f64 {
-    let mut sink = PacketSink::open("near0").unwrap();
+    let mut sink = DeviceSink::packet("near0").unwrap();
     let frame = frame(1);
     let began_at = clock::now();
     for batch in 0..frames / 32 {
@@ -140,7 +138,7 @@ fn tap() {
     let tap = Tap::open("cost0", TapKind::Tap).unwrap();
     tap.interface().set_up(true).unwrap();
     for mode in [SubmitMode::Writev, SubmitMode::Uring] {
-        let mut sink: TapSink = tap.sink(mode).unwrap();
+        let mut sink: DeviceSink = tap.sink(mode).unwrap();
         for segments in [1, 8, 16, 44] {
             let ns = send_cost(&mut sink, segments);
             println!("tap, {mode:?}, {segments} pieces: {ns:.0} ns a packet");
@@ -152,7 +150,7 @@ fn packet_sink(lab: &Namespace) {
     create_veth(&lab.interface("out0"), &lab.interface("in0")).unwrap();
     lab.interface("out0").up().unwrap();
     lab.interface("in0").up().unwrap();
-    let mut sink = PacketSink::open("out0").unwrap();
+    let mut sink = DeviceSink::packet("out0").unwrap();
     for segments in [1, 8, 16, 44] {
         let ns = send_cost(&mut sink, segments);
         println!("packet socket, {segments} pieces: {ns:.0} ns a packet");

@@ -1,4 +1,10 @@
-//! How large the buffers are that frames are read into.
+//! The memory of received frames: one type for the sources of every device, so that any source
+//! goes with any sink.
+
+use rxo_frame::PoolBuf;
+use rxo_vnet::VNET_HEADER_BYTES;
+
+use crate::packet::ring::SlotBuf;
 
 /// Room for the largest IP packet, its Ethernet header, two VLAN tags, and a `virtio_net_hdr`. An
 /// odd number of cache lines, so that the first lines of such buffers do not all meet in one set.
@@ -7,3 +13,54 @@ pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 /// Room for the largest packet that Linux makes where `gso_max_size` or `gro_max_size` is above
 /// 64 KiB (BIG TCP): eight times as much.
 pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
+
+/// A frame's bytes, lent by a source. Dropping it gives the memory back, in any order and on any
+/// thread, even after the source is gone.
+///
+/// It is a slot of a packet socket's ring, or a buffer of a pool. Drop it soon: the kernel cannot
+/// fill a slot that is held, and while the oldest slots of a lap are held it drops what arrives.
+#[derive(Debug)]
+pub struct DeviceBuf(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    Slot(SlotBuf),
+    /// The frame follows a `virtio_net_hdr`.
+    Pooled(PoolBuf),
+}
+
+impl DeviceBuf {
+    #[inline]
+    pub(crate) const fn slot(slot: SlotBuf) -> Self {
+        Self(Memory::Slot(slot))
+    }
+
+    /// A buffer in which the frame follows a `virtio_net_hdr`.
+    #[inline]
+    pub(crate) const fn pooled(buffer: PoolBuf) -> Self {
+        Self(Memory::Pooled(buffer))
+    }
+
+    /// Copies a frame out of its slot into `buffer` and gives the slot back. Does nothing if the
+    /// frame is in a buffer already or does not fit.
+    pub(crate) fn detach_into(&mut self, mut buffer: PoolBuf) {
+        let Memory::Slot(slot) = &self.0 else { return };
+        let bytes = slot.bytes();
+        if buffer.capacity() < VNET_HEADER_BYTES + bytes.len() {
+            return;
+        }
+        buffer.set_len(VNET_HEADER_BYTES + bytes.len());
+        buffer[VNET_HEADER_BYTES..].copy_from_slice(bytes);
+        self.0 = Memory::Pooled(buffer);
+    }
+}
+
+impl AsRef<[u8]> for DeviceBuf {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match &self.0 {
+            Memory::Slot(slot) => slot.bytes(),
+            Memory::Pooled(buffer) => buffer.get(VNET_HEADER_BYTES..).unwrap_or_default(),
+        }
+    }
+}

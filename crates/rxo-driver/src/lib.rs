@@ -2,9 +2,11 @@
 //!
 //! From what a user types down to the system call:
 //!
-//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `tun:rxo0`.
+//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `tun:rxo0` by the table [`KINDS`].
+//! * [`Device`] is an open device of any kind: a [`DeviceSource`] and a [`DeviceSink`], which
+//!   implement the traits of `rxo-device`.
 //! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
-//!   side is this process. Both implement the traits of `rxo-device`.
+//!   side is this process.
 //! * [`Interface`] reads and sets an interface's MTU, state and offloads.
 //! * [`wait`] waits on descriptors, [`clock`] reads the time.
 //!
@@ -15,6 +17,7 @@
 
 mod buffer;
 pub mod clock;
+mod device;
 mod fault;
 pub mod guard;
 mod handover;
@@ -22,7 +25,6 @@ mod interface;
 mod isolation;
 mod link_watch;
 mod lock;
-mod names;
 mod netlink;
 pub mod packet;
 mod sys;
@@ -31,10 +33,14 @@ mod transmit;
 mod uring;
 pub mod wait;
 
+pub use buffer::DeviceBuf;
+pub use device::{
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
+    Origin, SystemSource,
+};
 pub use handover::{Holdings, Link, Settings};
 pub use interface::{Feature, Interface};
 pub use isolation::Isolation;
 pub use lock::InterfaceLock;
-pub use names::DeviceName;
-pub use packet::{PacketBuf, PacketOptions, PacketSink, PacketSource};
-pub use tap::{SubmitMode, Tap, TapBuf, TapKind, TapSink, TapSource};
+pub use packet::{PacketOptions, PacketSource};
+pub use tap::{SubmitMode, Tap, TapKind, TapSource};

@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const FILE: types::Fixed = types::Fixed(0);
 /// A submission queue for one file.
 pub(crate) struct Uring<F> {
     ring: IoUring,
-    /// To wait on, and to write with once the queue has failed.
+    /// To write with once the queue has failed.
     singly: Writev<F>,
     has_failed: bool,
     /// The result of each write of the submission under way.
@@ -151,10 +151,6 @@ impl<F: AsFd> Writer for Uring<F> {
             Some(code) => Some(-code),
         };
         Written { sent, submissions, refused: refused.map(io::Error::from_raw_os_error) }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.singly.descriptor()
     }
 }
 

@@ -5,22 +5,25 @@
 #![allow(unsafe_code, reason = "ppoll and prctl take pointers or numbers")]
 
 use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use libc::{c_short, pollfd, timespec};
+use rxo_device::Descriptors;
 
-/// The most descriptors one wait takes.
-pub const MOST_DESCRIPTORS: usize = 16;
+/// The most descriptors that one wait takes.
+pub const MOST_DESCRIPTORS: usize = 32;
 
 /// Which of the descriptors waited for have something: bit `n` is the `n`-th.
 ///
-/// An error or a hang-up counts as something: the next `receive` says what it is.
+/// An error or a hang-up counts as something: the next `receive` returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ready(u16);
+pub struct Ready(u32);
 
 impl Ready {
-    /// Whether none has: the time was up, or a signal came.
+    /// Whether none has: the timeout has passed, or a signal came.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == 0
@@ -31,19 +34,12 @@ impl Ready {
     pub const fn has(self, n: usize) -> bool {
         n < MOST_DESCRIPTORS && self.0 & (1 << n) != 0
     }
-}
 
-/// Waits until one of `fds` can be read, or `timeout` has passed; `None` waits for ever.
-/// Allocates nothing. A memory-mapped ring counts as readable also while the newest frame of it
-/// is still held by the caller.
-///
-/// # Errors
-/// When the system refuses.
-///
-/// # Panics
-/// Never; descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Ready> {
-    wait(fds.iter().map(|fd| (*fd, Interest::Readable)), timeout)
+    /// Whether one of those has that [`WaitList::add`] returned.
+    #[must_use]
+    pub fn has_any(self, mut places: Range<usize>) -> bool {
+        places.any(|n| self.has(n))
+    }
 }
 
 /// What is waited for on a descriptor.
@@ -55,22 +51,85 @@ pub enum Interest {
     Writable,
 }
 
-/// Waits until one of `wanted` is as wanted, or `timeout` has passed; `None` waits for ever. As
-/// [`wait_readable`] otherwise.
+/// What one wait is for: descriptors, and what of each. Allocates nothing.
+pub struct WaitList<'f> {
+    polled: [pollfd; MOST_DESCRIPTORS],
+    count: usize,
+    descriptors: PhantomData<BorrowedFd<'f>>,
+}
+
+impl<'f> WaitList<'f> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        let unused = pollfd { fd: -1, events: 0, revents: 0 };
+        Self { polled: [unused; MOST_DESCRIPTORS], count: 0, descriptors: PhantomData }
+    }
+
+    /// Adds all descriptors of `end`, if there is one. Returns their places in the list.
+    /// Descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
+    pub fn add<E: Descriptors + ?Sized>(
+        &mut self,
+        end: Option<&'f E>,
+        interest: Interest,
+    ) -> Range<usize> {
+        let start = self.count;
+        if let Some(end) = end {
+            end.visit_descriptors(&mut |fd| self.push(fd, interest));
+        }
+        start..self.count
+    }
+
+    /// Waits until a descriptor is as wanted, or `timeout` has passed; `None` waits for ever. A
+    /// memory-mapped ring counts as readable also while its newest frame is held.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Ready> {
+        let time = timeout.map(to_timespec);
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let polled = &mut self.polled[..self.count];
+        // SAFETY: `polled` is a slice of live structures, and `time` is null or a live `timespec`.
+        let result =
+            unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as _, time, std::ptr::null()) };
+        if result < 0 {
+            let error = io::Error::last_os_error();
+            let is_signal = error.kind() == io::ErrorKind::Interrupted;
+            return if is_signal { Ok(Ready::default()) } else { Err(error) };
+        }
+        let bit = |(n, polled): (usize, &pollfd)| u32::from(polled.revents != 0) << n;
+        Ok(Ready(polled.iter().enumerate().map(bit).sum()))
+    }
+
+    fn push(&mut self, fd: BorrowedFd<'_>, interest: Interest) {
+        if let Some(place) = self.polled.get_mut(self.count) {
+            *place = pollfd { fd: fd.as_raw_fd(), events: interest.events(), revents: 0 };
+            self.count += 1;
+        }
+    }
+}
+
+impl Default for WaitList<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Waits until one of `fds` can be read, or `timeout` has passed; `None` waits for ever. Allocates
+/// nothing. Descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
 ///
 /// # Errors
-/// When the system refuses.
-pub fn wait_for<'f>(
-    wanted: impl IntoIterator<Item = (BorrowedFd<'f>, Interest)>,
-    timeout: Option<Duration>,
-) -> io::Result<Ready> {
-    wait(wanted.into_iter(), timeout)
+/// If the system refuses.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Ready> {
+    let mut list = WaitList::new();
+    fds.iter().for_each(|fd| list.push(*fd, Interest::Readable));
+    list.wait(timeout)
 }
 
 /// Gives the processor away for `time`. A signal ends it early.
 pub fn pause(time: Duration) {
     // With nothing to wait for, the only outcomes are the timeout and a signal.
-    let _ended = wait(std::iter::empty(), Some(time));
+    let _ended = WaitList::new().wait(Some(time));
 }
 
 /// Lets this thread's short waits end on time: the kernel otherwise adds up to 50 µs, which is
@@ -78,32 +137,6 @@ pub fn pause(time: Duration) {
 pub fn use_precise_timers() {
     // SAFETY: takes numbers only. A refusal leaves waits less precise, nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
-}
-
-fn wait<'f>(
-    wanted: impl Iterator<Item = (BorrowedFd<'f>, Interest)>,
-    timeout: Option<Duration>,
-) -> io::Result<Ready> {
-    let mut polled = [pollfd { fd: -1, events: 0, revents: 0 }; MOST_DESCRIPTORS];
-    let mut count = 0;
-    for (slot, (fd, interest)) in polled.iter_mut().zip(wanted) {
-        *slot = pollfd { fd: fd.as_raw_fd(), events: interest.events(), revents: 0 };
-        count += 1;
-    }
-    let time = timeout.map(to_timespec);
-    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `polled` holds `count` structures, and `time` is null or a live `timespec`.
-    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), count as _, time, std::ptr::null()) };
-    if result < 0 {
-        let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted {
-            Ok(Ready::default())
-        } else {
-            Err(error)
-        };
-    }
-    let bit = |(n, slot): (usize, &pollfd)| u16::from(slot.revents != 0) << n;
-    Ok(Ready(polled[..count].iter().enumerate().map(bit).sum()))
 }
 
 impl Interest {
@@ -147,12 +180,38 @@ mod tests {
         while let Ok(bytes) = writer.write(&[0; 4_096]) {
             written += bytes;
         }
-        let wanted = [(writer.as_fd(), Interest::Writable), (writer.as_fd(), Interest::Readable)];
+        let fd = writer.as_fd();
+        let mut list = WaitList::new();
+        let room = list.add(Some(&fd), Interest::Writable);
+        let bytes = list.add(Some(&fd), Interest::Readable);
         let brief = Some(Duration::from_micros(50));
-        assert!(wait_for(wanted, brief).unwrap().is_none());
+        assert!(list.wait(brief).unwrap().is_none());
         reader.read_exact(&mut vec![0; written]).unwrap();
-        let ready = wait_for(wanted, None).unwrap();
-        assert!(ready.has(0) && !ready.has(1));
+        let ready = list.wait(None).unwrap();
+        assert!(ready.has_any(room) && !ready.has_any(bytes));
+    }
+
+    /// An end of a device with three.
+    struct Queues([UnixStream; 3]);
+
+    impl Descriptors for Queues {
+        fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+            self.0.iter().for_each(|queue| visit(queue.as_fd()));
+        }
+    }
+
+    #[test]
+    fn any_descriptor_of_an_end_wakes_for_that_end() {
+        let pairs = [(); 6].map(|()| UnixStream::pair().unwrap());
+        let [(a, _a), (b, mut busy_peer), (c, _c), (d, _d), (e, _e), (f, _f)] = pairs;
+        let (busy, quiet) = (Queues([a, b, c]), Queues([d, e, f]));
+        busy_peer.write_all(b"x").unwrap();
+        let mut list = WaitList::new();
+        let none = list.add(None::<&Queues>, Interest::Readable);
+        let quiet = list.add(Some(&quiet), Interest::Readable);
+        let busy = list.add(Some(&busy), Interest::Readable);
+        let ready = list.wait(None).unwrap();
+        assert_eq!([none, quiet, busy].map(|places| ready.has_any(places)), [false, false, true]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::{LinkKind, Reading, WorkerConfig};
 use rxo_coalesce::Policy;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::{DeviceName, SubmitMode, TapKind};
+use rxo_driver::SubmitMode;
 use rxo_lab::Lab;
 
 /// The TAP that stands for the host's interface.
@@ -112,8 +112,8 @@ fn open(manner: Manner) -> Result<(Device, Device)> {
         bring_up: true,
         ..DeviceOptions::default()
     };
-    let wire = DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned());
-    let tap = DeviceName::Tap(TapKind::Tap, TAP.to_owned());
+    let wire = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
+    let tap = format!("tap:{TAP}").parse()?;
     Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))
 }
 

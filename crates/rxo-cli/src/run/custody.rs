@@ -8,7 +8,7 @@ mod state;
 mod tap;
 
 use anyhow::Result;
-use rxo_driver::{DeviceName, InterfaceLock, clock};
+use rxo_driver::{DeviceName, InterfaceLock, Origin, clock};
 use rxo_frame::Instant;
 
 use super::plan::Plan;
@@ -17,10 +17,10 @@ pub(super) use held::Held;
 pub(super) use state::restore;
 pub(super) use tap::TapBefore;
 
-/// The packet interfaces of the plan, each with its flag.
-fn packet_devices(plan: &Plan) -> impl Iterator<Item = (&DeviceName, &'static str)> {
+/// The devices of the plan on interfaces that exist without rxo, each with its flag.
+fn existing(plan: &Plan) -> impl Iterator<Item = (&DeviceName, &'static str)> {
     let devices = [(&plan.nic, "--nic"), (&plan.host, "--host")];
-    devices.into_iter().filter(|(device, _)| matches!(device, DeviceName::Packet(_)))
+    devices.into_iter().filter(|(device, _)| device.kind().interface == Some(Origin::Existing))
 }
 
 /// The interfaces of a run that existed before it.
@@ -37,7 +37,7 @@ impl Custody {
     /// # Errors
     /// When one has what would reach the host twice, or belongs to something else.
     pub(super) fn examine(plan: &Plan) -> Result<Self> {
-        let held = packet_devices(plan).map(|(device, flag)| {
+        let held = existing(plan).map(|(device, flag)| {
             let takes_over = plan.take_over && *device == plan.nic;
             Held::examine(device, flag, takes_over)
         });
@@ -50,7 +50,7 @@ impl Custody {
     /// # Errors
     /// As [`Custody::examine`], and when another rxo has one.
     pub(super) fn take(plan: &Plan) -> Result<Self> {
-        let locks = packet_devices(plan).map(|(device, _)| state::lock_and_restore(device));
+        let locks = existing(plan).map(|(device, _)| state::lock_and_restore(device));
         let locks: Vec<InterfaceLock> = locks.collect::<Result<_>>()?;
         let mut custody = Self::examine(plan)?;
         custody.held.iter_mut().zip(locks).for_each(|(held, lock)| held.hold(lock));

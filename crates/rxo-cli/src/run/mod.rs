@@ -25,8 +25,8 @@ mod survey;
 mod tap;
 
 use anyhow::{Context, Result};
-use rxo_driver::DeviceName;
 use rxo_driver::guard::{self, Side};
+use rxo_driver::{DeviceName, Origin};
 
 use self::channel::Control;
 use self::configuration::Configuration;
@@ -75,7 +75,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// Only gives the nic what a run that was killed has left it without.
 fn restore(flags: &RunFlags) -> Result<()> {
     let nic: DeviceName = flags.nic.parse().context("--nic")?;
-    if !matches!(nic, DeviceName::Packet(_)) {
+    if nic.kind().interface != Some(Origin::Existing) {
         return Err(usage(format!("--restore needs --nic packet:IFNAME, and not {nic}")));
     }
     if !custody::restore(&nic)? {

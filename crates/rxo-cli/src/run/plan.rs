@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
 use rxo_device::middleware::ImpairmentSettings;
-use rxo_driver::{DeviceName, TapKind};
+use rxo_driver::{DeviceName, Origin};
+use rxo_frame::LinkKind;
 
 use super::{acks, impair};
 use crate::exit::usage;
@@ -47,13 +48,14 @@ impl Plan {
     pub(super) fn from_flags(flags: &RunFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         let host = device("--host", flags.host.as_deref().unwrap_or_default())?;
-        if nic.interface() == host.interface() {
-            let name = nic.interface();
+        let is_interface = |device: &DeviceName| device.kind().interface.is_some();
+        if nic.name() == host.name() && is_interface(&nic) && is_interface(&host) {
+            let name = nic.name();
             return Err(usage(format!(
                 "--nic {nic} and --host {host} are one interface, `{name}`; give two"
             )));
         }
-        if flags.wait_for_nic && !matches!(nic, DeviceName::Packet(_)) {
+        if flags.wait_for_nic && nic.kind().interface != Some(Origin::Existing) {
             return Err(usage(format!(
                 "--wait-for-nic waits for a nic, which --nic {nic} makes by itself; give --nic \
                  packet:IFNAME"
@@ -89,13 +91,17 @@ fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
 
 /// Only a nic has what a TAP can take over.
 fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
-    match (nic, host) {
-        (DeviceName::Packet(_), DeviceName::Tap(TapKind::Tap, _)) => Ok(()),
-        _ => Err(usage(format!(
-            "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
-             {host}; give --nic packet:IFNAME --host tap:NAME"
-        ))),
+    let (from, to) = (nic.kind(), host.kind());
+    let origins = (from.interface, to.interface);
+    if origins == (Some(Origin::Existing), Some(Origin::Made))
+        && to.link == Some(LinkKind::Ethernet)
+    {
+        return Ok(());
     }
+    Err(usage(format!(
+        "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
+         {host}; give --nic packet:IFNAME --host tap:NAME"
+    )))
 }
 
 fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {

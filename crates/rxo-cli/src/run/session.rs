@@ -9,9 +9,9 @@ use anyhow::Result;
 use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::tracer::TracePoint;
 use rxo::{Config, LinkKind, Reading, WorkerConfig};
-use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::{DeviceName, Interface, Tap, wait};
+use rxo_device::{DeviceError, FrameSource as _};
+use rxo_driver::{DeviceHandle, Interface, Origin, wait};
 use rxo_frame::Instant;
 
 use super::channel::{Control, Order, Report};
@@ -34,12 +34,12 @@ pub(super) struct Session {
     pub(super) custody: Custody,
 }
 
-/// The devices, and the TAP by itself where there is one: it outlives a nic that goes and comes.
+/// The open devices, and what holds each: the host's outlives a nic that goes and comes.
 #[derive(Debug)]
 struct Devices {
     nic: Device,
     host: Device,
-    tap: Option<Tap>,
+    held: [Box<dyn DeviceHandle>; 2],
 }
 
 /// How long the end waits for a reader of standard output.
@@ -52,9 +52,9 @@ impl Session {
     /// When a device cannot be opened, or one fails while in use.
     pub(super) fn work(mut self, control: &Control, stop: &Arc<AtomicBool>) -> Result<()> {
         let devices = self.open()?;
-        let tap = self.tap_before(&devices)?;
+        let tap = self.tap_before()?;
         // Whatever can be refused is refused before anything is changed.
-        let capture = self.capture()?;
+        let capture = self.capture(devices.nic.source.capabilities().link)?;
         let index = tap.as_ref().map_or(0, TapBefore::index);
         let worked = match control.report(Report::Opened(index)) {
             Some(Order::Begin(closed_at)) => {
@@ -83,25 +83,26 @@ impl Session {
             bring_up: !plan.take_over,
             ..DeviceOptions::default()
         };
-        let nic = Device::open(&plan.nic, made(survey.makes_nic))?;
-        let DeviceName::Tap(kind, name) = &plan.host else {
-            let host = Device::open(&plan.host, made(survey.makes_host))?;
-            return Ok(Devices { nic, host, tap: None });
-        };
-        let tap = Tap::open(name, *kind)?;
-        let host = Device::of_tap(&tap, made(survey.makes_host))?;
-        Ok(Devices { nic, host, tap: Some(tap) })
+        let held_nic = plan.nic.attach()?;
+        let nic = held_nic.open(made(survey.makes_nic))?;
+        let held_host = plan.host.attach()?;
+        let host = held_host.open(made(survey.makes_host))?;
+        Ok(Devices { nic, host, held: [held_nic, held_host] })
     }
 
-    fn tap_before(&self, devices: &Devices) -> Result<Option<TapBefore>> {
-        let Some(tap) = &devices.tap else { return Ok(None) };
-        let index = tap.interface().index()?.unsigned_abs();
+    /// The host's interface as it is before the run changes it, if rxo makes it.
+    fn tap_before(&self) -> Result<Option<TapBefore>> {
+        let host = &self.plan.host;
+        if host.kind().interface != Some(Origin::Made) {
+            return Ok(None);
+        }
+        let index = Interface::find(host.name())?.index()?.unsigned_abs();
         TapBefore::read(index, !self.survey.makes_host).map(Some)
     }
 
-    fn capture(&self) -> Result<Option<Capture>> {
-        let Self { plan, survey, .. } = self;
-        let begin = |path| Capture::begin(path, (&plan.nic, &plan.host), survey.link);
+    fn capture(&self, link: LinkKind) -> Result<Option<Capture>> {
+        let Self { plan, .. } = self;
+        let begin = |path| Capture::begin(path, (&plan.nic, &plan.host), link);
         plan.tap.as_deref().map(begin).transpose()
     }
 
@@ -113,14 +114,13 @@ impl Session {
         mut closed_at: Instant,
         (control, stop): (&Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
-        let Devices { mut nic, mut host, tap } = devices;
+        let Devices { mut nic, mut host, held } = devices;
         let mut sayer = Sayer::start(self.plan.json, Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
         loop {
-            if let Device::Packet(nic) = &mut nic {
-                nic.source.discard_before(closed_at);
-            }
-            let middleware = middleware(&self.plan, self.survey.link, capture.as_ref())?;
+            nic.source.discard_before(closed_at);
+            let link = nic.source.capabilities().link;
+            let middleware = middleware(&self.plan, link, capture.as_ref())?;
             let outcome = work(&self.plan, (nic, host), middleware, stop, &mut sayer)?;
             let part = Figures::totals(&outcome.totals);
             if !self.waits_after(&outcome) {
@@ -131,11 +131,8 @@ impl Session {
                 let last = Figures::totals(&Reading::default());
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
-            nic = Device::open(&self.plan.nic, DeviceOptions::default())?;
-            host = match &tap {
-                Some(tap) => Device::of_tap(tap, DeviceOptions::default())?,
-                None => Device::open(&self.plan.host, DeviceOptions::default())?,
-            };
+            nic = held[0].open(DeviceOptions::default())?;
+            host = held[1].open(DeviceOptions::default())?;
             self.custody.succeed(again)?;
             let Some(Order::Begin(at)) = control.report(Report::NicIsBack(again)) else {
                 // The keeper says why, or is gone.
@@ -154,7 +151,7 @@ impl Session {
     /// Waits until there is an interface of the nic's name, and has it as the first was: up, and with
     /// its MTU. Its index; `None` when the user wants an end instead.
     fn nic_again(&self, sayer: &Sayer, stop: &AtomicBool) -> Result<Option<u32>> {
-        let name = self.plan.nic.interface();
+        let name = self.plan.nic.name();
         sayer.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
         while !stop.load(Ordering::Relaxed) {
             if let Ok(interface) = Interface::find(name) {

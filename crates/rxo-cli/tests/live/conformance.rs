@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rxo_device::{FrameSink, FrameSource};
-use rxo_driver::{PacketOptions, PacketSink, PacketSource, wait};
+use rxo_driver::{DeviceSink, PacketOptions, PacketSource, wait};
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, LinkKind};
 use rxo_lab::{Lab, LabOptions};
 use rxo_testkit::cases::{self, Case};
@@ -98,7 +98,7 @@ fn cross_once(
 
 /// Sends them, and says how long that took.
 fn send(packets: &[rxo_testkit::Packet]) -> Duration {
-    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let frames: Vec<Frame<Vec<u8>>> = packets.iter().map(rxo_testkit::Packet::frame).collect();
     let begin = Instant::now();
     sink.transmit(frames.iter().map(Frame::borrowed)).unwrap();

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use rxo_device::FrameSink;
-use rxo_driver::PacketSink;
+use rxo_driver::DeviceSink;
 use rxo_frame::Frame;
 use rxo_lab::{KernelGro, Lab, LabOptions};
 use rxo_testkit::seg;
@@ -89,7 +89,7 @@ fn wait_until_heard(lab: &Lab, mac: rxo_lab::Mac, is_v6: bool) {
 }
 
 fn send(to: rxo_lab::Mac, is_v6: bool, count: u32) {
-    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let segment = |number: u32| {
         let (flow, place) = (number / SEGMENTS_EACH, number % SEGMENTS_EACH);
         let packet = seg().flow(flow).seq(100 + place * 1_000).len(1_000).id(place as u16).tos(CE);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet, Record};
 use rxo_device::FrameSink;
-use rxo_driver::PacketSink;
+use rxo_driver::DeviceSink;
 use rxo_frame::Frame;
 use rxo_lab::{Lab, Namespace};
 use rxo_testkit::{Random, seg};
@@ -107,7 +107,7 @@ fn live(window: &Window, manner: &str) -> f64 {
 
 /// Sends each packet at its time, [`SLOWER`].
 fn send(packets: &[(Duration, Vec<u8>)]) {
-    let mut sink = PacketSink::open(Lab::PEER_INTERFACE).unwrap();
+    let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let begin = Instant::now();
     for (at, bytes) in packets {
         thread::sleep((*at * SLOWER).saturating_sub(begin.elapsed()));

@@ -67,9 +67,9 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
 }
 
 #[cfg(unix)]
-impl<S: std::os::fd::AsFd, L> std::os::fd::AsFd for TracedSource<S, L> {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.source.as_fd()
+impl<S: crate::Descriptors, L> crate::Descriptors for TracedSource<S, L> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
+        self.source.visit_descriptors(visit);
     }
 }
 
@@ -131,8 +131,8 @@ impl<K: FrameSink, L: PacketLog, C: FnMut() -> Instant> FrameSink for TracedSink
 }
 
 #[cfg(unix)]
-impl<K: std::os::fd::AsFd, L, C> std::os::fd::AsFd for TracedSink<K, L, C> {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.sink.as_fd()
+impl<K: crate::Descriptors, L, C> crate::Descriptors for TracedSink<K, L, C> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
+        self.sink.visit_descriptors(visit);
     }
 }

@@ -287,7 +287,7 @@ const fn slot_bytes(mtu: u32) -> u32 {
 }
 
 /// Slots are made for frames up to this; loopback's 65,536 would make a ring of hundreds of
-/// megabytes. Larger frames are copied whole, as super-packets are.
+/// megabytes. Larger frames are copied whole, as GSO frames are.
 const LARGEST_MTU: u32 = 9216;
 
 /// A ring of memory that no kernel writes to.

@@ -1,69 +1,50 @@
 //! Packets to an interface, with a `virtio_net_hdr` each.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
-use rxo_device::{DeviceError, FrameSink, SinkCapabilities, SinkCounters};
-use rxo_frame::{Gather, LinkKind};
+use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
+use rxo_frame::LinkKind;
 
 use super::socket::{Opened, lost};
+use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
-use crate::link_watch::LinkWatch;
-use crate::transmit::{SendMmsg, Transmitter, Writer};
+use crate::transmit::batch::Sealed;
+use crate::transmit::{SendMmsg, Writer, Written};
 
-/// The largest IP packet the kernel segments for us, in bytes.
+/// The largest IP packet that the kernel segments for us, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// Sends through an interface; while that is down, what is sent is dropped and counted. The kernel completes partial checksums and cuts aggregates into
-/// segments, or has the interface do it.
-///
-/// `PACKET_QDISC_BYPASS` is left off on purpose: on that way the kernel drops what has to be
-/// segmented in software.
-#[derive(Debug)]
-pub struct PacketSink {
-    device: String,
-    interface: Interface,
-    transmitter: Transmitter<SendMmsg>,
-    watch: LinkWatch,
-    mtu: u32,
-}
-
-impl PacketSink {
-    /// Opens a sink on the interface `name`, which must be up.
+impl DeviceSink {
+    /// Opens a sink on the interface `name`, which must be up. The kernel completes partial checksums
+    /// and segments aggregates, or has the interface do it.
+    ///
+    /// `PACKET_QDISC_BYPASS` is left off on purpose: with it the kernel drops what has to be
+    /// segmented in software.
     ///
     /// # Errors
-    /// When there is no such interface, it is down, or privilege is missing.
-    pub fn open(name: &str) -> Result<Self, DeviceError> {
+    /// If there is no such interface, it is down, or privilege is missing.
+    pub fn packet(name: &str) -> Result<Self, DeviceError> {
         let opened = Opened::new(name)?;
         opened.enlarge_queue(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         // Protocol 0: nothing arrives on this socket.
         opened.bind(0)?;
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        let transmitter = Transmitter::new(SendMmsg::new(socket), LinkKind::Ethernet);
-        Ok(Self { device, interface, transmitter, watch: LinkWatch::default(), mtu })
-    }
-
-    /// The interface.
-    #[must_use]
-    pub fn interface(&self) -> &Interface {
-        &self.interface
-    }
-
-    /// One line the user should see, once; `None` when there is nothing new to say. Asks the system
-    /// whether the interface is up.
-    pub fn take_notice(&mut self) -> Option<String> {
-        let own = self.transmitter.take_notice().map(|notice| format!("{}: {notice}", self.device));
-        own.or_else(|| self.watch.notice(&self.device, &self.interface))
-    }
-
-    fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
-        let lost = sent.err().and_then(|error| lost(&self.device, self.as_fd(), error));
-        lost.map_or(Ok(()), Err)
+        Ok(Self::new(PacketPort { device, interface, writer: SendMmsg::new(socket), mtu }))
     }
 }
 
-impl FrameSink for PacketSink {
+/// A packet socket that is written to.
+#[derive(Debug)]
+struct PacketPort {
+    device: String,
+    interface: Interface,
+    writer: SendMmsg,
+    mtu: u32,
+}
+
+impl Port for PacketPort {
     fn capabilities(&self) -> SinkCapabilities {
         SinkCapabilities {
             link: LinkKind::Ethernet,
@@ -74,34 +55,31 @@ impl FrameSink for PacketSink {
         }
     }
 
-    fn transmit<'a, G: Gather<'a>>(
-        &mut self,
-        batch: impl ExactSizeIterator<Item = G>,
-    ) -> Result<(), DeviceError> {
-        let sent = self.transmitter.transmit(batch);
-        self.or_lost(sent)
+    fn label(&self) -> &str {
+        &self.device
     }
 
-    fn counters(&self) -> SinkCounters {
-        self.transmitter.counters()
+    fn interface(&self) -> Option<&Interface> {
+        Some(&self.interface)
     }
 
-    fn is_blocked(&self) -> bool {
-        self.transmitter.is_blocked()
+    fn lost(&self, error: io::Error) -> Option<DeviceError> {
+        lost(&self.device, self.writer.socket(), error)
     }
 
-    fn resume(&mut self) -> Result<(), DeviceError> {
-        let sent = self.transmitter.resume();
-        self.or_lost(sent)
-    }
-
-    fn abandon(&mut self) {
-        self.transmitter.abandon();
+    fn is_batched(&self) -> bool {
+        true
     }
 }
 
-impl AsFd for PacketSink {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.transmitter.writer().descriptor()
+impl Writer for PacketPort {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        self.writer.write(batch, from)
+    }
+}
+
+impl Descriptors for PacketPort {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.writer.socket());
     }
 }

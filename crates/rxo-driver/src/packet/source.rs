@@ -4,14 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
-use super::buffer::PacketBuf;
 use super::ring::RingMap;
 use super::socket::{Opened, is_deleted, lost};
 use super::take::{Pools, Taken, discard, take};
+use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
+use crate::device::SystemSource;
 use crate::interface::Interface;
 use crate::{fault, sys};
 
@@ -109,18 +110,6 @@ impl PacketSource {
         &self.interface
     }
 
-    /// Gives back unread what arrived before `instant`: somebody else had it. Call it before the
-    /// first [`receive`](FrameSource::receive).
-    pub fn discard_before(&mut self, instant: Instant) {
-        let scale = StampScale::take(self.empty_at);
-        while let Some(slot) = self.ring.filled(self.next_slot)
-            && scale.arrival(slot.stamp_ns()) < instant
-        {
-            discard(slot, self.socket.as_fd());
-            self.advance();
-        }
-    }
-
     /// What is wrong when nothing is there to read, if something is.
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
         if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {
@@ -141,7 +130,7 @@ impl PacketSource {
 
     /// Copies the last frame given out of its slot when it is the newest of the ring: the system shows
     /// the ring as unread while that one is held, and a wait for the next would not wait.
-    fn free_newest(&self, batch: &mut [Frame<PacketBuf>]) {
+    fn free_newest(&self, batch: &mut [Frame<DeviceBuf>]) {
         let Some(spare) = &self.spare else { return };
         let is_newest = self.ring.filled(self.next_slot).is_none();
         if let Some(frame) = batch.last_mut().filter(|_| is_newest)
@@ -184,7 +173,7 @@ const MOST_SLOTS: u32 = 1 << 20;
 const SPARE_BUFFERS: usize = 1_024;
 
 impl FrameSource for PacketSource {
-    type Buffer = PacketBuf;
+    type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
         SourceCapabilities {
@@ -197,7 +186,7 @@ impl FrameSource for PacketSource {
 
     fn receive(
         &mut self,
-        batch: &mut Vec<Frame<PacketBuf>>,
+        batch: &mut Vec<Frame<DeviceBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let (before, mut given, mut is_emptied) = (batch.len(), 0, false);
@@ -263,6 +252,28 @@ impl FrameSource for PacketSource {
             self.counters.ring_drops += u64::from(new.tp_drops);
         }
         self.counters
+    }
+}
+
+impl SystemSource for PacketSource {
+    fn discard_before(&mut self, instant: Instant) {
+        let scale = StampScale::take(self.empty_at);
+        while let Some(slot) = self.ring.filled(self.next_slot)
+            && scale.arrival(slot.stamp_ns()) < instant
+        {
+            discard(slot, self.socket.as_fd());
+            self.advance();
+        }
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        self.interface.hardware_address().ok()
+    }
+}
+
+impl Descriptors for PacketSource {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.as_fd());
     }
 }
 

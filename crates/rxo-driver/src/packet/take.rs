@@ -12,9 +12,8 @@ use std::os::fd::BorrowedFd;
 use rxo_frame::{Frame, Pool, VlanTag};
 use rxo_vnet::VNET_HEADER_BYTES;
 
-use super::buffer::PacketBuf;
 use super::ring::Slot;
-use crate::buffer::{GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES};
+use crate::buffer::{DeviceBuf, GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 use crate::clock::StampScale;
 use crate::sys;
 
@@ -24,7 +23,7 @@ const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 /// What came of a slot.
 pub(super) enum Taken {
     /// A frame.
-    Frame(Frame<PacketBuf>),
+    Frame(Frame<DeviceBuf>),
     /// A frame that this host sent: not for us.
     Own,
     /// A frame that the kernel could not keep whole.
@@ -75,7 +74,7 @@ pub(super) fn take(
         return take_large(slot, socket, pools, scale);
     }
     let said = Said::of(&slot, scale);
-    Taken::Frame(said.frame(PacketBuf::slot(slot.lend())))
+    Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
 }
 
 /// Everything the kernel said of a frame but its bytes.
@@ -97,7 +96,7 @@ impl Said {
     }
 
     #[inline]
-    fn frame(self, bytes: PacketBuf) -> Frame<PacketBuf> {
+    fn frame(self, bytes: DeviceBuf) -> Frame<DeviceBuf> {
         let Frame { arrived_at, checksum, gso, vlan, .. } = self.0;
         Frame { bytes, arrived_at, checksum, gso, vlan }
     }
@@ -133,7 +132,7 @@ fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: Stam
         return Taken::CutShort;
     }
     buffer.truncate(read);
-    Taken::Frame(said.frame(PacketBuf::copied(buffer)))
+    Taken::Frame(said.frame(DeviceBuf::pooled(buffer)))
 }
 
 /// Gives a slot back unused, and with it the frame queued for it, if one was.
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     /// The checksum status of a frame whose ring slot has `status` and `checksum`.
-    fn taken(status: u32, checksum: ChecksumStatus) -> Frame<PacketBuf> {
+    fn taken(status: u32, checksum: ChecksumStatus) -> Frame<DeviceBuf> {
         let map = RingMap::anonymous(64, 1_600);
         let offload = Offload { checksum, ..Offload::default() };
         map.fill(0, status, VnetHeader::for_packet(offload, 0), &[0x5a; 100]);

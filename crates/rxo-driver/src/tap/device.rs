@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use rxo_device::DeviceError;
 
-use super::{SubmitMode, TapKind, TapSink, TapSource, offload};
+use super::sink::TapPort;
+use super::{SubmitMode, TapKind, TapSource, offload};
+use crate::device::DeviceSink;
 use crate::fault;
 use crate::interface::Interface;
 
@@ -76,8 +78,8 @@ impl Tap {
     ///
     /// # Errors
     /// When the interface is gone, or `mode` is `Uring` and the system has no io_uring for us.
-    pub fn sink(&self, mode: SubmitMode) -> Result<TapSink, DeviceError> {
-        TapSink::new(Arc::clone(&self.device), mode)
+    pub fn sink(&self, mode: SubmitMode) -> Result<DeviceSink, DeviceError> {
+        TapPort::new(Arc::clone(&self.device), mode).map(DeviceSink::new)
     }
 }
 

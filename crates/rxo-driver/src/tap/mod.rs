@@ -1,12 +1,14 @@
 //! TAP and TUN: an interface whose other side is this process.
 //!
 //! * [`Tap`] makes the interface or takes over a persistent one, and puts it back at the end.
-//! * [`TapSource`] reads what the host's stack sends; super-packets stay whole.
-//! * [`TapSink`] gives the host's stack aggregates, gathered from their pieces without a copy.
+//! * [`TapSource`] reads what the host's stack sends; GSO frames stay whole.
+//! * [`Tap::sink`] makes a sink that gives the host's stack aggregates, gathered from their pieces
+//!   without a copy.
 //!
-//! All three share one descriptor; the interface lives until the last of them.
+//! All three share one descriptor; the interface lives until the last of them is dropped.
 
 mod device;
+mod kind;
 mod offload;
 mod sink;
 mod source;
@@ -16,8 +18,9 @@ use std::fmt;
 use rxo_frame::LinkKind;
 
 pub use device::Tap;
-pub use sink::{SubmitMode, TapSink};
-pub use source::{TapBuf, TapSource};
+pub(crate) use kind::{TAP, TUN};
+pub use sink::SubmitMode;
+pub use source::TapSource;
 
 /// What the interface carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rxo_device::{DeviceError, FrameSink, SinkCapabilities, SinkCounters};
-use rxo_frame::Gather;
+use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 
 use super::device::TapDevice;
+use crate::device::Port;
 use crate::fault;
-use crate::link_watch::LinkWatch;
+use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
-use crate::transmit::{Transmitter, Writer, Writev, Written};
+use crate::transmit::{Writer, Writev, Written};
 use crate::uring::Uring;
 
 /// The largest IP packet that the kernel takes with a GSO header, in bytes.
@@ -29,46 +29,30 @@ pub enum SubmitMode {
     Uring,
 }
 
-/// Sends into a TAP or TUN: to the host's stack, as if it had arrived there. While the interface is
-/// down, what is sent is dropped and counted.
+/// Writes into a TAP or TUN: to the host's stack, as if it had arrived there.
 #[derive(Debug)]
-pub struct TapSink {
+pub(super) struct TapPort {
     device: Arc<TapDevice>,
-    transmitter: Transmitter<TapWriter>,
-    watch: LinkWatch,
+    writer: TapWriter,
     mtu: u32,
 }
 
-impl TapSink {
+/// How it writes.
+#[derive(Debug)]
+enum TapWriter {
+    Writev(Writev<TapDevice>),
+    Uring(Box<Uring<TapDevice>>),
+}
+
+impl TapPort {
     pub(super) fn new(device: Arc<TapDevice>, mode: SubmitMode) -> Result<Self, DeviceError> {
         let mtu = device.interface.mtu()?;
         let writer = TapWriter::new(&device, mode)?;
-        let transmitter = Transmitter::new(writer, device.kind.link());
-        Ok(Self { device, transmitter, watch: LinkWatch::default(), mtu })
-    }
-
-    /// Whether many writes are submitted at once.
-    #[must_use]
-    pub fn is_batched(&self) -> bool {
-        matches!(self.transmitter.writer(), TapWriter::Uring(_))
-    }
-
-    /// One line the user should see, once; `None` when there is nothing new to say. Asks the system
-    /// whether the interface is up.
-    pub fn take_notice(&mut self) -> Option<String> {
-        let TapDevice { label, interface, .. } = &*self.device;
-        let own = self.transmitter.take_notice().map(|notice| format!("{label}: {notice}"));
-        own.or_else(|| self.watch.notice(label, interface))
-    }
-
-    /// A TAP or TUN that is down takes nothing, and does again when it is up.
-    fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
-        let lost = sent.err().filter(|error| !fault::means_down(error));
-        lost.map_or(Ok(()), |error| Err(self.device.lost(error)))
+        Ok(Self { device, writer, mtu })
     }
 }
 
-impl FrameSink for TapSink {
+impl Port for TapPort {
     fn capabilities(&self) -> SinkCapabilities {
         SinkCapabilities {
             link: self.device.kind.link(),
@@ -79,43 +63,37 @@ impl FrameSink for TapSink {
         }
     }
 
-    fn transmit<'a, G: Gather<'a>>(
-        &mut self,
-        batch: impl ExactSizeIterator<Item = G>,
-    ) -> Result<(), DeviceError> {
-        let sent = self.transmitter.transmit(batch);
-        self.or_lost(sent)
+    fn label(&self) -> &str {
+        &self.device.label
     }
 
-    fn counters(&self) -> SinkCounters {
-        self.transmitter.counters()
+    fn interface(&self) -> Option<&Interface> {
+        Some(&self.device.interface)
     }
 
-    fn is_blocked(&self) -> bool {
-        self.transmitter.is_blocked()
+    /// A TAP or TUN that is down refuses packets, and accepts them again when it is up.
+    fn lost(&self, error: io::Error) -> Option<DeviceError> {
+        (!fault::means_down(&error)).then(|| self.device.lost(error))
     }
 
-    fn resume(&mut self) -> Result<(), DeviceError> {
-        let sent = self.transmitter.resume();
-        self.or_lost(sent)
-    }
-
-    fn abandon(&mut self) {
-        self.transmitter.abandon();
+    fn is_batched(&self) -> bool {
+        matches!(self.writer, TapWriter::Uring(_))
     }
 }
 
-impl AsFd for TapSink {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
+impl Writer for TapPort {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        match &mut self.writer {
+            TapWriter::Writev(writev) => writev.write(batch, from),
+            TapWriter::Uring(uring) => uring.write(batch, from),
+        }
     }
 }
 
-/// One of the two ways.
-#[derive(Debug)]
-enum TapWriter {
-    Writev(Writev<TapDevice>),
-    Uring(Box<Uring<TapDevice>>),
+impl Descriptors for TapPort {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.device.as_fd());
+    }
 }
 
 impl TapWriter {
@@ -131,22 +109,6 @@ impl TapWriter {
                 format!("cannot use io_uring for {}; let writes go one by one", device.label),
                 error,
             )),
-        }
-    }
-}
-
-impl Writer for TapWriter {
-    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
-        match self {
-            Self::Writev(writev) => writev.write(batch, from),
-            Self::Uring(uring) => uring.write(batch, from),
-        }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Writev(writev) => writev.descriptor(),
-            Self::Uring(uring) => uring.descriptor(),
         }
     }
 }

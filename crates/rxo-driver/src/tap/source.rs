@@ -4,13 +4,14 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rxo_device::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
-use rxo_frame::{Frame, Pool, PoolBuf};
-use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
+use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+use rxo_frame::{Frame, Pool};
+use rxo_vnet::VnetHeader;
 
 use super::device::TapDevice;
-use crate::buffer::LARGE_BUFFER_BYTES;
+use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
+use crate::device::SystemSource;
 
 /// Buffers of 64 KiB: two usual budgets.
 const BUFFERS: usize = 128;
@@ -49,7 +50,9 @@ impl TapSource {
             Ok(bytes) => {
                 buffer.truncate(bytes);
                 let header = VnetHeader::read(&buffer);
-                Ok(header.map_or(Read::CutShort, |header| Read::Packet(header, TapBuf(buffer))))
+                Ok(header.map_or(Read::CutShort, |header| {
+                    Read::Packet(header, DeviceBuf::pooled(buffer))
+                }))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
             Err(error) => Err(self.device.lost(error)),
@@ -59,7 +62,7 @@ impl TapSource {
 
 /// What came of a read.
 enum Read {
-    Packet(VnetHeader, TapBuf),
+    Packet(VnetHeader, DeviceBuf),
     /// A packet over 64 KiB, which the stack makes only where `gso_max_size` was raised.
     CutShort,
     /// There is none, or no buffer for it.
@@ -67,7 +70,7 @@ enum Read {
 }
 
 impl FrameSource for TapSource {
-    type Buffer = TapBuf;
+    type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
         SourceCapabilities {
@@ -80,7 +83,7 @@ impl FrameSource for TapSource {
 
     fn receive(
         &mut self,
-        batch: &mut Vec<Frame<TapBuf>>,
+        batch: &mut Vec<Frame<DeviceBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let mut arrived_at = None;
@@ -119,21 +122,19 @@ impl AsFd for TapSource {
     }
 }
 
-/// A frame's bytes, read from a TAP or TUN. Dropping it gives the buffer back.
-///
-/// The buffer begins with the header that came before the frame.
-#[derive(Debug)]
-pub struct TapBuf(PoolBuf);
-
-impl AsRef<[u8]> for TapBuf {
-    fn as_ref(&self) -> &[u8] {
-        self.0.get(VNET_HEADER_BYTES..).unwrap_or_default()
+impl Descriptors for TapSource {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.as_fd());
     }
 }
+
+impl SystemSource for TapSource {}
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixDatagram;
+
+    use rxo_vnet::VNET_HEADER_BYTES;
 
     use super::*;
 

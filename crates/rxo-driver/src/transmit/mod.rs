@@ -19,7 +19,6 @@ pub(crate) use transmitter::Transmitter;
 pub(crate) use writev::Writev;
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use batch::Sealed;
 
@@ -28,9 +27,12 @@ pub(crate) trait Writer {
     /// Submits the packets from the `from`-th on, in order, up to the first that is refused. What
     /// comes after that one has not been submitted.
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written;
+}
 
-    /// The descriptor written to, to wait on.
-    fn descriptor(&self) -> BorrowedFd<'_>;
+impl<W: Writer + ?Sized> Writer for Box<W> {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        (**self).write(batch, from)
+    }
 }
 
 /// What came of a submission. Either something was sent, or something was refused, or both.

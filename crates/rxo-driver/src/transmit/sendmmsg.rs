@@ -21,6 +21,10 @@ impl SendMmsg {
     pub(crate) const fn new(socket: OwnedFd) -> Self {
         Self { socket, headers: Vec::new() }
     }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 impl Writer for SendMmsg {
@@ -39,10 +43,6 @@ impl Writer for SendMmsg {
         let refused = (result < 0).then(io::Error::last_os_error);
         self.headers.clear();
         Written { sent: usize::try_from(result).unwrap_or(0), submissions: 1, refused }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

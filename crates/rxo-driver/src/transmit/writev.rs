@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "writev takes pointers")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use super::batch::Sealed;
@@ -34,9 +34,5 @@ impl<F: AsFd> Writer for Writev<F> {
         }
         let sent = batch.list().len() - from;
         Written { sent, submissions: sent as u64, refused: None }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{
-    PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSink, TapSource, wait,
+    DeviceSink, PacketOptions, PacketSource, SubmitMode, Tap, TapKind, TapSource, wait,
 };
 use rxo_frame::Gather;
 
@@ -29,9 +29,9 @@ const STACK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 9);
 /// The wire's far end joined with a TAP.
 struct Joint {
     wire_in: PacketSource,
-    wire_out: PacketSink,
+    wire_out: DeviceSink,
     stack_in: TapSource,
-    stack_out: TapSink,
+    stack_out: DeviceSink,
     gso_frames: u64,
 }
 
@@ -39,7 +39,7 @@ impl Joint {
     fn new(tap: &Tap, mode: SubmitMode) -> Self {
         Self {
             wire_in: PacketSource::open(FAR, PacketOptions::default()).unwrap(),
-            wire_out: PacketSink::open(FAR).unwrap(),
+            wire_out: DeviceSink::packet(FAR).unwrap(),
             stack_in: tap.source().unwrap(),
             stack_out: tap.sink(mode).unwrap(),
             gso_frames: 0,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use rxo_device::{DeviceError, FrameSink};
-use rxo_driver::{PacketOptions, PacketSink, PacketSource};
+use rxo_driver::{DeviceSink, PacketOptions, PacketSource};
 use rxo_frame::{ChecksumStatus, Frame, Offload, VlanTag};
 use rxo_lab::Offload as Feature;
 
@@ -24,10 +24,10 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Sends from the near end; returns the bytes of what arrives at the far end.
-fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut PacketSink) + Send) -> Vec<Vec<u8>> {
+fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut DeviceSink) + Send) -> Vec<Vec<u8>> {
     let receive = || {
         let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
-        pair.near.run(|| send(&mut PacketSink::open(NEAR).unwrap())).unwrap();
+        pair.near.run(|| send(&mut DeviceSink::packet(NEAR).unwrap())).unwrap();
         receive(&mut source, count).iter().map(|frame| frame.bytes().to_vec()).collect()
     };
     pair.far.run(receive).unwrap()
@@ -102,7 +102,7 @@ fn vlan_tag() {
     let tagged = Pieces { vlan, ..aggregate() };
     let run = || {
         let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
-        let send = || PacketSink::open(NEAR).unwrap().transmit([&tagged].into_iter()).unwrap();
+        let send = || DeviceSink::packet(NEAR).unwrap().transmit([&tagged].into_iter()).unwrap();
         pair.near.run(send).unwrap();
         for frame in receive(&mut source, 10) {
             assert_eq!(frame.vlan, vlan);
@@ -127,7 +127,7 @@ fn down() {
     let pair = Pair::silent();
     let frames: Vec<_> = (0..100).map(|n| numbered(n, 100)).collect();
     let run = || {
-        let mut sink = PacketSink::open(NEAR).unwrap();
+        let mut sink = DeviceSink::packet(NEAR).unwrap();
         pair.near.interface(NEAR).down().unwrap();
         sink.transmit(plain(&frames)).unwrap();
         let counters = sink.counters();
@@ -145,7 +145,7 @@ fn down() {
 fn deleted() {
     let pair = Pair::silent();
     let run = || {
-        let mut sink = PacketSink::open(NEAR).unwrap();
+        let mut sink = DeviceSink::packet(NEAR).unwrap();
         pair.near.interface(NEAR).delete().unwrap();
         let error = sink.transmit(plain(&[numbered(0, 100)])).unwrap_err();
         assert!(matches!(error, DeviceError::Gone(_)), "{error}");

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::thread;
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_driver::{PacketBuf, PacketOptions, PacketSink, PacketSource, clock, wait};
+use rxo_driver::{DeviceBuf, DeviceSink, PacketOptions, PacketSource, clock, wait};
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, Offload, VlanTag};
 use rxo_lab::Offload as Feature;
 
@@ -43,15 +43,15 @@ fn open_far() -> PacketSource {
 
 /// Sends from the near end.
 fn send(pair: &Pair, frames: &[Vec<u8>]) {
-    pair.near.run(|| PacketSink::open(NEAR).unwrap().transmit(plain(frames)).unwrap()).unwrap();
+    pair.near.run(|| DeviceSink::packet(NEAR).unwrap().transmit(plain(frames)).unwrap()).unwrap();
 }
 
-fn numbers(frames: &[Frame<PacketBuf>]) -> Vec<u32> {
+fn numbers(frames: &[Frame<DeviceBuf>]) -> Vec<u32> {
     frames.iter().map(|frame| number_of(frame.bytes())).collect()
 }
 
 /// The frames of a TCP transfer of `bytes` bytes from near to far, up to the last data.
-fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<PacketBuf>> {
+fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<DeviceBuf>> {
     let mut source = open_far();
     carry(pair, bytes);
     receive_until(&mut source, |frames| {
@@ -94,7 +94,7 @@ fn tcp_payload(frame: &[u8]) -> &[u8] {
 }
 
 /// The byte stream by sequence numbers: a sender on two cores may send out of order, and again.
-fn stream(frames: &[Frame<PacketBuf>], bytes: usize) -> Vec<u8> {
+fn stream(frames: &[Frame<DeviceBuf>], bytes: usize) -> Vec<u8> {
     let segments = frames.iter().map(|frame| (frame.bytes(), tcp_payload(frame.bytes())));
     let segments: Vec<_> = segments.filter(|(_, payload)| !payload.is_empty()).collect();
     let seq = |frame: &[u8]| u32::from_be_bytes([frame[38], frame[39], frame[40], frame[41]]);
@@ -124,8 +124,8 @@ fn complete_checksums() {
 }
 
 /// The checksum status of every TCP segment.
-fn statuses(frames: Vec<Frame<PacketBuf>>) -> Vec<ChecksumStatus> {
-    let is_tcp = |frame: &Frame<PacketBuf>| frame.bytes()[12..14] == [8, 0];
+fn statuses(frames: Vec<Frame<DeviceBuf>>) -> Vec<ChecksumStatus> {
+    let is_tcp = |frame: &Frame<DeviceBuf>| frame.bytes()[12..14] == [8, 0];
     frames.into_iter().filter(is_tcp).map(|frame| frame.checksum).collect()
 }
 
@@ -201,7 +201,7 @@ fn send_alternately(pair: &Pair, rounds: u32) {
     let large = large_packet();
     pair.near
         .run(|| {
-            let mut sink = PacketSink::open(NEAR).unwrap();
+            let mut sink = DeviceSink::packet(NEAR).unwrap();
             for number in 0..rounds {
                 let small = Pieces::cut(&numbered(number, 60), 14, 100);
                 sink.transmit([&small, &large].into_iter()).unwrap();
@@ -211,7 +211,7 @@ fn send_alternately(pair: &Pair, rounds: u32) {
         .unwrap();
 }
 
-fn check_alternate(frames: &[Frame<PacketBuf>]) {
+fn check_alternate(frames: &[Frame<DeviceBuf>]) {
     let expected: Vec<u8> = large_packet().slices[1..].concat();
     for (n, pair) in frames.chunks(2).enumerate() {
         assert_eq!(number_of(pair[0].bytes()), n as u32);
@@ -336,7 +336,7 @@ fn own_frames() {
     pair.far
         .run(|| {
             let mut source = open_far();
-            PacketSink::open(FAR).unwrap().transmit(plain(&frames)).unwrap();
+            DeviceSink::packet(FAR).unwrap().transmit(plain(&frames)).unwrap();
             assert_quiet(&mut source);
         })
         .unwrap();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use rxo_device::FrameSink;
-use rxo_driver::{SubmitMode, Tap, TapKind, TapSink};
+use rxo_driver::{DeviceSink, SubmitMode, Tap, TapKind};
 use rxo_frame::{ChecksumStatus, Offload};
 
 use crate::Test;
@@ -87,7 +87,7 @@ impl Target {
     }
 }
 
-fn send(sink: &mut TapSink, packets: &[Pieces]) {
+fn send(sink: &mut DeviceSink, packets: &[Pieces]) {
     sink.transmit(packets.iter()).unwrap();
 }
 

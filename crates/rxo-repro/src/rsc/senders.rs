@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail};
 use rxo_capture::{CaptureWriter, Direction, Interface, LinkType, Packet};
 use rxo_device::{FrameSource, SourceCounters};
-use rxo_driver::{PacketBuf, PacketOptions, PacketSource, clock};
+use rxo_driver::{DeviceBuf, PacketOptions, PacketSource, clock};
 use rxo_frame::Frame;
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{Namespace, SharedLink, SharedLinkOptions};
@@ -124,7 +124,7 @@ impl Writer {
         Ok(Self { file, interface, epoch, left: packets })
     }
 
-    fn write(&mut self, frame: &Frame<PacketBuf>) -> Result<()> {
+    fn write(&mut self, frame: &Frame<DeviceBuf>) -> Result<()> {
         let bytes = frame.bytes();
         self.file.write(&Packet {
             interface: self.interface,

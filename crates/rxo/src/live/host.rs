@@ -24,21 +24,22 @@
 //! ```
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_driver::{DeviceName, clock, wait};
+use rxo_device::{Descriptors, DeviceError};
+use rxo_driver::wait::{self, Interest, WaitList};
+use rxo_driver::{DeviceName, clock};
 use rxo_frame::Instant;
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
 
+use super::waiter::cannot_wait;
 use super::{Device, DeviceOptions, SystemWaiter, random_seed};
-use crate::worker::Duplex;
 
 /// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
 #[must_use]
@@ -56,7 +57,7 @@ pub fn start(
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
     let name = name.clone();
-    start_with(name.interface().to_owned(), move || Device::open(&name, options), config)
+    start_with(name.name().to_owned(), move || Device::open(&name, options), config)
 }
 
 /// The same on a device that `open` opens, on the host's thread; `label` is for the thread's name.
@@ -183,22 +184,12 @@ fn open_and_run(
         Ok(device) => device,
         Err(error) => return failed(error, &orders.started),
     };
-    match device {
-        Device::Packet(ends) => {
-            let mac = config.mac.or(ends.source.interface().hardware_address().ok());
-            run(ends, HostConfig { mac, ..config }, orders)
-        }
-        Device::Tap(ends) => run(ends, config, orders),
-    }
+    let mac = config.mac.or_else(|| device.source.hardware_address());
+    run(device, HostConfig { mac, ..config }, orders)
 }
 
-fn run<I, O>(ends: Duplex<I, O>, config: HostConfig, orders: &Orders) -> Outcome
-where
-    I: FrameSource + AsFd,
-    I::Buffer: Send + Sync + 'static,
-    O: FrameSink,
-{
-    let mut host = match Host::new(ends.source, ends.sink, config) {
+fn run(device: Device, config: HostConfig, orders: &Orders) -> Outcome {
+    let mut host = match Host::new(device.source, device.sink, config) {
         Ok(host) => host,
         Err(error) => return failed(error, &orders.started),
     };
@@ -220,7 +211,7 @@ fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartErr
     Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
 }
 
-impl<I: AsFd> Waiter<I> for SystemWaiter {
+impl<I: Descriptors> Waiter<I> for SystemWaiter {
     fn now(&mut self) -> Instant {
         clock::now()
     }
@@ -235,15 +226,11 @@ impl<I: AsFd> Waiter<I> for SystemWaiter {
         alarm: BorrowedFd<'_>,
         timeout: Duration,
     ) -> Result<(), DeviceError> {
-        let ready = match source {
-            Some(source) => wait::wait_readable(&[source.as_fd(), alarm], Some(timeout)),
-            None => wait::wait_readable(&[alarm], Some(timeout)),
-        };
-        // What is ready shows when it is asked.
-        ready.map(|_| ()).map_err(|source| DeviceError::System {
-            message: "cannot wait for frames".to_owned(),
-            source,
-        })
+        let mut list = WaitList::new();
+        list.add(source, Interest::Readable);
+        list.add(Some(&alarm), Interest::Readable);
+        // A source that is ready shows it when it is read.
+        list.wait(Some(timeout)).map(|_| ()).map_err(cannot_wait)
     }
 }
 

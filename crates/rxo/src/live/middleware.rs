@@ -1,6 +1,5 @@
-//! What may stand between the devices of a run and its worker.
+//! Middleware between the devices of a run and its worker.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
 use rxo_device::middleware::{
@@ -10,7 +9,7 @@ use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::clock;
 use rxo_frame::Instant;
 
-use super::{Device, Event, Notices, Outcome, between};
+use super::{Device, Event, Notices, Outcome, between, ends};
 use crate::worker::{Duplex, Misfit, WorkerConfig};
 
 /// What wraps the devices of a run. The default impairs nothing and writes nothing, but copies
@@ -45,28 +44,16 @@ pub fn run_through<L: PacketLog + Clone>(
     observe: impl FnMut(Event<'_>),
 ) -> Result<Outcome, Misfit> {
     let Middleware { trace_nic, trace_host, impair_nic, impair_host } = middleware;
-    let (nic_layers, host_layers) = ((impair_nic, trace_nic), (impair_host, trace_host));
-    match (nic, host) {
-        (Device::Packet(nic), Device::Packet(host)) => {
-            between(wrap(nic, nic_layers), wrap(host, host_layers), config, stop, observe)
-        }
-        (Device::Packet(nic), Device::Tap(host)) => {
-            between(wrap(nic, nic_layers), wrap(host, host_layers), config, stop, observe)
-        }
-        (Device::Tap(nic), Device::Packet(host)) => {
-            between(wrap(nic, nic_layers), wrap(host, host_layers), config, stop, observe)
-        }
-        (Device::Tap(nic), Device::Tap(host)) => {
-            between(wrap(nic, nic_layers), wrap(host, host_layers), config, stop, observe)
-        }
-    }
+    let nic = wrap(ends(nic), (impair_nic, trace_nic));
+    let host = wrap(ends(host), (impair_host, trace_host));
+    between(nic, host, config, stop, observe)
 }
 
 type Clock = fn() -> Instant;
 type Layers<L> = (Option<Impairment>, Option<L>);
 type Wrapped<I, O, L> = Duplex<TracedSource<ImpairedSource<I, Clock>, L>, TracedSink<O, L, Clock>>;
 
-fn wrap<I: FrameSource + AsFd, O: FrameSink, L: PacketLog + Clone>(
+fn wrap<I: FrameSource, O: FrameSink, L: PacketLog + Clone>(
     device: Duplex<I, O>,
     (impairment, log): Layers<L>,
 ) -> Wrapped<I, O, L> {

@@ -1,9 +1,9 @@
 //! The worker between devices of the system.
 //!
-//! [`Device::open`] takes a name as a user types it; [`run`] puts a worker between two of them,
-//! [`run_through`] one with [`Middleware`] around it.
-//! Devices are used on the thread that opened them. [`host`] runs a host with its own TCP on one.
-//! [`defaults`] has the policy of a live path.
+//! [`Device::open`] takes a name as a user types it. [`run`] puts a worker between two devices, and
+//! [`run_through`] one with [`Middleware`] around them. `host` runs a host with its own TCP on one.
+//! Use a device on the thread that opened it. This module knows no kind of device: the table of
+//! kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy of a live path.
 
 pub mod defaults;
 #[cfg(feature = "host")]
@@ -12,42 +12,18 @@ mod middleware;
 mod waiter;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxo_coalesce::Config;
-use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_driver::{
-    DeviceName, PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapSink, TapSource,
-};
+use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
+use rxo_driver::{DeviceSink, DeviceSource};
 
 use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
 
 pub use middleware::{Middleware, run_through};
+pub use rxo_driver::{Device, DeviceOptions};
 pub use waiter::SystemWaiter;
-
-/// A device of the system, open both ways.
-#[derive(Debug)]
-pub enum Device {
-    /// An existing interface, through packet sockets.
-    Packet(Duplex<PacketSource, PacketSink>),
-    /// A TAP or TUN interface.
-    Tap(Duplex<TapSource, TapSink>),
-}
-
-/// How a device is opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeviceOptions {
-    /// The ring of a packet socket.
-    pub packet: PacketOptions,
-    /// How writes to a TAP or TUN are submitted.
-    pub submit: SubmitMode,
-    /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
-    pub mtu: Option<u32>,
-    /// Whether a TAP or TUN is switched on. While one is down, what is sent to it is dropped.
-    pub bring_up: bool,
-}
 
 /// What an observer of [`run`] is told.
 #[derive(Debug)]
@@ -67,36 +43,6 @@ pub struct Outcome {
     pub result: Result<(), DeviceError>,
 }
 
-impl Device {
-    /// Opens the device `name`.
-    ///
-    /// # Errors
-    /// When it does not exist, is down or taken, or privilege is missing; one line says which.
-    pub fn open(name: &DeviceName, options: DeviceOptions) -> Result<Self, DeviceError> {
-        match name {
-            DeviceName::Packet(name) => Ok(Self::Packet(Duplex {
-                source: PacketSource::open(name, options.packet)?,
-                sink: PacketSink::open(name)?,
-            })),
-            DeviceName::Tap(kind, name) => Self::of_tap(&Tap::open(name, *kind)?, options),
-        }
-    }
-
-    /// The ends of a TAP or TUN that is open already. It lives as long as they do.
-    ///
-    /// # Errors
-    /// When the interface is gone or refuses the options.
-    pub fn of_tap(tap: &Tap, options: DeviceOptions) -> Result<Self, DeviceError> {
-        if let Some(mtu) = options.mtu {
-            tap.set_mtu(mtu)?;
-        }
-        if options.bring_up {
-            tap.interface().set_up(true)?;
-        }
-        Ok(Self::Tap(Duplex { source: tap.source()?, sink: tap.sink(options.submit)? }))
-    }
-}
-
 /// Runs a worker between two devices on this thread until `stop` is set or a device fails. The
 /// flow hash gets a seed of its own, chosen at random.
 ///
@@ -110,12 +56,11 @@ pub fn run(
     stop: &AtomicBool,
     observe: impl FnMut(Event<'_>),
 ) -> Result<Outcome, Misfit> {
-    match (nic, host) {
-        (Device::Packet(nic), Device::Packet(host)) => between(nic, host, config, stop, observe),
-        (Device::Packet(nic), Device::Tap(host)) => between(nic, host, config, stop, observe),
-        (Device::Tap(nic), Device::Packet(host)) => between(nic, host, config, stop, observe),
-        (Device::Tap(nic), Device::Tap(host)) => between(nic, host, config, stop, observe),
-    }
+    between(ends(nic), ends(host), config, stop, observe)
+}
+
+fn ends(Device { source, sink }: Device) -> Duplex<DeviceSource, DeviceSink> {
+    Duplex { source, sink }
 }
 
 /// A seed that nobody outside can know: the standard library's hash maps have theirs from the
@@ -132,14 +77,14 @@ fn between<NI, NO, HI, HO>(
     mut observe: impl FnMut(Event<'_>),
 ) -> Result<Outcome, Misfit>
 where
-    NI: FrameSource + AsFd,
-    NO: FrameSink + Notices + AsFd,
-    HI: FrameSource + AsFd,
-    HO: FrameSink + Notices + AsFd,
+    NI: FrameSource + Descriptors,
+    NO: FrameSink + Notices + Descriptors,
+    HI: FrameSource + Descriptors,
+    HO: FrameSink + Notices + Descriptors,
 {
     let engine = Config { seed: random_seed(), ..config.engine };
     let mut pace = Pace::new(config.report_every);
-    // Whoever wants no readings, or few, is still told what the devices have to say.
+    // Notices of the devices are observed even if no readings are wanted, or few.
     let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
     let mut worker = Worker::new(nic, host, WorkerConfig { engine, report_every, ..config })?;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
@@ -157,7 +102,7 @@ where
     Ok(Outcome { totals, result })
 }
 
-/// How often the devices are asked what they have to say, at least.
+/// How often the devices are asked for notices, at least.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);
 
 /// Which of the worker's reports are shown as readings.
@@ -179,18 +124,12 @@ impl Pace {
     }
 }
 
-/// A sink that may have something to say.
+/// A sink that may have a line for the user.
 trait Notices {
     fn notice(&mut self) -> Option<String>;
 }
 
-impl Notices for PacketSink {
-    fn notice(&mut self) -> Option<String> {
-        self.take_notice()
-    }
-}
-
-impl Notices for TapSink {
+impl Notices for DeviceSink {
     fn notice(&mut self) -> Option<String> {
         self.take_notice()
     }

@@ -1,23 +1,23 @@
 //! Real time.
 
-use std::os::fd::AsFd;
+use std::io;
 use std::time::Duration;
 
-use rxo_device::DeviceError;
+use rxo_device::{Descriptors, DeviceError};
 use rxo_driver::clock;
-use rxo_driver::wait::{self, Interest};
+use rxo_driver::wait::{self, Interest, WaitList};
 use rxo_frame::Instant;
 
 use crate::worker::{Awake, Waiter, Wanted};
 
-/// Waits on descriptors and reads the system's clocks, for the thread it was made on.
+/// Waits on descriptors and reads the system's clocks, for the thread that made it.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemWaiter {
     _made_by_new: (),
 }
 
 impl SystemWaiter {
-    /// Makes this thread's pauses and waits end on time, too.
+    /// Makes a waiter. From then on short waits of this thread end on time.
     #[must_use]
     pub fn new() -> Self {
         wait::use_precise_timers();
@@ -31,7 +31,13 @@ impl Default for SystemWaiter {
     }
 }
 
-impl<NI: AsFd, NO: AsFd, HI: AsFd, HO: AsFd> Waiter<NI, NO, HI, HO> for SystemWaiter {
+impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for SystemWaiter
+where
+    NI: Descriptors,
+    NO: Descriptors,
+    HI: Descriptors,
+    HO: Descriptors,
+{
     fn now(&mut self) -> Instant {
         clock::now()
     }
@@ -50,21 +56,16 @@ impl<NI: AsFd, NO: AsFd, HI: AsFd, HO: AsFd> Waiter<NI, NO, HI, HO> for SystemWa
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
         let Wanted { nic_source, nic_sink, host_source, host_sink } = wanted;
-        let ends = [
-            nic_source.map(|nic| (nic.as_fd(), Interest::Readable)),
-            host_source.map(|host| (host.as_fd(), Interest::Readable)),
-            nic_sink.map(|nic| (nic.as_fd(), Interest::Writable)),
-            host_sink.map(|host| (host.as_fd(), Interest::Writable)),
-        ];
-        let ready = wait::wait_for(ends.into_iter().flatten(), Some(timeout));
-        let ready = ready.map_err(|source| DeviceError::System {
-            message: "cannot wait for frames".to_owned(),
-            source,
-        })?;
-        let host_at = usize::from(nic_source.is_some());
-        Ok(Awake {
-            nic: nic_source.is_some() && ready.has(0),
-            host: host_source.is_some() && ready.has(host_at),
-        })
+        let mut list = WaitList::new();
+        let nic = list.add(nic_source, Interest::Readable);
+        let host = list.add(host_source, Interest::Readable);
+        list.add(nic_sink, Interest::Writable);
+        list.add(host_sink, Interest::Writable);
+        let ready = list.wait(Some(timeout)).map_err(cannot_wait)?;
+        Ok(Awake { nic: ready.has_any(nic), host: ready.has_any(host) })
     }
+}
+
+pub(super) fn cannot_wait(source: io::Error) -> DeviceError {
+    DeviceError::System { message: "cannot wait for frames".to_owned(), source }
 }

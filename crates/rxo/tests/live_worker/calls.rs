@@ -1,14 +1,14 @@
 //! What holding costs in system calls, with the real waiter on real descriptors: a policy that holds
 //! beyond the poll must sleep while it holds.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rxo::coalesce::Hold;
-use rxo::device::{SourceCapabilities, SourceCounters};
-use rxo::driver::{PacketOptions, PacketSink, PacketSource, SubmitMode, Tap, TapKind, TapSource};
+use rxo::device::{Descriptors, SourceCapabilities, SourceCounters};
+use rxo::driver::{DeviceSink, PacketOptions, PacketSource, SubmitMode, Tap, TapKind, TapSource};
 use rxo::live::SystemWaiter;
 use rxo::worker::{Awake, Waiter, Wanted};
 use rxo::{
@@ -103,7 +103,7 @@ impl Wire {
 
 /// One segment after the other, each in order and none with PSH.
 fn send(per_s: u32, frames: u64) {
-    let mut sink = PacketSink::open(PEER).unwrap();
+    let mut sink = DeviceSink::packet(PEER).unwrap();
     for index in 0..frames as u32 {
         let frame = seg().seq(1 + index * 100).len(100).frame();
         sink.transmit([frame.borrowed()].into_iter()).unwrap();
@@ -115,7 +115,7 @@ fn send(per_s: u32, frames: u64) {
 fn run(policy: Policy, stop: &AtomicBool, calls: &AtomicU64) -> Reading {
     let nic = Duplex {
         source: PacketSource::open(NIC, PacketOptions::default()).unwrap(),
-        sink: PacketSink::open(NIC).unwrap(),
+        sink: DeviceSink::packet(NIC).unwrap(),
     };
     let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
     tap.interface().set_up(true).unwrap();
@@ -155,9 +155,9 @@ impl FrameSource for CountedSource<'_> {
     }
 }
 
-impl AsFd for CountedSource<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.source.as_fd()
+impl Descriptors for CountedSource<'_> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        self.source.visit_descriptors(visit);
     }
 }
 
@@ -167,11 +167,9 @@ struct CountedWaiter<'a> {
     calls: &'a AtomicU64,
 }
 
-type Waits<'a> = dyn Waiter<PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>;
+type Waits<'a> = dyn Waiter<PacketSource, DeviceSink, CountedSource<'a>, DeviceSink>;
 
-impl<'a> Waiter<PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>
-    for CountedWaiter<'a>
-{
+impl<'a> Waiter<PacketSource, DeviceSink, CountedSource<'a>, DeviceSink> for CountedWaiter<'a> {
     fn now(&mut self) -> Instant {
         let waiter: &mut Waits<'a> = &mut self.waiter;
         waiter.now()
@@ -190,7 +188,7 @@ impl<'a> Waiter<PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSin
 
     fn wait(
         &mut self,
-        wanted: Wanted<'_, PacketSource, PacketSink, CountedSource<'a>, rxo::driver::TapSink>,
+        wanted: Wanted<'_, PacketSource, DeviceSink, CountedSource<'a>, DeviceSink>,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
         self.calls.fetch_add(1, Ordering::Relaxed);

@@ -32,7 +32,7 @@ impl Held {
     /// # Errors
     /// When it cannot be used; the message names what is in the way and how that is changed.
     pub(super) fn examine(device: &DeviceName, flag: &str, takes_over: bool) -> Result<Self> {
-        let name = device.interface();
+        let name = device.name();
         let interface = Interface::find(name)?;
         let link = Link::read(interface.index()?.unsigned_abs())?;
         let link = link.with_context(|| format!("{flag} {device}: `{name}` has gone away"))?;

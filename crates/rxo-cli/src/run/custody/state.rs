@@ -72,7 +72,7 @@ pub(super) fn settle(index: u32) {
 /// # Errors
 /// As [`restore`].
 pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
-    let index = Interface::find(device.interface())?.index()?.unsigned_abs();
+    let index = Interface::find(device.name())?.index()?.unsigned_abs();
     // One that is ending gives back itself: what is owed shows when it has let go.
     let lock = InterfaceLock::take(&device.to_string(), index)?;
     // What cannot be read cannot be given; where it could not be written, that is said.
@@ -87,7 +87,7 @@ pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
 /// # Errors
 /// When another rxo has it, or the system refuses.
 pub(in crate::run) fn restore(device: &DeviceName) -> Result<bool> {
-    let index = Interface::find(device.interface())?.index()?.unsigned_abs();
+    let index = Interface::find(device.name())?.index()?.unsigned_abs();
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
     let text = owed_text(index);
     let text = text.with_context(|| format!("cannot read what {device} is owed; run as root"))?;

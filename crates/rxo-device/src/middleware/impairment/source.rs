@@ -94,8 +94,8 @@ impl<S: FrameSource, C: FnMut() -> Instant> FrameSource for ImpairedSource<S, C>
 }
 
 #[cfg(unix)]
-impl<S: FrameSource + std::os::fd::AsFd, C> std::os::fd::AsFd for ImpairedSource<S, C> {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.source.as_fd()
+impl<S: FrameSource + crate::Descriptors, C> crate::Descriptors for ImpairedSource<S, C> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
+        self.source.visit_descriptors(visit);
     }
 }

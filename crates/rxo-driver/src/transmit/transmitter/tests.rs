@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, Instant, Offload, VlanTag};
 
@@ -14,7 +12,6 @@ use super::*;
 struct Scripted {
     script: VecDeque<(usize, i32)>,
     taken: Vec<u8>,
-    descriptor: UnixStream,
 }
 
 impl Writer for Scripted {
@@ -28,10 +25,6 @@ impl Writer for Scripted {
         }
         let refused = (sent < left && code != 0).then(|| io::Error::from_raw_os_error(code));
         Written { sent, submissions: 1, refused }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
     }
 }
 
@@ -91,9 +84,8 @@ struct Run {
 }
 
 fn run(script: &[(usize, i32)], packets: &[Packet]) -> Run {
-    let (descriptor, _) = UnixStream::pair().unwrap();
     let script = script.iter().copied().collect();
-    let writer = Scripted { script, taken: Vec::new(), descriptor };
+    let writer = Scripted { script, taken: Vec::new() };
     let mut transmitter = Transmitter::new(writer, LinkKind::Ethernet);
     let result = transmitter.transmit(packets.iter().copied());
     Run { transmitter, result }

@@ -8,7 +8,7 @@ use rxo::DeviceError;
 use rxo::live::host::{self, RunningHost};
 use rxo::live::{Device, DeviceOptions};
 use rxo_coalesce::Config as EngineConfig;
-use rxo_driver::{DeviceName, TapKind, clock};
+use rxo_driver::{DeviceName, clock};
 use rxo_host::{HostConfig, HostCounters, IpCidr, StageTimer};
 use rxo_lab::Lab;
 
@@ -36,9 +36,10 @@ impl Worker {
         let config = HostConfig { stage_timer: is_timed.then_some(TIMER), ..config };
         let (tell, told) = channel();
         let device = match case.place {
-            Place::Wire => DeviceName::Packet(Lab::WIRE_INTERFACE.to_owned()),
-            Place::Guest => DeviceName::Tap(TapKind::Tap, TAP.to_owned()),
+            Place::Wire => format!("packet:{}", Lab::WIRE_INTERFACE),
+            Place::Guest => format!("tap:{TAP}"),
         };
+        let device: DeviceName = device.parse()?;
         let open = move || open(&device, core, &tell);
         let start = || host::start_with(Lab::WIRE_INTERFACE.to_owned(), open, config);
         let host = lab.host().run(start)??;

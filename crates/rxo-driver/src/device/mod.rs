@@ -1,0 +1,95 @@
+//! Devices by name.
+//!
+//! [`KINDS`] is the table of device kinds, and a row of it is everything that the rest of rxo knows
+//! of a kind: what its names look like, how one is checked, and how it is opened. An open
+//! [`Device`] is a [`DeviceSource`] and a [`DeviceSink`], which are the same two types for every
+//! kind: any source goes with any sink.
+//!
+//! # Cost
+//! Both ends are dispatched once a batch: [`FrameSource::receive`] for the source, one submission of
+//! encoded packets for the sink. Nothing is dispatched for a frame.
+//!
+//! # To add a device
+//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row into
+//! [`KINDS`].
+//!
+//! [`FrameSource::receive`]: rxo_device::FrameSource::receive
+
+mod kind;
+mod name;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use rxo_device::{Descriptors, DeviceError, FrameSource};
+use rxo_frame::Instant;
+
+use crate::buffer::DeviceBuf;
+use crate::packet::PacketOptions;
+use crate::tap::SubmitMode;
+
+pub use kind::{DeviceKind, KINDS, Origin};
+pub use name::DeviceName;
+pub use sink::DeviceSink;
+
+pub(crate) use kind::interface_name;
+pub(crate) use sink::Port;
+
+/// A device of the system, open both ways. It belongs to the thread that opened it.
+#[derive(Debug)]
+pub struct Device {
+    /// Gives what arrives on it.
+    pub source: DeviceSource,
+    /// Takes what leaves by it.
+    pub sink: DeviceSink,
+}
+
+impl Device {
+    /// Opens the device `name`.
+    ///
+    /// # Errors
+    /// If it does not exist, is down or taken, or privilege is missing; one line says which.
+    pub fn open(name: &DeviceName, options: DeviceOptions) -> Result<Self, DeviceError> {
+        name.attach()?.open(options)
+    }
+}
+
+/// How a device is opened. A kind uses the fields that it knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceOptions {
+    /// The ring of a packet socket.
+    pub packet: PacketOptions,
+    /// How writes to a TAP or TUN are submitted.
+    pub submit: SubmitMode,
+    /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
+    pub mtu: Option<u32>,
+    /// Whether a TAP or TUN is switched on. While one is down, what is sent to it is dropped.
+    pub bring_up: bool,
+}
+
+/// A device that is held, open or not: an interface that rxo made lives at least as long as this.
+pub trait DeviceHandle: fmt::Debug {
+    /// Opens both ends. A device whose ends were dropped can be opened again.
+    ///
+    /// # Errors
+    /// If the device is gone or down, refuses the options, or privilege is missing.
+    fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
+}
+
+/// The source of a device of any kind.
+pub type DeviceSource = Box<dyn SystemSource>;
+
+/// What the source of a device of the system does beyond [`FrameSource`].
+pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug {
+    /// Discards what arrived before `instant`, because something else received it. Call it before
+    /// the first [`receive`](FrameSource::receive). A device that nothing else reads has nothing to
+    /// discard.
+    fn discard_before(&mut self, _instant: Instant) {}
+
+    /// The Ethernet address that a host on this device has; `None` if it may choose one.
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        None
+    }
+}

@@ -1,0 +1,132 @@
+//! Device names as a user types them: `packet:eth1`, `tap:rxo0`, `tun:rxo0`.
+//!
+//! Contract: a name that parses is well-formed; opening it shows whether such a device exists.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rxo_device::DeviceError;
+
+use super::{DeviceHandle, DeviceKind, KINDS};
+
+/// A device, by kind and by its name within that kind.
+#[derive(Clone)]
+pub struct DeviceName {
+    kind: &'static DeviceKind,
+    name: String,
+}
+
+impl DeviceName {
+    /// Reads `text` by the kinds of a table.
+    pub(super) fn parse(kinds: &'static [DeviceKind], text: &str) -> Result<Self, DeviceError> {
+        let split = text.split_once(':');
+        let found = split.and_then(|(prefix, name)| {
+            let kind = kinds.iter().find(|kind| kind.prefix == prefix)?;
+            Some((kind, name))
+        });
+        let (kind, name) = found.ok_or_else(|| unknown(kinds, text))?;
+        let wrong = |wrong| DeviceError::Usage(format!("device `{text}` {wrong}"));
+        (kind.check_name)(name).map_err(wrong)?;
+        Ok(Self { kind, name: name.to_owned() })
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> &'static DeviceKind {
+        self.kind
+    }
+
+    /// What stands behind the colon: for most kinds the name of an interface.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes;
+    /// `None` if it does not exist yet or only an open device says.
+    ///
+    /// # Errors
+    /// If the device does not exist or is down; one line says which, with the remedy.
+    pub fn survey(&self) -> Result<Option<u32>, DeviceError> {
+        (self.kind.survey)(self)
+    }
+
+    /// Takes hold of the device, and makes it if it is of a kind that rxo makes.
+    ///
+    /// # Errors
+    /// If it is taken, or privilege is missing.
+    pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
+        (self.kind.attach)(self)
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self, DeviceError> {
+        Self::parse(KINDS, text)
+    }
+}
+
+impl PartialEq for DeviceName {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind.prefix, &self.name) == (other.kind.prefix, &other.name)
+    }
+}
+
+impl Eq for DeviceName {}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind.prefix, self.name)
+    }
+}
+
+impl fmt::Debug for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceName({self})")
+    }
+}
+
+fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
+    let forms: Vec<_> =
+        kinds.iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
+    let forms = match forms.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        forms => forms.concat(),
+    };
+    DeviceError::Usage(format!("device `{text}` is not known: use {forms}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_shows_every_kind() {
+        for text in ["packet:eth1", "tap:rxo0", "tun:rxo0", "packet:exactly15bytes_"] {
+            assert_eq!(text.parse::<DeviceName>().unwrap().to_string(), text);
+        }
+        assert_eq!("tap:rxo0".parse::<DeviceName>().unwrap().name(), "rxo0");
+    }
+
+    #[test]
+    fn a_wrong_name_says_what_is_accepted() {
+        let rows = [
+            ("eth0", "packet:IFNAME, tap:NAME or tun:NAME"),
+            ("dpdk:eth0", "packet:IFNAME"),
+            ("tap:", "names no interface"),
+            ("tap:a_name_of_16byte", "longer than 15"),
+            ("tap:a b", "characters"),
+            ("tap:a/b", "characters"),
+            ("tap:tap%d", "characters"),
+            ("packet:..", "characters"),
+        ];
+        for (text, part) in rows {
+            let error = text.parse::<DeviceName>().unwrap_err();
+            assert!(matches!(error, DeviceError::Usage(_)), "{text}");
+            let line = error.to_string();
+            assert!(line.contains(text) && line.contains(part) && !line.contains('\n'), "{line}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The sink of a device of any kind.
+//!
+//! Encoding a batch, falling back to single frames, keeping what the device has no room for and
+//! counting are the same for all devices. What differs is the [`Port`].
+
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rxo_device::{Descriptors, DeviceError, FrameSink, SinkCapabilities, SinkCounters};
+use rxo_frame::Gather;
+
+use crate::interface::Interface;
+use crate::link_watch::LinkWatch;
+use crate::transmit::{Transmitter, Writer};
+
+/// The part of a sink that one kind of device has for itself.
+pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
+    /// What the device accepts. Fixed while it is open.
+    fn capabilities(&self) -> SinkCapabilities;
+
+    /// The device as the user wrote it: `tap:rxo0`.
+    fn label(&self) -> &str;
+
+    /// The interface whose state is watched, if there is one.
+    fn interface(&self) -> Option<&Interface>;
+
+    /// What an error of a write means; `None` if the device is down and will come back.
+    fn lost(&self, error: io::Error) -> Option<DeviceError>;
+
+    /// Whether many packets are submitted in one system call.
+    fn is_batched(&self) -> bool;
+}
+
+/// Sends to a device of the system. While the device is down, what is sent is dropped and counted.
+#[derive(Debug)]
+pub struct DeviceSink {
+    transmitter: Transmitter<Box<dyn Port>>,
+    watch: LinkWatch,
+}
+
+impl DeviceSink {
+    pub(crate) fn new(port: impl Port + 'static) -> Self {
+        let link = port.capabilities().link;
+        let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, link);
+        Self { transmitter, watch: LinkWatch::default() }
+    }
+
+    /// Whether many packets are submitted in one system call.
+    #[must_use]
+    pub fn is_batched(&self) -> bool {
+        self.port().is_batched()
+    }
+
+    /// One line that the user should see, once; `None` if there is nothing new to say. Asks the
+    /// system whether the interface is up.
+    pub fn take_notice(&mut self) -> Option<String> {
+        let own = self.transmitter.take_notice();
+        let port = self.transmitter.writer();
+        own.map(|notice| format!("{}: {notice}", port.label()))
+            .or_else(|| self.watch.notice(port.label(), port.interface()?))
+    }
+
+    fn port(&self) -> &dyn Port {
+        &**self.transmitter.writer()
+    }
+
+    fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
+        sent.err().and_then(|error| self.port().lost(error)).map_or(Ok(()), Err)
+    }
+}
+
+impl FrameSink for DeviceSink {
+    fn capabilities(&self) -> SinkCapabilities {
+        self.port().capabilities()
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        let sent = self.transmitter.transmit(batch);
+        self.or_lost(sent)
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.transmitter.counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.transmitter.is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        let sent = self.transmitter.resume();
+        self.or_lost(sent)
+    }
+
+    fn abandon(&mut self) {
+        self.transmitter.abandon();
+    }
+}
+
+impl Descriptors for DeviceSink {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        self.port().visit_descriptors(visit);
+    }
+}

@@ -1,0 +1,274 @@
+//! A kind of device that rxo does not have, from its row to its frames: named by a path, with a link
+//! and an MTU that only an open device says, and with two descriptors.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rxo_device::{FrameSink, SinkCapabilities, SourceCapabilities, SourceCounters};
+use rxo_frame::{Frame, LinkKind, Pool};
+use rxo_vnet::VNET_HEADER_BYTES;
+
+use super::*;
+use crate::fault;
+use crate::interface::Interface;
+use crate::transmit::batch::Sealed;
+use crate::transmit::{Writer, Writev, Written};
+use crate::wait::{Interest, WaitList};
+
+static TABLE: &[DeviceKind] = &[
+    crate::packet::KIND,
+    DeviceKind {
+        prefix: "socket",
+        placeholder: "PATH",
+        interface: None,
+        link: None,
+        check_name: |name| match name.starts_with('/') {
+            true => Ok(()),
+            false => Err("names no socket: give an absolute path"),
+        },
+        survey: |_| Ok(None),
+        attach: |name| Ok(Box::new(Socket(name.name().into()))),
+    },
+];
+
+/// Frames as datagrams, each behind a `virtio_net_hdr`.
+#[derive(Debug)]
+struct Socket(PathBuf);
+
+impl DeviceHandle for Socket {
+    fn open(&self, _: DeviceOptions) -> Result<Device, DeviceError> {
+        let connected = || {
+            let socket = UnixDatagram::bind(self.0.with_extension("end"))?;
+            socket.connect(&self.0)?;
+            socket.set_nonblocking(true)?;
+            Ok((socket, UnixDatagram::unbound()?))
+        };
+        let label = format!("socket:{}", self.0.display());
+        let (data, control) = connected().map_err(|error| fault::opening(&label, error))?;
+        let data = Arc::new(data);
+        let source = Receiver { data: Arc::clone(&data), control, pool: Pool::new(8, 2_048) };
+        let writer = Writev::new(Arc::clone(&data));
+        Ok(Device {
+            source: Box::new(source),
+            sink: DeviceSink::new(Sender { label, data, writer }),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Receiver {
+    data: Arc<UnixDatagram>,
+    control: UnixDatagram,
+    pool: Pool,
+}
+
+impl FrameSource for Receiver {
+    type Buffer = DeviceBuf;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        let (link, mtu) = (LinkKind::RawIp, 1_300);
+        SourceCapabilities { link, mtu, says_checksum: false, gives_gso: false }
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let before = batch.len();
+        for _ in 0..budget {
+            let Some(mut buffer) = self.pool.take() else { break };
+            let Ok(bytes) = self.data.recv(&mut buffer) else { break };
+            buffer.truncate(bytes);
+            batch.push(Frame::new(DeviceBuf::pooled(buffer), Instant::ZERO));
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters::default()
+    }
+}
+
+impl Descriptors for Receiver {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.control.as_fd());
+        visit(self.data.as_fd());
+    }
+}
+
+impl SystemSource for Receiver {}
+
+#[derive(Debug)]
+struct Sender {
+    label: String,
+    data: Arc<UnixDatagram>,
+    writer: Writev<UnixDatagram>,
+}
+
+impl Port for Sender {
+    fn capabilities(&self) -> SinkCapabilities {
+        SinkCapabilities {
+            link: LinkKind::RawIp,
+            mtu: 1_300,
+            gso_bytes: 0,
+            gathers: true,
+            completes_checksums: false,
+        }
+    }
+
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn interface(&self) -> Option<&Interface> {
+        None
+    }
+
+    fn lost(&self, error: io::Error) -> Option<DeviceError> {
+        Some(fault::system(format!("{} failed", self.label), error))
+    }
+
+    fn is_batched(&self) -> bool {
+        false
+    }
+}
+
+impl Writer for Sender {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        self.writer.write(batch, from)
+    }
+}
+
+impl Descriptors for Sender {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.data.as_fd());
+    }
+}
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rxo-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn listen(&self, name: &str) -> (PathBuf, UnixDatagram) {
+        let path = self.0.join(name);
+        let peer = UnixDatagram::bind(&path).unwrap();
+        (path, peer)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn name_of(path: &Path) -> DeviceName {
+    DeviceName::parse(TABLE, &format!("socket:{}", path.display())).unwrap()
+}
+
+#[test]
+fn a_row_is_enough_to_name_survey_and_open_a_device() {
+    let folder = Folder::new("row");
+    let (path, _peer) = folder.listen("a-name-longer-than-an-interface");
+    let name = name_of(&path);
+    assert_eq!(name.to_string(), format!("socket:{}", path.display()));
+    assert_eq!((name.kind().interface, name.kind().link), (None, None));
+    assert_eq!(name.survey().unwrap(), None);
+    let device = Device::open(&name, DeviceOptions::default()).unwrap();
+    let (source, sink) = (device.source.capabilities(), device.sink.capabilities());
+    assert_eq!((source.link, source.mtu), (LinkKind::RawIp, 1_300));
+    assert_eq!((sink.link, sink.mtu), (LinkKind::RawIp, 1_300));
+}
+
+#[test]
+fn the_table_says_which_names_there_are() {
+    for (text, part) in [("socket:a", "absolute path"), ("tap:a", "packet:IFNAME or socket:PATH")] {
+        let line = DeviceName::parse(TABLE, text).unwrap_err().to_string();
+        assert!(line.contains(text) && line.contains(part), "{line}");
+    }
+}
+
+#[test]
+fn any_source_goes_with_any_sink() {
+    let folder = Folder::new("ends");
+    let [(from_path, from), (to_path, to)] = ["from", "to"].map(|name| folder.listen(name));
+    let open = |path: &Path| Device::open(&name_of(path), DeviceOptions::default()).unwrap();
+    let mut mixed = Device { source: open(&from_path).source, sink: open(&to_path).sink };
+    let sent = [&[0; VNET_HEADER_BYTES][..], &[0x45; 60]].concat();
+    from.send_to(&sent, from_path.with_extension("end")).unwrap();
+
+    let mut list = WaitList::new();
+    let ready = list.add(Some(&mixed.source), Interest::Readable);
+    assert_eq!(ready.len(), 2, "both descriptors are waited for");
+    assert!(list.wait(None).unwrap().has_any(ready));
+    let mut batch = Vec::new();
+    assert_eq!(mixed.source.receive(&mut batch, 8).unwrap(), 1);
+    mixed.sink.transmit(batch.iter().map(Frame::borrowed)).unwrap();
+    let mut seen = [0; 200];
+    let bytes = to.recv(&mut seen).unwrap();
+    assert_eq!(seen[..bytes], sent);
+    assert_eq!(mixed.sink.counters().frames, 1);
+}
+
+/// One write takes the whole batch: what is dispatched is the batch, never a frame.
+#[test]
+fn a_sink_is_dispatched_once_a_batch() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Debug)]
+    struct Counted(Sender, Arc<AtomicUsize>);
+
+    impl Writer for Counted {
+        fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Written { sent: batch.list().len() - from, submissions: 1, refused: None }
+        }
+    }
+
+    impl Descriptors for Counted {
+        fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+            self.0.visit_descriptors(visit);
+        }
+    }
+
+    impl Port for Counted {
+        fn capabilities(&self) -> SinkCapabilities {
+            self.0.capabilities()
+        }
+
+        fn label(&self) -> &str {
+            self.0.label()
+        }
+
+        fn interface(&self) -> Option<&Interface> {
+            None
+        }
+
+        fn lost(&self, error: io::Error) -> Option<DeviceError> {
+            self.0.lost(error)
+        }
+
+        fn is_batched(&self) -> bool {
+            true
+        }
+    }
+
+    let data = Arc::new(UnixDatagram::unbound().unwrap());
+    let writer = Writev::new(Arc::clone(&data));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let sender = Sender { label: "counted".to_owned(), data, writer };
+    let mut sink = DeviceSink::new(Counted(sender, Arc::clone(&writes)));
+    let frame = Frame::new(&[0x45; 60][..], Instant::ZERO);
+    sink.transmit([frame; 64].into_iter()).unwrap();
+    assert_eq!((sink.counters().frames, writes.load(Ordering::Relaxed)), (64, 1));
+}
