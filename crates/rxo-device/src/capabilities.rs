@@ -1,4 +1,4 @@
-//! What a device can do for us, and what it expects of us.
+//! What a source says about its frames, and what a sink accepts.
 
 use rxo_frame::LinkKind;
 
@@ -7,11 +7,11 @@ use rxo_frame::LinkKind;
 pub struct SourceCapabilities {
     /// What a frame begins with.
     pub link: LinkKind,
-    /// The largest IP packet as on the wire, in bytes.
+    /// The largest IP packet on the wire, in bytes.
     pub mtu: u32,
     /// Whether frames come with a checksum status other than `Unknown`.
     pub says_checksum: bool,
-    /// Whether a frame may be several segments in one.
+    /// Whether some frames are GSO frames.
     pub gives_gso: bool,
 }
 
@@ -22,11 +22,11 @@ pub struct SinkCapabilities {
     pub link: LinkKind,
     /// The largest IP packet without segmentation, in bytes.
     pub mtu: u32,
-    /// The largest IP packet with segmentation, in bytes; 0 when it cannot segment, and then
-    /// aggregates must not be sent to it.
+    /// The largest GSO frame as an IP packet, in bytes. 0 if the sink cannot segment: then do not
+    /// send it aggregates.
     pub gso_bytes: u32,
-    /// Whether it takes a packet in pieces without copying it.
+    /// Whether it gathers the pieces of a packet without a copy.
     pub gathers: bool,
-    /// Whether it completes partial checksums (or needs none completed).
+    /// Whether it completes partial checksums, or delivers where none need be complete.
     pub completes_checksums: bool,
 }

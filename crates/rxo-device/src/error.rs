@@ -1,22 +1,22 @@
-//! What can go wrong with a device, by whose fault.
+//! Errors of devices, by whose fault they are.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a device cannot be opened or used. Every message is one line that names the thing, the
+/// Why a device cannot be opened or used. Every message is one line that names the device, the
 /// value and the remedy.
 #[derive(Debug, Error)]
 pub enum DeviceError {
-    /// The user named something that cannot be: exit code 2.
+    /// What the user named is invalid: exit code 2.
     #[error("{0}")]
     Usage(String),
     /// The system refused: exit code 1.
     #[error("{message}: {source}")]
     System {
-        /// What was tried, on which device, and what may help.
+        /// What failed, on which device, and the remedy.
         message: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The device went away while in use.

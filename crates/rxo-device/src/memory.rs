@@ -1,8 +1,8 @@
-//! A link in memory: what goes into its sink comes out of its source, or into a test's hands.
+//! A link in memory: its source gives the packets that its sink took, or a test takes them by hand.
 //!
-//! It is separate from the traits because it is one implementation of them, the one that needs no
-//! system. Contract: bounded (what does not fit is dropped and counted, as a device's full ring
-//! does); everything the sink was told about a packet is kept beside its bytes; no clock is read.
+//! It is separate from the traits because it is one implementation of them, which makes no system
+//! calls. Contract: the link is bounded, and drops and counts what does not fit, as a device's full
+//! ring does. It keeps everything the sink was told about a packet. It reads no clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +17,16 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How a link behaves.
+/// The settings of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
     /// What a packet begins with.
     pub link: LinkKind,
-    /// The largest IP packet without segmentation, in bytes; said, not enforced.
+    /// The largest IP packet without segmentation, in bytes. Reported, not enforced.
     pub mtu: u32,
-    /// The largest IP packet with segmentation, in bytes; 0 for a link that takes none.
+    /// The largest GSO frame as an IP packet, in bytes; 0 for a link that takes none.
     pub gso_bytes: u32,
-    /// The most packets it holds.
+    /// The most packets that it holds.
     pub most_packets: usize,
 }
 
@@ -36,24 +36,24 @@ impl Default for MemoryOptions {
     }
 }
 
-/// A packet as the sink was given it.
+/// A packet as its sink received it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// All its pieces together.
+    /// The bytes of all its pieces.
     pub bytes: Vec<u8>,
-    /// What was said about checksum and segmentation.
+    /// Its checksum status and segmentation.
     pub offload: Offload,
     /// The VLAN tag beside the bytes.
     pub vlan: Option<VlanTag>,
-    /// How many frames as they had arrived it stands for.
+    /// How many original frames are in it.
     pub frames: usize,
-    /// How many pieces it came in.
+    /// How many pieces it had.
     pub pieces: usize,
     /// The link's time when it was sent.
     pub sent_at: Instant,
 }
 
-/// The link. A clone is another handle on the same one, for any thread.
+/// The link. A clone is another handle on the same link, for any thread.
 #[derive(Clone, Debug)]
 pub struct MemoryLink {
     options: MemoryOptions,
@@ -66,11 +66,11 @@ struct State {
     now: Instant,
     is_gone: bool,
     refuses_aggregates: bool,
-    /// How many packets it takes until somebody makes room; `None`: there is always room.
+    /// How many more packets it takes; `None` for no limit.
     room: Option<usize>,
-    /// What there was no room for.
+    /// Packets for which there was no room.
     kept: VecDeque<Sent>,
-    /// Every so many packets are refused; 0: none.
+    /// One packet of so many is refused; 0 for none.
     refuse_every: usize,
     offered: usize,
     sent: SinkCounters,
@@ -90,13 +90,13 @@ impl MemoryLink {
         MemorySink { link: self.clone() }
     }
 
-    /// The end that gives them. Where there are several, each packet goes to one of them.
+    /// The end that gives packets. If there are several, each packet goes to one of them.
     #[must_use]
     pub fn source(&self) -> MemorySource {
         MemorySource { link: self.clone() }
     }
 
-    /// Puts a frame in by hand; it counts as lost in the ring when the link is full.
+    /// Puts a frame in by hand. If the link is full, the frame counts as lost in the ring.
     pub fn push<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         let mut state = self.lock();
         if state.packets.len() == self.options.most_packets {
@@ -124,38 +124,38 @@ impl MemoryLink {
         self.lock().now = now;
     }
 
-    /// From now on, behaves as a system that refuses aggregates: they go as their frames. A packet to be
-    /// cut into segments that stands for one frame only is dropped.
+    /// From now on, behaves as a system that refuses aggregates: the sink sends their original frames.
+    /// It drops a GSO frame that is not an aggregate.
     pub fn refuse_aggregates(&self) {
         self.lock().refuses_aggregates = true;
     }
 
-    /// From now on, behaves as a device that takes `packets` more and then has no room; `None`: it has
-    /// room again. Its sink keeps what it does not take, as many packets as the link holds.
+    /// From now on, behaves as a device that has room for `packets` more; `None` for no limit. Its sink
+    /// keeps the others, as many packets as the link holds.
     pub fn set_room(&self, packets: Option<usize>) {
         self.lock().room = packets;
     }
 
-    /// From now on, behaves as a device behind a filter that drops one packet of `every`; 0: none. An
-    /// aggregate that is refused goes as its frames, of which each may be.
+    /// From now on, behaves as a device that refuses one packet of `every`; 0 for none. The sink sends
+    /// the original frames of a refused aggregate, and each of them may be refused too.
     pub fn refuse_every(&self, every: usize) {
         self.lock().refuse_every = every;
     }
 
-    /// Whether its source has nothing to say.
+    /// Whether its source has neither a packet nor an error to give.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let state = self.lock();
         state.packets.is_empty() && !state.is_gone
     }
 
-    /// From now on, behaves as a device that was taken away. What is in it is still given.
+    /// From now on, behaves as a device that was removed. Its source still gives what is in it.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A test that failed while it held the lock left nothing half done here.
+        // No operation leaves the state half changed when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

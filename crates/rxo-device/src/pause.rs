@@ -1,20 +1,21 @@
-//! When whoever takes frames from a device lets them gather first.
+//! The pause before a batch, in which frames gather.
 //!
-//! It stands here because every worker above a device has to decide it, and none knows another.
+//! It is in this crate because every worker above a device needs it, and workers do not know each
+//! other.
 
 use core::time::Duration;
 
 /// When to let frames gather before the next batch.
 ///
-/// A sender at full speed sends a frame every microsecond: who is woken by each takes batches of
-/// two or three, and coalesces and submits as few. After a batch that shows such a sender the
-/// worker sleeps for a moment instead of waiting for the next frame; after a smaller one
-/// (request/response, ACKs) it does not, so that nobody who waits for an answer waits for us.
+/// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame takes
+/// batches of two or three, so it coalesces little and submits often. After a batch of bulk traffic
+/// the worker therefore sleeps for `time` instead of waiting for the next frame. After a smaller
+/// batch (requests and responses, ACKs) it does not, because a peer waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// For how long. Zero: never.
+    /// Length of the pause. Zero: no pauses.
     pub time: Duration,
-    /// How many frames a batch from the device must have had.
+    /// The fewest frames in a batch after which the worker pauses.
     pub busy_frames: usize,
 }
 
@@ -22,7 +23,7 @@ impl Pause {
     /// No pauses.
     pub const NEVER: Self = Self { time: Duration::ZERO, busy_frames: usize::MAX };
 
-    /// The pause after a batch of `frames`, if there is one.
+    /// The pause after a batch of `frames`; `None` for no pause.
     #[must_use]
     pub fn after(&self, frames: usize) -> Option<Duration> {
         (frames >= self.busy_frames && !self.time.is_zero()).then_some(self.time)
@@ -30,8 +31,8 @@ impl Pause {
 }
 
 impl Default for Pause {
-    /// 100 µs after eight frames: full batches at 10 Gbit/s, and less than a round trip on any
-    /// network that has a switch in it.
+    /// 100 µs after eight frames: this fills batches at 10 Gbit/s, and is less than a round trip
+    /// through a switch.
     fn default() -> Self {
         Self { time: Duration::from_micros(100), busy_frames: 8 }
     }

@@ -1,4 +1,4 @@
-//! Where packets go.
+//! The trait of everything that takes packets.
 
 use rxo_frame::Gather;
 
@@ -9,13 +9,13 @@ pub trait FrameSink {
     /// What the sink accepts. Fixed while it lives.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// Sends a batch in order, and never waits. A packet that the system refuses as a whole is sent
-    /// as the frames it stands for; one that cannot be sent at all is counted, and the rest still
-    /// goes. A device without room leaves the rest with the sink, which keeps a copy as far as it has
-    /// memory for it; see [`FrameSink::is_blocked`]. When this returns, the pieces are no longer used.
+    /// Sends a batch in order, without waiting. If the system refuses an aggregate, the sink sends its
+    /// original frames instead. It drops and counts a packet that it cannot send at all, and goes on
+    /// with the next. If the device has no room, the sink keeps copies of the rest as far as it has
+    /// memory; see [`FrameSink::is_blocked`]. The sink does not use the pieces after this returns.
     ///
     /// # Errors
-    /// When the device is gone; what was not sent is counted as dropped.
+    /// If the device is gone. The sink counts what it did not send as dropped.
     fn transmit<'a, G: Gather<'a>>(
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
@@ -24,40 +24,40 @@ pub trait FrameSink {
     /// Totals since the sink was opened.
     fn counters(&self) -> SinkCounters;
 
-    /// Whether the sink keeps packets for which the device had no room. Its owner then takes nothing
-    /// more for it, waits until the device can be written to, and calls [`FrameSink::resume`].
+    /// Whether the sink keeps packets for which the device had no room. Its owner must then stop
+    /// reading for it, wait until the device can be written to, and call [`FrameSink::resume`].
     fn is_blocked(&self) -> bool {
         false
     }
 
-    /// Sends what is kept, in order, as far as the device has room. Never waits.
+    /// Sends the kept packets, in order, as far as the device has room. Does not wait.
     ///
     /// # Errors
-    /// When the device is gone; what was kept is counted as dropped.
+    /// If the device is gone. The sink counts the kept packets as dropped.
     fn resume(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// Drops what is kept, and counts it: nobody will call [`FrameSink::resume`] any more.
+    /// Drops and counts the kept packets. Call it instead of a last [`FrameSink::resume`].
     fn abandon(&mut self) {}
 }
 
-/// What a sink has sent and lost, since it was opened.
+/// Totals of a sink since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinkCounters {
-    /// Packets handed to the system (an aggregate is one).
+    /// Packets handed to the system. An aggregate is one packet.
     pub packets: u64,
-    /// Frames as they had arrived that those stood for; of a large send, the segments it is to become.
+    /// Original frames in those packets. A GSO send counts as the segments that it becomes.
     pub frames: u64,
     /// Bytes handed to the system.
     pub bytes: u64,
-    /// System calls (or submissions) made for them.
+    /// System calls or submissions made for them.
     pub submissions: u64,
-    /// Aggregates refused by the system and sent as single frames instead.
+    /// Aggregates that the system refused, and that were sent as single frames instead.
     pub fallbacks: u64,
-    /// Packets that could not be sent at all.
+    /// Packets that were not sent.
     pub dropped: u64,
-    /// Frames as they had arrived that those stood for. What a sink was given is `frames`, these, and
-    /// what it keeps.
+    /// Original frames in the dropped packets. `frames`, `dropped_frames` and the frames that the sink
+    /// keeps add up to the frames it was given.
     pub dropped_frames: u64,
 }

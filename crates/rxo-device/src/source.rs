@@ -1,4 +1,4 @@
-//! Where frames come from.
+//! The trait of everything that gives frames.
 
 use rxo_frame::{Frame, Instant};
 
@@ -7,7 +7,7 @@ use crate::{DeviceError, SourceCapabilities};
 
 /// Something that gives frames in batches.
 pub trait FrameSource {
-    /// What holds a frame's bytes; dropping it gives the memory back to the device.
+    /// The memory of a frame. Dropping it gives the memory back to the device.
     type Buffer: AsRef<[u8]>;
 
     /// What the source says about its frames. Fixed while it lives.
@@ -29,25 +29,25 @@ pub trait FrameSource {
     /// Totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
-    /// How many frames may be kept at a time before the source has nothing to put others into;
-    /// `None`: its frames are on their own. A ring is stopped by one frame that is kept for a whole
-    /// lap.
+    /// How many frames may be held at a time before the source runs out of memory for others; `None`
+    /// if there is no limit. A single frame that is held for a whole lap stops a ring.
     fn lends(&self) -> Option<usize> {
         None
     }
 
-    /// Tells the source, once and before the first frame, that frames may be kept while the next are
-    /// waited for. A ring that is shared with the system shows its newest frame as unread for so long.
+    /// Tells the source that its owner may hold frames while it waits for the next. Call it once,
+    /// before the first frame. Otherwise a ring shared with the system counts as readable for as long
+    /// as its newest frame is held, and a wait would not wait.
     fn expect_holds(&mut self) {}
 
-    /// Whether a wait for the source would end at once although it has nothing to give, because it
-    /// lacks memory that somebody keeps. Whoever waits then asks again after a moment.
+    /// Whether the source has nothing to give because all its memory is held. A wait for it would
+    /// end at once; ask it again after a moment instead.
     fn is_starved(&self) -> bool {
         false
     }
 
-    /// When the source has something to give although nothing arrives; `None`: never. A device has
-    /// no such time; a source that holds frames back has, and who waits must not wait longer.
+    /// When the source will have something to give even if nothing arrives; `None` for never. Do not
+    /// wait for it beyond this time. Sources that delay frames have such a time; devices have none.
     fn poll_at(&self) -> Option<Instant> {
         None
     }
@@ -90,17 +90,17 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
     }
 }
 
-/// What a source has given and lost, since it was opened.
+/// Totals of a source since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounters {
     /// Frames given.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Frames the device had no room for (a ring's overflow): lost before us.
+    /// Frames lost before the source because the device's ring was full.
     pub ring_drops: u64,
-    /// Frames that came cut short and were therefore not given.
+    /// Frames that arrived cut short, which the source discarded.
     pub truncated: u64,
-    /// What middleware did to frames on purpose; all zeros without any.
+    /// What middleware did to frames on purpose; all zeros without middleware.
     pub impaired: ImpairmentCounters,
 }

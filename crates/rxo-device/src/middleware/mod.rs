@@ -1,15 +1,15 @@
-//! Wrappers of sources and sinks: what passes is written down, or made to suffer.
+//! Middleware: wrappers of sources and sinks that log packets or impair them.
 //!
-//! They are separate from devices because they go around any of them, live or in memory:
+//! Middleware is separate from devices because it wraps any of them, live or in memory:
 //!
-//! * [`TracedSource`] and [`TracedSink`] show what passes to a [`PacketLog`]; `Tracer` in
+//! * [`TracedSource`] and [`TracedSink`] show each packet to a [`PacketLog`]; `Tracer` in
 //!   the crate `rxo` is one that writes a capture.
 //! * [`ImpairedSource`] is a worse network in front of a source: an [`Impairment`] loses, delays,
-//!   reorders and doubles frames. There is none for a sink: a frame that is held back has to leave
-//!   when its time comes, and only a source is asked again without being given anything.
+//!   reorders and duplicates frames. There is none for a sink, because a delayed frame must leave
+//!   when its time comes, and a worker polls only sources for that.
 //!
-//! Contract: the clock is an argument (anything that can be called for an [`Instant`]), and so is
-//! the seed. Same frames, same times, same seed: same outcome.
+//! Contract: the clock is an argument (a function that returns an [`Instant`]), and so is the seed.
+//! The same frames, times and seed give the same outcome.
 //!
 //! [`Instant`]: rxo_frame::Instant
 

@@ -1,10 +1,10 @@
-//! What becomes of a frame, drawn from a seed.
+//! The fate of a frame, drawn from a seed.
 
 use rxo_frame::Duration;
 
 use super::ImpairmentSettings;
 
-/// What was drawn for one frame.
+/// The draws for one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) is_lost: bool,
@@ -13,7 +13,7 @@ pub(super) struct Fate {
     pub(super) jitter: Duration,
 }
 
-/// A sequence of numbers that look random (SplitMix64, Steele et al. 2014).
+/// A pseudo-random sequence (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -22,7 +22,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Four draws, whatever the settings.
+    /// Draws the fate of the next frame: four draws, whatever the settings.
     pub(super) fn fate(&mut self, settings: &ImpairmentSettings) -> Fate {
         Fate {
             is_lost: self.is_one_of(settings.loss_ppm),
@@ -32,7 +32,7 @@ impl Dice {
         }
     }
 
-    /// True for `ppm` of a million draws.
+    /// Returns `true` for `ppm` of a million draws.
     fn is_one_of(&mut self, ppm: u32) -> bool {
         self.below(1_000_000) < u64::from(ppm)
     }
@@ -42,7 +42,7 @@ impl Dice {
         Duration::from_nanos(self.below(nanos.saturating_add(1)))
     }
 
-    /// Even over `0..bound`, but for one part in 2^64 / bound.
+    /// A draw from `0..bound`, uniform but for one part in 2^64 / bound.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,20 +1,20 @@
-//! A worse network: frames are lost, late, out of order, doubled, or too many.
+//! A worse network: it loses, delays, reorders and duplicates frames, and limits their rate.
 //!
 //! ```text
-//!  push -> cut -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
+//!  push -> segment -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
 //! ```
 //!
-//! Loss, doubling and reordering are drawn from the seed, with the same number of draws for every
-//! frame: whether the hundredth frame is lost does not depend on the other settings.
+//! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every
+//! frame. Therefore whether the hundredth frame is lost does not depend on the other settings.
 //!
-//! **Segments, not trains.** A super-packet (several TCP segments in one, as a local sender with
-//! segmentation offload hands over) is cut into its segments first, or one loss would hit 64 KiB at
-//! once. Each segment has the checksum in the form that the whole had it: partial stays partial. What
-//! cannot be cut (UDP, unreadable headers) counts as one frame and keeps what was said of it.
+//! **Segments, not GSO frames.** A GSO frame of TCP, as a local sender with segmentation offload
+//! makes it, is segmented first; otherwise one loss would hit 64 KiB at once. Its segments have a
+//! partial checksum if it had one. A GSO frame that cannot be segmented here (UDP, unreadable
+//! headers) counts as one frame and keeps its metadata.
 //!
-//! Contract: sans-IO. Times are those of the frames, which must be on the clock that
-//! [`Impairment::pop`] is called with. Bounded by [`ImpairmentSettings::limit_frames`] and
-//! [`ImpairmentSettings::limit_bytes`]; what is over a limit is dropped and counted by which.
+//! Contract: sans-IO. The frames' times of arrival must be on the clock with which
+//! [`Impairment::pop`] is called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and
+//! [`ImpairmentSettings::limit_bytes`]; frames over a limit are dropped, and counted for each limit.
 
 mod cut;
 mod fate;
@@ -33,25 +33,25 @@ use fate::{Dice, Fate};
 pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
 pub use source::ImpairedSource;
 
-/// The worse network. It owns copies of what is in it.
+/// The worse network. It owns copies of the frames in it.
 #[derive(Clone, Debug)]
 pub struct Impairment {
     settings: ImpairmentSettings,
-    /// What frames begin with, to find what is to be cut; `None` cuts nothing.
+    /// What frames begin with, to find GSO frames; `None` segments nothing.
     cuts: Option<LinkKind>,
     dice: Dice,
     counters: ImpairmentCounters,
     /// In the order of their times.
     queue: VecDeque<Waiting>,
-    /// Frames that others overtake, in the order in which they were set aside. All are overtaken
-    /// by as many and wait as long, so the first is the first to go.
+    /// Frames that others overtake, in the order in which they were set aside. All wait for the same
+    /// number of frames and the same time, so the first leaves first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
     /// Frames that came out in order so far.
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
-    /// When the frames come out that are gathered now, or were last.
+    /// When the frames come out that gather now, or gathered last.
     gathered_until: Instant,
     last_due_at: Instant,
     last_given_at: Instant,
@@ -68,7 +68,7 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// Goes when so many have come out in order...
+    /// It leaves when so many frames have come out in order...
     after: u64,
     /// ...or at this time.
     deadline: Instant,
@@ -81,17 +81,17 @@ enum Place {
 }
 
 impl Impairment {
-    /// An empty one, for frames that begin with `link`.
+    /// An empty network for frames that begin with `link`.
     ///
     /// # Errors
-    /// When a setting cannot be; the error names it.
+    /// If a setting is invalid; the error names it.
     pub fn new(settings: ImpairmentSettings, link: LinkKind) -> Result<Self, ImpairmentError> {
         settings.check()?;
         let dice = Dice::new(settings.seed);
         Ok(Self { settings, cuts: Some(link), dice, ..Self::transparent() })
     }
 
-    /// One that changes nothing: super-packets, too, stay as they are.
+    /// A network that changes nothing. It does not segment GSO frames either.
     #[must_use]
     pub fn transparent() -> Self {
         let settings = ImpairmentSettings::default();
@@ -112,7 +112,7 @@ impl Impairment {
         }
     }
 
-    /// A frame enters, at its time of arrival. It is copied if it is not lost.
+    /// Takes a frame in at its time of arrival, and copies it unless it is lost.
     pub fn push<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         let frame = frame.borrowed();
         let is_cut = self.cuts.is_some_and(|link| cut(frame, link, |part| self.enter(part)));
@@ -123,8 +123,8 @@ impl Impairment {
         }
     }
 
-    /// The next frame that is out of it at `now`; its time of arrival is when it came out. `None`
-    /// when none is.
+    /// The next frame that has come out at `now`; its time of arrival is when it came out. `None` if
+    /// there is none.
     pub fn pop(&mut self, now: Instant) -> Option<Frame<Vec<u8>>> {
         loop {
             let (at, place) = self.next().filter(|(at, _)| *at <= now)?;
@@ -144,7 +144,7 @@ impl Impairment {
         }
     }
 
-    /// When [`Self::pop`] has something if nothing else enters; `None` when nothing is in it.
+    /// When [`Self::pop`] has a frame if nothing else enters; `None` if it is empty.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.next().map(|(at, _)| at)
@@ -193,8 +193,8 @@ impl Impairment {
         self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
     }
 
-    /// When a frame that arrives now comes out: after those before it, the time that the link takes
-    /// for it, and the delay.
+    /// When a frame that arrives now comes out: after the frames before it, its time on the link, and
+    /// the delay.
     fn due_at(&mut self, arrived_at: Instant, bytes: usize, jitter: Duration) -> Instant {
         self.entered_at = self.entered_at.max(arrived_at);
         let mut sent_at = self.entered_at;
@@ -208,7 +208,7 @@ impl Impairment {
         self.last_due_at
     }
 
-    /// When what would come out at `at` does: with the first of those that are gathered.
+    /// When a frame that is due at `at` comes out: together with the frames that gather.
     fn gathered(&mut self, at: Instant) -> Instant {
         if self.settings.gather.is_zero() {
             return at;
@@ -227,14 +227,14 @@ impl Impairment {
         self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
     }
 
-    /// What comes out next, and when.
+    /// Which frame comes out next, and when.
     fn next(&self) -> Option<(Instant, Place)> {
         let aside = self.aside.front().map(|aside| {
             let is_overtaken = aside.after <= self.passed;
             (if is_overtaken { aside.due_at } else { aside.deadline }, Place::Aside)
         });
         let queued = self.queue.front().map(|waiting| (waiting.due_at, Place::Queue));
-        // Of two at the same time the one set aside was there first.
+        // At the same time, the frame set aside goes first: it entered first.
         aside.into_iter().chain(queued).min_by_key(|(at, _)| *at)
     }
 

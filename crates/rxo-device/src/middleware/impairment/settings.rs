@@ -1,46 +1,46 @@
-//! How bad a network is, and what it did.
+//! The settings and counters of an impairment.
 
 use rxo_frame::Duration;
 use thiserror::Error;
 
-/// How bad. The default does nothing to anything, within limits that no test of a few connections
-/// reaches.
+/// What a network does to frames. The default does nothing, with limits that a test of a few
+/// connections does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpairmentSettings {
-    /// Where the draws begin: the same seed draws the same.
+    /// The seed of all draws.
     pub seed: u64,
-    /// How many of a million frames are lost.
+    /// Frames lost, of a million.
     pub loss_ppm: u32,
-    /// How many of a million come twice, one right behind the other.
+    /// Frames duplicated, of a million; the copy follows at once.
     pub duplicate_ppm: u32,
-    /// How many of a million are overtaken.
+    /// Frames that others overtake, of a million.
     pub reorder_ppm: u32,
-    /// By how much.
+    /// How far such a frame is set back.
     pub displacement: Displacement,
-    /// How long every frame is under way.
+    /// How long every frame takes.
     pub delay: Duration,
-    /// By how much longer at most, at random and evenly; frames stay in order.
+    /// The most that is added to `delay`, uniformly at random. Frames stay in order.
     pub jitter: Duration,
-    /// Frames come out together, so long after the first of them, as behind a card that moderates its
-    /// interrupts (`rx-usecs`); zero: each at its own time.
+    /// Frames come out together, this long after the first of them, as behind a network card that
+    /// moderates its interrupts (`rx-usecs`). Zero: each frame comes out at its own time.
     pub gather: Duration,
-    /// The rate of a link that frames have to go through one after the other, in bytes a second
-    /// of what the source gives (no preamble, no gap); `None` is no such link.
+    /// The rate of a link that sends one frame after the other, in bytes of frames a second (no
+    /// preamble, no gap). `None` for no such link.
     pub rate_bytes_per_s: Option<u64>,
-    /// The most frames in it at a time, those under way included.
+    /// The most frames in the network at a time, delayed frames included.
     pub limit_frames: usize,
-    /// The most bytes in it at a time.
+    /// The most bytes in the network at a time.
     pub limit_bytes: usize,
 }
 
-/// How far a frame is set back. It comes out when so many frames have overtaken it or the time is
-/// over, whichever is first.
+/// How far a frame is set back. It comes out when `frames` others have overtaken it or `time` has
+/// passed, whichever is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displacement {
-    /// How many that came later, and are not set back themselves, go before it; `None`: however
-    /// many come in the time.
+    /// How many later frames that are not set back themselves go before it; `None` for as many as come
+    /// within `time`.
     pub frames: Option<u32>,
-    /// How much later than it would have it comes out at the latest.
+    /// How much later it comes out at most.
     pub time: Duration,
 }
 
@@ -63,13 +63,13 @@ impl Default for ImpairmentSettings {
 }
 
 impl Default for Displacement {
-    /// Three frames, enough for three duplicate ACKs; 10 ms when no more come.
+    /// Three frames, which cause three duplicate ACKs; 10 ms if fewer come.
     fn default() -> Self {
         Self { frames: Some(3), time: Duration::from_millis(10) }
     }
 }
 
-/// A million of a million.
+/// All frames.
 const ALL_PPM: u32 = 1_000_000;
 
 impl ImpairmentSettings {
@@ -92,48 +92,48 @@ impl ImpairmentSettings {
     }
 }
 
-/// A setting that cannot be.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// More than all frames.
+    /// The share is more than all frames.
     #[error("{name} of {ppm} in a million frames: choose 0 to 1000000")]
     Share {
-        /// Of which setting.
+        /// The setting.
         name: &'static str,
         /// Its value.
         ppm: u32,
     },
-    /// Nothing would ever come out.
+    /// With this setting nothing would come out.
     #[error("a {name} of 0 lets nothing through: choose at least 1")]
     Zero {
-        /// Of which setting.
+        /// The setting.
         name: &'static str,
     },
 }
 
-/// What was done to frames, since the start. A super-packet counts as the segments it is cut into.
+/// What an impairment did since it was made. A GSO frame counts as its segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentCounters {
     /// Frames that went in.
     pub taken: u64,
     /// Frames that came out.
     pub given: u64,
-    /// Lost by chance.
+    /// Frames lost by chance.
     pub lost: u64,
-    /// Doubled by chance.
+    /// Frames duplicated by chance.
     pub doubled: u64,
-    /// Set back by chance; counted when it happens.
+    /// Frames set back by chance, counted when others begin to overtake them.
     pub reordered: u64,
-    /// Dropped for the limit of frames.
+    /// Frames dropped because of `limit_frames`.
     pub over_frames: u64,
-    /// Dropped for the limit of bytes.
+    /// Frames dropped because of `limit_bytes`.
     pub over_bytes: u64,
-    /// Super-packets that were cut.
+    /// GSO frames that were segmented.
     pub cut: u64,
 }
 
 impl ImpairmentCounters {
-    /// Everything that went in and will not come out.
+    /// All frames that went in and will not come out.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.lost + self.over_frames + self.over_bytes

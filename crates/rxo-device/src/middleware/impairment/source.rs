@@ -5,33 +5,33 @@ use rxo_frame::{Frame, Instant};
 use super::Impairment;
 use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 
-/// A source whose frames come through an [`Impairment`]. `C` is called for the time: the clock of
-/// the frames' arrivals.
+/// A source whose frames go through an [`Impairment`]. `C` returns the time, on the clock of the
+/// frames' arrivals.
 ///
-/// Frames are copied, so that the device has its memory back while they are under way.
+/// Frames are copied, so that the device gets its memory back while they are delayed.
 pub struct ImpairedSource<S: FrameSource, C> {
     source: S,
     impairment: Impairment,
     clock: C,
     batch: Vec<Frame<S::Buffer>>,
     given: SourceCounters,
-    /// Why the source gives no more. Told when everything under way has come out.
+    /// The error of the source. It is returned when all delayed frames have come out.
     failure: Option<DeviceError>,
 }
 
 impl<S: FrameSource, C: FnMut() -> Instant> ImpairedSource<S, C> {
-    /// `source` behind `impairment`.
+    /// Puts `source` behind `impairment`.
     pub fn new(source: S, impairment: Impairment, clock: C) -> Self {
         let (batch, given) = (Vec::new(), SourceCounters::default());
         Self { source, impairment, clock, batch, given, failure: None }
     }
 
-    /// What is under way, and what was done to frames.
+    /// The impairment, to read its counters.
     pub const fn impairment(&self) -> &Impairment {
         &self.impairment
     }
 
-    /// Lets at most `most` frames enter.
+    /// Moves at most `most` frames from the source into the impairment.
     fn take(&mut self, most: usize) {
         if self.failure.is_none() {
             self.failure = self.source.receive(&mut self.batch, most).err();
@@ -39,7 +39,7 @@ impl<S: FrameSource, C: FnMut() -> Instant> ImpairedSource<S, C> {
         }
     }
 
-    /// Gives what is out of it, at most `most` frames.
+    /// Gives at most `most` frames that have come out.
     fn give(&mut self, batch: &mut Vec<Frame<Vec<u8>>>, most: usize) -> usize {
         let now = (self.clock)();
         for given in 0..most {
@@ -64,8 +64,8 @@ impl<S: FrameSource, C: FnMut() -> Instant> FrameSource for ImpairedSource<S, C>
         batch: &mut Vec<Frame<Vec<u8>>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        // What is due goes first: while it fills the budget the rest waits in the device, which
-        // has a limit of its own, and not here.
+        // Due frames go first. While they fill the budget, others wait in the device, which has a
+        // limit of its own.
         let due = self.give(batch, budget);
         if due == budget {
             return Ok(due);
