@@ -1,4 +1,4 @@
-//! How a worker is to work.
+//! The configuration of a worker.
 
 use std::time::Duration;
 
@@ -6,36 +6,36 @@ use rxo_coalesce::{Config, Policy};
 
 use super::{Overload, Pause};
 
-/// What a worker is made from.
+/// The configuration of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// The engine's. Its link kind and batch size are set by the worker.
+    /// The configuration of the engine. The worker sets its link kind and batch size.
     pub engine: Config,
     /// When to let frames gather before the next batch.
     pub pause: Pause,
-    /// Most frames taken from the nic in one batch, 1 to 32,768. An aggregate of a work-conserving
-    /// policy cannot be larger than a batch, and a larger batch leaves more of it to be shared
-    /// among many flows; it must stay well below the ring's slots, which are lent out meanwhile.
+    /// The most frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving policy
+    /// cannot be larger than a batch, and many flows share one. It must be well below the number of
+    /// slots in the ring, which are lent out meanwhile.
     pub budget_frames: usize,
-    /// Most frames taken from the host in one batch. They may be super-packets of 64 KiB, and
-    /// while they go out the nic waits.
+    /// The most frames in a batch from the host. They may be GSO frames of 64 KiB, and the nic is not
+    /// read while they are sent.
     pub host_budget_frames: usize,
-    /// When a queue before the worker is too long, and frames are dropped; `None`: never. Then the ring
-    /// alone limits it.
+    /// When the queue before the worker counts as too long, so that frames are dropped. `None` drops
+    /// none; then only the ring limits the queue.
     pub overload: Option<Overload>,
-    /// Before an ACK of the host that covers many segments, insert those that were due: one for every
-    /// so many full-sized segments, 1 to 64. `None`, the default, inserts nothing. For hosts whose
-    /// peers count ACKs; it needs both directions.
+    /// Inserts ACKs before an ACK of the host that covers many segments: one for every so many
+    /// full-sized segments, 1 to 64. `None`, the default, inserts nothing. For peers that count ACKs.
+    /// It needs both directions.
     pub ack_split: Option<u16>,
-    /// What is carried.
+    /// Which directions the worker serves.
     pub directions: Directions,
-    /// How often the observer is called, at least 1 ms; `None` for never.
+    /// Time between two calls of the observer, at least 1 ms; `None` for no calls.
     pub report_every: Option<Duration>,
 }
 
 impl WorkerConfig {
-    /// Both directions, 256 frames a batch from the nic and 64 from the host, the usual pause, RFC
-    /// 8289's target and interval, no ACKs split, no reports.
+    /// The defaults: both directions, 256 frames a batch from the nic and 64 from the host, the default
+    /// pause, the target and interval of RFC 8289, no ACKs inserted, no reports.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -57,9 +57,9 @@ pub enum Directions {
     /// Both.
     #[default]
     Both,
-    /// Only what goes to the host; another worker has the other.
+    /// Only to the host. Another worker serves the other direction.
     ToHost,
-    /// Only what the host sends.
+    /// Only from the host.
     ToNic,
 }
 

@@ -1,7 +1,7 @@
 //! Whether two devices and a configuration fit together.
 //!
-//! Decided before the first frame, so that a policy is never half in force and no frame is taken
-//! that cannot be handed on.
+//! This is decided before the first frame, so that a policy is never partly in force, and no frame is
+//! taken that cannot be delivered.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use thiserror::Error;
 
 use super::{Directions, Duplex, WorkerConfig};
 
-/// Why a worker cannot be put between two devices. One line, with the remedy.
+/// Why a worker cannot run between two devices. The message is one line, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Misfit {
-    /// One has Ethernet headers and the other has not.
+    /// One device has Ethernet headers and the other does not.
     #[error(
         "the nic carries {} and the host's device {}; give two that carry the same, such as \
          packet:IFNAME with tap:NAME", carries(.nic), carries(.host)
@@ -24,18 +24,18 @@ pub enum Misfit {
     Link {
         /// What the nic's frames begin with.
         nic: LinkKind,
-        /// What the host's begin with.
+        /// What the host's frames begin with.
         host: LinkKind,
     },
-    /// One takes larger packets than the other.
+    /// The MTUs differ.
     #[error(
         "MTU mismatch: the nic has {nic} and the host's device {host}; make them equal with \
          `ip link set NAME mtu {nic}`"
     )]
     Mtu {
-        /// Of the nic, in bytes.
+        /// MTU of the nic, in bytes.
         nic: u32,
-        /// Of the host's device, in bytes.
+        /// MTU of the host's device, in bytes.
         host: u32,
     },
     /// The host's device takes no aggregates.
@@ -46,10 +46,10 @@ pub enum Misfit {
     NoSegmentation {
         /// The policy's name.
         policy: &'static str,
-        /// In bytes.
+        /// MTU of the host's device, in bytes.
         mtu: u32,
     },
-    /// The merged header alone would mislead the receiver.
+    /// The receiver needs records of each segment; the merged header alone would mislead it.
     #[error(
         "policy {policy} cannot be carried: the host's device has no way to hand over what each \
          segment said, and the merged header hides it; choose policy linux-gro"
@@ -58,7 +58,7 @@ pub enum Misfit {
         /// The policy's name.
         policy: &'static str,
     },
-    /// One ACK alone would hide the others from the receiver.
+    /// The receiver needs records of each ACK; one ACK alone would hide the others.
     #[error(
         "pure_acks=record of policy {policy} cannot be carried: the host's device has no way to \
          hand over what each ACK said; choose pure_acks=single"
@@ -67,18 +67,18 @@ pub enum Misfit {
         /// The policy's name.
         policy: &'static str,
     },
-    /// A device gives super-packets that the other cannot take.
+    /// One device gives GSO frames that the other cannot take.
     #[error(
         "the {from} gives packets of several segments, and the {to} cannot cut them; switch them \
          off with `ethtool -K NAME gro off gso off tso off` or choose another device"
     )]
     SuperPackets {
-        /// Who gives them.
+        /// The device that gives them.
         from: &'static str,
-        /// Who cannot take them.
+        /// The device that cannot take them.
         to: &'static str,
     },
-    /// A number of the worker's configuration.
+    /// A number of the worker's configuration is out of range.
     #[error("{name} is {value}; it must be from 1 to 32768")]
     Budget {
         /// The field.
@@ -86,19 +86,19 @@ pub enum Misfit {
         /// Its value.
         value: usize,
     },
-    /// Reports without a time between them would leave no time for anything else.
+    /// The time between reports is too short.
     #[error("report_every is {0:?}; it must be at least 1ms, or none")]
     ReportEvery(Duration),
-    /// ACKs cannot be split by a worker that sees only one side.
+    /// ACK splitting needs both directions in one worker.
     #[error(
         "ack_split needs to see what the host is given and what it sends; serve both directions in \
          one worker, or set it to none"
     )]
     SplitNeedsBoth,
-    /// A number of the configuration of ACK splitting.
+    /// A number of the configuration of ACK splitting is out of range.
     #[error("ack_split: {0}")]
     Split(#[from] SplitConfigError),
-    /// A number of the engine's configuration.
+    /// A number of the engine's configuration is out of range.
     #[error(transparent)]
     Engine(#[from] ConfigError),
 }
@@ -106,10 +106,10 @@ pub enum Misfit {
 /// The least time between two reports.
 const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
-/// Most frames in a batch.
+/// The most frames in a batch.
 const MOST_BUDGET_FRAMES: usize = 32_768;
 
-/// Checks everything, and limits the engine to what the host's sink takes.
+/// Checks devices and configuration, and limits the engine to what the host's sink accepts.
 ///
 /// # Errors
 /// The first misfit found.

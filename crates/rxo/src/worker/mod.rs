@@ -5,20 +5,20 @@
 //!  nic.sink   <--frames, as they are-----------  host.source    (ToNic)
 //! ```
 //!
-//! A turn of the loop: take a batch from the nic, let the engine coalesce it, hand the deliveries
-//! to the host; pass on what the host sends; then `next` decides whether to go on at once, to
-//! pause so that the next batch is full, or to wait until something comes or is due.
+//! In a turn, the worker takes a batch from the nic, the engine coalesces it, and the host's sink gets
+//! the deliveries. Then the worker passes on the frames of the host. Last, `next` decides whether to go
+//! on at once, to pause so that the next batch is full, or to wait until something arrives or is due.
 //!
-//! It is generic over the devices and over [`Waiter`], which has the clock: on links in memory
-//! and virtual time the very same loop is tested.
+//! The worker is generic over the devices and over [`Waiter`], which has the clock. Tests run the same
+//! loop on links in memory and virtual time.
 //!
 //! # Contract
-//! Within each direction nothing is reordered, and nothing is dropped that the sink takes, with one
-//! exception: when more arrives than the worker can take, it drops as [`Overload`] says. Neither
-//! direction ever waits for the other's sink: one that is blocked stops the reading of its own source
-//! and nothing else. A buffer is dropped when its frame's delivery was handed over. When the loop ends, whether
-//! stopped or because a device failed, everything held has been handed to the host's sink. After
-//! construction a turn allocates nothing of its own.
+//! A direction reorders nothing, and drops nothing that its sink takes, with one exception: if more
+//! arrives than the worker can take, it drops frames as [`Overload`] says. A direction does not wait
+//! for the other's sink: a blocked sink stops the reading of its own source and nothing else. A buffer
+//! is dropped when the delivery of its frame was sent. When the loop ends, by a stop or by a failed
+//! device, the host's sink has been given every held segment. After construction a turn allocates
+//! nothing of its own.
 
 mod config;
 mod fit;
@@ -51,7 +51,7 @@ use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
 
-/// A device's two ends.
+/// Both ends of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Duplex<I, O> {
     /// Gives what arrives on it.
@@ -60,7 +60,7 @@ pub struct Duplex<I, O> {
     pub sink: O,
 }
 
-/// The worker. `NI`, `NO`: the nic's source and sink; `HI`, `HO`: the host's.
+/// The worker. `NI` and `NO` are the source and sink of the nic, `HI` and `HO` those of the host.
 pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     to_host: ToHost<NI, HO>,
     to_nic: ToNic<HI, NO>,
@@ -69,23 +69,23 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     times: Times,
 }
 
-/// What an observer sees once in an interval.
+/// The argument of an observer, once in an interval.
 #[derive(Debug)]
 pub struct Report<'a, NO, HO> {
     /// All counters.
     pub reading: &'a Reading,
-    /// The nic's sink, to ask what it has to say.
+    /// The nic's sink, to ask it for notices.
     pub nic_sink: &'a mut NO,
     /// The host's sink.
     pub host_sink: &'a mut HO,
 }
 
-/// Rounds at the end in which what devices still have is carried over. Bounded, or a busy link
-/// would never let the worker stop; enough for a full ring.
+/// The most turns after a stop, in which the worker carries over what the devices still have. It is
+/// enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
 
-/// How long a wait lasts at most while the system may not say what is waited for: memory that is kept
-/// here comes back by itself, and some devices have room before they say so.
+/// The longest wait while the system may not report the event: held memory comes back by itself, and
+/// some devices have room before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
@@ -95,10 +95,10 @@ where
     HI: FrameSource,
     HO: FrameSink,
 {
-    /// Puts a worker between two devices. All memory of its own is allocated here.
+    /// Puts a worker between two devices. Allocates all memory of the worker.
     ///
     /// # Errors
-    /// [`Misfit`] when the devices do not fit together, the host's cannot carry what the policy
+    /// [`Misfit`] if the devices do not fit together, the host's device cannot carry what the policy
     /// makes, or a number of the configuration is out of range.
     pub fn new(
         nic: Duplex<NI, NO>,
@@ -117,20 +117,20 @@ where
         Ok(Self { to_host, to_nic, splitting, config, times: Times::default() })
     }
 
-    /// The configuration in force: the engine's link kind is the devices', and its limits are
-    /// what the host's sink takes.
+    /// The configuration in force: with the link kind of the devices, and limited to what the host's
+    /// sink accepts.
     #[must_use]
     pub const fn config(&self) -> &WorkerConfig {
         &self.config
     }
 
-    /// Works until `stop` is set or a device fails. `observe` is called once in every
-    /// [`WorkerConfig::report_every`], and not at the end: [`Worker::reading`] has the totals.
+    /// Runs until `stop` is set or a device fails. Calls `observe` once in every
+    /// [`WorkerConfig::report_every`], but not at the end: [`Worker::reading`] has the totals.
     ///
-    /// `stop` is looked at in every turn and at least ten times a second.
+    /// The worker reads `stop` in every turn, and at least ten times a second.
     ///
     /// # Errors
-    /// The first failure of a device, after everything held was handed over.
+    /// The first failure of a device, after everything held was sent.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -146,7 +146,7 @@ where
         ended.and(flushed).and(finished)
     }
 
-    /// All counters since the worker was made; the times are those of the last report or end.
+    /// All counters since the worker was made. The times are those of the last report or of the end.
     pub fn reading(&mut self) -> Reading {
         Reading {
             elapsed: self.times.elapsed(),
@@ -189,7 +189,7 @@ where
         Ok(())
     }
 
-    /// A batch in each direction whose source may have one. Both are served also when one fails.
+    /// Takes a batch in each direction whose source may have one. If one fails, the other is served.
     fn turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -226,8 +226,8 @@ where
         }
     }
 
-    /// When a turn is due even if nothing arrives. Not for what a source holds back while its sink takes
-    /// nothing: no turn would get it out.
+    /// When a turn is due even if nothing arrives. Frames that a source delays do not count while their
+    /// sink is blocked, because a turn could not take them.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();
@@ -240,7 +240,7 @@ where
         deadlines.into_iter().chain(held_back).flatten().min()
     }
 
-    /// Between two turns. Says which sources the next one should look at.
+    /// Rests between two turns. Returns which sources the next turn should read.
     fn rest<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -256,7 +256,7 @@ where
         }
     }
 
-    /// Waits for whatever a direction needs next: frames, or room for those that it has.
+    /// Waits for what each direction needs next: frames, or room in its sink.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -279,7 +279,7 @@ where
         let is_brief = is_blocked || is_nic_starved || is_host_starved;
         let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
         let awake = waiter.wait(wanted, timeout)?;
-        // A link that is down says nothing when its device is deleted: somebody has to look.
+        // A link that is down reports nothing when its device is deleted; a read finds out.
         if awake == Awake::NEITHER && timeout >= LONGEST_WAIT {
             return Ok(Awake::BOTH);
         }

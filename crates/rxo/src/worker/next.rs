@@ -1,4 +1,4 @@
-//! What to do between two turns: pure, and tested as a table.
+//! What a worker does between two turns. Pure, and tested as a table.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use rxo_frame::Instant;
 
 use super::WorkerConfig;
 
-/// What a turn did.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Frames taken from the nic; 0 when the host's sink takes no more.
+    /// Frames taken from the nic; 0 if the host's sink is blocked.
     pub(super) from_nic: usize,
-    /// Frames taken from the host; 0 when the nic's sink takes no more.
+    /// Frames taken from the host; 0 if the nic's sink is blocked.
     pub(super) from_host: usize,
     /// When the nic's batch was taken.
     pub(super) now: Instant,
@@ -22,18 +22,18 @@ pub(super) struct Turn {
 pub(super) enum Next {
     /// Another turn at once.
     Again,
-    /// A turn after this time, whatever comes.
+    /// A turn after this time, whatever arrives.
     Pause(Duration),
-    /// A turn when something comes, at the latest after this time.
+    /// A turn when something arrives, and at the latest after this time.
     Wait(Duration),
 }
 
-/// How long a wait lasts at most, so that a stop from another thread is seen.
+/// The longest wait, so that a stop from another thread is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Decides. `deadline` is when a turn is due even if nothing comes.
+/// Decides what comes after `turn`. `deadline` is when a turn is due even if nothing arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
-    // A batch as large as allowed says that there is more.
+    // After a full batch there is probably more.
     let has_more =
         turn.from_nic >= config.budget_frames || turn.from_host >= config.host_budget_frames;
     let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.since(turn.now));

@@ -1,20 +1,19 @@
-//! A sink as a direction sees it: whether it takes anything now, and when to ask again.
+//! The sink of a direction: whether it takes packets now, and when to try again.
 //!
-//! It stands apart because both directions have one, and neither may ever wait for its own: the other
-//! would wait with it. A direction whose sink is blocked does not read its source. What comes
-//! meanwhile gathers before the source, in the ring or the queue of the system, which has a limit of
-//! its own and counts what it drops.
+//! It is separate because both directions have one, and neither may wait for it: the other direction
+//! would wait too. A direction whose sink is blocked does not read its source. Frames then queue before
+//! the source, in the ring or in a queue of the system, which is bounded and counts what it drops.
 
 use rxo_device::{DeviceError, FrameSink};
 
-/// A sink, and what is known of its room.
+/// A sink, and how well it makes room.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
-    /// How often in a row the sink was asked to go on and could not send all that it keeps.
+    /// How often in a row the sink was resumed and sent nothing.
     futile: u32,
 }
 
-/// After so many, the system may be wrong about its room: then time decides, not the descriptor.
+/// After so many, the descriptor may be wrong about room: then wait for time, not for it.
 const MOST_FUTILE: u32 = 2;
 
 impl<K: FrameSink> Outlet<K> {
@@ -22,10 +21,10 @@ impl<K: FrameSink> Outlet<K> {
         Self { sink, futile: 0 }
     }
 
-    /// Sends what the sink keeps.
+    /// Sends the packets that the sink keeps.
     ///
     /// # Errors
-    /// When the device failed.
+    /// If the device failed.
     pub(super) fn resume(&mut self) -> Result<(), DeviceError> {
         if !self.sink.is_blocked() {
             return Ok(());
@@ -37,20 +36,20 @@ impl<K: FrameSink> Outlet<K> {
         resumed
     }
 
-    /// Whether nothing should be read for it.
+    /// Whether the source of this direction must not be read.
     pub(super) fn is_blocked(&self) -> bool {
         self.sink.is_blocked()
     }
 
-    /// The sink, if it is to be waited for.
+    /// The sink, if the worker should wait for its descriptor.
     pub(super) fn wanted(&self) -> Option<&K> {
         (self.sink.is_blocked() && self.futile < MOST_FUTILE).then_some(&self.sink)
     }
 
-    /// Makes a last try with what the sink keeps.
+    /// Tries once more to send the packets that the sink keeps, and drops the rest.
     ///
     /// # Errors
-    /// When the device failed.
+    /// If the device failed.
     pub(super) fn finish(&mut self) -> Result<(), DeviceError> {
         let resumed = self.sink.resume();
         self.sink.abandon();

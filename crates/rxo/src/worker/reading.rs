@@ -1,4 +1,4 @@
-//! All counters at one instant, and the times that belong to them.
+//! All counters of a worker at one instant, with their times.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Instant;
 
-/// All counters of a worker at one instant: totals, of which two can be subtracted.
+/// All counters of a worker at one instant. They are totals; subtract two readings for an interval.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Since the worker began to run.
+    /// Time since the worker began to run.
     pub elapsed: Duration,
     /// Processor time of its thread since then, user and system together.
     pub cpu: Duration,
-    /// From the nic.
+    /// Counters of the nic's source.
     pub nic_in: SourceCounters,
-    /// To the host.
+    /// Counters of the host's sink.
     pub host_out: SinkCounters,
-    /// From the host.
+    /// Counters of the host's source.
     pub host_in: SourceCounters,
-    /// To the nic.
+    /// Counters of the nic's sink.
     pub nic_out: SinkCounters,
-    /// What the engine did.
+    /// Counters of the engine.
     pub engine: Counters,
     /// Frames from the nic that were dropped because more came than the worker could take.
     pub overload: u64,
-    /// What was done about stretch ACKs; `None` unless [`WorkerConfig::ack_split`] asks for it.
+    /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
     pub split: Option<SplitCounters>,
@@ -71,8 +71,7 @@ impl Times {
         self.report_at
     }
 
-    /// Whether a report is due; the next one is then due an interval later. Intervals missed are
-    /// not made up for.
+    /// Whether a report is due. If so, the next is due an interval later; missed reports are skipped.
     pub(super) fn is_report_due(&mut self, now: Instant) -> bool {
         let Some(due_at) = self.report_at.filter(|due_at| now >= *due_at) else { return false };
         let next = due_at + self.report_every;

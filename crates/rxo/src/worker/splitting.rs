@@ -1,8 +1,8 @@
-//! Stretch ACKs split, between the two directions of a worker.
+//! Splitting of stretch ACKs, between the two directions of a worker.
 //!
-//! It stands apart from both because it is what they share: the way to the host tells the splitter
-//! what was delivered, the way to the nic asks what goes before a frame. Inserted ACKs are written
-//! into slots that are there from the start; they leave in the batch of the frame they go before.
+//! It is separate because both directions use it: the direction to the host reports deliveries to the
+//! splitter, and the direction to the nic asks it for the ACKs before a frame. Inserted ACKs are written
+//! into slots allocated at the start, and are sent in the batch of the frame that they precede.
 
 use rxo_ack::{
     AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitConfigError, SplitCounters,
@@ -16,29 +16,29 @@ use rxo_wire::tcp::FLAGS_AT;
 
 use super::WorkerConfig;
 
-/// The splitter, and the memory in which its ACKs leave.
+/// The splitter, and the memory of inserted ACKs.
 pub(super) struct Splitting {
     splitter: Splitter,
-    /// Whether the segments of an aggregate are all alike, so that one look tells all of them.
+    /// Whether the segments of an aggregate are all alike, so that its header describes each of them.
     are_alike: bool,
     slots: Vec<AckSlot>,
     leaving: Vec<Leaving>,
 }
 
-/// A frame of the batch that leaves.
+/// A frame of the batch to be sent.
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// The host's, by its place in the batch.
+    /// A frame of the host, by its index in the batch.
     Host(usize),
-    /// An inserted one: its slot, and the host's frame that it is like.
+    /// An inserted ACK: its slot, and the frame of the host that it precedes.
     Inserted { slot: usize, like: usize },
 }
 
-/// Slots for inserted ACKs. When the next stretch ACK may not find enough, what is ready leaves.
+/// Slots for inserted ACKs. If too few are left for another stretch ACK, the batch so far is sent.
 const SLOTS: usize = 1_024;
 
 impl Splitting {
-    /// What `config` asks for; `None` when it asks for nothing.
+    /// A splitter as `config` says; `None` if it asks for none.
     pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
         let Some(every) = config.ack_split else { return Ok(None) };
         let (link, seed) = (config.engine.link, config.engine.seed);
@@ -55,7 +55,7 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Tells what the host is given.
+    /// Reports to the splitter what the host is given.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
             Delivery::Aggregate(aggregate) if self.are_alike => {
@@ -67,12 +67,12 @@ impl Splitting {
                 let frames = delivery.frames();
                 frames.for_each(|frame| self.splitter.delivered_frame(frame.borrowed()));
             }
-            // They have no data, so nobody answers them.
+            // Pure ACKs are not acknowledged.
             Delivery::Acks(_) => {}
         }
     }
 
-    /// Hands a batch of the host to `sink`, inserted ACKs in their places.
+    /// Sends a batch of the host to `sink`, with inserted ACKs before the frames that they precede.
     ///
     /// # Errors
     /// The first failure of the sink, which counts as dropped what it cannot send.
@@ -94,10 +94,10 @@ impl Splitting {
         result.and(sent)
     }
 
-    /// Expands what goes before `frame` into the slots from `used` on; returns how many it took.
+    /// Expands the ACKs before `frame` into the slots from `used` on. Returns how many slots it took.
     fn insert_before(&mut self, place: usize, frame: Frame<&[u8]>, used: usize) -> usize {
         let Some(template) = self.splitter.split(frame) else { return 0 };
-        // The caller has made room; were there none, the host's own ACK would still go.
+        // The caller has made room. Without room the host's own ACK is still sent.
         let expanded = self.slots.get_mut(used..).map(|slots| template.expand(slots));
         let count = expanded.and_then(Result::ok).map_or(0, |expanded| expanded.len());
         let slots = (used..used + count).map(|slot| Leaving::Inserted { slot, like: place });

@@ -9,12 +9,12 @@ use super::outlet::Outlet;
 use super::overload::CoDel;
 use super::splitting::Splitting;
 
-/// One direction, coalescing.
+/// The direction that coalesces.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
     pub(super) outlet: Outlet<K>,
-    /// Frames dropped because more came than could be taken.
+    /// Frames dropped because more arrived than the worker could take.
     pub(super) overload_drops: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
@@ -40,12 +40,13 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
     }
 
-    /// Takes a batch and hands over what comes of it; returns how many frames it had. `clock` is
-    /// read once, after the batch was taken, so that no frame arrives after the poll. Takes no batch
-    /// while the sink is blocked, and with `is_worth_a_look` unset only what the source has held back.
+    /// Takes a batch, coalesces it and sends the deliveries. Returns how many frames the batch had.
+    /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll. Takes no
+    /// batch while the sink is blocked. Without `is_worth_a_look` it takes only frames that the source
+    /// has delayed.
     ///
     /// # Errors
-    /// When a device failed. What was received before that has been handed over.
+    /// If a device failed. What was received before that has been sent.
     pub(super) fn turn(
         &mut self,
         is_worth_a_look: bool,
@@ -66,23 +67,23 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
-            // An empty poll is none: a policy that counts polls counts those with frames.
+            // An empty batch is not a poll: policies that count polls count those with frames.
             self.engine.on_timeout(now, |deliveries| sent.transmit(&deliveries));
         } else {
             self.engine.poll(&mut self.batch, now, |deliveries| sent.transmit(&deliveries));
         }
         let sent = sent.result;
         let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
-        // More than that is not wanted now, however much there is.
+        // A blocked sink wants no more, however much there is.
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 
-    /// Hands over everything held.
+    /// Sends everything that the engine holds.
     ///
     /// # Errors
-    /// When the sink failed.
+    /// If the sink failed.
     pub(super) fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
-        // What the host answers now is not carried any more.
+        // The host's answers to these are not carried, so the splitter need not know.
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting: None, result: Ok(()) };
         self.engine.flush(now, |deliveries| sent.transmit(&deliveries));
         sent.result
@@ -101,7 +102,7 @@ impl<K: FrameSink> Sent<'_, K> {
         if let Some(splitting) = &mut self.splitting {
             deliveries.iter().for_each(|delivery| splitting.deliver(delivery));
         }
-        // After a failure too: the sink counts as dropped what it cannot send.
+        // Also after a failure: the sink counts what it cannot send as dropped.
         let sent = self.sink.transmit(deliveries.iter());
         if self.result.is_ok() {
             self.result = sent;

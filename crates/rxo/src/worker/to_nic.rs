@@ -1,8 +1,7 @@
-//! From the host to the nic: frames as they are, and before stretch ACKs those that are missing, where
-//! that is asked for.
+//! From the host to the nic: frames unchanged, and if configured, inserted ACKs before stretch ACKs.
 //!
-//! Super-packets and partial checksums are handed on with what was said of them; the sink, or the
-//! system behind it, cuts and completes them.
+//! GSO frames and partial checksums are passed on with their metadata. The sink, or the system behind
+//! it, segments and completes them.
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Frame;
@@ -10,7 +9,7 @@ use rxo_frame::Frame;
 use super::outlet::Outlet;
 use super::splitting::Splitting;
 
-/// One direction, untouched.
+/// The direction that passes frames on.
 pub(super) struct ToNic<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) outlet: Outlet<K>,
@@ -23,11 +22,11 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         Self { source, outlet: Outlet::new(sink), batch: Vec::with_capacity(budget), budget }
     }
 
-    /// Takes a batch and hands it over; returns how many frames it had. Takes none while the sink is
-    /// blocked, and with `is_worth_a_look` unset only what the source has held back.
+    /// Takes a batch and sends it. Returns how many frames it had. Takes no batch while the sink is
+    /// blocked. Without `is_worth_a_look` it takes only frames that the source has delayed.
     ///
     /// # Errors
-    /// When a device failed. What was received before that has been handed over.
+    /// If a device failed. What was received before that has been sent.
     pub(super) fn turn(
         &mut self,
         is_worth_a_look: bool,
@@ -50,7 +49,7 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         };
         self.batch.clear();
         let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
-        // More than that is not wanted now, however much there is.
+        // A blocked sink wants no more, however much there is.
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 }

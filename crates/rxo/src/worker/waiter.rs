@@ -1,29 +1,29 @@
-//! Time, as the worker sees it.
+//! The clock of a worker, as a trait.
 
 use std::time::Duration;
 
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-/// The clock of a worker, and its ways to let time pass. The parameters are those of a worker: the
-/// sources and sinks of nic and host. A waiter on the system needs their descriptors, one on virtual
-/// time needs nothing.
+/// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker):
+/// the sources and sinks of nic and host. A waiter on the system needs their descriptors; one on virtual
+/// time needs nothing of them.
 pub trait Waiter<NI, NO, HI, HO> {
-    /// Now. Never goes back, and is on the scale of the frames' arrivals.
+    /// Returns the time. It never goes back, and is on the clock of the frames' arrivals.
     fn now(&mut self) -> Instant;
 
-    /// The processor time of this thread so far.
+    /// Returns the processor time of this thread so far.
     fn cpu_time(&mut self) -> Duration;
 
     /// Lets `time` pass, or less.
     fn pause(&mut self, time: Duration);
 
-    /// Returns when one of the sources wanted may have something, one of the sinks wanted may have
-    /// room, `timeout` has passed, or earlier. Says which sources may have something; a device that
-    /// failed has.
+    /// Waits until a wanted source may have frames, a wanted sink may have room, or `timeout` has
+    /// passed; it may return earlier. Returns which sources may have frames. A failed device counts as
+    /// having some, so that a read returns its error.
     ///
     /// # Errors
-    /// When the system refuses to wait.
+    /// If the system refuses to wait.
     fn wait(
         &mut self,
         wanted: Wanted<'_, NI, NO, HI, HO>,
@@ -31,20 +31,20 @@ pub trait Waiter<NI, NO, HI, HO> {
     ) -> Result<Awake, DeviceError>;
 }
 
-/// What a worker waits for.
+/// What a worker waits for; `None` for an end that it does not wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
-    /// That the nic has a frame.
+    /// The nic's source, until it has a frame.
     pub nic_source: Option<&'a NI>,
-    /// That the nic takes frames again.
+    /// The nic's sink, until it has room.
     pub nic_sink: Option<&'a NO>,
-    /// That the host has sent a frame.
+    /// The host's source, until it has a frame.
     pub host_source: Option<&'a HI>,
-    /// That the host's device takes frames again.
+    /// The host's sink, until it has room.
     pub host_sink: Option<&'a HO>,
 }
 
-/// Which sources may have something.
+/// Which sources may have frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awake {
     /// The nic's.
@@ -54,8 +54,8 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// Both: nobody has looked.
+    /// Both may: neither was asked.
     pub const BOTH: Self = Self { nic: true, host: true };
-    /// Neither: the time was up.
+    /// Neither: the timeout has passed.
     pub const NEITHER: Self = Self { nic: false, host: false };
 }
