@@ -1,39 +1,38 @@
-//! The clocks: the one place where this workspace's live parts read the time.
+//! The clocks: the only place where the live parts of this workspace read the time.
 //!
 //! Everything above takes an [`Instant`] as an argument. Contract: [`now`] never goes back, and
-//! an arrival stamped by the kernel on the other clock is put onto the same scale.
+//! [`StampScale`] converts the kernel's stamps to the same clock.
 #![allow(unsafe_code, reason = "clock_gettime takes a pointer")]
 
 use rxo_frame::Instant;
 
-/// Now, on the system's monotonic clock (`CLOCK_MONOTONIC`). About 25 ns.
+/// Returns the time on the system's monotonic clock (`CLOCK_MONOTONIC`). Takes about 25 ns.
 #[must_use]
 pub fn now() -> Instant {
     Instant::from_nanos(read_ns(libc::CLOCK_MONOTONIC))
 }
 
-/// What this thread has run on a processor so far, in nanoseconds, user and system together.
+/// The processor time of this thread so far, in nanoseconds, user and system together.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The kernel stamps frames with the wall clock; this carries a stamp over to the monotonic one.
+/// Converts the kernel's stamps, which are on the wall clock, to the monotonic clock.
 ///
-/// The distance between the clocks is taken anew for every batch, so a wall clock that jumps spoils
-/// only the stamps of what waits in the ring just then. [`StampScale::arrival`] keeps even those
-/// between a time before which nothing arrived and the reading.
+/// The offset between the clocks is read for every batch, so that a wall clock that jumps spoils only
+/// the stamps of the frames in the ring at that time. [`StampScale::arrival`] clamps even those between
+/// a time before which nothing arrived and the reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampScale {
     now: Instant,
     wall_ns: u64,
-    /// What has a stamp before this arrived then.
+    /// The earliest arrival that is returned.
     earliest: Instant,
 }
 
 impl StampScale {
-    /// Reads both clocks, a few nanoseconds apart. Nothing to be put onto the scale arrived before
-    /// `earliest`.
+    /// Reads both clocks, a few nanoseconds apart. No frame to be converted arrived before `earliest`.
     pub(crate) fn take(earliest: Instant) -> Self {
         let wall_ns = read_ns(libc::CLOCK_REALTIME);
         Self { now: now(), wall_ns, earliest }
@@ -44,7 +43,7 @@ impl StampScale {
         self.now
     }
 
-    /// When a frame stamped `stamp_ns` on the wall clock arrived; never later than the reading.
+    /// When a frame arrived that has the stamp `stamp_ns`; not later than the reading.
     pub(crate) fn arrival(&self, stamp_ns: u64) -> Instant {
         let age_ns = self.wall_ns.saturating_sub(stamp_ns);
         let arrived_at = Instant::from_nanos(self.now.as_nanos().saturating_sub(age_ns));

@@ -1,15 +1,15 @@
-//! The system's refusals, in words: one line that names the device, what failed and the remedy.
+//! Messages for errors of the system: one line that names the device, the failure and the remedy.
 
 use std::io;
 
 use rxo_device::DeviceError;
 
-/// What the system refused, and why.
+/// An error of the system with a message.
 pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
     DeviceError::System { message: message.into(), source }
 }
 
-/// Opening `device` failed: the usual reason is privilege, and then that is said.
+/// Opening `device` failed. The message names missing privilege or memory if that is the reason.
 pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
     let remedy = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "run as root or give CAP_NET_RAW and CAP_NET_ADMIN",
@@ -19,7 +19,7 @@ pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
     system(format!("cannot open {device}; {remedy}"), source)
 }
 
-/// No interface has this name.
+/// There is no interface `name`.
 pub(crate) fn no_such_interface(device: &str, name: &str) -> DeviceError {
     DeviceError::Usage(format!(
         "{device}: there is no interface `{name}` here; `ip link` lists those there are"

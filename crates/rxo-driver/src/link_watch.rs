@@ -1,21 +1,21 @@
-//! Whether an interface is up, said when it changes.
+//! Watches whether an interface is up, and reports changes.
 //!
-//! It stands apart because every sink has one: a link that goes down is not the end of its device, and
-//! what is sent to it meanwhile is dropped and counted.
+//! A link that goes down is not the end of its device: the sink drops and counts what is sent to it
+//! meanwhile, and the user should see why.
 
 use crate::interface::Interface;
 
-/// Remembers what was said last.
+/// The state that was reported last.
 #[derive(Debug, Default)]
 pub(crate) struct LinkWatch {
     is_down: bool,
 }
 
 impl LinkWatch {
-    /// What the user should know of `interface`, which `label` names as the user did; `None` while
-    /// nothing has changed. Asks the system.
+    /// A line for the user if `interface` went up or down since the last call; `None` otherwise.
+    /// `label` is the device as the user wrote it. Asks the system.
     pub(crate) fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
-        // One that was deleted is for the next read or write to say.
+        // If the interface was deleted, the next read or write returns an error.
         self.changed_to(!interface.is_up().unwrap_or(!self.is_down), label, interface.name())
     }
 

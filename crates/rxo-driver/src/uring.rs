@@ -1,11 +1,11 @@
 //! Many writes in one system call, through io_uring.
 //!
-//! It does not make a write cheaper; it keeps the reader that a write has woken from taking the
-//! processor between two writes.
+//! It does not make a write cheaper. It keeps a reader that a write has woken from taking the processor
+//! between two writes.
 //!
-//! Contract: the writes of a batch are linked, so they are carried out in order, and none after
-//! one that failed. When `write` returns, the kernel is done with every piece, also of a submission
-//! during which the queue itself failed. After that it is not used again, and writes go one by one.
+//! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one
+//! that failed. When `write` returns, the kernel does not use the pieces any more, even if the queue
+//! itself failed. A queue that failed is not used again; writes then go one by one.
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
@@ -23,7 +23,7 @@ use crate::wait;
 /// The most writes of one submission.
 const ENTRIES: u32 = 128;
 
-/// The place of our descriptor in the ring's own table.
+/// Index of the descriptor in the table of registered files.
 const FILE: types::Fixed = types::Fixed(0);
 
 /// A submission queue for one file.
@@ -32,12 +32,12 @@ pub(crate) struct Uring<F> {
     /// To write with once the queue has failed.
     singly: Writev<F>,
     has_failed: bool,
-    /// The result of each write of the submission under way.
+    /// The result of each write in the current submission.
     results: Vec<i32>,
 }
 
 impl<F: AsFd> Uring<F> {
-    /// Sets up the queue; fails where the system has none, or forbids it.
+    /// Sets up the queue. Fails if the system has no io_uring or forbids it.
     pub(crate) fn new(file: Arc<F>) -> io::Result<Self> {
         let ring = deferred().or_else(|_older_kernel| IoUring::new(ENTRIES))?;
         ring.submitter().register_files(&[file.as_fd().as_raw_fd()])?;
@@ -45,7 +45,7 @@ impl<F: AsFd> Uring<F> {
         Ok(Self { ring, singly: Writev::new(file), has_failed: false, results })
     }
 
-    /// Queues the writes; returns how many there was room for.
+    /// Queues the writes. Returns for how many there was room.
     fn queue(&mut self, batch: &Sealed<'_, '_>, from: usize) -> usize {
         let count = (batch.list().len() - from).min(ENTRIES as usize);
         let mut queue = self.ring.submission();
@@ -61,23 +61,23 @@ impl<F: AsFd> Uring<F> {
     }
 }
 
-/// What completing a submission needs of a queue, so that one that fails can be had in a test.
+/// The queue as `complete` uses it. It is a trait so that a test can use a queue that fails.
 trait Queue {
     /// Submits what is queued, and waits until `count` entries are done.
     fn submit_and_wait(&mut self, count: usize) -> io::Result<()>;
 
-    /// Waits until `count` entries are done, and submits nothing.
+    /// Waits until `count` entries are done, without submitting.
     fn wait(&mut self, count: usize) -> io::Result<()>;
 
     /// How many entries the kernel has not taken.
     fn left(&mut self) -> usize;
 
-    /// Shows the number and the result of each entry that is done.
+    /// Calls `done` with the number and the result of each completed entry.
     fn completed(&mut self, done: impl FnMut(u64, i32));
 }
 
-/// Submits what is queued, and waits until all that the kernel has taken is done. Returns the system
-/// calls made, and whether the queue has failed.
+/// Submits the queued entries, and waits until the kernel has completed all that it has taken. Returns
+/// the system calls made, and whether the queue has failed.
 fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
     let (mut done, mut taken) = (0, results.len());
     let (mut submissions, mut has_failed) = (0, false);
@@ -89,7 +89,7 @@ fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
         };
         let is_refused = waited.is_err_and(|error| !is_passing(&error));
         if is_refused && has_failed {
-            // The kernel completes what it has taken, whoever waits for it.
+            // The kernel completes the entries that it has taken even if nothing waits for them.
             wait::pause(FAILED_PAUSE);
         }
         if is_refused && !has_failed {
@@ -104,7 +104,7 @@ fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
     (submissions, has_failed)
 }
 
-/// Between two looks at a queue that cannot even be waited for.
+/// Time between two checks of a queue that cannot be waited for.
 const FAILED_PAUSE: Duration = Duration::from_micros(50);
 
 impl Queue for IoUring {
@@ -146,7 +146,7 @@ impl<F: AsFd> Writer for Uring<F> {
         let sent = self.results.iter().take_while(|&&result| result >= 0).count();
         let refused = match self.results.get(sent) {
             None => None,
-            // Not the packet's fault, but the queue's: the next call writes it.
+            // The queue failed, not the packet: the next call writes it.
             Some(_) if self.has_failed => Some(libc::EINTR),
             Some(code) => Some(-code),
         };
@@ -156,8 +156,8 @@ impl<F: AsFd> Writer for Uring<F> {
 
 impl<F> Drop for Uring<F> {
     fn drop(&mut self) {
-        // The kernel takes a ring down in its own time. The file must not wait for that: an
-        // interface would outlive its last user, and its name stay taken.
+        // The kernel removes a ring later. The file must not be held until then, or the interface
+        // would outlive its last user, and its name would stay taken.
         let _ring_gone_anyway = self.ring.submitter().unregister_files();
     }
 }
@@ -174,13 +174,13 @@ fn write_entry(pieces: &[libc::iovec], number: u64, more_follow: bool) -> Entry 
     if more_follow { entry.flags(Flags::IO_LINK) } else { entry }
 }
 
-/// A queue whose links are followed by the thread that waits, inside that very call: then a link
-/// costs nothing (otherwise about 100 ns). Only the thread that made it may submit.
+/// A queue whose linked entries run on the waiting thread, inside the call that waits. Then a link costs
+/// nothing (otherwise about 100 ns). Only the thread that made the queue may submit.
 fn deferred() -> io::Result<IoUring> {
     IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
 
-/// Whether waiting can simply be begun again.
+/// Whether the wait can be repeated.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }

@@ -25,10 +25,10 @@ pub struct PacketOptions {
     /// so one that does not fit the caches costs the kernel more for every frame (measured with
     /// 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns, 16,384 200 ns).
     pub ring_slots: u32,
-    /// Buffers for frames too large for a slot, at least 1; while all are held, such frames wait in
-    /// the ring.
+    /// Buffers for frames too large for a slot, at least 1. While all are held, such frames wait in the
+    /// ring.
     pub large_buffers: usize,
-    /// Whether to take frames for other hosts too.
+    /// Whether to receive frames for other hosts too.
     pub promiscuous: bool,
 }
 
@@ -38,11 +38,10 @@ impl Default for PacketOptions {
     }
 }
 
-/// Gives the frames that arrive on an interface; never those that leave it.
+/// Gives the frames that arrive on an interface, and not those that leave it.
 ///
-/// The host's own stack gets the same frames, too: give the interface no addresses, or both
-/// answer. A frame larger than a slot (a super-packet) is read from a second queue, in its place
-/// in the order.
+/// The host's own stack receives the same frames. Give the interface no addresses, or both answer. A
+/// frame larger than a slot (a GSO frame) is read from a second queue, in order.
 #[derive(Debug)]
 pub struct PacketSource {
     device: String,
@@ -53,13 +52,13 @@ pub struct PacketSource {
     /// For the newest frame of a batch, where frames are held while the next are waited for.
     spare: Option<Pool>,
     next_slot: u32,
-    /// The ring was empty at this time or soon after; so all that is in it arrived later.
+    /// The ring was empty at this time or soon after, so all frames in it arrived later.
     empty_at: Instant,
     mtu: u32,
     counters: SourceCounters,
     is_gone: bool,
     is_down: bool,
-    /// Whether a large frame waits in the ring because every buffer for it is held.
+    /// Whether a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
 }
 
@@ -110,17 +109,17 @@ impl PacketSource {
         &self.interface
     }
 
-    /// What is wrong when nothing is there to read, if something is.
+    /// The error that explains why nothing is there to read, if there is one.
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
         if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {
             return lost;
         }
-        // Being deleted while it is down is said by nobody.
+        // The kernel reports no error if an interface is deleted while it is down.
         self.is_gone |= self.is_down && is_deleted(self.socket.as_fd());
         self.is_gone.then(|| DeviceError::Gone(self.device.clone()))
     }
 
-    /// What an error means; `None`: the link is down, and frames come again when it is up.
+    /// What an error means; `None` if the link is down and will come back.
     fn lost(&mut self, error: io::Error) -> Option<DeviceError> {
         let lost = lost(&self.device, self.socket.as_fd(), error);
         self.is_gone |= lost.is_some();
@@ -128,8 +127,8 @@ impl PacketSource {
         lost
     }
 
-    /// Copies the last frame given out of its slot when it is the newest of the ring: the system shows
-    /// the ring as unread while that one is held, and a wait for the next would not wait.
+    /// Copies the last frame of a batch out of its slot if it is the newest in the ring. While that slot
+    /// is held, the ring counts as readable, and a wait for the next frame would not wait.
     fn free_newest(&self, batch: &mut [Frame<DeviceBuf>]) {
         let Some(spare) = &self.spare else { return };
         let is_newest = self.ring.filled(self.next_slot).is_none();
@@ -148,7 +147,7 @@ impl PacketSource {
     }
 }
 
-/// Refuses what cannot work.
+/// Checks the options.
 fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
     let PacketOptions { ring_slots, large_buffers, .. } = options;
     if !(1..=MOST_SLOTS).contains(&ring_slots) {
@@ -168,8 +167,8 @@ fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
 /// More would be gigabytes.
 const MOST_SLOTS: u32 = 1 << 20;
 
-/// Each batch that empties the ring takes one for as long as its last frame is held: enough for
-/// 10,000 such batches a second, each held for 100 ms.
+/// Each batch that empties the ring takes one buffer for as long as its last frame is held. This is
+/// enough for 10,000 such batches a second, each held for 100 ms.
 const SPARE_BUFFERS: usize = 1_024;
 
 impl FrameSource for PacketSource {
@@ -214,7 +213,7 @@ impl FrameSource for PacketSource {
                 }
                 Taken::Failed(error) => match self.lost(error) {
                     Some(lost) => return Err(lost),
-                    // That is said once: next time the frame itself is read.
+                    // The kernel reports it once; the next read returns the frame.
                     None => continue,
                 },
             }
@@ -245,8 +244,8 @@ impl FrameSource for PacketSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        // Reading resets the kernel's count, so it is added up here. A socket that is gone has
-        // nothing more to say.
+        // Reading resets the kernel's count, so the counts are added up here. If the socket is gone,
+        // the total stays.
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
         if let Ok(new) = sys::option::<libc::tpacket_stats>(self.socket.as_fd(), level, option) {
             self.counters.ring_drops += u64::from(new.tp_drops);

@@ -1,9 +1,7 @@
-//! From a filled slot to a frame: which frames are ours, what the kernel said of them, and where
-//! the bytes are.
+//! Takes a frame out of a filled slot: its bytes, and the metadata from the kernel.
 //!
-//! Contract: whatever comes of a slot, it is afterwards either lent with the frame or given back,
-//! except when there was no buffer or the socket had an error to tell: then it stays as it is and is
-//! asked for again.
+//! Contract: afterwards the slot is lent with the frame or given back. There are two exceptions: if no
+//! buffer is free, or the socket has an error, the slot is unchanged and the caller tries it again.
 
 use core::num::NonZeroU16;
 use std::io;
@@ -17,20 +15,20 @@ use crate::buffer::{DeviceBuf, GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 use crate::clock::StampScale;
 use crate::sys;
 
-/// The tag protocol of a tag whose protocol the kernel did not say.
+/// The protocol of a VLAN tag for which the kernel reports none.
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 
-/// What came of a slot.
+/// The outcome of taking a slot.
 pub(super) enum Taken {
     /// A frame.
     Frame(Frame<DeviceBuf>),
-    /// A frame that this host sent: not for us.
+    /// A frame that this host sent, which was discarded.
     Own,
-    /// A frame that the kernel could not keep whole.
+    /// A frame that the kernel cut short, which was discarded.
     CutShort,
-    /// A large frame, and no buffer to read it into.
+    /// A large frame, but no buffer to read it into is free.
     NoBuffer,
-    /// The socket failed; the slot is as it was.
+    /// The socket failed; the slot is unchanged.
     Failed(io::Error),
 }
 
@@ -42,7 +40,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// `large` buffers of 64 KiB, and a few for packets beyond that, which are rare.
+    /// Allocates `large` buffers of 64 KiB, and a few for larger packets, which are rare.
     pub(super) fn new(large: usize) -> Self {
         Self {
             large: Pool::new(large, LARGE_BUFFER_BYTES),
@@ -57,8 +55,8 @@ impl Pools {
 
 const GIANT_BUFFERS: usize = 4;
 
-/// Takes the frame out of a slot; one too large for it, out of the socket's queue into a buffer
-/// of `pools`.
+/// Takes the frame out of a slot. A frame too large for a slot is read from the socket's queue into a
+/// buffer of `pools`.
 #[inline]
 pub(super) fn take(
     slot: Slot<'_>,
@@ -77,7 +75,7 @@ pub(super) fn take(
     Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
 }
 
-/// Everything the kernel said of a frame but its bytes.
+/// The metadata of a frame from the kernel.
 struct Said(Frame<()>);
 
 impl Said {
@@ -87,8 +85,8 @@ impl Said {
         Self(Frame {
             bytes: (),
             arrived_at: scale.arrival(slot.stamp_ns()),
-            // `TP_STATUS_CSUM_VALID` is not asked: before b85f628aa158 the kernel set it also on
-            // frames that nobody had verified.
+            // `TP_STATUS_CSUM_VALID` is ignored: before b85f628aa158 the kernel set it also on frames
+            // with unverified checksums.
             checksum: vnet.checksum(),
             gso: vnet.gso(),
             vlan: vlan(slot),
@@ -111,8 +109,8 @@ fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
     Some(VlanTag { tpid: NonZeroU16::new(tpid).unwrap_or(DOT1Q), tci })
 }
 
-/// Reads a frame that is larger than a slot from the socket's queue, where the kernel has put it
-/// under the same lock as the slot, so that both are in the same order.
+/// Reads a frame that is larger than a slot from the socket's queue. The kernel fills the queue and the
+/// ring under one lock, so both have the same order.
 #[cold]
 fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: StampScale) -> Taken {
     if !slot.says(libc::TP_STATUS_COPY) {
@@ -135,11 +133,11 @@ fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: Stam
     Taken::Frame(said.frame(DeviceBuf::pooled(buffer)))
 }
 
-/// Gives a slot back unused, and with it the frame queued for it, if one was.
+/// Gives a slot back unused, and discards the queued frame that belongs to it, if there is one.
 #[cold]
 pub(super) fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>) {
     if slot.says(libc::TP_STATUS_COPY) {
-        // The rest of it is cut off and forgotten.
+        // Reading fewer bytes discards the rest.
         let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
     slot.give_back();

@@ -1,4 +1,4 @@
-//! Making, taking over and giving back a TAP or TUN interface.
+//! Makes a TAP or TUN interface, or takes over a persistent one and restores it at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,24 +16,24 @@ use crate::interface::Interface;
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
-/// The largest MTU the kernel lets a TAP have.
+/// The largest MTU of a TAP.
 pub(super) const LARGEST_MTU: u32 = 65_521;
 
 /// A TAP or TUN interface that this process serves.
 ///
-/// One that did not exist before vanishes when the last of `Tap`, its sources and its sinks is
-/// dropped, also when the process is killed. A persistent one is left with the MTU and the state
-/// (up or down) it had.
+/// If it did not exist before, the kernel removes it when the last of `Tap`, its sources and its sinks
+/// is dropped, and when the process is killed. A persistent interface gets back the MTU and the state
+/// (up or down) that it had.
 #[derive(Debug)]
 pub struct Tap {
     device: Arc<TapDevice>,
 }
 
 impl Tap {
-    /// Makes the interface `name`, or takes it over when it is a persistent one nobody serves.
+    /// Makes the interface `name`, or takes over a persistent one that no process serves.
     ///
     /// # Errors
-    /// When the name is taken, `/dev/net/tun` is missing, or privilege is.
+    /// If the name is taken, or `/dev/net/tun` or privilege is missing.
     pub fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind)?) })
     }
@@ -50,11 +50,11 @@ impl Tap {
         &self.device.interface
     }
 
-    /// Sets the MTU, in bytes, at most 65,521. Do so before making sources and sinks, which read
-    /// it once.
+    /// Sets the MTU, in bytes, at most 65,521. Call it before making sources and sinks, which read the
+    /// MTU once.
     ///
     /// # Errors
-    /// When it is too large or the system refuses.
+    /// If it is too large or the system refuses.
     pub fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
         if mtu > LARGEST_MTU {
             return Err(DeviceError::Usage(format!(
@@ -65,25 +65,25 @@ impl Tap {
         self.device.interface.set_mtu(mtu)
     }
 
-    /// A source of what the host's stack sends into the interface.
+    /// Makes a source of the packets that the host's stack sends into the interface.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// If the interface is gone.
     pub fn source(&self) -> Result<TapSource, DeviceError> {
         TapSource::new(Arc::clone(&self.device))
     }
 
-    /// A sink for what the host's stack is to receive from the interface. Make it on the thread
-    /// that will use it: it stays there.
+    /// Makes a sink for packets that the host's stack receives from the interface. Make it on the thread
+    /// that uses it: it cannot move to another.
     ///
     /// # Errors
-    /// When the interface is gone, or `mode` is `Uring` and the system has no io_uring for us.
+    /// If the interface is gone, or `mode` is `Uring` and the system offers no io_uring.
     pub fn sink(&self, mode: SubmitMode) -> Result<DeviceSink, DeviceError> {
         TapPort::new(Arc::clone(&self.device), mode).map(DeviceSink::new)
     }
 }
 
-/// What sources and sinks share.
+/// The interface, shared by sources and sinks.
 #[derive(Debug)]
 pub(super) struct TapDevice {
     /// As the user wrote it: `tap:rxo0`.
@@ -94,7 +94,7 @@ pub(super) struct TapDevice {
     before: Option<Before>,
 }
 
-/// How a persistent interface was before us.
+/// The settings of a persistent interface before rxo changed them.
 #[derive(Debug)]
 struct Before {
     mtu: u32,
@@ -133,7 +133,7 @@ impl TapDevice {
         }
     }
 
-    /// To read and write through.
+    /// The descriptor, to read and write.
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
@@ -160,7 +160,7 @@ impl Before {
         Ok(Self { mtu: interface.mtu()?, up: interface.is_up()?, header_bytes })
     }
 
-    /// Each on its own: one that fails (the interface may be gone) must not keep the others.
+    /// Restores each setting on its own: if one fails (the interface may be gone), the others follow.
     fn put_back(&self, interface: &Interface, file: &File) {
         let _unless_gone = offload::disable(file.as_fd());
         let _unless_gone = offload::set_header_bytes(file.as_fd(), self.header_bytes);

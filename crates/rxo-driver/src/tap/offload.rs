@@ -10,8 +10,8 @@ use rxo_vnet::VNET_HEADER_BYTES;
 use super::TapKind;
 use crate::sys;
 
-/// What the stack may leave to us: checksums, TCP segments of any size, and, where the kernel
-/// knows it, UDP datagrams. Each set is tried until one is taken.
+/// The offloads that the stack may use towards us: checksums, TCP GSO, and UDP GSO if the kernel knows
+/// it. The sets are tried in order until the kernel accepts one.
 const OFFLOADS: [c_uint; 3] = {
     let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     [
@@ -21,7 +21,7 @@ const OFFLOADS: [c_uint; 3] = {
     ]
 };
 
-/// Makes or takes over the interface `name`, with a `virtio_net_hdr` before every packet.
+/// Makes the interface `name` or takes it over, with a `virtio_net_hdr` before every packet.
 pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Result<()> {
     let mut request =
         sys::interface_request(name).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -50,7 +50,7 @@ pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Res
     Ok(())
 }
 
-/// Sets our header's length and lets the stack leave to us as much as it can.
+/// Sets the length of the header, and enables as many offloads as the kernel knows.
 pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<()> {
     set_header_bytes(tun, VNET_HEADER_BYTES as c_int)?;
     let mut result = Ok(());
@@ -63,7 +63,7 @@ pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<()> {
     result
 }
 
-/// Takes all offloads back, as on a new interface.
+/// Disables all offloads, as on a new interface.
 pub(super) fn disable(tun: BorrowedFd<'_>) -> io::Result<()> {
     set_offloads(tun, 0)
 }

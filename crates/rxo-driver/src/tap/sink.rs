@@ -1,4 +1,4 @@
-//! Writing what the host's stack is to receive.
+//! Writes packets to the host's stack.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,13 +14,13 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
 use crate::uring::Uring;
 
-/// The largest IP packet that the kernel takes with a GSO header, in bytes.
+/// The largest GSO frame that the kernel accepts as an IP packet, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// How writes are handed to the kernel.
+/// How writes are submitted to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SubmitMode {
-    /// Many at once through io_uring where the system has it, otherwise one at a time.
+    /// Many at once through io_uring if the system has it, otherwise one at a time.
     #[default]
     Auto,
     /// One system call for each.

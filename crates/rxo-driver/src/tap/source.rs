@@ -1,4 +1,4 @@
-//! Reading what the host's stack sends.
+//! Reads the packets that the host's stack sends.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,13 +13,13 @@ use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
 
-/// Buffers of 64 KiB: two usual budgets.
+/// Buffers of 64 KiB: two default budgets.
 const BUFFERS: usize = 128;
 
-/// Gives what the host's stack sends: one frame a read, super-packets whole.
+/// Gives the packets that the host's stack sends, one in each read. GSO frames stay whole.
 ///
-/// A frame from here counts as arrived when its batch is begun: the stack handed it over before
-/// that, and when exactly nobody says.
+/// The time of arrival is the time of the first read of a batch. The stack does not report when it sent
+/// a packet, only that it did so before.
 #[derive(Debug)]
 pub struct TapSource {
     device: Arc<TapDevice>,
@@ -45,7 +45,7 @@ impl TapSource {
             }
         };
         match read {
-            // What fills the buffer was cut to it.
+            // The kernel cut a packet that fills the buffer.
             Ok(bytes) if bytes == buffer.capacity() => Ok(Read::CutShort),
             Ok(bytes) => {
                 buffer.truncate(bytes);
@@ -60,12 +60,12 @@ impl TapSource {
     }
 }
 
-/// What came of a read.
+/// The outcome of a read.
 enum Read {
     Packet(VnetHeader, DeviceBuf),
-    /// A packet over 64 KiB, which the stack makes only where `gso_max_size` was raised.
+    /// A packet over 64 KiB, which the stack makes only if `gso_max_size` was raised.
     CutShort,
-    /// There is none, or no buffer for it.
+    /// There is no packet, or no free buffer for it.
     Nothing,
 }
 

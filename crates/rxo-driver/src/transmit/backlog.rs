@@ -1,22 +1,22 @@
-//! Packets for which the device had no room, in order, as copies.
+//! Backlog: copies of packets for which the device had no room, in order.
 //!
-//! It stands apart so that its bounds can be tested alone. Contract: all memory is reserved at the
-//! start and none is touched before the first packet; what does not fit is refused, and the caller
-//! counts it.
+//! It is separate so that its bounds can be tested alone. Contract: it reserves all memory at the
+//! start, and touches none before the first packet. It refuses a packet that does not fit; the caller
+//! counts that packet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use rxo_frame::Frame;
 
-/// Room for one batch of the largest packets: 64 of 64 KiB. Whoever reads for a sink that is blocked
-/// stops reading, so there is no more than that.
+/// Room for one batch of the largest packets, 64 of 64 KiB. More is not needed, because the owner of a
+/// blocked sink stops reading for it.
 const MOST_BYTES: usize = 64 * (64 << 10);
 
-/// Room for as many small ones.
+/// The most packets, whatever their size.
 const MOST_PACKETS: usize = 4_096;
 
-/// The packets that wait.
+/// The packets that wait for room.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ impl Backlog {
         self.packets.len()
     }
 
-    /// Keeps a copy of `frame`; `false`, and nothing kept, when there is no room.
+    /// Appends a copy of `frame`. Returns `false` and keeps nothing if it does not fit.
     pub(crate) fn push(&mut self, frame: Frame<&[u8]>) -> bool {
         let start = self.bytes.len();
         let end = start + frame.bytes.len();
@@ -52,7 +52,7 @@ impl Backlog {
         true
     }
 
-    /// The packets, the oldest first.
+    /// The packets, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Frame<&[u8]>> {
         self.packets.iter().map(|packet| {
             let Frame { arrived_at, checksum, gso, vlan, .. } = *packet;
@@ -61,7 +61,7 @@ impl Backlog {
         })
     }
 
-    /// Forgets the `count` oldest. The memory is free again when all are forgotten.
+    /// Removes the `count` oldest packets. The memory is free again when all are removed.
     pub(crate) fn forget(&mut self, count: usize) {
         self.packets.drain(..count);
         if self.packets.is_empty() {

@@ -1,8 +1,8 @@
-//! Packets as the kernel takes them: a header each, and a list of pieces to gather.
+//! Encoded packets: for each a `virtio_net_hdr` and a list of pieces to gather.
 //!
-//! It stands apart from the ways to submit so that every sink encodes alike. Contract: nothing of
-//! a packet's payload is copied; a header is made for each packet and goes with that one only. A
-//! [`Batch`] borrows the pieces for `'a`, and forgets them when it ends.
+//! Encoding is separate from submitting so that every sink encodes alike. Contract: no payload is
+//! copied, and each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and
+//! clears its pointers to them when it is dropped.
 #![allow(unsafe_code, reason = "pieces are handed to the kernel as pointers and lengths")]
 
 use std::marker::PhantomData;
@@ -12,35 +12,35 @@ use libc::iovec;
 use rxo_frame::{Gather, GsoKind, LinkKind, VlanTag};
 use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
-/// The most pieces the kernel takes for one packet, its header among them.
+/// The most pieces that the kernel accepts for one packet, its header included.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
 
-/// A VLAN tag stands after the two Ethernet addresses.
+/// A VLAN tag follows the two Ethernet addresses.
 const ADDRESS_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 
-/// The `virtio_net_hdr`, and after it the VLAN tag to be put into the frame, if any.
+/// The `virtio_net_hdr`, followed by the VLAN tag to be inserted into the frame, if there is one.
 type Head = [u8; VNET_HEADER_BYTES + TAG_BYTES];
 
 /// One packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Which of the caller's packets it is, or is part of.
+    /// Index of the caller's packet that it is, or is part of.
     pub(crate) item: usize,
-    /// Which of that packet's frames it is; `None`: the packet as given.
+    /// Index of the frame in that packet; `None` for the whole packet.
     pub(crate) part: Option<usize>,
     /// Its length without the header, in bytes.
     pub(crate) bytes: usize,
-    /// How many frames as they had arrived it stands for.
+    /// How many original frames are in it.
     pub(crate) frames: usize,
-    /// What it is to be segmented as.
+    /// Its kind if it is a GSO frame.
     pub(crate) gso: Option<GsoKind>,
     tagged: bool,
     first_piece: usize,
     pieces: usize,
 }
 
-/// The memory of a batch, kept from one to the next.
+/// The memory of a batch, reused for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     heads: Vec<Head>,
@@ -49,7 +49,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Room for `messages` packets of `pieces` pieces each; more makes it grow.
+    /// Allocates room for `messages` packets of `pieces` pieces each. It grows for more.
     pub(crate) fn with_room(messages: usize, pieces: usize) -> Self {
         Self {
             heads: Vec::with_capacity(messages),
@@ -58,7 +58,7 @@ impl Messages {
         }
     }
 
-    /// Begins an empty batch of packets whose pieces live for `'a`.
+    /// Begins an empty batch for packets whose pieces live for `'a`.
     pub(crate) fn begin<'s, 'a>(&'s mut self, link: LinkKind) -> Batch<'s, 'a> {
         self.clear();
         Batch { messages: self, link, pieces_of: PhantomData }
@@ -71,7 +71,7 @@ impl Messages {
     }
 }
 
-/// Packets being collected.
+/// A batch to which packets are added.
 pub(crate) struct Batch<'s, 'a> {
     messages: &'s mut Messages,
     link: LinkKind,
@@ -79,8 +79,8 @@ pub(crate) struct Batch<'s, 'a> {
 }
 
 impl<'s, 'a> Batch<'s, 'a> {
-    /// Adds a packet. `false`, and nothing added, when it cannot be said to the kernel: too many
-    /// pieces, or a VLAN tag where there is no Ethernet header to put it into.
+    /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
+    /// pieces, or a VLAN tag but no Ethernet header to insert it into.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -92,7 +92,7 @@ impl<'s, 'a> Batch<'s, 'a> {
             return false;
         }
         let first_piece = self.messages.pieces.len();
-        // The header's place; it is filled in when all heads are in theirs.
+        // A place for the header. `seal` fills it in, because until then the heads may move.
         self.messages.pieces.push(piece(&[]));
         match vlan {
             None => packet.for_each_slice(|slice| self.messages.pieces.push(piece(slice))),
@@ -118,7 +118,7 @@ impl<'s, 'a> Batch<'s, 'a> {
         true
     }
 
-    /// Splits the first slice after the addresses and leaves a place for the tag between.
+    /// Splits the first slice after the addresses, and leaves a place for the tag between the parts.
     fn push_tagged_pieces<G: Gather<'a>>(&mut self, packet: G) {
         let pieces = &mut self.messages.pieces;
         let mut is_first = true;
@@ -133,12 +133,12 @@ impl<'s, 'a> Batch<'s, 'a> {
         });
     }
 
-    /// Whether nothing is in it.
+    /// Whether it has no packets.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.list.is_empty()
     }
 
-    /// Ends collecting. From here on nothing moves, so the heads can be pointed at.
+    /// Completes the batch. From here on the heads do not move, so pieces can point to them.
     pub(crate) fn seal(self) -> Sealed<'s, 'a> {
         let Messages { heads, pieces, list } = &mut *self.messages;
         for (head, message) in heads.iter().zip(list) {
@@ -152,7 +152,7 @@ impl<'s, 'a> Batch<'s, 'a> {
     }
 }
 
-/// Packets ready for the kernel.
+/// A complete batch.
 pub(crate) struct Sealed<'s, 'a> {
     messages: &'s mut Messages,
     pieces_of: PhantomData<&'a [u8]>,
@@ -173,12 +173,12 @@ impl Sealed<'_, '_> {
 
 impl Drop for Sealed<'_, '_> {
     fn drop(&mut self) {
-        // Pointers into packets that may be gone next are not kept.
+        // The packets may be gone next, so no pointer to them is kept.
         self.messages.clear();
     }
 }
 
-/// A piece to read from; the kernel's structure knows no difference to one to write to.
+/// A piece to read from. The kernel has one structure for reading and writing.
 fn piece(bytes: &[u8]) -> iovec {
     iovec { iov_base: ptr::from_ref(bytes).cast_mut().cast(), iov_len: bytes.len() }
 }

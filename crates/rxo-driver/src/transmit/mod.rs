@@ -1,11 +1,11 @@
-//! Sending batches: what every sink of this crate does alike, whatever way it submits.
+//! Sending batches, alike for every sink of this crate.
 //!
-//! From the bottom up: [`batch`] encodes packets, a [`Writer`] submits them, and the
-//! [`Transmitter`] decides what happens when the kernel refuses one.
+//! From the bottom up: [`batch`] encodes packets, a [`Writer`] submits them, and the [`Transmitter`]
+//! decides what happens when a packet is refused.
 //!
-//! Contract: packets go out in the order given. One that is refused as a whole goes out as the
-//! frames it stands for, before whatever comes after it. Nothing here waits: what the device has no
-//! room for is kept in a bounded [`backlog`], and the caller says when to go on.
+//! Contract: packets are sent in the order given. If an aggregate is refused, its original frames are
+//! sent in its place. Nothing here waits: packets for which the device has no room are kept in a
+//! bounded [`backlog`], and the caller decides when to go on.
 
 mod backlog;
 pub(crate) mod batch;
@@ -22,10 +22,10 @@ use std::io;
 
 use batch::Sealed;
 
-/// A way to hand encoded packets to the kernel.
+/// A way to submit encoded packets. It is called once a batch.
 pub(crate) trait Writer {
-    /// Submits the packets from the `from`-th on, in order, up to the first that is refused. What
-    /// comes after that one has not been submitted.
+    /// Submits the packets from index `from` on, in order, and stops at the first that is refused. The
+    /// packets after that one have not been submitted.
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written;
 }
 
@@ -35,13 +35,13 @@ impl<W: Writer + ?Sized> Writer for Box<W> {
     }
 }
 
-/// What came of a submission. Either something was sent, or something was refused, or both.
+/// The outcome of a submission: packets were sent, one was refused, or both.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// How many packets the kernel took.
+    /// How many packets were sent.
     pub(crate) sent: usize,
     /// System calls made.
     pub(crate) submissions: u64,
-    /// Why it did not take the next, if it did not.
+    /// Why the next packet was refused, if it was.
     pub(crate) refused: Option<io::Error>,
 }

@@ -1,25 +1,25 @@
-//! What the kernel's refusals mean, and which of them are remembered.
+//! The meaning of the kernel's refusals, and a memory of them.
 
 use std::io;
 
 use rxo_frame::GsoKind;
 
-/// What to do about a refusal.
+/// The meaning of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No room now, and the descriptor says when there is.
+    /// No room now. The descriptor becomes writable when there is.
     Full,
-    /// The signal came first: try again.
+    /// A signal interrupted the write: try again.
     Interrupted,
-    /// The device is gone or down: nothing will go out now.
+    /// The device is gone or down: no packet can be sent now.
     Lost,
-    /// This packet, as it is. A full queue behind the device, a filter on its way out and a lack of
-    /// memory are such refusals too: that packet is lost, and nobody says when the next has better luck.
+    /// The kernel refuses this packet. That includes a full queue behind the device, a filter on the way
+    /// out, and a lack of memory: the packet is lost, and nothing reports when the next would pass.
     Packet,
 }
 
 impl Refusal {
-    /// Sorts an error of a write.
+    /// The meaning of an error of a write.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::Full,
@@ -37,14 +37,14 @@ impl Refusal {
     }
 }
 
-/// After how many aggregates sent as single frames one is tried whole again. A kernel that does
-/// not know a kind refuses all of it; a single odd packet must not cost the gain for good.
+/// After so many aggregates that were sent as single frames, the next is tried whole again. A kernel
+/// that does not know a kind refuses all of them, but one odd packet must not cost the gain for good.
 const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// Which kinds of aggregate the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// How many more of each kind are not worth trying.
+    /// How many more aggregates of each kind are sent as single frames.
     not_worth_trying: [u16; KINDS],
     said: [bool; KINDS],
 }
@@ -52,7 +52,7 @@ pub(crate) struct Refused {
 const KINDS: usize = 4;
 
 impl Refused {
-    /// Whether the next aggregate of this kind should go out as single frames at once.
+    /// Whether to send the next aggregate of this kind as single frames at once.
     pub(crate) fn skip(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let skip = *left > 0;
@@ -60,7 +60,7 @@ impl Refused {
         skip
     }
 
-    /// Remembers a refusal. Returns whether it is the first of its kind, to be said aloud.
+    /// Remembers a refusal. Returns whether it is the first of its kind, which the user should see.
     pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
         self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
         !std::mem::replace(&mut self.said[index(kind)], true)

@@ -1,4 +1,4 @@
-//! Many packets in one call, on a socket.
+//! Many packets in one system call, on a socket.
 #![allow(unsafe_code, reason = "sendmmsg takes pointers")]
 
 use std::io;
@@ -10,7 +10,7 @@ use libc::mmsghdr;
 use super::batch::Sealed;
 use super::{Writer, Written};
 
-/// Sends on a socket that is bound to where everything goes.
+/// Sends on a socket that is bound to an interface.
 #[derive(Debug)]
 pub(crate) struct SendMmsg {
     socket: OwnedFd,

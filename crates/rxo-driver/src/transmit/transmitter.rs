@@ -1,5 +1,5 @@
-//! Sends packets through a [`Writer`], and accounts for every frame: sent, dropped, or kept because
-//! the device has no room.
+//! Sends packets through a [`Writer`] and accounts for every frame: it was sent, dropped, or kept
+//! because the device has no room.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use super::batch::{Batch, Message, Messages, Sealed};
 use super::refusal::{Refusal, Refused};
 use super::{Writer, Written};
 
-/// Packets submitted together.
+/// The most packets in one submission.
 const CHUNK: usize = 64;
 
-/// Pieces per packet that there is room for from the start.
+/// Pieces for each packet for which room is allocated at the start.
 const USUAL_PIECES: usize = 48;
 
-/// A writer, and what was sent through it.
+/// A writer, the packets that it keeps, and its totals.
 #[derive(Debug)]
 pub(crate) struct Transmitter<W> {
     writer: W,
@@ -28,7 +28,7 @@ pub(crate) struct Transmitter<W> {
     tally: Tally,
 }
 
-/// What was sent, lost and refused.
+/// Totals and refusals.
 #[derive(Debug, Default)]
 struct Tally {
     counters: SinkCounters,
@@ -38,9 +38,9 @@ struct Tally {
 
 /// Why submitting a batch stopped.
 enum Stop {
-    /// Everything is sent.
+    /// All packets were sent.
     Done,
-    /// The `n`-th packet was refused as it is.
+    /// The `n`-th packet was refused.
     Refused(usize, io::Error),
     /// There is no room for the `n`-th packet.
     Full(usize),
@@ -62,7 +62,7 @@ impl<W: Writer> Transmitter<W> {
         self.tally.counters
     }
 
-    /// What the user should know, once.
+    /// One line that the user should see, once.
     pub(crate) fn take_notice(&mut self) -> Option<String> {
         self.tally.notice.take()
     }
@@ -71,15 +71,15 @@ impl<W: Writer> Transmitter<W> {
         &self.writer
     }
 
-    /// Whether packets are kept for which there was no room.
+    /// Whether it keeps packets for which there was no room.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    /// Sends a batch in order, behind what is kept. Never waits.
+    /// Sends the kept packets and then a batch, in order. Does not wait.
     ///
     /// # Errors
-    /// When the device is lost. What was not sent is counted as dropped.
+    /// If the device is lost. What was not sent is counted as dropped.
     pub(crate) fn transmit<'a, G: Gather<'a>>(
         &mut self,
         mut packets: impl ExactSizeIterator<Item = G>,
@@ -97,15 +97,15 @@ impl<W: Writer> Transmitter<W> {
         result
     }
 
-    /// Sends what is kept, as far as there is room.
+    /// Sends the kept packets as far as there is room.
     ///
     /// # Errors
-    /// When the device is lost. What was kept is counted as dropped.
+    /// If the device is lost. The kept packets are counted as dropped.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         while self.is_blocked() {
             let mut batch = self.messages.begin(self.link);
             for (n, frame) in self.backlog.iter().take(CHUNK).enumerate() {
-                // It was kept because it can be said to the kernel.
+                // `keep_frame` has checked that it can be encoded.
                 batch.push(frame, n, None);
             }
             let batch = batch.seal();
@@ -134,14 +134,14 @@ impl<W: Writer> Transmitter<W> {
         Ok(())
     }
 
-    /// Drops what is kept.
+    /// Drops and counts the kept packets.
     pub(crate) fn abandon(&mut self) {
         let kept = self.backlog.len();
         (0..kept).for_each(|_| self.tally.drop_packet(1));
         self.backlog.forget(kept);
     }
 
-    /// Sends up to [`CHUNK`] packets; keeps those for which there is no room.
+    /// Sends up to [`CHUNK`] packets, and keeps those for which there is no room.
     fn send_chunk<'a, G: Gather<'a>>(
         &mut self,
         packets: impl Iterator<Item = G>,
@@ -166,7 +166,7 @@ impl<W: Writer> Transmitter<W> {
 }
 
 impl Tally {
-    /// Adds a packet whole, or, where that is known to be refused, as its frames.
+    /// Adds a packet whole, or its original frames if its kind was refused.
     fn encode<'a, G: Gather<'a>>(&mut self, batch: &mut Batch<'_, 'a>, packet: G, item: usize) {
         let is_aggregate = packet.frame_count() > 1;
         let kind = packet.offload().gso.map(|gso| gso.kind);
@@ -206,13 +206,13 @@ impl Tally {
         }
     }
 
-    /// A packet that stands for so many frames could not be sent.
+    /// Counts a packet of so many frames as dropped.
     fn drop_packet(&mut self, frames: usize) {
         self.counters.dropped += 1;
         self.counters.dropped_frames += frames as u64;
     }
 
-    /// An aggregate was refused and goes out singly; if it is for its kind, that is remembered.
+    /// Counts an aggregate that was refused. If the kernel does not support its kind, remembers that.
     fn count_fallback(&mut self, kind: Option<GsoKind>, error: &io::Error) {
         self.counters.fallbacks += 1;
         let not_supported = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
@@ -226,15 +226,15 @@ impl Tally {
     }
 }
 
-/// Where packets are kept.
+/// The backlog, and the link kind of what it keeps.
 struct Keeping<'t> {
     backlog: &'t mut Backlog,
     link: LinkKind,
 }
 
 impl Keeping<'_> {
-    /// Keeps a packet, or the `part`-th of its frames. An aggregate is kept as its frames, which can be
-    /// sent whatever the kernel thinks of aggregates later. What there is no memory for is dropped.
+    /// Keeps the original frames of a packet, or only the one with index `part`. Single frames can be
+    /// sent later even if the kernel refuses aggregates. Frames without room in the backlog are dropped.
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G, part: Option<usize>, tally: &mut Tally) {
         tally.counters.fallbacks += u64::from(part.is_none() && packet.frame_count() > 1);
         let mut at = 0;
@@ -247,21 +247,21 @@ impl Keeping<'_> {
     }
 
     fn keep_frame(&mut self, frame: Frame<&[u8]>) -> bool {
-        // There is no place for a tag where there is no Ethernet header.
+        // A tag needs an Ethernet header to be inserted into.
         let can_be_said = frame.vlan.is_none() || self.link == LinkKind::Ethernet;
         can_be_said && self.backlog.push(frame)
     }
 }
 
-/// One call's way of sending.
+/// The parts of a transmitter that one call of it needs.
 struct Sending<'t, W> {
     writer: &'t mut W,
     tally: &'t mut Tally,
 }
 
 impl<W: Writer> Sending<'_, W> {
-    /// Sends a batch; an aggregate that is refused is sent as its frames, in its place. From the first
-    /// for which there is no room, packets are kept.
+    /// Sends a batch. Sends the original frames of an aggregate that is refused, in its place. Keeps the
+    /// packets from the first for which there is no room.
     fn send<'a, G: Gather<'a>>(
         &mut self,
         batch: &Sealed<'_, 'a>,
@@ -290,7 +290,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(())
     }
 
-    /// Sends what was refused as its frames, if it is an aggregate.
+    /// Sends the original frames of a refused aggregate; drops any other refused packet.
     fn send_refused<'a, G: Gather<'a>>(
         &mut self,
         message: &Message,
@@ -309,8 +309,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(())
     }
 
-    /// Sends the frames of an aggregate. One that is refused is dropped, for there is nothing smaller
-    /// to try.
+    /// Sends the original frames of an aggregate, and drops those that are refused.
     fn send_frames<'a, G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -349,7 +348,7 @@ impl<W: Writer> Sending<'_, W> {
         }
     }
 
-    /// Submits from the `from`-th packet on, up to the first that does not go out.
+    /// Submits packets from index `from` on, and stops at the first that is not sent.
     fn submit(&mut self, batch: &Sealed<'_, '_>, mut from: usize) -> io::Result<Stop> {
         while from < batch.list().len() {
             let written = self.writer.write(batch, from);
@@ -366,7 +365,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(Stop::Done)
     }
 
-    /// When the device is lost, everything from the `from`-th packet on is.
+    /// If `result` is an error, counts all packets from index `from` on as dropped.
     fn or_drop_rest<T>(
         &mut self,
         result: io::Result<T>,

@@ -1,4 +1,4 @@
-//! One `writev` for each packet: what every kernel can do.
+//! One `writev` for each packet, which every kernel supports.
 #![allow(unsafe_code, reason = "writev takes pointers")]
 
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::batch::Sealed;
 use super::{Writer, Written};
 
-/// Writes to a descriptor shared with whoever reads from it.
+/// Writes to a descriptor that it shares with the source.
 #[derive(Debug)]
 pub(crate) struct Writev<F> {
     file: Arc<F>,
