@@ -14,7 +14,7 @@ use rxo_driver::{
 use rxo_frame::Gather;
 
 use crate::Test;
-use crate::network::{FAR, NEAR, NEAR_ADDRESS, Pair};
+use crate::network::{FAR, LONG, NEAR, NEAR_ADDRESS, Pair};
 use crate::packets::Pieces;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -132,14 +132,14 @@ fn from_stack() {
 }
 
 fn send(address: SocketAddr) {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut stream = TcpStream::connect_timeout(&address, LONG).unwrap();
+    stream.set_write_timeout(Some(LONG)).unwrap();
     stream.write_all(&pattern()).unwrap();
 }
 
 fn check(listener: &TcpListener) {
     let (mut stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
     let mut received = Vec::with_capacity(BYTES);
     stream.read_to_end(&mut received).unwrap();
     assert!(received == pattern(), "{} bytes", received.len());

@@ -10,7 +10,7 @@ use rxo_frame::Frame;
 use rxo_lab::{Namespace, create_veth};
 
 /// How long a test waits for what must come.
-const LONG: Duration = Duration::from_secs(5);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// How long nothing must come for a test to believe that nothing does.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
@@ -69,6 +69,22 @@ pub(crate) fn receive_until<S: FrameSource + AsFd>(
         }
     }
     frames
+}
+
+/// Waits until the interface has dropped `count` frames in all because the ring was full: what is
+/// under way may be delivered only once its core gets to it.
+pub(crate) fn await_drops(source: &mut impl FrameSource, count: u64) {
+    let ends_at = clock::now() + LONG;
+    while source.counters().ring_drops < count && clock::now() < ends_at {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(source.counters().ring_drops, count);
+}
+
+/// Keeps the calling thread on one core. What a veth is sent waits on the core that sent it; a
+/// sender that is moved meanwhile overtakes itself on the other core.
+pub(crate) fn stay_on_one_core() {
+    rxo_lab::pin_to_core(0).unwrap();
 }
 
 /// Receives exactly `count` frames.

@@ -8,7 +8,7 @@ use rxo_frame::{ChecksumStatus, Frame, Offload, VlanTag};
 use rxo_lab::Offload as Feature;
 
 use crate::Test;
-use crate::network::{FAR, NEAR, Pair, receive};
+use crate::network::{FAR, NEAR, Pair, receive, stay_on_one_core};
 use crate::packets::{
     Pieces, TCP_PARTIAL, folded_sum, number_of, numbered, plain, tcp_gso, tcp_header,
 };
@@ -27,7 +27,11 @@ pub(crate) const TESTS: &[Test] = &[
 fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut DeviceSink) + Send) -> Vec<Vec<u8>> {
     let receive = || {
         let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
-        pair.near.run(|| send(&mut DeviceSink::packet(NEAR).unwrap())).unwrap();
+        let send = || {
+            stay_on_one_core();
+            send(&mut DeviceSink::packet(NEAR).unwrap());
+        };
+        pair.near.run(send).unwrap();
         receive(&mut source, count).iter().map(|frame| frame.bytes().to_vec()).collect()
     };
     pair.far.run(receive).unwrap()
@@ -102,7 +106,10 @@ fn vlan_tag() {
     let tagged = Pieces { vlan, ..aggregate() };
     let run = || {
         let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
-        let send = || DeviceSink::packet(NEAR).unwrap().transmit([&tagged].into_iter()).unwrap();
+        let send = || {
+            stay_on_one_core();
+            DeviceSink::packet(NEAR).unwrap().transmit([&tagged].into_iter()).unwrap();
+        };
         pair.near.run(send).unwrap();
         for frame in receive(&mut source, 10) {
             assert_eq!(frame.vlan, vlan);

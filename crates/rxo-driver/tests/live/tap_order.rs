@@ -1,14 +1,13 @@
 //! Writes keep their order, whichever way they are submitted and whatever is refused on the way.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
 
 use rxo_device::FrameSink;
 use rxo_driver::{DeviceSink, SubmitMode, Tap, TapKind};
 use rxo_frame::{ChecksumStatus, Offload};
 
 use crate::Test;
-use crate::network::quiet_namespace;
+use crate::network::{LONG, quiet_namespace};
 use crate::packets::{Pieces, tcp_gso, udp_frame, udp_packet};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -39,7 +38,7 @@ impl Target {
             host.interface("rxo0").add_address(ADDRESS.into(), 24).unwrap();
             host.interface("rxo0").up().unwrap();
             let socket = UdpSocket::bind((ADDRESS, 0)).unwrap();
-            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            socket.set_read_timeout(Some(LONG)).unwrap();
             let port = socket.local_addr().unwrap().port();
             test(&Self { tap, socket, port });
         })
