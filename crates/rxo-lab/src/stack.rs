@@ -23,6 +23,8 @@ pub struct StackCounters {
     /// Packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
     /// counts.
     pub ce_marks: u64,
+    /// Datagrams that found the buffer of their IPv4 socket full: the application was too slow.
+    pub datagrams_not_taken: u64,
 }
 
 impl Namespace {
@@ -44,6 +46,7 @@ impl Namespace {
             bad_checksums: in_table(&v4, "Tcp:", "InCsumErrors"),
             duplicates_told: in_table(&more, "TcpExt:", "TCPDSACKRecv"),
             ce_marks: in_table(&more, "IpExt:", "InCEPkts") + in_list(&v6, "Ip6InCEPkts"),
+            datagrams_not_taken: in_table(&v4, "Udp:", "RcvbufErrors"),
         })
     }
 }

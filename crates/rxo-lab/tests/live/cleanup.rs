@@ -94,7 +94,7 @@ fn await_gone(witness: &Namespace, interface: &str) {
 }
 
 fn await_true(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < deadline, "still not: {what}");
         thread::sleep(Duration::from_millis(5));

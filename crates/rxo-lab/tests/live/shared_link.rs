@@ -59,9 +59,10 @@ fn payloads_arrive_whole() {
     let report = transfer(&network, &config);
     assert!(report.is_intact(), "{report:?}");
     let data_frames = 4 * payloads * 6;
-    let frames = frames_received(&network) - before - report.retransmitted_segments;
-    // Plus handshakes, FINs and ARP.
-    assert!((data_frames..data_frames + 60).contains(&frames), "{frames} frames, {report:?}");
+    let frames = frames_received(&network) - before;
+    // Plus handshakes, FINs, ARP, and what a busy machine makes a sender repeat.
+    let most = data_frames + 60 + report.retransmitted_segments;
+    assert!((data_frames..most).contains(&frames), "{frames} frames, {report:?}");
 }
 
 /// With timestamps, the largest segment is 12 bytes shorter.
@@ -69,12 +70,13 @@ fn frames_have_no_timestamps_unless_asked() {
     let frames = |timestamps| {
         let network = SharedLink::new(SharedLinkOptions { timestamps, ..options(1) }).unwrap();
         let bytes_per_connection = Some(1_448 * 1_460);
-        transfer(&network, &BulkConfig { bytes_per_connection, ..BulkConfig::default() });
-        frames_received(&network)
+        let config = BulkConfig { bytes_per_connection, ..BulkConfig::default() };
+        let repeated = transfer(&network, &config).retransmitted_segments;
+        (frames_received(&network), repeated)
     };
-    let (without, with) = (frames(false), frames(true));
-    assert!((1_448..1_458).contains(&without), "{without}");
-    assert!((1_460..1_475).contains(&with), "{with}");
+    let ((without, repeated), (with, also_repeated)) = (frames(false), frames(true));
+    assert!((1_448..1_458 + repeated).contains(&without), "{without}");
+    assert!((1_460..1_475 + also_repeated).contains(&with), "{with}");
 }
 
 fn no_senders_or_too_many_are_refused() {
