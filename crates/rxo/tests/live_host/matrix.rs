@@ -199,7 +199,7 @@ fn overflow() {
     let (peer, handle) = (network.lab.peer(), network.handle());
     let listener = handle.listen(here, 4).unwrap();
     thread::scope(|scope| {
-        let connect = || TcpStream::connect_timeout(&here, Duration::from_secs(20)).unwrap();
+        let connect = || TcpStream::connect_timeout(&here, Duration::from_secs(60)).unwrap();
         for key in 0..12 {
             scope.spawn(move || {
                 let stream = peer.run(connect).unwrap();

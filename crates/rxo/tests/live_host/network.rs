@@ -75,7 +75,7 @@ pub(crate) fn becomes_empty(running: &RunningHost) {
         if (counters.connections, counters.timers) == (0, 0) {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "{} are left", counters.connections);
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} are left", counters.connections);
         thread::sleep(Duration::from_millis(20));
     }
 }
