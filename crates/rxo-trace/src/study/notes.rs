@@ -36,14 +36,14 @@ fn offload(checksums: &Checksums) -> Option<String> {
         hosts => format!("from {hosts} hosts, most from {}", first.address),
     };
     let done = match mode.as_str() {
-        "partial" => "they were taken as what they are (--checksum partial)",
+        "partial" => "they were accepted (--checksum partial)",
         _ => {
-            "nothing was coalesced that has one; --checksum partial takes them as what they are, \
-             --checksum trust looks at none"
+            "segments with one were not coalesced; --checksum partial accepts them, \
+             --checksum trust verifies none"
         }
     };
     Some(format!(
-        "{} TCP checksums were left for the sender's card to fill in ({who}): the capture \
+        "{} TCP checksums were left for the sender's card to complete ({who}): the capture \
          was taken on the sending machine; {done}",
         count(*unfinished)
     ))
@@ -53,7 +53,7 @@ fn wrong(checksums: &Checksums) -> Option<String> {
     let Checksums { wrong, right, .. } = *checksums;
     (wrong > 0).then(|| {
         format!(
-            "{} of {} TCP checksums are wrong; nothing with a wrong one was coalesced",
+            "{} of {} TCP checksums are wrong; segments with a wrong one were not coalesced",
             count(wrong),
             count(wrong + right)
         )
@@ -63,23 +63,22 @@ fn wrong(checksums: &Checksums) -> Option<String> {
 fn cut(traffic: &Traffic) -> Option<String> {
     let Traffic { cut_packets, checksums, .. } = traffic;
     let done = match checksums.mode.as_str() {
-        "trust" => "they were coalesced unseen (--checksum trust)",
+        "trust" => "they were coalesced without verification (--checksum trust)",
         _ => {
             "their checksums cannot be verified, so they were not coalesced; --checksum trust does, or \
              capture whole packets (tcpdump -s 0)"
         }
     };
-    (checksums.cut > 0).then(|| {
-        format!("of {} packets the capture holds only the beginning: {done}", count(*cut_packets))
-    })
+    (checksums.cut > 0)
+        .then(|| format!("the capture truncated {} packets: {done}", count(*cut_packets)))
 }
 
 fn short(traffic: &Traffic) -> Option<String> {
     let packets = traffic.short_packets;
     (packets > 0).then(|| {
         format!(
-            "{} packets end before their IP header says, though the capture calls them \
-             whole: they count as what their headers say, and as cut",
+            "{} packets are shorter than their IP header says, although the capture calls them \
+             complete: they count with the length in their header, and as truncated",
             count(packets)
         )
     })
@@ -89,9 +88,9 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
     let Traffic { super_packets, .. } = traffic;
     (*super_packets > 0).then(|| {
         format!(
-            "{} TCP segments are larger than any link's: they were captured before \
-             the sender's card cut them or after the receiver put them together; for what is on \
-             the wire capture with `ethtool -K IF gro off lro off tso off gso off`",
+            "{} TCP segments are larger than any link allows: they were captured before \
+             the sender's card segmented them, or after the receiver merged them; to capture the \
+             wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`",
             count(*super_packets)
         )
     })
@@ -101,8 +100,8 @@ fn untracked(traffic: &Traffic) -> Option<String> {
     let Traffic { untracked_packets, flows, .. } = traffic;
     (*untracked_packets > 0).then(|| {
         format!(
-            "there are more than {} flows; the {} packets of those that came later are in all \
-             totals, but in no flow's figures; --flow looks at fewer",
+            "there are more than {} flows; the {} packets of later flows count in all \
+             totals, but in no flow's figures; --flow selects fewer",
             count(*flows),
             count(*untracked_packets)
         )
@@ -113,8 +112,8 @@ fn unserved(traffic: &Traffic) -> Option<String> {
     let packets = traffic.unserved_packets;
     (packets > 0).then(|| {
         format!(
-            "{} packets came on interfaces beyond those there is memory for, and passed as \
-             they are; --no-advice or fewer sweep values leave room for more",
+            "{} packets came on interfaces for which there was no memory, and passed \
+             unchanged; --no-advice or fewer sweep values leave room for more",
             count(packets)
         )
     })
@@ -124,8 +123,8 @@ fn unknown_link(traffic: &Traffic) -> Option<String> {
     let packets = traffic.unknown_link_packets;
     (packets > 0).then(|| {
         format!(
-            "{} packets are of a link type that is not known (known are Ethernet, Linux \
-             cooked, raw IP and loopback), and passed as they are",
+            "{} packets have an unknown link type (known are Ethernet, Linux \
+             cooked, raw IP and loopback), and passed unchanged",
             count(packets)
         )
     })
@@ -135,7 +134,7 @@ fn steps_back(traffic: &Traffic) -> Option<String> {
     let times = traffic.steps_back;
     (times > 0).then(|| {
         format!(
-            "the capture's time went back {} times; it was taken to stand still there",
+            "the capture's time went back {} times; it was treated as standing still there",
             count(times)
         )
     })
@@ -148,9 +147,9 @@ fn waiting(report: &Report) -> Option<String> {
     let counts_packets = outcome.poll.starts_with("packets:");
     (counts_packets && outcome.hold_ns.p99 > LONG_NS).then(|| {
         format!(
-            "--poll {} waits for that many packets, longer here than a host would: what it \
-             eliminates is a most, and hold times are no prediction; --poll host:1us or time:50us \
-             follow the capture's clock",
+            "--poll {} waits for that many packets, which is longer here than a host would wait: the \
+             packets eliminated are an upper bound, and hold times are no prediction; --poll host:1us \
+             and time:50us follow the capture's clock",
             outcome.poll
         )
     })
@@ -160,8 +159,8 @@ fn overruns(report: &Report) -> Option<String> {
     let overruns = report.outcome.ring_overruns;
     (overruns > 0).then(|| {
         format!(
-            "{} polls came early because 4,096 packets waited; a real receive ring would \
-             have lost some under --poll {}",
+            "{} polls began early because 4,096 packets waited; a real receive ring would \
+             have lost packets with --poll {}",
             count(overruns),
             report.outcome.poll
         )

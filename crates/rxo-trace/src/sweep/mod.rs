@@ -101,7 +101,7 @@ impl fmt::Display for SweepError {
                 write!(f, "{text}: write key=value,value or key=from..to, such as flows=1..8")
             }
             Self::Value { key, value, accepted } => {
-                write!(f, "{key}={value} cannot be: {accepted}")
+                write!(f, "{key}={value} is invalid: {accepted}")
             }
             Self::Axes { count } => write!(f, "{count} settings at once: at most two make a grid"),
             Self::Twice { key } => {
@@ -152,13 +152,13 @@ mod tests {
     fn what_cannot_be_is_named_with_what_can() {
         let rows: [(&[&str], &str); 8] = [
             (&["flows"], "flows: write key=value,value"),
-            (&["flows=0,1"], "flows=0 cannot be: a number from 1 to 4096"),
-            (&["speed=1"], "speed=1 cannot be: the settings are coalesce"),
-            (&["poll=often"], "poll=often cannot be: packets:N (1 to 32768)"),
+            (&["flows=0,1"], "flows=0 is invalid: a number from 1 to 4096"),
+            (&["speed=1"], "speed=1 is invalid: the settings are coalesce"),
+            (&["poll=often"], "poll=often is invalid: packets:N (1 to 32768)"),
             (&["flows=1..100"], "100 combinations: at most 64"),
             (&["flows=1,2", "flows=3"], "flows twice"),
             (&["flows=1", "psh=keep", "fin=close"], "3 settings at once: at most two"),
-            (&["flows=8..1"], "flows=8..1 cannot be: a range goes up"),
+            (&["flows=8..1"], "flows=8..1 is invalid: a range goes up"),
         ];
         for (texts, message) in rows {
             let error = grid(texts).unwrap_err().to_string();
