@@ -1,28 +1,29 @@
-//! Which frames to drop when more arrive than the worker can take (RFC 8289, CoDel).
+//! Decides which frames to drop under overload (RFC 8289, CoDel).
 //!
-//! Pure: times go in, a verdict comes out. What counts is how long a frame has waited in the ring, not
-//! how many wait with it: a burst may fill the ring for a moment, but a queue that does not get shorter
-//! than [`Overload::target`] for an [`Overload::interval`] helps nobody and delays everybody. Then single
-//! frames are dropped, the oldest first, ever more often, until the senders slow down.
+//! Pure: times go in, a verdict comes out. What counts is how long a frame has waited in the ring,
+//! not how many wait with it. A burst may fill the ring for a moment, but a queue that does not
+//! become shorter than [`Overload::target`] within an [`Overload::interval`] only adds delay. Then
+//! single frames are dropped, oldest first and increasingly often, until the senders slow down.
 //!
-//! RFC 8289 leaves open what to do about senders that do not, or are too many: hundreds of connections
-//! outrun its square root. If the queue still stands after another interval, everything that has waited
-//! longer than the target is dropped, which bounds the delay whatever arrives.
+//! RFC 8289 leaves open what to do about senders that do not slow down, or are too many: hundreds
+//! of connections outrun its square root. If the queue persists for another interval, everything
+//! that has waited longer than the target is dropped, which bounds the delay whatever arrives.
 //!
-//! While the host's device takes nothing, nothing is read, and the queue is not the worker's: that time
-//! does not count. What has gathered meanwhile is old when reading goes on, and is dropped only if it
-//! still stands an interval later.
+//! While the host's device is blocked, nothing is read, and that time does not count, because the
+//! queue is not the worker's. Frames that gathered meanwhile are old when reading continues, and
+//! are dropped only if the queue persists for an interval.
 
 use std::time::Duration;
 
 use rxo_frame::{Frame, Instant};
 
-/// When a queue before the worker counts as standing.
+/// When a queue before the worker counts as a standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
-    /// The delay that a standing queue may cost.
+    /// The delay that a standing queue may add.
     pub target: Duration,
-    /// How long a queue may be longer than that: the time in which senders react, a long round trip.
+    /// How long the delay may exceed the target: the time in which senders react, a long round
+    /// trip.
     pub interval: Duration,
 }
 
@@ -33,33 +34,34 @@ impl Default for Overload {
     }
 }
 
-/// The queue's history, as far as it matters.
+/// The relevant history of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     config: Overload,
-    /// When the queue will have been too long for an interval; `None` while it is not too long.
+    /// When the queue will have been too long for an interval; `None` while it is short enough.
     standing_at: Option<Instant>,
     dropping: Option<Dropping>,
-    /// How often the last phase of dropping dropped, and when it would have gone on.
+    /// The number of drops in the last phase of dropping, and when its next drop was due.
     last_count: u32,
     last_drop_at: Instant,
-    /// Until then nothing that is older than the target passes.
+    /// Until then, frames older than the target are dropped.
     cut_until: Option<Instant>,
 }
 
 /// A phase of dropping single frames.
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
-    /// When its drops will have had an interval to work.
+    /// When its drops have had an interval to take effect.
     patience_ends_at: Instant,
     next_at: Instant,
-    /// Drops in this phase, which set the pace.
+    /// Number of drops in this phase, which sets the pace.
     count: u32,
-    /// What it began with.
+    /// The number at which the phase began.
     first_count: u32,
 }
 
-/// For so many intervals after a phase of dropping the next one begins at its pace (RFC 8289, section
+/// For this many intervals after a phase of dropping, the next one begins at its pace (RFC 8289,
+/// section
 /// 5.4), and a queue that had to be cut is cut at once.
 const MEMORY_INTERVALS: u32 = 16;
 
@@ -75,10 +77,10 @@ impl CoDel {
         }
     }
 
-    /// Takes out of `batch`, which was received at `now` and is in order of arrival, what is to be
-    /// dropped; returns how many frames. `is_all` says that nothing was left behind it: then there is no
-    /// queue, however late the worker is (RFC 8289, section 5.3). One comparison while the oldest has not
-    /// waited long.
+    /// Removes the frames to drop from `batch`, which was received at `now` and is in order of
+    /// arrival. Returns their number. `is_all` means that nothing was left behind the batch: then
+    /// there is no queue, however late the worker is (RFC 8289, section 5.3). Costs one comparison
+    /// while the oldest frame has not waited long.
     pub(super) fn drop_from<B>(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -87,7 +89,7 @@ impl CoDel {
     ) -> u64 {
         let oldest = batch.first().map_or(Duration::ZERO, |frame| now.since(frame.arrived_at));
         if is_all || oldest < self.config.target {
-            // The others are younger: one verdict is as good as all.
+            // The other frames are younger, so this verdict applies to all.
             let _passes = self.drops(now, Duration::ZERO);
             return 0;
         }
@@ -96,7 +98,7 @@ impl CoDel {
         (before - batch.len()) as u64
     }
 
-    /// Whether to drop the frame that comes out of the queue at `now` after waiting for `sojourn`.
+    /// Whether to drop the frame that leaves the queue at `now` after waiting for `sojourn`.
     fn drops(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_standing = self.is_standing(now, sojourn);
         if self.cut_until.is_some_and(|until| now < until) {
@@ -133,7 +135,8 @@ impl CoDel {
         now >= standing_at
     }
 
-    /// The first drop of a phase; soon after another one it goes on where that one was.
+    /// Begins a phase with its first drop. Soon after another phase, it continues at the pace of
+    /// that one.
     fn begin(&self, now: Instant) -> Dropping {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
@@ -151,8 +154,9 @@ impl CoDel {
         self.dropping = None;
     }
 
-    /// Drops what has waited longer than the target. Goes on for as long as there is such, and a while
-    /// longer: senders that did not react before fill the queue again at once.
+    /// Whether to drop a frame that has waited longer than the target. Continues while there are
+    /// such frames, and a while longer, because senders that did not react would fill the queue
+    /// again at once.
     fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_too_old = sojourn >= self.config.target;
         if is_too_old {
@@ -161,7 +165,8 @@ impl CoDel {
         is_too_old
     }
 
-    /// Between drops: an interval over the square root of their number (RFC 8289, section 4.4).
+    /// The time between drops: an interval divided by the square root of their number (RFC 8289,
+    /// section 4.4).
     fn gap(&self, count: u32) -> Duration {
         self.config.interval.div_f64(f64::from(count.max(1)).sqrt())
     }
@@ -182,7 +187,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Asks once a millisecond from `from_ms` to `to_ms`; when it dropped.
+    /// Calls `drops` once a millisecond from `from_ms` to `to_ms`. Returns when it dropped.
     fn drops(codel: &mut CoDel, (from_ms, to_ms): (u64, u64), sojourn: Duration) -> Vec<u64> {
         (from_ms..to_ms).filter(|&now| codel.drops(at_ms(now), sojourn)).collect()
     }
@@ -207,7 +212,7 @@ mod tests {
     fn the_first_drop_comes_after_an_interval_and_the_next_after_another() {
         let mut codel = CoDel::new(CONFIG);
         assert_eq!(drops(&mut codel, (0, 200), ms(6)), [100], "and not again before 200");
-        // The queue has reacted; a later one has an interval of its own again.
+        // The queue has become short; a later queue gets a full interval again.
         assert_eq!(drops(&mut codel, (200, 202), ms(3)), []);
         assert_eq!(drops(&mut codel, (202, 303), ms(6)), [302]);
     }
@@ -219,7 +224,7 @@ mod tests {
             assert_eq!(codel.gap(count).as_micros(), gap_us, "{count}");
         }
         let mut dropping = codel.begin(at_ms(100));
-        // Long patience, to see the pace alone.
+        // Long patience, to see only the pace.
         dropping.patience_ends_at = at_ms(1_000_000);
         (codel.dropping, codel.standing_at) = (Some(dropping), Some(at_ms(100)));
         let seen = drops(&mut codel, (100, 500), ms(6));
@@ -242,10 +247,10 @@ mod tests {
         let seen = drops(&mut codel, (0, 1_000), ms(20));
         assert_eq!(seen[..2], [100, 200], "two single drops");
         assert_eq!(seen[2..], (201..1_000).collect::<Vec<_>>(), "and then all that is too old");
-        // What is not too old passes, and what is too old soon after is cut at once.
+        // Younger frames pass, and an old frame soon after is dropped at once.
         assert_eq!(drops(&mut codel, (1_000, 1_500), ms(4)), []);
         assert_eq!(drops(&mut codel, (1_500, 1_510), ms(6)).len(), 10);
-        // After a long peace it is as new.
+        // After a long time without a queue, it starts anew.
         assert_eq!(drops(&mut codel, (1_510, 4_000), ms(1)), []);
         assert_eq!(drops(&mut codel, (4_000, 4_101), ms(6)), [4_100]);
     }
@@ -261,7 +266,8 @@ mod tests {
         assert_eq!(codel.drop_from(&mut batch, false, at_ms(100)), 0);
     }
 
-    /// A worker that is late, because others have its processor, has no queue while it takes all there is.
+    /// A worker that is late because other threads use its core has no queue while it takes all
+    /// frames.
     #[test]
     fn late_frames_with_nothing_behind_them_are_not_dropped() {
         let mut codel = CoDel::new(CONFIG);
@@ -271,15 +277,15 @@ mod tests {
         }
     }
 
-    /// The kernel stamps with the wall clock. One that is set forward makes what waits in the ring look
-    /// an hour old, and one that is set back makes it look new: neither is a queue that stands.
+    /// The kernel stamps frames with the wall clock. If the clock is set forward, frames in the
+    /// ring look an hour old; if it is set back, they look new. Neither is a standing queue.
     #[test]
     fn a_wall_clock_that_jumps_drops_nothing_where_no_queue_stands() {
         let mut codel = CoDel::new(CONFIG);
         let hour_ms = 3_600_000;
         for ms in 0..10_000 {
             let now = at_ms(2 * hour_ms + ms);
-            // A full ring's worth of batches after each jump; one jump a second, there and back.
+            // A full ring of batches after each jump; one jump per second, forth and back.
             let age_ms = match ms % 1_000 {
                 0..32 => hour_ms,
                 500..532 => 0,
@@ -291,8 +297,9 @@ mod tests {
         }
     }
 
-    /// A queue of at most `slots`, `batch` frames out of it at a time, at `out_us` a frame, one in every
-    /// `in_us`; how long frames that were delivered had waited, and how many were.
+    /// Simulates a queue of at most `slots` frames, from which `batch` are taken at a time. A frame
+    /// arrives every `in_us` and takes `out_us`. Returns how long the delivered frames had waited,
+    /// and how many there were.
     fn simulated(in_us: u64, out_us: u64, slots: usize, seconds: u64) -> (Vec<Duration>, u64) {
         let mut codel = CoDel::new(CONFIG);
         let mut queue = std::collections::VecDeque::new();
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn whoever_does_not_slow_down_gets_the_rate_but_no_queue() {
-        // Twice as much as can be taken, in a ring that holds 32 ms of it.
+        // Twice as many frames as can be processed, with a ring for 32 ms of them.
         let (waits, delivered) = simulated(2, 4, 8_192, 5);
         assert!(delivered >= 5_000_000 / 4 * 99 / 100, "the worker is never idle: {delivered}");
         let late = waits.len() / 5;
