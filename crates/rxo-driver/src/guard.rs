@@ -1,8 +1,8 @@
-//! A process beside the one that works, so that what was changed is put back however that one ends.
+//! Guard process: undoes the changes of a run however the working process ends.
 //!
-//! [`split`] makes two processes of one. They hold the same locks and sockets and know the same; a
-//! channel is between them, which ends with either. So each sees at once that the other is gone,
-//! whether it ended, panicked, or was killed, and can do what is left to do.
+//! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same
+//! state. A channel between them closes when either ends, so each notices at once that the other has
+//! ended, panicked or was killed, and can do the rest.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 
 use std::fs;
@@ -18,24 +18,24 @@ use libc::pid_t;
 pub enum Side {
     /// The first one, which waits for the other.
     Keeper(Worker),
-    /// The new one; this is its end of the channel.
+    /// The new process, with its end of the channel.
     Worker(UnixStream),
 }
 
-/// The other process, as the first sees it.
+/// The new process, as the first one has it.
 #[derive(Debug)]
 pub struct Worker {
-    /// Its end of the channel.
+    /// This process's end of the channel.
     pub channel: UnixStream,
     process: pid_t,
 }
 
-/// Makes two processes of this one, which must have one thread only.
+/// Forks this process, which must have only one thread.
 ///
 /// # Errors
-/// When it has more threads, or the system has no room for another process.
+/// If it has more threads, or the system cannot start another process.
 pub fn split() -> io::Result<Side> {
-    // Whatever lock another thread held would be held for ever in the new process.
+    // A lock that another thread held would stay locked in the new process.
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("a process with several threads cannot be split"));
     }
@@ -49,7 +49,7 @@ pub fn split() -> io::Result<Side> {
 }
 
 impl Worker {
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&self) {
         // SAFETY: kill takes numbers only. The process was not waited for, so that its number is
         // still its own.
@@ -59,7 +59,7 @@ impl Worker {
     /// Waits for its end.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system refuses to wait for it.
     pub fn wait(self) -> io::Result<ExitStatus> {
         let mut status = 0;
         loop {

@@ -1,8 +1,8 @@
 //! A network interface's settings: index, MTU, up or down, hardware address, offloads.
 //!
-//! It stands apart because packet sockets, TAPs and the laboratory all read and change them.
-//! Contract: every change is made at once and can be put back by the caller from what was read
-//! before; an error names the interface and what was tried.
+//! It is separate because packet sockets, TAPs and runs all read and change them. Contract: a change
+//! takes effect at once, and the caller can undo it with the values that it read before. An error names
+//! the interface and the change.
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 use std::io;
@@ -17,7 +17,7 @@ use crate::{fault, sys};
 #[derive(Debug)]
 pub struct Interface {
     name: String,
-    /// What it is known by: its name may change, or come to another.
+    /// Its identity: a name may change, or pass to another interface.
     index: i32,
     control: OwnedFd,
 }
@@ -25,15 +25,15 @@ pub struct Interface {
 /// Work that an interface may do for the stack, as `ethtool -k` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
-    /// Checksums of what arrives are verified by the device.
+    /// The device verifies checksums of received packets.
     ReceiveChecksum,
-    /// Checksums of what leaves are completed by the device.
+    /// The device completes checksums of sent packets.
     TransmitChecksum,
-    /// Large TCP sends are segmented by the device.
+    /// The device segments TCP GSO frames.
     Tso,
-    /// Large sends are segmented late, in software.
+    /// The kernel segments GSO frames late, in software.
     Gso,
-    /// The kernel coalesces what arrives.
+    /// The kernel coalesces received packets.
     Gro,
 }
 
@@ -41,7 +41,7 @@ impl Interface {
     /// Finds `name`.
     ///
     /// # Errors
-    /// When there is no such interface, or no socket to ask with.
+    /// If there is no such interface, or no socket can be opened.
     pub fn find(name: &str) -> Result<Self, DeviceError> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
             .map_err(|e| fault::system(format!("cannot ask about interface {name}"), e))?;
@@ -55,7 +55,7 @@ impl Interface {
         Ok(Self { name: name.to_owned(), index, control })
     }
 
-    /// The name of the interface with this index; `None` when there is none.
+    /// The name of the interface with this index; `None` if there is none.
     #[must_use]
     pub fn name_of(index: u32) -> Option<String> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
@@ -76,7 +76,7 @@ impl Interface {
     /// Its index in this namespace.
     ///
     /// # Errors
-    /// When it no longer exists.
+    /// If it no longer exists.
     pub fn index(&self) -> Result<i32, DeviceError> {
         self.request().map(|_| self.index)
     }
@@ -84,7 +84,7 @@ impl Interface {
     /// The largest IP packet, in bytes.
     ///
     /// # Errors
-    /// When it no longer exists.
+    /// If it no longer exists.
     pub fn mtu(&self) -> Result<u32, DeviceError> {
         let request = self.get(libc::SIOCGIFMTU, "read the MTU of")?;
         // SAFETY: the kernel has filled in this member.
@@ -94,7 +94,7 @@ impl Interface {
     /// Sets the MTU, in bytes.
     ///
     /// # Errors
-    /// When the device does not take that size, or privilege is missing.
+    /// If the device refuses that size, or privilege is missing.
     pub fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
@@ -104,7 +104,7 @@ impl Interface {
     /// Whether it is up.
     ///
     /// # Errors
-    /// When it no longer exists.
+    /// If it no longer exists.
     pub fn is_up(&self) -> Result<bool, DeviceError> {
         Ok(self.flags()? & libc::IFF_UP as c_short != 0)
     }
@@ -112,7 +112,7 @@ impl Interface {
     /// Takes it up or down.
     ///
     /// # Errors
-    /// When it no longer exists, or privilege is missing.
+    /// If it no longer exists, or privilege is missing.
     pub fn set_up(&self, up: bool) -> Result<(), DeviceError> {
         let flags = self.flags()?;
         let bit = libc::IFF_UP as c_short;
@@ -125,7 +125,7 @@ impl Interface {
     /// Its Ethernet address.
     ///
     /// # Errors
-    /// When it no longer exists.
+    /// If it no longer exists.
     pub fn hardware_address(&self) -> Result<[u8; 6], DeviceError> {
         let request = self.get(libc::SIOCGIFHWADDR, "read the address of")?;
         // SAFETY: the kernel has filled in this member.
@@ -140,7 +140,7 @@ impl Interface {
     /// Whether `feature` is on.
     ///
     /// # Errors
-    /// When the device does not say.
+    /// If the device does not report it.
     pub fn feature(&self, feature: Feature) -> Result<bool, DeviceError> {
         let mut value = EthtoolValue { command: feature.commands().0, data: 0 };
         self.ethtool(&mut value, &format!("read {feature:?} of"))?;
@@ -150,7 +150,7 @@ impl Interface {
     /// Turns `feature` on or off.
     ///
     /// # Errors
-    /// When the device cannot, or privilege is missing.
+    /// If the device refuses, or privilege is missing.
     pub fn set_feature(&self, feature: Feature, on: bool) -> Result<(), DeviceError> {
         let mut value = EthtoolValue { command: feature.commands().1, data: u32::from(on) };
         self.ethtool(&mut value, &format!("turn {feature:?} {} on", if on { "on" } else { "off" }))
@@ -174,7 +174,7 @@ impl Interface {
         Ok(request)
     }
 
-    /// A request about it, by the name that it has now.
+    /// A request for this interface, by its current name.
     fn request(&self) -> Result<ifreq, DeviceError> {
         let name = u32::try_from(self.index).ok().and_then(Self::name_of);
         name.and_then(|name| sys::interface_request(&name))

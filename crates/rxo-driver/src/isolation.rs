@@ -1,12 +1,12 @@
-//! Keeping the kernel's own stack off an interface.
+//! Isolation: keeps the kernel's own stack off an interface.
 //!
-//! A host takes a packet for one of its addresses on whichever interface it arrives (the weak host
-//! model of RFC 1122, section 3.3.4.2). An interface whose frames also reach the host through a TAP
-//! would deliver each of them twice. A chain of nftables that drops everything at the interface's
-//! ingress prevents that: packet sockets see a frame before it. What leaves does not pass there.
+//! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122,
+//! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would
+//! receive each frame twice. An nftables chain at the interface's ingress prevents that: it drops
+//! everything, but packet sockets see a frame before it. Sent frames do not pass it.
 //!
-//! Contract: the kernel removes table and chain when the last process that has the [`Isolation`]
-//! ends, however it ends: the table is owned by its socket (Linux 5.12 and later).
+//! Contract: the kernel removes table and chain when the last process that has the [`Isolation`] ends,
+//! however it ends, because the socket owns the table (Linux 5.12 and later).
 
 use std::io;
 
@@ -15,8 +15,8 @@ use rxo_device::DeviceError;
 use crate::fault;
 use crate::netlink::{Netlink, Request};
 
-/// A table of the packet filter, which drops what arrives on an interface once it is
-/// [closed](Isolation::close). Dropping it takes it away.
+/// An nftables table that drops what arrives on an interface after [`Isolation::close`]. Dropping it
+/// removes the table.
 #[derive(Debug)]
 pub struct Isolation {
     netlink: Netlink,
@@ -26,18 +26,18 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Makes the table for the interface with this index. Nothing is dropped yet.
+    /// Makes the table for the interface with this index, without dropping anything yet.
     ///
-    /// A process that is forked afterwards shares it: it is there until both have ended.
+    /// A process that is forked afterwards shares it; it exists until both have ended.
     ///
     /// # Errors
-    /// When the kernel has no nftables, privilege is missing, or another program has the table.
+    /// If the kernel has no nftables, privilege is missing, or another program has the table.
     pub fn new(index: u32) -> Result<Self, DeviceError> {
         let table = format!("rxo-{index}");
         let netlink = Netlink::netfilter().map_err(|error| refused(index, error))?;
         let is_owned = match make_table(&netlink, &table, TABLE_OWNER) {
             Ok(()) => true,
-            // Before Linux 5.12 no table has an owner, and the flag is not known.
+            // Before Linux 5.12 the flag for owned tables is unknown.
             Err(error) if is_unknown_flag(&error) => {
                 make_table(&netlink, &table, 0).map_err(|error| refused(index, error))?;
                 false
@@ -47,11 +47,11 @@ impl Isolation {
         Ok(Self { netlink, table, is_owned })
     }
 
-    /// From here on everything that arrives on `interface` is dropped, behind packet sockets. Called
-    /// again, such as after the interface got another name, it replaces what was before.
+    /// Drops everything that arrives on `interface` from here on, behind packet sockets. A second call,
+    /// such as after the interface was renamed, replaces the first.
     ///
     /// # Errors
-    /// When there is no such interface, or the kernel cannot filter at an interface's ingress.
+    /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
     pub fn close(&self, interface: &str) -> Result<(), DeviceError> {
         // Without a chain there is nothing to remove.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]);
@@ -72,10 +72,10 @@ impl Isolation {
         })
     }
 
-    /// Lets everything pass again.
+    /// Stops dropping.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn open(&self) -> Result<(), DeviceError> {
         match batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -94,14 +94,14 @@ impl Isolation {
 impl Drop for Isolation {
     fn drop(&mut self) {
         if !self.is_owned {
-            // What cannot be removed is said nowhere; `nft list ruleset` shows it.
+            // A failure is not reported; `nft list ruleset` shows what is left.
             _ = remove_table(&self.netlink, &self.table);
         }
     }
 }
 
-/// One table with these flags. One of this name that is left over, which only a kernel without owners
-/// can have, is replaced.
+/// The requests that make a table with these flags. They replace a table of this name that was left
+/// over, which happens only without owned tables.
 fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     let make = request(NEW_TABLE)
         .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
@@ -120,7 +120,7 @@ fn remove_table(netlink: &Netlink, table: &str) -> io::Result<()> {
     batch(netlink, &[&request(DELETE_TABLE).string(TABLE_NAME, table)])
 }
 
-/// A request of nftables: its header is the family and, for a batch, which subsystem it is for.
+/// A request to nftables. Its header has the family and, for a batch, the subsystem.
 fn request(kind: u16) -> Request {
     Request::new((NFTABLES << 8) | kind, &[NETDEV, 0, 0, 0])
 }
@@ -170,5 +170,5 @@ const HOOK_PRIORITY: u16 = 2;
 const HOOK_DEVICE: u16 = 3;
 const INGRESS: u32 = 0;
 const DROP: u32 = 0;
-/// Before every other chain there: nobody shall count or forward what is dropped anyway.
+/// Priority before all other chains, so that none counts or forwards what is dropped.
 const FIRST: i32 = i32::MIN + 1;

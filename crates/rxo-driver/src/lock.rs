@@ -1,7 +1,7 @@
-//! One rxo for an interface.
+//! Interface lock: at most one rxo uses an interface.
 //!
-//! The lock is a socket with an abstract name: such names belong to the network namespace, need no
-//! directory and no privilege, and go with the last process that has the socket open.
+//! The lock is a socket with an abstract name. Such names belong to the network namespace, need neither
+//! a directory nor privilege, and disappear with the last process that has the socket open.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -13,22 +13,22 @@ use rxo_device::DeviceError;
 
 use crate::fault;
 
-/// Holds an interface for this process and those forked from it, until all have ended or dropped it.
+/// The lock of an interface, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
 pub struct InterfaceLock {
     _socket: UnixDatagram,
 }
 
-/// One that is ending has it for some milliseconds more; it is waited for that often.
+/// How often to try: a run that is ending holds the lock for some milliseconds more.
 const ATTEMPTS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(25);
 
 impl InterfaceLock {
-    /// Takes the lock of the interface with this index; `device` is what the user calls it. Waits up
-    /// to a second for one that is ending.
+    /// Takes the lock of the interface with this index. `device` is its name in messages. Waits up to a
+    /// second for a run that is ending.
     ///
     /// # Errors
-    /// When another rxo has it.
+    /// If another rxo holds it.
     pub fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
         let mut bound = bind(index);
         for _ in 1..ATTEMPTS {

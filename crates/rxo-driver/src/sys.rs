@@ -1,8 +1,7 @@
 //! System calls with safe faces: sockets, socket options, ioctls.
 //!
-//! It stands apart so that the rest of the crate says what it wants from the kernel without
-//! saying it in pointers. Contract: every call reports the system's error as `io::Error`; none
-//! blocks.
+//! It is separate so that the rest of the crate calls the kernel without pointers. Contract: every call
+//! returns the system's error as `io::Error`, and none blocks.
 #![allow(unsafe_code, reason = "system calls take pointers; every one is made here or in a leaf")]
 
 use std::io;
@@ -11,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_ulong, ifreq, socklen_t};
 
-/// A C structure of integers, for which any bytes are a value.
+/// A C structure of integers, for which any bytes are valid.
 ///
 /// # Safety
 /// Only for types without padding-dependent meaning, references, or invalid bit patterns.
@@ -37,7 +36,7 @@ unsafe impl Plain for libc::tpacket_stats {}
 // follows.
 unsafe impl Plain for ifreq {}
 
-/// Turns a C result into ours: negative is the system's last error.
+/// Converts a result of C: negative is the system's last error.
 pub(crate) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -68,7 +67,7 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Resul
     Ok(())
 }
 
-/// The index of the interface that a packet socket is bound to; -1 when that was deleted.
+/// The index of the interface that a packet socket is bound to; -1 if that was deleted.
 pub(crate) fn bound_interface(fd: BorrowedFd<'_>) -> io::Result<c_int> {
     let mut address = libc::sockaddr_ll::zeroed();
     let mut bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
@@ -103,7 +102,7 @@ pub(crate) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) ->
     Ok(value)
 }
 
-/// The error that waits on a socket, if any; reading it clears it.
+/// Takes the pending error of a socket, if there is one.
 pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
         Ok(0) => None,
@@ -112,8 +111,8 @@ pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     }
 }
 
-/// Takes one frame off a socket's queue, without waiting; what does not fit is lost. Returns the
-/// length that all of it has.
+/// Takes one frame off a socket's queue, without waiting. Bytes that do not fit are lost. Returns the
+/// length of the whole frame.
 pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most as many bytes as the target has.
@@ -122,7 +121,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends one message as a whole, to whom the socket speaks by itself.
+/// Sends one message to the socket's default destination.
 pub(crate) fn send(fd: BorrowedFd<'_>, message: &[u8]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the message has.
     let sent = unsafe { libc::send(fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
@@ -155,8 +154,8 @@ pub(crate) unsafe fn ioctl_number(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
 }
 
-/// An `ifreq` that names an interface; `None` when the name is empty, longer than 15 bytes, or
-/// holds a zero.
+/// An `ifreq` with the name of an interface; `None` if the name is empty, longer than 15 bytes, or has a
+/// zero byte.
 pub(crate) fn interface_request(name: &str) -> Option<ifreq> {
     let mut request = ifreq::zeroed();
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.as_bytes().contains(&0) {

@@ -1,11 +1,12 @@
-//! The memory-mapped ring (`TPACKET_V2`): slots that the kernel fills and we lend out.
+//! The memory-mapped ring (`TPACKET_V2`): slots that the kernel fills and this process lends out.
 //!
-//! A slot is the kernel's, ours, or lent. The kernel writes only into slots whose status is zero,
-//! in ring order; a slot that is lent carries a status of our own ([`LENT`]), so that neither the
-//! kernel nor our next lap takes it for free or for new. Slots may come back in any order.
+//! A slot belongs to the kernel, to this process, or to the holder of its buffer. The kernel writes only
+//! into slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so
+//! that the kernel does not consider it free, and the next lap does not consider it new. Slots may come
+//! back in any order.
 //!
-//! Contract: what a [`Slot`] shows was written by the kernel before it set the status (acquire);
-//! giving back happens after the last read (release). The mapping lives until the last buffer.
+//! Contract: a [`Slot`] shows what the kernel wrote before it set the status (acquire). A slot is given
+//! back after the last read (release). The mapping lives until the last buffer is dropped.
 #![allow(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -20,14 +21,14 @@ use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 use crate::sys;
 
-/// The status of a slot that is lent out: not the kernel's (zero), and without the bit that says
-/// that something new is in it.
+/// The status of a lent slot: not zero, which would give it to the kernel, and without the bit for a new
+/// frame.
 const LENT: u32 = libc::TP_STATUS_COPY;
 
-/// How many slots ahead is fetched. Far less than the fewest slots a ring can have.
+/// How many slots ahead are prefetched. Much less than the fewest slots of a ring.
 const PREFETCH_DISTANCE: u32 = 6;
 
-/// What comes before the IP header in a slot, with room to spare for two VLAN tags.
+/// Room in a slot before the IP header, with two VLAN tags, in bytes.
 const SLOT_OVERHEAD_BYTES: u32 = 96;
 
 /// The ring's memory.
@@ -69,15 +70,15 @@ impl RingMap {
         self.slot_bytes
     }
 
-    /// Whether the slot before `next`, the one filled last when nothing is in `next`, is lent out. The
-    /// kernel then shows the ring as unread.
+    /// Whether the slot before `next` is lent. If `next` is empty, that is the slot filled last, and the
+    /// kernel reports the ring as readable.
     #[inline]
     pub(crate) fn is_newest_lent(&self, next: u32) -> bool {
         let newest = next.checked_sub(1).unwrap_or(self.slots - 1);
         self.status(newest).load(Ordering::Acquire) == LENT
     }
 
-    /// The frame in `slot`, when the kernel has put one there that nobody has taken yet.
+    /// The frame in `slot`; `None` if the kernel has put no new one there.
     #[inline]
     pub(crate) fn filled(self: &Arc<Self>, slot: u32) -> Option<Slot<'_>> {
         let status = self.status(slot).load(Ordering::Acquire);
@@ -90,8 +91,8 @@ impl RingMap {
         Some(Slot { map: self, slot, status, header })
     }
 
-    /// Fetches what is read first of the slot some way ahead of `slot`. When the reader is behind,
-    /// and the kernel's writes have left the cache, this takes about a quarter off a frame's cost.
+    /// Prefetches the first lines of the slot [`PREFETCH_DISTANCE`] ahead of `slot`. If the reader is
+    /// behind, and the kernel's writes have left the cache, this saves about a quarter of a frame's cost.
     #[inline]
     pub(crate) fn prefetch_ahead_of(&self, slot: u32) {
         let ahead = slot + PREFETCH_DISTANCE;
@@ -136,7 +137,7 @@ impl Drop for RingMap {
     }
 }
 
-/// A frame in the ring that is ours for now.
+/// A filled slot, which belongs to this process until it is lent or given back.
 pub(crate) struct Slot<'a> {
     map: &'a Arc<RingMap>,
     slot: u32,
@@ -145,7 +146,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Lends the frame out. It must be whole.
+    /// Lends the frame, which must be whole.
     #[inline]
     pub(crate) fn lend(self) -> SlotBuf {
         assert!(self.is_whole(), "only what is in the slot can be lent");
@@ -159,7 +160,7 @@ impl Slot<'_> {
         self.map.give_back(self.slot);
     }
 
-    /// Whether the kernel says `flag` of it.
+    /// Whether the kernel has set `flag` in its status.
     #[inline]
     pub(crate) const fn says(&self, flag: u32) -> bool {
         self.status & flag != 0
@@ -178,7 +179,7 @@ impl Slot<'_> {
         self.header.tp_snaplen == self.header.tp_len && end <= self.map.slot_bytes
     }
 
-    /// What the kernel said of its checksum and segmentation.
+    /// Its checksum status and segmentation, from the kernel.
     #[inline]
     pub(crate) fn vnet(&self) -> VnetHeader {
         let at = usize::from(self.header.tp_mac).saturating_sub(VNET_HEADER_BYTES);
@@ -187,19 +188,19 @@ impl Slot<'_> {
         VnetHeader::read(&bytes).unwrap_or_default()
     }
 
-    /// The outer VLAN tag that the kernel took out: protocol (zero when not said) and control.
+    /// The outer VLAN tag that the kernel removed: protocol (zero if not given) and control.
     #[inline]
     pub(crate) const fn vlan(&self) -> (u16, u16) {
         (self.header.tp_vlan_tpid, self.header.tp_vlan_tci)
     }
 
-    /// When the kernel got it, in nanoseconds on the wall clock.
+    /// When the kernel received it, in nanoseconds on the wall clock.
     #[inline]
     pub(crate) fn stamp_ns(&self) -> u64 {
         u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
     }
 
-    /// For whom it was, as the kernel sorts it (`PACKET_OUTGOING` and so on).
+    /// The kernel's packet type (`PACKET_OUTGOING` and so on).
     #[inline]
     pub(crate) fn packet_type(&self) -> u8 {
         let at = size_of::<tpacket2_hdr>() + offset_of!(sockaddr_ll, sll_pkttype);
@@ -215,7 +216,7 @@ impl Slot<'_> {
     }
 }
 
-/// The bytes of a frame in a slot that is lent out; dropping it gives the slot back.
+/// The bytes of a frame in a lent slot. Dropping it gives the slot back.
 #[derive(Debug)]
 pub(crate) struct SlotBuf {
     bytes: NonNull<u8>,
@@ -290,7 +291,7 @@ const fn slot_bytes(mtu: u32) -> u32 {
 /// megabytes. Larger frames are copied whole, as GSO frames are.
 const LARGEST_MTU: u32 = 9216;
 
-/// A ring of memory that no kernel writes to.
+/// For tests: a ring that the test fills instead of the kernel.
 #[cfg(test)]
 impl RingMap {
     pub(super) fn anonymous(slots: u32, slot_bytes: u32) -> Arc<Self> {
@@ -304,12 +305,12 @@ impl RingMap {
         Arc::new(Self { memory, slots, slot_bytes })
     }
 
-    /// Puts a frame into `slot` as the kernel does, with the header that comes before it.
+    /// Puts a frame with its header into `slot`, as the kernel does.
     pub(super) fn fill(&self, slot: u32, status: u32, vnet: VnetHeader, frame: &[u8]) {
         self.put(slot, status, vnet, (frame, frame.len()));
     }
 
-    /// Puts the beginning of a frame into `slot`, of which the kernel has not kept the rest.
+    /// Puts a frame into `slot` that the kernel cut short.
     pub(super) fn fill_cut_short(&self, slot: u32, frame: &[u8]) {
         self.put(slot, 0, VnetHeader::default(), (frame, frame.len() + 1));
     }

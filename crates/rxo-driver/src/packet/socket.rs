@@ -1,4 +1,4 @@
-//! Opening packet sockets: what is common to source and sink, and which options each sets.
+//! Opens packet sockets: the steps and options that source and sink share.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +10,10 @@ use crate::interface::Interface;
 use crate::sys::Plain;
 use crate::{fault, sys};
 
-/// What the kernel may hold in copies of large frames, and in what is being sent, in bytes.
+/// The most that the kernel may queue, of large frames received or of packets sent, in bytes.
 const QUEUE_BYTES: c_int = 32 << 20;
 
-/// An interface, found and up, with a packet socket that is not bound yet.
+/// An interface that is up, and a packet socket that is not bound yet.
 pub(super) struct Opened {
     /// As the user wrote it: `packet:eth1`.
     pub(super) device: String,
@@ -46,12 +46,12 @@ impl Opened {
             .map_err(|e| fault::opening(&self.device, e))
     }
 
-    /// Sets an option that older kernels lack and that is not needed for correctness.
+    /// Sets an option that is not needed for correctness, and that older kernels lack.
     pub(super) fn try_set(&self, option: c_int, value: c_int) {
         let _unsupported_is_fine = sys::set_option(self.socket(), libc::SOL_PACKET, option, &value);
     }
 
-    /// Lets the kernel queue more; without privilege it gives what it allows everybody.
+    /// Enlarges a queue of the kernel; without privilege, up to the system's limit.
     pub(super) fn enlarge_queue(&self, forced: c_int, plain: c_int) {
         let (level, bytes) = (libc::SOL_SOCKET, QUEUE_BYTES);
         if sys::set_option(self.socket(), level, forced, &bytes).is_err() {
@@ -59,7 +59,7 @@ impl Opened {
         }
     }
 
-    /// Has the interface take frames for every address. Ends with the socket.
+    /// Makes the interface receive frames for every address, until the socket is closed.
     pub(super) fn be_promiscuous(&self) -> Result<(), DeviceError> {
         let mut request = libc::packet_mreq::zeroed();
         request.mr_ifindex = self.interface.index()?;
@@ -69,7 +69,7 @@ impl Opened {
             .map_err(|e| fault::opening(&self.device, e))
     }
 
-    /// Ties the socket to the interface; frames of `protocol` (0: none) arrive from here on.
+    /// Binds the socket to the interface. From here on, frames of `protocol` (0 for none) arrive.
     pub(super) fn bind(&self, protocol: u16) -> Result<(), DeviceError> {
         let mut address = libc::sockaddr_ll::zeroed();
         address.sll_family = libc::AF_PACKET as _;
@@ -83,8 +83,8 @@ impl Opened {
     }
 }
 
-/// What an error on a working socket means, if it means that there is no going on. A link that is down
-/// comes back, on the same socket.
+/// What an error on a working socket means; `None` if the link is down, because it comes back on the
+/// same socket.
 pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {
     if fault::means_gone(&error) || is_deleted(socket) {
         Some(DeviceError::Gone(device.to_owned()))
@@ -95,8 +95,7 @@ pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Op
     }
 }
 
-/// Whether the interface that the socket is bound to exists no longer; one that takes its name does
-/// not count.
+/// Whether the interface of the socket was deleted. A new interface of the same name does not count.
 pub(super) fn is_deleted(socket: BorrowedFd<'_>) -> bool {
     sys::bound_interface(socket).is_ok_and(|index| index <= 0)
 }

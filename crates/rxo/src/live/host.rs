@@ -1,11 +1,11 @@
 //! A host with its own TCP on a device of the system, opened by name.
 //!
-//! [`start`] opens the device on a thread of its own and runs a [`Host`] there; [`RunningHost`] hands
-//! out its [`Handle`] and stops it. The device belongs to the network namespace of the thread that
-//! calls [`start`].
+//! [`start`] opens the device on a new thread and runs a [`Host`] there. [`RunningHost`] gives its
+//! [`Handle`] and stops it. The device belongs to the network namespace of the thread that calls
+//! [`start`].
 //!
-//! On `packet:IF` the interface must have no addresses of the system's, IPv6's own link-local one
-//! included, or both stacks answer. On `tap:NAME` and `tun:NAME` the system is the peer, and what is
+//! On `packet:IF` the interface must have no addresses of the system, not even the link-local one of
+//! IPv6, or both stacks answer. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
 //! # Examples
@@ -47,10 +47,10 @@ pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
     HostConfig::new(addresses, [random_seed(), random_seed()])
 }
 
-/// Opens the device `name` and runs a host on it, on a thread of its own.
+/// Opens the device `name` and runs a host on it, on a new thread.
 ///
 /// # Errors
-/// When the device cannot be opened, or the configuration does not fit it.
+/// If the device cannot be opened, or the configuration does not fit it.
 pub fn start(
     name: &DeviceName,
     options: DeviceOptions,
@@ -60,7 +60,8 @@ pub fn start(
     start_with(name.name().to_owned(), move || Device::open(&name, options), config)
 }
 
-/// The same on a device that `open` opens, on the host's thread; `label` is for the thread's name.
+/// Runs a host on the device that `open` returns. `open` runs on the host's thread, which is named after
+/// `label`.
 ///
 /// # Errors
 /// As [`start`].
@@ -81,7 +82,7 @@ pub fn start_with(
             Ok(RunningHost { handle, stop, asked, answered, thread })
         }
         Ok(Err(error)) => Err(error),
-        // The thread has panicked, and said why.
+        // The thread has panicked, which printed the reason.
         Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
     }
 }
@@ -92,26 +93,26 @@ pub enum StartError {
     /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The configuration cannot be, or does not fit the device.
+    /// The configuration is invalid, or does not fit the device.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// There is no thread for it.
+    /// Its thread cannot be started.
     #[error("cannot start the host's thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// A host that runs on its thread. Dropped, it is stopped.
+/// A host that runs on a thread. Dropping it stops the host.
 #[derive(Debug)]
 pub struct RunningHost {
     handle: Handle,
     stop: Arc<AtomicBool>,
-    /// Whether the counters are wanted, and where they come.
+    /// Set to ask for the counters, which `answered` receives.
     asked: Arc<AtomicBool>,
     answered: Mutex<Receiver<HostCounters>>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
-/// What a host's thread is told, and by what it answers.
+/// The host's ends of its flags and channels.
 struct Orders {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicBool>,
@@ -126,34 +127,34 @@ pub struct Outcome {
     pub counters: HostCounters,
     /// Processor time of its thread.
     pub cpu: Duration,
-    /// The failure of the device that ended it; `Ok` when it was stopped.
+    /// The failure of the device that ended it; `Ok` if it was stopped.
     pub result: Result<(), DeviceError>,
 }
 
 impl RunningHost {
-    /// What applications use it by.
+    /// A handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Its counters after the turn that it is in, within a tenth of a second; `None` when it has ended.
+    /// Its counters after the current turn, within a tenth of a second; `None` if it has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
-        // One asks at a time. A panic leaves nothing behind but an answer too many.
+        // One thread asks at a time. A panic leaves at most an extra answer, which is discarded here.
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         while answered.try_recv().is_ok() {}
         self.asked.store(true, Ordering::Release);
         answered.recv_timeout(LONGEST_ANSWER).ok()
     }
 
-    /// Whether it still runs: it ends by itself when its device fails.
+    /// Whether it still runs. It ends by itself if its device fails.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Stops it and waits for its end: connections are reset, whoever waits is told.
+    /// Stops it and waits for its end. It resets connections and wakes all waiting threads.
     #[must_use]
     pub fn stop(mut self) -> Outcome {
         self.end().unwrap_or_else(|| Outcome {
@@ -193,11 +194,11 @@ fn run(device: Device, config: HostConfig, orders: &Orders) -> Outcome {
         Ok(host) => host,
         Err(error) => return failed(error, &orders.started),
     };
-    // Who started it waits for this.
+    // `start_with` waits for this.
     let _told = orders.started.send(Ok(host.handle()));
     let result = host.run(&mut SystemWaiter::new(), &orders.stop, |host, _| {
         if orders.asked.load(Ordering::Relaxed) && orders.asked.swap(false, Ordering::Acquire) {
-            // Who asked may wait no more.
+            // The thread that asked may have stopped waiting.
             let _told = orders.answers.send(host.counters());
         }
     });
@@ -206,7 +207,7 @@ fn run(device: Device, config: HostConfig, orders: &Orders) -> Outcome {
 }
 
 fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartError>>) -> Outcome {
-    // Who started it waits for this, and hears of the end by it.
+    // `start_with` waits for this.
     let _told = started.send(Err(error.into()));
     Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
 }

@@ -1,7 +1,8 @@
-//! Writes packets to a capture, for any number of places that they pass.
+//! Tracer: writes packets to one capture file, from any number of places that they pass.
 //!
-//! Contract: it cannot fail the traffic. What the file does not take is counted and told once;
-//! after an error of the system nothing more is tried.
+//! It is the [`PacketLog`] of traced sources and sinks. Contract: it cannot fail the traffic. It counts
+//! packets that it could not write and reports the first of them. After an error of the system it writes
+//! nothing more.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,27 +12,27 @@ use rxo_capture::{CaptureWriter, Interface, LinkType, Packet, WriteError};
 use rxo_device::middleware::{Direction, PacketLog};
 use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
 
-/// A capture in the making. A clone is another handle on the same file, for any thread.
+/// A capture that is being written. A clone is another handle on the same file, for any thread.
 ///
-/// Packets are written as they are handed over: an aggregate is one packet, a checksum that a
-/// device was to complete is incomplete in the file, a VLAN tag beside the bytes is put back.
+/// Packets are written as they pass: an aggregate is one packet, and a partial checksum is partial in the
+/// file. A VLAN tag beside the bytes is inserted into them.
 #[derive(Debug)]
 pub struct Tracer<W: Write> {
     shared: Arc<Mutex<Shared<W>>>,
-    /// From the clock of frames to 1970 UTC.
+    /// Time of the frames' clock at zero, since 1970 UTC.
     epoch: Duration,
 }
 
-/// What a tracer did so far.
+/// Totals of a tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
-    /// Packets in the file, or on their way to it.
+    /// Packets written, to the file or to its buffer.
     pub written: u64,
-    /// Packets that the file did not take.
+    /// Packets that could not be written.
     pub unwritten: u64,
 }
 
-/// One of the places that a tracer writes for: an interface of its capture.
+/// One of the places that a tracer writes for. It is an interface in the capture.
 #[derive(Debug)]
 pub struct TracePoint<W: Write> {
     tracer: Tracer<W>,
@@ -42,7 +43,7 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// What is to be told of the first packet that was not written.
+    /// The line for the user about the first packet that was not written.
     notice: Option<String>,
 }
 
@@ -54,21 +55,21 @@ enum File<W: Write> {
 }
 
 impl<W: Write> Tracer<W> {
-    /// Begins a pcapng that says `application` wrote it. `epoch` is what must be added to the
-    /// frames' clock to have the time since 1970 UTC.
+    /// Begins a pcapng file that names `application` as its writer. `epoch` is the time since 1970 UTC at
+    /// which the frames' clock was zero.
     ///
     /// # Errors
-    /// When `output` cannot be written.
+    /// If `output` cannot be written.
     pub fn new(output: W, application: &str, epoch: Duration) -> Result<Self, WriteError> {
         let file = File::Open(CaptureWriter::new(output, application)?);
         let shared = Shared { file, counters: TracerCounters::default(), notice: None };
         Ok(Self { shared: Arc::new(Mutex::new(shared)), epoch })
     }
 
-    /// A place whose packets begin with `link`, under its name in the file.
+    /// Adds a place to the file, with a name, for packets that begin with `link`.
     ///
     /// # Errors
-    /// When the output cannot be written, or the file is finished.
+    /// If the output cannot be written, or the file is finished.
     pub fn point(&self, name: &str, link: LinkKind) -> Result<TracePoint<W>, WriteError> {
         let link = match link {
             LinkKind::Ethernet => LinkType::ETHERNET,
@@ -88,17 +89,16 @@ impl<W: Write> Tracer<W> {
         self.lock().counters
     }
 
-    /// One line that the user should see, once; `None` when there is nothing new to say.
+    /// One line that the user should see, once; `None` if there is nothing new to say.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
-    /// Writes the rest and gives the output back. Packets that pass a point after that are counted
-    /// as not written.
+    /// Writes the rest and returns the output. Packets that pass later count as not written.
     ///
     /// # Errors
-    /// The error of the system that ended the file; `UnknownInterface` when it was finished before.
+    /// The error of the system that ended the file, or `UnknownInterface` if it was finished before.
     pub fn finish(&self) -> Result<W, WriteError> {
         match std::mem::replace(&mut self.lock().file, File::Finished) {
             File::Open(file) => file.finish(),
@@ -108,7 +108,7 @@ impl<W: Write> Tracer<W> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared<W>> {
-        // Who panicked with the lock has left nothing half done that the next one would use.
+        // No operation leaves the state half changed when it panics.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -181,7 +181,7 @@ impl<W: Write> Shared<W> {
             self.notice = Some(format!("packets are missing in the capture: {error}"));
         }
         self.counters.unwritten += 1;
-        // A packet that is too long is only one; after an error of the system the file is cut.
+        // Only this packet is too long; but after an error of the system the file is cut.
         if matches!(error, WriteError::Io(_)) {
             self.file = File::Failed(error);
         }
@@ -193,7 +193,7 @@ fn tag_bytes(tag: VlanTag) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Puts a tag where it stood on the wire: behind the two MAC addresses.
+/// Inserts a tag where it was on the wire: after the two MAC addresses.
 fn insert_tag<'a>(pieces: &mut Vec<&'a [u8]>, tag: &'a [u8; 4]) {
     let split = pieces.first().and_then(|first| first.split_at_checked(MAC_ADDRESSES_BYTES));
     if let Some((addresses, rest)) = split {
