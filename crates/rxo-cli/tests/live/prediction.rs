@@ -29,10 +29,15 @@ const LONGEST_GAP: Duration = Duration::from_micros(200);
 const WINDOWS: usize = 3;
 const PACKETS: usize = 250;
 const MTU_FRAME: usize = 1_514;
+/// How late packets may be sent on average, well below what is gathered and held: a run in which they
+/// were later says nothing, and is repeated.
+const MOST_LATE: Duration = Duration::from_micros(500);
+/// How often.
+const TRIES: usize = 5;
 /// How far life may be from the prediction.
 const MOST_DIFFERENCE: f64 = 0.15;
 /// A prediction on a machine that builds beside.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// What the host does, as `analyze` and as `run` call it.
 const MANNERS: [(&str, &str); 3] = [
@@ -90,30 +95,48 @@ fn predict(window: &Window, manner: &str) -> f64 {
     report["outcome"]["packets_per_aggregate"].as_f64().unwrap()
 }
 
+/// The run in which packets were sent least late, of as many as that takes.
 fn live(window: &Window, manner: &str) -> f64 {
+    let mut best = (Duration::MAX, 0.0);
+    for _ in 0..TRIES {
+        let (late, per_aggregate) = live_once(window, manner);
+        if late < best.0 {
+            best = (late, per_aggregate);
+        }
+        if late < MOST_LATE {
+            break;
+        }
+    }
+    best.1
+}
+
+/// How late packets were sent on average, and packets per aggregate.
+fn live_once(window: &Window, manner: &str) -> (Duration, f64) {
     let lab = Lab::through().unwrap();
     let flags = format!("--nic packet:wire0 --host tap:rxo0 --stats 0s --checksum trust {manner}");
     let (rxo, _) = Rxo::start(lab.host(), &flags);
     lab.attach_host("rxo0").unwrap();
-    lab.peer().run(|| send(&window.packets)).unwrap();
+    let late = lab.peer().run(|| send(&window.packets)).unwrap();
     // What is gathered and held by then has left.
     thread::sleep(Duration::from_millis(200));
     let totals = totals(rxo);
     let sent = window.packets.len() as u64;
     assert!(totals["nic_in"]["packets"].as_u64().unwrap() >= sent, "{totals}");
     assert_eq!(totals["nic_in"]["ring_drops"], 0, "{totals}");
-    totals["packets_per_aggregate"].as_f64().unwrap()
+    (late, totals["packets_per_aggregate"].as_f64().unwrap())
 }
 
-/// Sends each packet at its time, [`SLOWER`].
-fn send(packets: &[(Duration, Vec<u8>)]) {
+/// Sends each packet at its time, [`SLOWER`]; how much later than that, on average.
+fn send(packets: &[(Duration, Vec<u8>)]) -> Duration {
     let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
-    let begin = Instant::now();
+    let (begin, mut late) = (Instant::now(), Duration::ZERO);
     for (at, bytes) in packets {
         thread::sleep((*at * SLOWER).saturating_sub(begin.elapsed()));
+        late += begin.elapsed().saturating_sub(*at * SLOWER);
         let frame = Frame::new(bytes.as_slice(), rxo_frame::Instant::ZERO);
         sink.transmit(std::iter::once(frame)).unwrap();
     }
+    late / packets.len() as u32
 }
 
 /// Those of our own capture, and of the captures beside the project, where they are at hand.

@@ -7,11 +7,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{Lab, LabOptions, Namespace};
@@ -271,9 +270,9 @@ fn hosts() {
     let sink = desk.start_long(SINK);
     let mut stream = connect(desk.lab.peer(), "192.0.2.7:7000");
     stream.write_all(&[7; 1_000_000]).unwrap();
-    drop(stream);
-    // Gives it the time to receive everything before it prints its totals.
-    std::thread::sleep(Duration::from_millis(500));
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The sink closes once it has received everything.
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     let (_, totals) = end(sink, "TERM");
     assert!(totals.contains("1,000,000") || totals.contains("1.0 MB"), "{totals}");
 

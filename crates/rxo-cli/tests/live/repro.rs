@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Many captures on a machine that builds beside.
-pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(300);
 
 /// A directory of its own, removed when dropped.
 pub(crate) struct Scratch(PathBuf);
@@ -49,7 +49,7 @@ impl Drop for Scratch {
 /// Runs the command and gives its JSON.
 fn json(line: &str) -> Value {
     let namespace = Namespace::new("repro").unwrap();
-    let output = run_within(&namespace, line, MINUTE);
+    let output = run_within(&namespace, line, LONG);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{line}: {said}");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -213,7 +213,7 @@ fn captures_that_are_damaged(scratch: &Scratch) {
     let namespace = Namespace::new("repro").unwrap();
     let (cut, out) = (cut.display(), scratch.file("of-cut").display().to_string());
     let line = format!("repro rsc --captures {cut} --out {out} --json");
-    let output = run_within(&namespace, &line, MINUTE);
+    let output = run_within(&namespace, &line, LONG);
     assert_eq!(output.status.code(), Some(3));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packets = report["captures"][0]["packets"].as_u64().unwrap();
@@ -227,7 +227,7 @@ fn captures_that_are_not_there() {
         ("--captures /nowhere", "/nowhere: cannot be read"),
         ("--packets 1", "--packets 1: choose 500 to 200000"),
     ] {
-        let output = run_within(&namespace, &format!("repro rsc {flags}"), MINUTE);
+        let output = run_within(&namespace, &format!("repro rsc {flags}"), LONG);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(part) && said.lines().count() == 1, "{said}");
