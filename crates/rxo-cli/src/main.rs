@@ -29,7 +29,9 @@ mod stop;
 mod verify;
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
+use anyhow::Result;
 use clap::Parser;
 use rxo_console::{numbers, output, paths, table};
 
@@ -47,12 +49,17 @@ fn main() -> ExitCode {
         Command::Verify(flags) => verify::command(flags),
         Command::Calibrate(flags) => rxo_repro::calibrate(flags),
         Command::Run(flags) => run::command(flags),
-        Command::Demo(flags) => rxo_repro::demo(flags),
+        Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),
         Command::Sink(flags) => bulk::sink(flags),
         Command::Source(flags) => bulk::source(flags),
         Command::Policies(flags) => policies::command(flags),
-        Command::Repro(flags) => stop::on_request().and_then(|stop| rxo_repro::repro(flags, &stop)),
+        Command::Repro(flags) => until_stopped(|stop| rxo_repro::repro(flags, stop)),
     })
+}
+
+/// Runs an experiment, which looks at the flag that a signal sets.
+fn until_stopped(experiment: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<()> {
+    experiment(stop::on_request()?.as_ref())
 }

@@ -7,7 +7,7 @@ use rxo_console::table::Table;
 use rxo_trace::figure::{self, Draw};
 use serde::Serialize;
 
-use super::statement::Statement;
+use crate::statement::Statement;
 use crate::stats::Spread;
 
 /// One figure, measured here.

@@ -1,8 +1,9 @@
 //! Experiments in private networks: those of the papers ([`repro()`]), the [`demo()`] and
 //! the calibration ([`calibrate()`]).
 //!
-//! From the top: each experiment has its module, which first makes a plan of what was typed (its
-//! flags stand in [`flags`]), then measures it in networks of `rxo-lab`, and prints what was found.
+//! From the top: each experiment has its module. Its plan, made of what was typed (its flags stand
+//! in [`flags`], what they accept in `limits`), is an `experiment`: it is measured in `turns` in
+//! networks of `rxo-lab`; samples become rows, rows become findings, and these a report.
 //! What the experiments share: a worker between two devices (`through`), a bulk sender behind it
 //! (`sending`), the machine and its cores, medians with their spread, figures, and statements that
 //! are held against what was measured.
@@ -10,29 +11,29 @@
 
 mod calibrate;
 mod demo;
+mod experiment;
 mod figure;
 pub mod flags;
 mod gallatin;
+mod limits;
 mod machine;
 mod menon;
-mod outcome;
 mod progress;
-mod rounds;
 mod rsc;
 mod sending;
 mod statement;
 mod stats;
 mod through;
+mod turns;
 mod wrap;
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
-use self::flags::{Paper, ReproFlags};
+use self::flags::{DemoFlags, MenonPart, Paper, ReproFlags};
 
 pub use self::calibrate::command as calibrate;
-pub use self::demo::command as demo;
 
 /// Repeats a paper's experiments and prints them beside its own results. When `stop` is set, it
 /// prints what was measured until then.
@@ -42,8 +43,27 @@ pub use self::demo::command as demo;
 /// a file cannot be read or written; after `stop`, when the partial result has been printed.
 pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
     match &flags.paper {
-        Paper::Gallatin(flags) => gallatin::command(flags, stop),
-        Paper::Menon(flags) => menon::command(flags, stop),
-        Paper::Rsc(flags) => rsc::command(flags, stop),
+        Paper::Gallatin(flags) => experiment::run(&gallatin::Plan::from_flags(flags)?, stop),
+        Paper::Menon(flags) => match &flags.part {
+            None => experiment::run(&menon::receive::Plan::from_flags(&flags.receive)?, stop),
+            Some(MenonPart::Acks(flags)) => {
+                experiment::run(&menon::acks::Plan::from_flags(flags)?, stop)
+            }
+        },
+        Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
+    }
+}
+
+/// Measures the same transfer over several paths, and prints them side by side. When `stop` is set,
+/// it prints what was measured until then.
+///
+/// # Errors
+/// When a flag is invalid, private networks cannot be made, a transfer breaks, or bytes arrived that
+/// were not sent; after `stop`, when the partial result has been printed.
+pub fn demo(flags: &DemoFlags, stop: &AtomicBool) -> Result<()> {
+    if flags.reverse {
+        experiment::run(&demo::reverse::Plan::from_flags(flags)?, stop)
+    } else {
+        experiment::run(&demo::Plan::from_flags(flags)?, stop)
     }
 }

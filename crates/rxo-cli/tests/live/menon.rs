@@ -20,7 +20,7 @@ fn those_who_count_acks() {
     let scratch = Scratch::new("menon");
     let out = scratch.file("figures");
     let namespace = Namespace::new("repro").unwrap();
-    let line = format!("repro menon --part acks --quick --out {} --json", out.display());
+    let line = format!("repro menon acks --quick --out {} --json", out.display());
     let output = run_within(&namespace, &line, LONG);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -56,11 +56,12 @@ fn those_who_count_acks() {
 
 fn experiments_that_cannot_be() {
     let rows = [
-        ("--part acks --rounds 0", "--rounds 0: choose 1 to 100"),
+        ("acks --rounds 0", "--rounds 0: choose 1 to 100"),
         ("--rounds 0", "--rounds 0: choose 1 to 100"),
-        ("--only split", "--only split: that is of --part acks"),
-        ("--part acks --only limit", "--only limit: that is of --part receive"),
-        ("--rate 100", "--rate is of --part acks"),
+        ("--only split", "possible values: profile, limit, connections, exchange"),
+        ("acks --only limit", "possible values: split, keep-every"),
+        ("--rate 100", "unexpected argument '--rate'"),
+        ("--quick acks", "the subcommand 'acks' cannot be used with"),
     ];
     let namespace = Namespace::new("repro").unwrap();
     for (flags, message) in rows {

@@ -7,20 +7,20 @@
 
 mod engine;
 mod plan;
-mod progress;
 mod result;
 mod run;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::output;
-use rxo_lab::{Privilege, become_root_in_user_namespace};
 
 use self::engine::Workload;
-use self::plan::Plan;
-use self::progress::Progress;
+use self::plan::{Plan, Setting};
 use self::result::{Calibration, Measured};
+use self::run::Sample;
+use crate::experiment;
 use crate::flags::CalibrateFlags;
 use crate::machine::Machine;
+use crate::progress::Progress;
 
 /// Measures, prints the costs, and saves them where asked.
 ///
@@ -32,11 +32,7 @@ pub fn command(flags: &CalibrateFlags) -> Result<()> {
     if cfg!(debug_assertions) {
         output::note("this build is not optimised, and what it measures of rxo means nothing");
     }
-    // Before anything starts a thread: only a process of one thread can get its own namespaces.
-    let privilege = match become_root_in_user_namespace()? {
-        Privilege::Given => "root",
-        Privilege::UserNamespace => "user-namespace",
-    };
+    let privilege = experiment::privilege()?;
     let measured = measured(&plan, &Progress::new(plan.measurements(), flags.json))?;
     let Some(calibration) = Calibration::of(&measured, &plan, Machine::read(privilege)) else {
         bail!(
@@ -45,11 +41,7 @@ pub fn command(flags: &CalibrateFlags) -> Result<()> {
         );
     };
     let saved = plan.save.as_deref().map_or(Ok(()), |path| calibration.save(path));
-    if flags.json {
-        output::json_document(&calibration)?;
-    } else {
-        output::text(&calibration.text())?;
-    }
+    experiment::print(&calibration, flags.json, || calibration.text())?;
     saved
 }
 
@@ -61,10 +53,10 @@ fn measured(plan: &Plan, progress: &Progress) -> Result<Measured> {
         let mut samples = Vec::new();
         for place in 0..plan.settings.len() {
             let setting = plan.in_round(round, place);
-            progress.begin(round, setting);
+            progress.begin(&format!("round {}: {setting}", round + 1));
             let sample = run::measure(setting, plan)
                 .with_context(|| format!("{setting} could not be measured"))?;
-            progress.end(round, setting, &sample);
+            progress.end(&line(round, setting, &sample));
             samples.push((setting, sample));
         }
         measured.rounds.push(samples);
@@ -72,4 +64,15 @@ fn measured(plan: &Plan, progress: &Progress) -> Result<Measured> {
     }
     progress.finish();
     Ok(measured)
+}
+
+fn line(round: usize, setting: Setting, sample: &Sample) -> String {
+    let Sample { ns, gbit_per_s, deliveries, .. } = sample;
+    format!(
+        "round {}  {:<24}  {:>5.1} packets per delivery  {ns:>6.0} ns per packet  {gbit_per_s:>5.1} \
+         Gbit/s",
+        round + 1,
+        setting.to_string(),
+        1.0 / deliveries
+    )
 }

@@ -1,78 +1,59 @@
-//! `rxo demo`: the same transfer over five paths in a private network, side by side.
+//! `rxo demo`: the same transfer over five paths in a private network, side by side; with
+//! `--reverse` the sender's side ([`reverse`]).
 //!
-//! The flags become a [`plan`]; the plan's rounds are measured one path after the other
-//! ([`measure`]: [`transfer`]s, through rxo in a [`manner`] where it is one of its paths); the samples
-//! become rows ([`row`]); the rows a [`report`].
-//! Nothing outside the process's own namespaces is touched, and they go with the process.
+//! The flags become a [`plan`]; the [`path`]s are measured in turn ([`measure`]: [`transfer`]s,
+//! through rxo in a [`manner`] where it is one of its paths); the samples become rows ([`row`]), and
+//! these the [`findings`] with their [`sentence`].
 
+mod findings;
 mod manner;
 mod measure;
 mod path;
 mod plan;
-mod progress;
-mod report;
-mod reverse;
+pub(crate) mod reverse;
 mod row;
 mod sample;
 mod sentence;
 mod transfer;
 
-use anyhow::{Context, Result, bail};
-use rxo_console::output;
-use rxo_lab::{Privilege, become_root_in_user_namespace};
+use anyhow::Result;
 
+use self::findings::Found;
 use self::path::Path;
-use self::plan::Plan;
-use self::progress::Progress;
-use self::report::Report;
+pub(crate) use self::plan::Plan;
 use self::row::Row;
 use self::sample::Sample;
-use crate::flags::DemoFlags;
-use crate::machine::Machine;
+use crate::experiment::{Experiment, Output};
+use crate::turns::{Cases, Turns};
 
-/// Measures, and prints the result.
-///
-/// # Errors
-/// When a flag cannot be, private networks cannot be made, a transfer breaks, or bytes arrived
-/// that were not sent.
-pub fn command(flags: &DemoFlags) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    let peer = reverse::Peer::from_flags(flags)?;
-    // Before anything starts a thread: only a process of one thread can get its own namespaces.
-    let privilege = match become_root_in_user_namespace()? {
-        Privilege::Given => "root",
-        Privilege::UserNamespace => "user-namespace",
-    };
-    if flags.reverse {
-        return reverse::command(&plan, peer, privilege, flags.json);
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rounds * Path::ALL.len())
     }
-    let rows = measured(&plan, &Progress::new(plan.measurements(), flags.json))?;
-    let report = Report::new(rows, Machine::read(privilege), &plan);
-    if flags.json {
-        output::json_document(&report)?;
-    } else {
-        output::text(&report.text())?;
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let cases = Cases { cases: &Path::ALL, rounds: self.rounds, rotated: Path::ALL.len() };
+        let name = |path: Path| path.name().to_owned();
+        let samples = turns.measure(cases, name, |path, _| measure::measure(path, self), line)?;
+        let rows = Path::ALL.iter().zip(&samples);
+        let rows = rows.filter_map(|(&path, samples)| Row::of(path, self.connections, samples));
+        Ok(Found::new(rows.collect(), self))
     }
-    if !report.is_intact() {
-        bail!("bytes arrived that were not sent; please report this with the table above");
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        vec![found.legend()]
     }
-    Ok(())
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
 }
 
-/// All rounds, as rows.
-fn measured(plan: &Plan, progress: &Progress) -> Result<Vec<Row>> {
-    let mut samples: [Vec<Sample>; Path::ALL.len()] = Default::default();
-    for round in 0..plan.rounds {
-        for index in 0..Path::ALL.len() {
-            let path = Path::in_round(round, index);
-            progress.begin(round, path);
-            let sample = measure::measure(path, plan)
-                .with_context(|| format!("the path {} could not be measured", path.name()))?;
-            progress.end(round, path, &sample);
-            samples[path as usize].push(sample);
-        }
-    }
-    progress.finish();
-    let rows = Path::ALL.iter().zip(&samples);
-    Ok(rows.filter_map(|(&path, samples)| Row::of(path, plan.connections, samples)).collect())
+fn line(sample: &Sample) -> String {
+    let Sample { gbit_per_s, cpu_s_per_gb, rr_p50_us, .. } = sample;
+    format!(
+        "{gbit_per_s:>5.1} Gbit/s  {cpu_s_per_gb:>5.2} CPU s/GB  {rr_p50_us:>4.0} us request/response"
+    )
 }

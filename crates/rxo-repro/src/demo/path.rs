@@ -33,12 +33,6 @@ impl Path {
             Self::Rxo => "rxo",
         }
     }
-
-    /// Which path the `index`-th measurement of round `round` takes: each round begins with
-    /// another one, so that what changes in a machine over time falls on all alike.
-    pub(crate) const fn in_round(round: usize, index: usize) -> Self {
-        Self::ALL[(round + index) % Self::ALL.len()]
-    }
 }
 
 #[cfg(test)]
@@ -49,16 +43,6 @@ mod tests {
     fn json_and_table_say_the_same_name() {
         for path in Path::ALL {
             assert_eq!(serde_json::to_value(path).unwrap(), path.name());
-        }
-    }
-
-    #[test]
-    fn every_round_takes_every_path_once() {
-        for round in 0..7 {
-            let mut taken: Vec<_> = (0..5).map(|index| Path::in_round(round, index)).collect();
-            assert_eq!(taken[0], Path::ALL[round % 5]);
-            taken.sort_by_key(|path| *path as usize);
-            assert_eq!(taken, Path::ALL);
         }
     }
 }

@@ -12,7 +12,8 @@ pub use demo::DemoFlags;
 pub use repro::ReproFlags;
 
 pub(crate) use repro::{
-    GallatinFlags, MenonExperiment, MenonFlags, MenonPart, Paper, RscFlags, RscPart,
+    AcksExperiment, AcksFlags, GallatinFlags, MeasureFlags, MenonPart, Paper, ReceiveExperiment,
+    ReceiveFlags, RscFlags, RscPart,
 };
 
 /// Reads the flags of one command from a line of words.
@@ -27,4 +28,20 @@ pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
         flags: F,
     }
     Typed::try_parse_from(line.split_whitespace()).map(|typed: Typed<F>| typed.flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repro::MenonFlags;
+    use super::*;
+
+    #[test]
+    fn each_part_of_menon_has_flags_of_its_own() {
+        let part = |line: &str| typed::<MenonFlags>(line).map(|flags| flags.part.is_some());
+        assert!(!part("--only limit,profile --quick").unwrap());
+        assert!(part("acks --only split --rate 100").unwrap());
+        for line in ["--rate 100", "--only split", "acks --only limit", "--quick acks"] {
+            assert!(part(line).is_err(), "{line}");
+        }
+    }
 }

@@ -16,22 +16,21 @@ pub(crate) enum Paper {
     /// Receive Side Coalescing (Makineni et al. 2006): how much of real senders' traffic could be
     /// coalesced (figures 4 to 8), what that saves (10 to 12), and at other rates.
     Rsc(RscFlags),
-    /// Optimizing TCP Receive Performance (Menon and Zwaenepoel 2008), in parts.
+    /// Optimizing TCP Receive Performance (Menon and Zwaenepoel 2008): what Receive Aggregation and
+    /// ACK Offload gain a receiving host (section 5), on rxo's own stack; menon acks: what coalescing
+    /// does to senders that count acknowledgements (sections 3.4 and 4).
     Menon(MenonFlags),
     /// ACK aggregation (Gallatin 2007): what pure ACKs cost a bulk sender, one by one and aggregated,
     /// with receivers that acknowledge rarely and often.
     Gallatin(GallatinFlags),
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct GallatinFlags {
-    /// A small version of everything, in less than half a minute: to see that it works.
+/// How much is measured, and how it is printed.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MeasureFlags {
+    /// A small version of everything, in less than a minute: to see that it works.
     #[arg(long)]
     pub(crate) quick: bool,
-
-    /// TCP connections that transfer at the same time, 1 to 400; the paper has one.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) connections: usize,
 
     /// How often everything is measured; the tables show medians.
     #[arg(long, value_name = "N")]
@@ -41,24 +40,33 @@ pub(crate) struct GallatinFlags {
     #[arg(long, value_name = "TIME")]
     pub(crate) seconds: Option<String>,
 
-    /// Where the figures are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/gallatin")]
-    pub(crate) out: PathBuf,
-
     /// Print JSON instead of tables.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct GallatinFlags {
+    #[command(flatten)]
+    pub(crate) measure: MeasureFlags,
+
+    /// TCP connections that transfer at the same time, 1 to 400; the paper has one.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) connections: usize,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/gallatin")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct RscFlags {
+    #[command(flatten)]
+    pub(crate) measure: MeasureFlags,
+
     /// Only these parts.
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<RscPart>,
-
-    /// A small version of everything, in less than a minute: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
 
     /// Keep the captures of the senders in this directory.
     #[arg(long, value_name = "DIR")]
@@ -83,18 +91,6 @@ pub(crate) struct RscFlags {
     /// Frames that a sender's link sends back to back, 1 to 64: the more, the less the senders mix.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) burst: u32,
-
-    /// How often each cost is measured; the tables show medians.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// How long one cost is measured, such as 1s.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) seconds: Option<String>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// A part of the RSC paper.
@@ -106,76 +102,74 @@ pub(crate) enum RscPart {
     Cpu,
 }
 
-#[derive(Args, Clone, Debug, Default)]
+/// The receiving host, unless another part of the paper is named.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct MenonFlags {
-    /// Which part of the paper.
-    #[arg(long, value_name = "PART", value_enum, default_value_t = MenonPart::Receive)]
-    pub(crate) part: MenonPart,
+    #[command(subcommand)]
+    pub(crate) part: Option<MenonPart>,
 
-    /// Only these experiments of the part.
+    #[command(flatten)]
+    pub(crate) receive: ReceiveFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MenonPart {
+    /// What coalescing does to those who count acknowledgements (sections 3.4 and 4).
+    Acks(AcksFlags),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReceiveFlags {
+    #[command(flatten)]
+    pub(crate) measure: MeasureFlags,
+
+    /// Only these experiments.
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<MenonExperiment>,
+    pub(crate) only: Vec<ReceiveExperiment>,
 
-    /// A small version, in less than a minute: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
+    pub(crate) out: PathBuf,
+}
+
+/// An experiment with a receiving host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiveExperiment {
+    /// One connection, five, and one of a guest (figures 3 and 7 to 10).
+    Profile,
+    /// The Aggregation Limit, 1 to 35 (figure 11).
+    Limit,
+    /// 1 to 400 connections (figure 12).
+    Connections,
+    /// Requests and responses (table 1).
+    Exchange,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AcksFlags {
+    #[command(flatten)]
+    pub(crate) measure: MeasureFlags,
+
+    /// Only these experiments.
+    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<AcksExperiment>,
 
     /// Where the figures are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/menon")]
     pub(crate) out: PathBuf,
 
-    /// For the part acks: the rate of the link, 10 to 10000 Mbit/s; 200 unless --quick. For keep-every
-    /// 1000 is better: more ACKs come in less time.
+    /// The rate of the link, 10 to 10000 Mbit/s; 200 unless --quick. For keep-every 1000 is better:
+    /// more ACKs come in less time.
     #[arg(long, value_name = "MBIT")]
     pub(crate) rate: Option<u64>,
-
-    /// How often each case is measured; the tables show medians.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// How long one measurement takes, such as 4s.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) seconds: Option<String>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
-/// A part of Menon and Zwaenepoel 2008.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MenonPart {
-    /// Section 5: what Receive Aggregation and ACK Offload gain a receiving host (figures 3, 7
-    /// to 12, and table 1), on rxo's own stack.
-    #[default]
-    Receive,
-    /// Sections 3.4 and 4: what coalescing does to those who count acknowledgements.
-    Acks,
-}
-
-/// An experiment of a part.
+/// An experiment with those who count acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MenonExperiment {
-    /// receive: one connection, five, and one of a guest (figures 3 and 7 to 10).
-    Profile,
-    /// receive: the Aggregation Limit, 1 to 35 (figure 11).
-    Limit,
-    /// receive: 1 to 400 connections (figure 12).
-    Connections,
-    /// receive: requests and responses (table 1).
-    Exchange,
-    /// acks: receivers that coalesce data, and their ACKs split again.
+pub(crate) enum AcksExperiment {
+    /// Receivers that coalesce data, and their ACKs split again.
     Split,
-    /// acks: senders whose pure ACKs are aggregated: how many may be swallowed.
+    /// Senders whose pure ACKs are aggregated: how many may be swallowed.
     KeepEvery,
-}
-
-impl MenonExperiment {
-    /// The part that it is of.
-    pub(crate) const fn part(self) -> MenonPart {
-        match self {
-            Self::Profile | Self::Limit | Self::Connections | Self::Exchange => MenonPart::Receive,
-            Self::Split | Self::KeepEvery => MenonPart::Acks,
-        }
-    }
 }

@@ -4,9 +4,9 @@ use rxo_console::numbers::ratio;
 
 use super::paper;
 use super::peer::Peer;
-use super::statement::Statement;
 use super::table::Table;
 use crate::sending::{Row, Way};
+use crate::statement::Statement;
 
 /// Every statement of the paper that can be told from these tables.
 pub(super) fn all(tables: &[Table]) -> Vec<Statement> {

@@ -4,74 +4,75 @@
 //! The flags become a [`plan`]. For each [`peer`] (a receiver that acknowledges rarely, every eight
 //! segments, or each) every way of [`sending`](crate::sending) is measured in turn; that gives a
 //! [`table`] beside the paper's ([`paper`]), [`claims`] of the paper held against it, and [`drawing`]s,
-//! all in a [`report`].
+//! all in the [`findings`].
 
 mod claims;
 mod drawing;
+mod findings;
 mod paper;
 mod peer;
 mod plan;
-mod report;
 mod table;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use anyhow::Result;
 
-use anyhow::{Context, Result, bail};
-
+use self::findings::Found;
 use self::peer::Peer;
-use self::plan::Plan;
-use self::report::Report;
+pub(crate) use self::plan::Plan;
 use self::table::Table;
-use super::progress::Progress;
-use super::{outcome, statement};
-use crate::flags::GallatinFlags;
-use crate::machine::Machine;
+use crate::experiment::{Experiment, Output};
 use crate::sending::{Row, Sample, Way, measure};
+use crate::turns::{Cases, Turns};
 
-/// Repeats the experiments, writes the figures, and prints them beside the paper's values.
-///
-/// # Errors
-/// When a flag cannot be, private networks cannot be made, a transfer breaks or arrives wrong, a
-/// file cannot be written; after Ctrl-C, when what was found until then has been printed.
-pub(super) fn command(flags: &GallatinFlags, stop: &AtomicBool) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    let privilege = outcome::privilege()?;
-    let tables = measured(&plan, stop)?;
-    let mut report = Report::new(&plan, tables, Machine::read(privilege));
-    report.partial = outcome::stopped(stop).or(report.partial);
-    report.files = outcome::draw(drawing::all(&report.tables), &plan.out)?;
-    outcome::print(&report, plan.json, || report.text())?;
-    if !report.is_intact() {
-        bail!("bytes arrived that were not sent; please report this with the tables above");
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.effort.rounds * cases().len())
     }
-    outcome::ended(report.partial)
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let cases = cases();
+        let samples = turns.measure(
+            Cases { cases: &cases, rounds: self.effort.rounds, rotated: Way::ALL.len() },
+            |(peer, way)| format!("{}, {}", peer.name(), way.name()),
+            |(peer, way), _| measure(way, &self.setup(peer)),
+            line,
+        )?;
+        Ok(Found::new(self.tables(&cases, &samples)))
+    }
+
+    fn notes(&self, _: &Found) -> Vec<String> {
+        findings::notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
 }
 
-/// All rounds of all peers, the ways in turn; what a signal left out is missing.
-fn measured(plan: &Plan, stop: &AtomicBool) -> Result<Vec<Table>> {
-    let progress = Progress::new(plan.steps(), plan.json);
-    let mut samples: [[Vec<Sample>; Way::ALL.len()]; Peer::ALL.len()] = Default::default();
-    for (round, peer, way) in plan.order() {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let step = format!("round {}: {}, {}", round + 1, peer.name(), way.name());
-        progress.begin(&step);
-        let sample = measure(way, &plan.setup(peer))
-            .with_context(|| format!("{step}: could not be measured"))?;
-        progress.end(&format!(
-            "{step}: {:.1} Gbit/s, {:.3} us/KB, {:.2} ACKs a segment",
-            sample.gbit_per_s,
-            table::us_per_kb(sample.cpu.total()),
-            sample.acks_per_segment()
-        ));
-        samples[peer as usize][way as usize].push(sample);
+impl Plan {
+    /// A table for each peer, without the ways that were never measured.
+    fn tables(&self, cases: &[(Peer, Way)], samples: &[Vec<Sample>]) -> Vec<Table> {
+        let of_peer = |peer| {
+            let pairs = cases.iter().zip(samples).filter(move |((of, _), _)| *of == peer);
+            let rows = pairs.filter_map(|(&(_, way), s)| Row::of(way, self.connections, s));
+            Table { peer, rows: rows.collect() }
+        };
+        Peer::ALL.map(of_peer).to_vec()
     }
-    progress.finish();
-    let rows = |ways: &[Vec<Sample>]| -> Vec<Row> {
-        let ways = Way::ALL.iter().zip(ways);
-        ways.filter_map(|(&way, samples)| Row::of(way, plan.connections, samples)).collect()
-    };
-    let tables = Peer::ALL.iter().zip(&samples);
-    Ok(tables.map(|(&peer, ways)| Table { peer, rows: rows(ways) }).collect())
+}
+
+/// All ways with each peer.
+fn cases() -> Vec<(Peer, Way)> {
+    Peer::ALL.into_iter().flat_map(|peer| Way::ALL.map(|way| (peer, way))).collect()
+}
+
+fn line(sample: &Sample) -> String {
+    format!(
+        "{:.1} Gbit/s, {:.3} us/KB, {:.2} ACKs a segment",
+        sample.gbit_per_s,
+        table::us_per_kb(sample.cpu.total()),
+        sample.acks_per_segment()
+    )
 }

@@ -1,69 +1,49 @@
 //! What the flags of `rxo repro gallatin` mean.
 
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use rxo_coalesce::Hold;
-use rxo_console::fault::usage;
-use rxo_console::numbers::parse_time;
 use rxo_console::paths::for_folder;
 
 use super::peer::Peer;
+use crate::experiment::Output;
 use crate::flags::GallatinFlags;
+use crate::limits::{Effort, Limits, within};
 use crate::machine::Cores;
-use crate::sending::{Setup, Way};
+use crate::sending::Setup;
 
 /// What is to be repeated.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     pub(super) connections: usize,
-    pub(super) rounds: usize,
-    pub(super) duration: Duration,
-    /// Where the figures are written.
-    pub(super) out: PathBuf,
-    pub(super) json: bool,
+    pub(super) effort: Effort,
+    pub(super) output: Output,
 }
 
 impl Plan {
     /// The plan for what was typed.
     ///
     /// # Errors
-    /// When a number or a time cannot be; the message says what would be accepted.
-    pub(super) fn from_flags(flags: &GallatinFlags) -> Result<Self> {
-        let GallatinFlags { quick, connections, .. } = *flags;
-        let rounds = flags.rounds.unwrap_or(if quick { 1 } else { 10 });
-        within("--connections", connections, CONNECTIONS)?;
-        within("--rounds", rounds, ROUNDS)?;
-        let text = flags.seconds.as_deref().unwrap_or(if quick { "0.2s" } else { "1s" });
-        let duration = parse_time(text)
-            .filter(|time| (SHORTEST..=LONGEST).contains(time))
-            .ok_or_else(|| usage(format!("--seconds {text}: choose 0.1s to 60s")))?;
-        let (out, json) = (for_folder("--out", &flags.out)?, flags.json);
-        Ok(Self { connections, rounds, duration, out, json })
-    }
-
-    /// How many measurements there will be.
-    pub(super) const fn steps(&self) -> usize {
-        self.rounds * Peer::ALL.len() * Way::ALL.len()
-    }
-
-    /// Every measurement: the rounds one after the other, in each all peers, for each all ways.
-    pub(super) fn order(&self) -> impl Iterator<Item = (usize, Peer, Way)> {
-        (0..self.rounds).flat_map(|round| {
-            Peer::ALL.into_iter().flat_map(move |peer| {
-                (0..Way::ALL.len()).map(move |index| (round, peer, Way::in_round(round, index)))
-            })
+    /// When a number or a time is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &GallatinFlags) -> Result<Self> {
+        let GallatinFlags { measure, connections, out } = flags;
+        within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
+        let drawings = Some(for_folder("--out", out)?);
+        Ok(Self {
+            connections: *connections,
+            effort: LIMITS.effort(measure)?,
+            output: Output { json: measure.json, drawings },
         })
     }
 
     /// One measurement with this receiver.
     pub(super) fn setup(&self, peer: Peer) -> Setup {
+        let bulk = self.effort.duration;
         Setup {
             connections: self.connections,
-            bulk: self.duration,
-            warm_up: WARM_UP.min(self.duration),
+            bulk,
+            warm_up: WARM_UP.min(bulk),
             cores: Cores::choose(),
             acks: peer.acks(),
             hold: Hold::EndOfPoll,
@@ -71,23 +51,20 @@ impl Plan {
     }
 }
 
-fn within(flag: &str, value: usize, range: RangeInclusive<usize>) -> Result<()> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    let (from, to) = range.into_inner();
-    Err(usage(format!("{flag} {value}: choose {from} to {to}")))
-}
-
-const CONNECTIONS: RangeInclusive<usize> = 1..=400;
-const ROUNDS: RangeInclusive<usize> = 1..=1_000;
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(60);
+/// The paper has ten iterations.
+const LIMITS: Limits = Limits {
+    rounds: [10, 1],
+    most_rounds: 1_000,
+    durations: [Duration::from_secs(1), Duration::from_millis(200)],
+    shortest: Duration::from_millis(100),
+};
+const MOST_CONNECTIONS: usize = 400;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
     use crate::flags::typed;
 
     fn plan(line: &str) -> Result<Plan> {
@@ -97,15 +74,7 @@ mod tests {
     #[test]
     fn without_flags_it_is_the_papers_ten_iterations() {
         let plan = plan("").unwrap();
-        assert_eq!((plan.rounds, plan.connections, plan.steps()), (10, 1, 90));
-        let order: Vec<_> = plan.order().collect();
-        assert_eq!(order.len(), 90);
-        assert_eq!(order[0], (0, Peer::Rarely, Way::KernelGro));
-        assert_eq!(
-            order[9],
-            (1, Peer::Rarely, Way::NoAggregation),
-            "each round begins with another"
-        );
+        assert_eq!((plan.effort.rounds, plan.connections, plan.steps().unwrap()), (10, 1, 90));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use rxo_capture::Capture;
@@ -13,32 +12,28 @@ use super::condition::Condition;
 use super::examine::{Examined, examine};
 use super::plan::{CapturePlan, LabPlan};
 use super::senders;
-use crate::progress::Progress;
+use crate::turns::Turns;
 
-/// Every capture of the plan, examined; fewer when `stop` was set.
+/// Every capture of the plan, examined; fewer when the user wants an end.
 ///
 /// # Errors
 /// When a capture cannot be made, kept, found or opened.
-pub(super) fn examined(
-    plan: &CapturePlan,
-    progress: &Progress,
-    stop: &AtomicBool,
-) -> Result<Vec<Examined>> {
+pub(super) fn examined(plan: &CapturePlan, turns: &Turns<'_>) -> Result<Vec<Examined>> {
     match plan {
-        CapturePlan::Lab(lab) => made(lab, progress, stop),
-        CapturePlan::Directory(directory) => brought(directory, progress, stop),
+        CapturePlan::Lab(lab) => made(lab, turns),
+        CapturePlan::Directory(directory) => brought(directory, turns),
     }
 }
 
-fn made(plan: &LabPlan, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Examined>> {
+fn made(plan: &LabPlan, turns: &Turns<'_>) -> Result<Vec<Examined>> {
     if let Some(directory) = &plan.keep {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot make the directory {}", directory.display()))?;
     }
     let mut all = Vec::with_capacity(plan.conditions.len());
     for &condition in &plan.conditions {
-        progress.begin(&condition.to_string());
-        let captured = senders::capture(condition, plan, stop)
+        turns.begin(&condition.to_string());
+        let captured = senders::capture(condition, plan, turns.stop())
             .with_context(|| format!("no capture of {condition}"))?;
         let Some(captured) = captured else { break };
         if let Some(directory) = &plan.keep {
@@ -49,22 +44,22 @@ fn made(plan: &LabPlan, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Ex
         let name = condition.file_name();
         let capture = Capture::from_reader(&name, Box::new(Cursor::new(captured.file)))?;
         let examined = examine(capture, &name, Some(condition), captured.lost_frames)?;
-        progress.end(&line(&condition.to_string(), &examined));
+        turns.end(&line(&condition.to_string(), &examined));
         all.push(examined);
     }
     Ok(all)
 }
 
-fn brought(directory: &Path, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Examined>> {
+fn brought(directory: &Path, turns: &Turns<'_>) -> Result<Vec<Examined>> {
     let mut all = Vec::new();
     for path in files(directory)? {
-        if stop.load(Ordering::Relaxed) {
+        if turns.is_ended() {
             break;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        progress.begin(&name);
+        turns.begin(&name);
         let examined = examine(Capture::open(&path)?, &name, Condition::of_file(&name), 0)?;
-        progress.end(&line(&name, &examined));
+        turns.end(&line(&name, &examined));
         all.push(examined);
     }
     all.sort_by_key(|examined| (examined.condition.is_none(), examined.condition));

@@ -5,9 +5,7 @@
 //! included, the host's TCP, and the application that reads. (The paper subtracted what coalescing
 //! itself cost. Here it stays in.)
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use rxo_console::numbers::{ratio, rounded};
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{CpuMeter, Lab, LabOptions};
@@ -15,9 +13,9 @@ use serde::Serialize;
 
 use super::level::Level;
 use super::plan::CpuPlan;
-use crate::progress::Progress;
 use crate::stats::Spread;
 use crate::through::{Manner, Through};
+use crate::turns::{Cases, Turns};
 
 /// How fast the sender may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,44 +70,24 @@ struct Sample {
     packet_bytes: f64,
 }
 
-/// Measures all levels in turn, round after round, so that what changes in a machine over time
-/// falls on all alike. After `stop` was set, what there is.
+/// Measures all levels in turn. When the user wants an end, what there is.
 ///
 /// # Errors
 /// When a network cannot be built, a transfer breaks, or bytes arrived that were not sent.
-pub(super) fn measured(
-    plan: &CpuPlan,
-    progress: &Progress,
-    stop: &AtomicBool,
-) -> Result<Vec<Cost>> {
+pub(super) fn measured(plan: &CpuPlan, turns: &Turns<'_>) -> Result<Vec<Cost>> {
     let cases = cases(plan);
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); cases.len()];
-    for round in 0..plan.rounds {
-        for step in 0..cases.len() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(costs(&cases, &samples));
-            }
-            let place = (round + step) % cases.len();
-            let case = cases[place];
-            progress.begin(&format!("round {}: {}", round + 1, case.name()));
-            let sample = measure(case, plan)
-                .with_context(|| format!("{} could not be measured", case.name()))?;
-            progress.end(&format!(
-                "round {}  {:<28} {:>5.2} Gbit/s  {:.3} ns/byte",
-                round + 1,
-                case.name(),
-                sample.gbit_per_s,
-                sample.ns_per_byte
-            ));
-            samples[place].push(sample);
-        }
-    }
+    let samples = turns.measure(
+        Cases { cases: &cases, rounds: plan.effort.rounds, rotated: cases.len() },
+        Case::name,
+        |case, _| measure(case, plan),
+        |s: &Sample| format!("{:>5.2} Gbit/s  {:.3} ns/byte", s.gbit_per_s, s.ns_per_byte),
+    )?;
     Ok(costs(&cases, &samples))
 }
 
 /// How many measurements a plan has.
 pub(super) fn steps(plan: &CpuPlan) -> usize {
-    plan.rounds * cases(plan).len()
+    plan.effort.rounds * cases(plan).len()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +163,7 @@ fn measure(case: Case, plan: &CpuPlan) -> Result<Sample> {
     let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
     let meter = CpuMeter::new().threads(SENDER, transfer.sender_threads());
     transfer.measure(plan.warm_up, &meter)?;
-    let window = transfer.measure(plan.duration, &meter)?;
+    let window = transfer.measure(plan.effort.duration, &meter)?;
     let report = transfer.stop()?;
     if let Some(mismatch) = report.mismatch {
         bail!("{mismatch}; please report this");

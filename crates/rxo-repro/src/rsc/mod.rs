@@ -5,7 +5,7 @@
 //! [`examine`]d, and [`captures`] are what figures 4 to 8 are drawn from ([`amount`]). Processor
 //! time for figures 10 to 12 is measured by [`cost`] at each [`level`] and drawn by [`saving`];
 //! what a packet costs according to it is carried to other rates by [`faster`]. Everything ends in
-//! a [`report`]: [`figure`](super::figure)s with [`statement`]s of the paper, each held against what was found.
+//! the [`findings`]: [`figure`](super::figure)s with [`statement`](crate::statement)s of the paper, each held against what was found.
 
 mod amount;
 mod captures;
@@ -14,49 +14,48 @@ mod condition;
 mod cost;
 mod examine;
 mod faster;
+mod findings;
 mod level;
 mod plan;
-mod report;
 mod saving;
 mod senders;
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::Result;
 
-use self::plan::Plan;
-use self::report::Report;
-use super::progress::Progress;
-use super::{outcome, statement};
-use crate::flags::RscFlags;
-use crate::machine::Machine;
+use self::findings::Found;
+use self::plan::CapturePlan;
+pub(crate) use self::plan::Plan;
+use crate::experiment::{Experiment, Output};
+use crate::turns::Turns;
 
-/// Repeats the experiments, writes the figures, and prints them beside the paper's values.
-///
-/// # Errors
-/// When a flag cannot be, private networks cannot be made, a transfer breaks, a file cannot be
-/// read or written; after Ctrl-C, when what was found until then has been printed.
-pub(super) fn command(flags: &RscFlags, stop: &AtomicBool) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    let privilege = if plan.needs_networks() { outcome::privilege()? } else { "not needed" };
-    let mut report = measured(&plan, Machine::read(privilege), stop)?;
-    report.files = outcome::draw(report.drawings(), &plan.out)?;
-    outcome::print(&report, plan.json, || report.text())?;
-    outcome::ended(report.partial)
-}
+impl Experiment for Plan {
+    type Findings = Found;
 
-fn measured(plan: &Plan, machine: Machine, stop: &AtomicBool) -> Result<Report> {
-    let progress = Progress::new(plan.steps()?, plan.json);
-    let examined = match &plan.captures {
-        Some(captures) => captures::examined(captures, &progress, stop)?,
-        None => Vec::new(),
-    };
-    let costs = match &plan.cpu {
-        Some(cpu) => cost::measured(cpu, &progress, stop)?,
-        None => Vec::new(),
-    };
-    progress.finish();
-    let mut report = Report::new(plan, machine, examined, costs);
-    report.partial = outcome::stopped(stop).or(report.partial);
-    Ok(report)
+    fn steps(&self) -> Result<usize> {
+        let captures = match &self.captures {
+            None => 0,
+            Some(CapturePlan::Lab(lab)) => lab.conditions.len(),
+            Some(CapturePlan::Directory(directory)) => captures::files(directory)?.len(),
+        };
+        Ok(captures + self.cpu.as_ref().map_or(0, cost::steps))
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let captures = self.captures.as_ref().map(|plan| captures::examined(plan, turns));
+        let captures = captures.transpose()?.unwrap_or_default();
+        let costs = self.cpu.as_ref().map(|plan| cost::measured(plan, turns));
+        Ok(Found::new(captures, costs.transpose()?.unwrap_or_default()))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        found.notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn needs_networks(&self) -> bool {
+        self.cpu.is_some() || matches!(self.captures, Some(CapturePlan::Lab(_)))
+    }
 }

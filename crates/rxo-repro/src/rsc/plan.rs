@@ -6,24 +6,22 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::fault::usage;
-use rxo_console::numbers::parse_time;
 use rxo_console::paths::for_folder;
 
 use super::condition::Condition;
-use super::{captures, cost};
+use crate::experiment::Output;
 use crate::flags::{RscFlags, RscPart};
+use crate::limits::{Effort, Limits, within};
 use crate::machine::Cores;
 
 /// What is to be repeated.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Figures 4 to 8; `None` leaves them out.
     pub(super) captures: Option<CapturePlan>,
     /// Figures 10 to 12 and the projection; `None` leaves them out.
     pub(super) cpu: Option<CpuPlan>,
-    /// Where the figures are written.
-    pub(super) out: PathBuf,
-    pub(super) json: bool,
+    pub(super) output: Output,
 }
 
 /// Where captures come from.
@@ -53,8 +51,7 @@ pub(super) struct LabPlan {
 #[derive(Clone, Debug)]
 pub(super) struct CpuPlan {
     pub(super) payloads_kb: Vec<usize>,
-    pub(super) rounds: usize,
-    pub(super) duration: Duration,
+    pub(super) effort: Effort,
     pub(super) warm_up: Duration,
     pub(super) cores: Cores,
 }
@@ -63,9 +60,9 @@ impl Plan {
     /// The plan for what was typed.
     ///
     /// # Errors
-    /// When a number or a time cannot be, or flags contradict each other; the message says what
+    /// When a number or a time is invalid, or flags contradict each other; the message says what
     /// would be accepted.
-    pub(super) fn from_flags(flags: &RscFlags) -> Result<Self> {
+    pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
         let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
         // Who brings captures wants to know about these, unless they say otherwise.
         let brought = flags.captures.is_some() && flags.only.is_empty();
@@ -73,44 +70,29 @@ impl Plan {
         if flags.captures.is_some() && !wanted(RscPart::Captures) {
             return Err(usage("--captures is for the part captures, which --only leaves out"));
         }
+        let drawings = Some(for_folder("--out", &flags.out)?);
         Ok(Self {
             captures: wanted(RscPart::Captures).then_some(captures),
             cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            out: for_folder("--out", &flags.out)?,
-            json: flags.json,
+            output: Output { json: flags.measure.json, drawings },
         })
-    }
-
-    /// How many captures and measurements there will be.
-    ///
-    /// # Errors
-    /// When captures were to be brought and are not there.
-    pub(super) fn steps(&self) -> Result<usize> {
-        let captures = match &self.captures {
-            None => 0,
-            Some(CapturePlan::Lab(lab)) => lab.conditions.len(),
-            Some(CapturePlan::Directory(directory)) => captures::files(directory)?.len(),
-        };
-        Ok(captures + self.cpu.as_ref().map_or(0, cost::steps))
-    }
-
-    /// Whether private networks are needed.
-    pub(super) const fn needs_networks(&self) -> bool {
-        self.cpu.is_some() || matches!(self.captures, Some(CapturePlan::Lab(_)))
     }
 }
 
 impl CapturePlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let packets = flags.packets.unwrap_or(if flags.quick { 2_000 } else { 10_000 });
+        let packets = flags.packets.unwrap_or(if flags.measure.quick { 2_000 } else { 10_000 });
         within("--packets", packets, PACKETS)?;
         within("--rate", flags.rate, RATES_MBIT_PER_S)?;
         within("--burst", flags.burst, BURSTS)?;
         if let Some(directory) = &flags.captures {
             return Ok(Self::Directory(directory.clone()));
         }
-        let (connections, payloads): (&[_], &[_]) =
-            if flags.quick { (&[4, 16], &[2, 8, 64]) } else { (&CONNECTIONS, &PAYLOADS_KB) };
+        let (connections, payloads): (&[_], &[_]) = if flags.measure.quick {
+            (&[4, 16], &[2, 8, 64])
+        } else {
+            (&CONNECTIONS, &PAYLOADS_KB)
+        };
         let conditions = connections.iter().flat_map(|&connections| {
             payloads.iter().map(move |&payload_kb| Condition { connections, payload_kb })
         });
@@ -128,33 +110,14 @@ impl CapturePlan {
 
 impl CpuPlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let rounds = flags.rounds.unwrap_or(if flags.quick { 1 } else { 5 });
-        within("--rounds", rounds, ROUNDS)?;
-        let typed = flags.seconds.as_deref();
-        let text = typed.unwrap_or(if flags.quick { "0.2s" } else { "0.8s" });
-        let duration = parse_time(text)
-            .filter(|time| (SHORTEST..=LONGEST).contains(time))
-            .ok_or_else(|| usage(format!("--seconds {text}: choose 0.1s to 60s")))?;
+        let effort = LIMITS.effort(&flags.measure)?;
         Ok(Self {
-            payloads_kb: if flags.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
-            rounds,
-            duration,
-            warm_up: WARM_UP.min(duration),
+            payloads_kb: if flags.measure.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
+            warm_up: WARM_UP.min(effort.duration),
+            effort,
             cores: Cores::choose(),
         })
     }
-}
-
-fn within<T: PartialOrd + std::fmt::Display>(
-    flag: &str,
-    value: T,
-    range: RangeInclusive<T>,
-) -> Result<()> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    let (from, to) = range.into_inner();
-    Err(usage(format!("{flag} {value}: choose {from} to {to}")))
 }
 
 /// Figures 4 and 5.
@@ -163,14 +126,18 @@ const PAYLOADS_KB: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const PACKETS: RangeInclusive<usize> = 500..=200_000;
 const RATES_MBIT_PER_S: RangeInclusive<u64> = 10..=1_000;
 const BURSTS: RangeInclusive<u32> = 1..=64;
-const ROUNDS: RangeInclusive<usize> = 1..=1_000;
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(60);
+const LIMITS: Limits = Limits {
+    rounds: [5, 1],
+    most_rounds: 1_000,
+    durations: [Duration::from_millis(800), Duration::from_millis(200)],
+    shortest: Duration::from_millis(100),
+};
 const WARM_UP: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
     use crate::flags::typed;
 
     fn plan(line: &str) -> Result<Plan> {
@@ -182,7 +149,7 @@ mod tests {
         let plan = plan("").unwrap();
         let Some(CapturePlan::Lab(lab)) = plan.captures else { panic!("{plan:?}") };
         assert_eq!((lab.conditions.len(), lab.packets), (36, 10_000));
-        assert_eq!(plan.cpu.unwrap().rounds, 5);
+        assert_eq!(plan.cpu.unwrap().effort.rounds, 5);
     }
 
     #[test]

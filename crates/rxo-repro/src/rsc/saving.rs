@@ -2,8 +2,8 @@
 
 use super::cost::{Cost, Pace};
 use super::level::Level;
-use super::statement::Statement;
 use crate::figure::{Figure, Series};
+use crate::statement::Statement;
 use crate::stats::Spread;
 
 /// The figures that these costs give.

@@ -29,11 +29,6 @@ impl Way {
         }
     }
 
-    /// Which way the `index`-th measurement of round `round` takes: each round begins with another.
-    pub(crate) const fn in_round(round: usize, index: usize) -> Self {
-        Self::ALL[(round + index) % Self::ALL.len()]
-    }
-
     /// With which policy rxo stands there; `None` where it does not.
     pub(crate) fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());
@@ -53,16 +48,6 @@ mod tests {
     fn json_and_tables_say_the_same_name() {
         for way in Way::ALL {
             assert_eq!(serde_json::to_value(way).unwrap(), way.name());
-        }
-    }
-
-    #[test]
-    fn every_round_takes_every_way_once() {
-        for round in 0..5 {
-            let mut taken: Vec<_> = (0..3).map(|index| Way::in_round(round, index)).collect();
-            assert_eq!(taken[0], Way::ALL[round % 3]);
-            taken.sort_by_key(|way| *way as usize);
-            assert_eq!(taken, Way::ALL);
         }
     }
 

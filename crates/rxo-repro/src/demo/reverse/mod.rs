@@ -1,60 +1,68 @@
 //! `rxo demo --reverse`: the sender's side. A bulk sender in a host whose peer acknowledges often,
 //! by the kernel alone, through rxo, and through rxo with `--ack-aggregate`, side by side.
 //!
-//! What is measured stands in [`sending`](crate::sending); here it becomes a [`report`] with its
+//! What is measured stands in [`sending`](crate::sending); here it becomes [`findings`] with their
 //! [`sentence`].
 
-mod report;
+mod findings;
 mod sentence;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::fault::usage;
 use rxo_console::numbers::ratio;
-use rxo_console::output;
 use rxo_lab::AckRate;
 
-use self::report::Report;
-use super::plan::Plan;
+use self::findings::Found;
+use crate::experiment::{Experiment, Output};
 use crate::flags::DemoFlags;
-use crate::machine::Machine;
-use crate::progress::Progress;
 use crate::sending::{Row, Sample, Setup, Way, measure};
+use crate::turns::{Cases, Turns};
 
-/// Measures, and prints the result.
-///
-/// # Errors
-/// When private networks cannot be made, a transfer breaks, or bytes arrived that were not sent.
-pub(super) fn command(plan: &Plan, peer: Peer, privilege: &'static str, json: bool) -> Result<()> {
-    let setup = setup(plan, peer);
-    let rows = measured(plan.rounds, &setup, json)?;
-    let report = Report::new(rows, Machine::read(privilege), plan.rounds, &setup);
-    if json {
-        output::json_document(&report)?;
-    } else {
-        output::text(&report.text())?;
-    }
-    if !report.is_intact() {
-        bail!("bytes arrived that were not sent; please report this with the table above");
-    }
-    Ok(())
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    rounds: usize,
+    setup: Setup,
+    output: Output,
 }
 
-/// What only the sender's side has flags for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
-    acks: AckRate,
-    hold: Hold,
-}
-
-impl Peer {
-    /// What was typed.
+impl Plan {
+    /// The plan for what was typed.
     ///
     /// # Errors
-    /// When a value cannot be; the message says what would be accepted.
-    pub(super) fn from_flags(flags: &DemoFlags) -> Result<Self> {
-        let acks = ack_rate(&flags.peer_acks)?;
-        Ok(Self { acks, hold: hold(&flags.hold)? })
+    /// When a value is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
+        let super::Plan { connections, rounds, bulk, warm_up, cores, output, .. } =
+            super::Plan::from_flags(flags)?;
+        let (acks, hold) = (ack_rate(&flags.peer_acks)?, hold(&flags.hold)?);
+        let setup = Setup { connections, bulk, warm_up, cores, acks, hold };
+        Ok(Self { rounds, setup, output })
+    }
+}
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rounds * Way::ALL.len())
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let cases = Cases { cases: &Way::ALL, rounds: self.rounds, rotated: Way::ALL.len() };
+        let name = |way: Way| way.name().to_owned();
+        let samples = turns.measure(cases, name, |way, _| measure(way, &self.setup), line)?;
+        let rows = Way::ALL.iter().zip(&samples);
+        let rows = rows.filter_map(|(&way, samples)| Row::of(way, self.setup.connections, samples));
+        Ok(Found::new(rows.collect(), self))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        vec![found.legend()]
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
     }
 }
 
@@ -86,35 +94,9 @@ fn ack_rate(text: &str) -> Result<AckRate> {
     }
 }
 
-fn setup(plan: &Plan, Peer { acks, hold }: Peer) -> Setup {
-    let Plan { connections, bulk, warm_up, cores, .. } = *plan;
-    Setup { connections, bulk, warm_up, cores, acks, hold }
-}
-
-/// All rounds, as rows.
-fn measured(rounds: usize, setup: &Setup, json: bool) -> Result<Vec<Row>> {
-    let progress = Progress::new(rounds * Way::ALL.len(), json);
-    let mut samples: [Vec<Sample>; Way::ALL.len()] = Default::default();
-    for round in 0..rounds {
-        for index in 0..Way::ALL.len() {
-            let way = Way::in_round(round, index);
-            progress.begin(&format!("round {}: {}", round + 1, way.name()));
-            let sample = measure(way, setup)
-                .with_context(|| format!("the way {} could not be measured", way.name()))?;
-            progress.end(&line(round, way, &sample));
-            samples[way as usize].push(sample);
-        }
-    }
-    progress.finish();
-    let rows = Way::ALL.iter().zip(&samples);
-    Ok(rows.filter_map(|(&way, samples)| Row::of(way, setup.connections, samples)).collect())
-}
-
-fn line(round: usize, way: Way, sample: &Sample) -> String {
+fn line(sample: &Sample) -> String {
     format!(
-        "round {}  {:<15}  {:>5.1} Gbit/s  {:>5.2} CPU s/GB  {:>5.2} ACKs a segment, {:.0} a delivery",
-        round + 1,
-        way.name(),
+        "{:>5.1} Gbit/s  {:>5.2} CPU s/GB  {:>5.2} ACKs a segment, {:.0} a delivery",
         sample.gbit_per_s,
         sample.cpu.total(),
         sample.acks_per_segment(),

@@ -6,9 +6,7 @@
 //!               <- a TAP - rxo: aggregates ACKs - [delay] <- veth - its ACKs
 //! ```
 
-use std::sync::atomic::AtomicBool;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rxo::live::defaults;
 use rxo_coalesce::{Policy, PureAckRule};
 use rxo_device::middleware::ImpairmentSettings;
@@ -21,9 +19,8 @@ use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::split::lab;
 use super::transfer::{Route, watch};
-use crate::progress::Progress;
-use crate::rounds::in_turn;
 use crate::through::{Manner, TAP, Through};
+use crate::turns::{Cases, Turns};
 
 /// A sender with a setting.
 #[derive(Clone, Debug, Serialize)]
@@ -35,36 +32,21 @@ pub(super) struct Row {
     pub(super) figures: Figures,
 }
 
-type Case = (Sender, Option<u16>);
+pub(super) type Case = (Sender, Option<u16>);
 
-/// How many connections the plan has for this.
-pub(super) fn steps(plan: &Plan) -> usize {
-    plan.rounds * cases(plan).len()
-}
-
-/// Every case in turn, round after round; after `stop` was set, what there is.
+/// Every case in turn; when the user wants an end, what there is.
 ///
 /// # Errors
 /// When a network cannot be built or a transfer breaks.
-pub(super) fn measured(plan: &Plan, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Row>> {
+pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
     let cases = cases(plan);
-    let samples =
-        in_turn(&cases, plan.rounds, stop, |case, round| step(case, plan, round, progress))?;
+    let samples = turns.measure(
+        Cases { cases: &cases, rounds: plan.effort.rounds, rotated: 1 },
+        |(sender, setting)| format!("{}, keep_every {}", sender.name(), shown(setting)),
+        |case, round| measure(case, plan, round),
+        |s: &Sample| format!("{:>6.0} Mbit/s  {:.1} ACKs/delivery", s.mbit_per_s, s.per_delivery),
+    )?;
     Ok(rows(&cases, &samples))
-}
-
-fn step(case: Case, plan: &Plan, round: usize, progress: &Progress) -> Result<Sample> {
-    let name = format!("{}, keep_every {}", case.0.name(), shown(case.1));
-    progress.begin(&format!("round {}: {name}", round + 1));
-    let sample =
-        measure(case, plan, round).with_context(|| format!("{name} could not be measured"))?;
-    progress.end(&format!(
-        "round {}  {name:<36} {:>6.0} Mbit/s  {:.1} ACKs/delivery",
-        round + 1,
-        sample.mbit_per_s,
-        sample.per_delivery
-    ));
-    Ok(sample)
 }
 
 /// The setting as a word.
@@ -72,7 +54,7 @@ pub(super) fn shown(keep_every: Option<u16>) -> String {
     keep_every.map_or("off".to_owned(), |count| count.to_string())
 }
 
-fn cases(plan: &Plan) -> Vec<Case> {
+pub(super) fn cases(plan: &Plan) -> Vec<Case> {
     let settings = [None].into_iter().chain(plan.keep_every.iter().copied().map(Some));
     let of = |&sender: &Sender| settings.clone().map(move |setting| (sender, setting));
     plan.keep_senders.iter().flat_map(of).collect()

@@ -1,4 +1,4 @@
-//! `rxo repro menon --part acks`: what coalescing does to those who count acknowledgements
+//! `rxo repro menon acks`: what coalescing does to those who count acknowledgements
 //! (sections 3.4 and 4).
 //!
 //! Two experiments in private networks, with delay, loss and the link's rate from the project's own
@@ -10,51 +10,43 @@
 //!   it may swallow.
 //!
 //! The flags become a [`plan`]; [`transfer`] runs and watches one connection, [`growth`] says when it
-//! was at full rate; samples become rows, and these a [`report`] with [`verdict`]s that depend on
+//! was at full rate; samples become rows, and these the [`findings`] with [`verdict`]s that depend on
 //! nothing but the rows.
 
+mod findings;
 mod growth;
 mod keep;
 mod network;
 mod plan;
-mod report;
 mod sample;
 mod sender;
 mod split;
 mod transfer;
 mod verdict;
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::Result;
 
-use self::plan::Plan;
-use self::report::Report;
-use crate::flags::MenonFlags;
-use crate::machine::Machine;
-use crate::outcome;
-use crate::progress::Progress;
+use self::findings::Found;
+pub(crate) use self::plan::Plan;
+use crate::experiment::{Experiment, Output};
+use crate::turns::Turns;
 
-/// Measures, writes the figures, and prints what was found.
-///
-/// # Errors
-/// When a flag cannot be, private networks cannot be made, a transfer breaks, or a file cannot be
-/// written; after Ctrl-C, when what was found until then has been printed.
-pub(super) fn command(flags: &MenonFlags, stop: &AtomicBool) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    let privilege = outcome::privilege()?;
-    let mut report = measured(&plan, Machine::read(privilege), stop)?;
-    report.files = outcome::draw(report.drawings(), &plan.out)?;
-    outcome::print(&report, plan.json, || report.text())?;
-    outcome::ended(report.partial)
-}
+impl Experiment for Plan {
+    type Findings = Found;
 
-fn measured(plan: &Plan, machine: Machine, stop: &AtomicBool) -> Result<Report> {
-    let progress = Progress::new(split::steps(plan) + keep::steps(plan), plan.json);
-    let split = split::measured(plan, &progress, stop)?;
-    let keep = keep::measured(plan, &progress, stop)?;
-    progress.finish();
-    let mut report = Report::new(plan, machine, split, keep);
-    report.partial = outcome::stopped(stop).or(report.partial);
-    Ok(report)
+    fn steps(&self) -> Result<usize> {
+        Ok(self.effort.rounds * (split::cases(self).len() + keep::cases(self).len()))
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        Ok(Found::new(self, split::measured(self, turns)?, keep::measured(self, turns)?))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        found.notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
 }

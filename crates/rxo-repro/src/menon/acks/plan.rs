@@ -1,22 +1,21 @@
-//! What the flags of `rxo repro menon --part acks` mean.
+//! What the flags of `rxo repro menon acks` mean.
 
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::fault::usage;
-use rxo_console::numbers::parse_time;
 use rxo_console::paths::for_folder;
 
 use super::network::{Link, Network};
 use super::sender::Sender;
-use crate::flags::{MenonExperiment, MenonFlags};
+use crate::experiment::Output;
+use crate::flags::{AcksExperiment, AcksFlags};
+use crate::limits::{Effort, Limits};
 use crate::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Senders of the first experiment; none leaves it out.
     pub(super) senders: Vec<Sender>,
     pub(super) networks: Vec<Network>,
@@ -24,42 +23,40 @@ pub(super) struct Plan {
     pub(super) keep_senders: Vec<Sender>,
     /// What is tried in it.
     pub(super) keep_every: Vec<u16>,
-    pub(super) rounds: usize,
-    /// How long a connection sends.
-    pub(super) duration: Duration,
+    /// How often, and how long each connection sends.
+    pub(super) effort: Effort,
     pub(super) bytes_per_s: u64,
     pub(super) cores: Cores,
-    pub(super) out: PathBuf,
-    pub(super) json: bool,
+    pub(super) output: Output,
 }
 
 impl Plan {
     /// The plan for what was typed.
     ///
     /// # Errors
-    /// When a number or a time cannot be; the message says what would be accepted.
-    pub(super) fn from_flags(flags: &MenonFlags) -> Result<Self> {
-        let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
-        let quick = flags.quick;
+    /// When a number or a time is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &AcksFlags) -> Result<Self> {
+        let AcksFlags { measure, only, out, rate } = flags;
+        let wanted = |part| only.is_empty() || only.contains(&part);
+        let quick = measure.quick;
         let senders: &[Sender] =
             if quick { &[Sender::Counting, Sender::Cubic] } else { &Sender::ALL };
         let linux: &[Sender] = if quick { &[Sender::Cubic] } else { &Sender::LINUX };
         let networks: &[Network] = if quick { &[Network::Delay] } else { &Network::ALL };
         let keep: &[u16] = if quick { &[2, 64] } else { &KEEP_EVERY };
-        let split = if wanted(MenonExperiment::Split) { senders } else { &[] };
-        let kept = if wanted(MenonExperiment::KeepEvery) { linux } else { &[] };
-        let rate = flags.rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT });
+        let split = if wanted(AcksExperiment::Split) { senders } else { &[] };
+        let kept = if wanted(AcksExperiment::KeepEvery) { linux } else { &[] };
+        let rate = rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT });
+        let drawings = Some(for_folder("--out", out)?);
         Ok(Self {
             senders: split.to_vec(),
             networks: networks.to_vec(),
             keep_senders: kept.to_vec(),
             keep_every: keep.to_vec(),
-            rounds: rounds(flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS }))?,
-            duration: duration(flags.seconds.as_deref(), quick)?,
+            effort: LIMITS.effort(measure)?,
             bytes_per_s: bytes_per_s(rate)?,
             cores: Cores::choose(),
-            out: for_folder("--out", &flags.out)?,
-            json: flags.json,
+            output: Output { json: measure.json, drawings },
         })
     }
 
@@ -80,20 +77,6 @@ impl Plan {
     }
 }
 
-fn rounds(rounds: usize) -> Result<usize> {
-    if MOST_ROUNDS.contains(&rounds) {
-        return Ok(rounds);
-    }
-    Err(usage(format!("--rounds {rounds}: choose 1 to 100")))
-}
-
-fn duration(seconds: Option<&str>, quick: bool) -> Result<Duration> {
-    let Some(text) = seconds else { return Ok(if quick { QUICK_DURATION } else { DURATION }) };
-    parse_time(text)
-        .filter(|time| DURATIONS.contains(time))
-        .ok_or_else(|| usage(format!("--seconds {text}: choose 0.3s to 60s")))
-}
-
 fn bytes_per_s(mbit: u64) -> Result<u64> {
     if MBITS.contains(&mbit) {
         return Ok(mbit * 125_000);
@@ -102,12 +85,13 @@ fn bytes_per_s(mbit: u64) -> Result<u64> {
 }
 
 const KEEP_EVERY: [u16; 6] = [2, 4, 8, 16, 32, 64];
-const MOST_ROUNDS: RangeInclusive<usize> = 1..=100;
-const ROUNDS: usize = 2;
-const DURATION: Duration = Duration::from_secs(4);
-const QUICK_DURATION: Duration = Duration::from_millis(600);
-const DURATIONS: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_secs(60);
-const MBITS: RangeInclusive<u64> = 10..=10_000;
+const LIMITS: Limits = Limits {
+    rounds: [2, 1],
+    most_rounds: 100,
+    durations: [Duration::from_secs(4), Duration::from_millis(600)],
+    shortest: Duration::from_millis(300),
+};
+const MBITS: std::ops::RangeInclusive<u64> = 10..=10_000;
 /// Well below what the counting sender, a thread with a packet socket, sends on two cores.
 const MBIT: u64 = 200;
 /// What also a build without optimisation carries.
@@ -119,32 +103,29 @@ const SEGMENT_FRAME: f64 = 1_514.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::typed;
 
-    fn flags() -> MenonFlags {
-        MenonFlags { quick: true, ..MenonFlags::default() }
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<AcksFlags>(&format!("--quick {line}"))?)
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         let rows = [
-            (MenonFlags { rounds: Some(0), ..flags() }, "--rounds 0: choose 1 to 100"),
-            (
-                MenonFlags { seconds: Some("61s".into()), ..flags() },
-                "--seconds 61s: choose 0.3s to 60s",
-            ),
-            (MenonFlags { rate: Some(1), ..flags() }, "--rate 1: choose 10 to 10000 Mbit/s"),
+            ("--rounds 0", "--rounds 0: choose 1 to 100"),
+            ("--seconds 61s", "--seconds 61s: choose 0.3s to 60s"),
+            ("--rate 1", "--rate 1: choose 10 to 10000 Mbit/s"),
         ];
         for (flags, message) in rows {
-            assert_eq!(Plan::from_flags(&flags).unwrap_err().to_string(), message);
+            assert_eq!(plan(flags).unwrap_err().to_string(), message);
         }
     }
 
     #[test]
     fn one_experiment_leaves_the_other_out() {
-        let only = |part| Plan::from_flags(&MenonFlags { only: vec![part], ..flags() }).unwrap();
-        assert!(only(MenonExperiment::Split).keep_senders.is_empty());
-        assert!(only(MenonExperiment::KeepEvery).senders.is_empty());
-        let both = Plan::from_flags(&flags()).unwrap();
+        assert!(plan("--only split").unwrap().keep_senders.is_empty());
+        assert!(plan("--only keep-every").unwrap().senders.is_empty());
+        let both = plan("").unwrap();
         assert!(!both.senders.is_empty() && !both.keep_senders.is_empty());
     }
 }

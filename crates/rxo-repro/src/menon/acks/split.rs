@@ -6,9 +6,7 @@
 //!         <- veth ------------- [delay] - rxo: the receiver's ACKs <---
 //! ```
 
-use std::sync::atomic::AtomicBool;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rxo::live::defaults;
 use rxo_coalesce::Policy;
 use rxo_device::middleware::ImpairmentSettings;
@@ -20,9 +18,8 @@ use super::plan::Plan;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::transfer::{Route, watch};
-use crate::progress::Progress;
-use crate::rounds::in_turn;
 use crate::through::{Manner, TAP, Through};
+use crate::turns::{Cases, Turns};
 
 /// What becomes of the receiver's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,45 +75,38 @@ pub(super) struct Row {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Case {
+pub(super) struct Case {
     sender: Sender,
     network: Network,
     treatment: Treatment,
 }
 
-/// How many connections the plan has for this.
-pub(super) fn steps(plan: &Plan) -> usize {
-    plan.rounds * cases(plan).len()
-}
-
-/// Every case in turn, round after round; after `stop` was set, what there is.
+/// Every case in turn; when the user wants an end, what there is.
 ///
 /// # Errors
 /// When a network cannot be built or a transfer breaks.
-pub(super) fn measured(plan: &Plan, progress: &Progress, stop: &AtomicBool) -> Result<Vec<Row>> {
+pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
     let cases = cases(plan);
-    let samples =
-        in_turn(&cases, plan.rounds, stop, |case, round| step(case, plan, round, progress))?;
+    let samples = turns.measure(
+        Cases { cases: &cases, rounds: plan.effort.rounds, rotated: 1 },
+        Case::name,
+        |case, round| measure(case, plan, round),
+        |s: &Sample| {
+            format!("{:>6.0} Mbit/s  {:.3} ACKs/segment", s.mbit_per_s, s.acks_per_segment)
+        },
+    )?;
     Ok(rows(&cases, &samples))
 }
 
-fn step(case: Case, plan: &Plan, round: usize, progress: &Progress) -> Result<Sample> {
-    let Case { sender, network, treatment } = case;
-    let name = format!("{}, {}, {}", sender.name(), network.name(), treatment.name());
-    progress.begin(&format!("round {}: {name}", round + 1));
-    let sample =
-        measure(case, plan, round).with_context(|| format!("{name} could not be measured"))?;
-    progress.end(&format!(
-        "round {}  {name:<36} {:>6.0} Mbit/s  {:.3} ACKs/segment",
-        round + 1,
-        sample.mbit_per_s,
-        sample.acks_per_segment
-    ));
-    Ok(sample)
+impl Case {
+    fn name(self) -> String {
+        let Self { sender, network, treatment } = self;
+        format!("{}, {}, {}", sender.name(), network.name(), treatment.name())
+    }
 }
 
 /// What is compared is measured in close succession.
-fn cases(plan: &Plan) -> Vec<Case> {
+pub(super) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     for &network in &plan.networks {
         for &sender in &plan.senders {

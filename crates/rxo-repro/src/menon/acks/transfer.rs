@@ -47,7 +47,7 @@ pub(super) fn watch(sender: Sender, route: &Route<'_, '_>, plan: &Plan) -> Resul
     let (before, transfer) = (meter.read()?, Transfer::start(sender, route)?);
     let begin = Instant::now();
     let mut arrived = Vec::new();
-    while begin.elapsed() < plan.duration {
+    while begin.elapsed() < plan.effort.duration {
         thread::sleep(BETWEEN_POINTS);
         arrived.push(transfer.point(begin)?);
     }

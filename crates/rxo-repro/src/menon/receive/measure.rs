@@ -33,7 +33,7 @@ pub(super) fn bulk(case: Case, plan: &Plan) -> Result<Bulk> {
     thread::sleep(plan.warm_up);
     station.set_measured(true);
     let before = Reading::now(&lab, &station, &meter)?;
-    thread::sleep(plan.duration);
+    thread::sleep(plan.effort.duration);
     let after = Reading::now(&lab, &station, &meter)?;
     station.set_measured(false);
     let sent = outgoing.stop()?;
@@ -49,7 +49,7 @@ pub(super) fn request_response(stack: Stack, plan: &Plan) -> Result<Exchange> {
     let lab = Lab::through_with(wire(plan))?;
     let station = Station::start(&lab, Case::wire(1, stack), Service::Echo, plan.cores.receiver)?;
     let config = PingPongConfig {
-        duration: plan.duration,
+        duration: plan.effort.duration,
         client_core: plan.cores.sender,
         server_core: None,
     };

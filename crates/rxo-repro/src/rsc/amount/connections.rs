@@ -1,9 +1,9 @@
 //! Figures 4 and 5: packets eliminated by payload, for numbers of connections.
 
 use super::super::ceiling::ceiling;
-use super::super::statement::Statement;
 use super::{Captures, least, most, percent};
 use crate::figure::{Figure, Guide, Series};
+use crate::statement::Statement;
 
 pub(super) fn figure_4(captures: Captures<'_>) -> Figure {
     let statements = [range_of_4(captures), little_variation(captures), eight_kb(captures)];

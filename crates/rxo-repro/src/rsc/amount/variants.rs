@@ -3,9 +3,9 @@
 
 use super::super::ceiling::ceiling;
 use super::super::examine::{BUFFERS_KB, ENTRIES, Examined, WINDOWS};
-use super::super::statement::Statement;
 use super::{Captures, least, percent};
 use crate::figure::{Figure, Guide, Series};
+use crate::statement::Statement;
 
 pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
     Figure {

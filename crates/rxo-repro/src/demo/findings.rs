@@ -1,4 +1,4 @@
-//! The demo's result: a table and a sentence for people, JSON for machines.
+//! What the demo found: a table and a sentence for people, JSON for machines.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -8,61 +8,38 @@ use super::path::Path;
 use super::plan::Plan;
 use super::row::Row;
 use super::sentence::sentence;
-use crate::machine::Machine;
+use crate::experiment::Findings;
 use crate::stats::Spread;
-use crate::wrap::wrapped;
 
-/// Everything the demo found out.
+/// The five paths, side by side.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) machine: Machine,
-    pub(crate) setup: Setup,
-    pub(crate) sentence: String,
+pub(crate) struct Found {
+    rows: Vec<Row>,
+    setup: Setup,
+    sentence: String,
 }
 
 /// What was measured, so that it can be measured again.
 #[derive(Debug, Serialize)]
-pub(crate) struct Setup {
-    pub(crate) rounds: usize,
-    pub(crate) bulk_s: f64,
-    pub(crate) request_response_s: f64,
-    pub(crate) mtu: u32,
-    pub(crate) sender_core: Option<usize>,
-    pub(crate) receiver_core: Option<usize>,
+pub(super) struct Setup {
+    pub(super) rounds: usize,
+    pub(super) bulk_s: f64,
+    pub(super) request_response_s: f64,
+    pub(super) mtu: u32,
+    pub(super) sender_core: Option<usize>,
+    pub(super) receiver_core: Option<usize>,
     /// The policy of the path `rxo`, with every field.
-    pub(crate) policy: serde_json::Map<String, serde_json::Value>,
+    pub(super) policy: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Report {
-    /// What these rows, measured as planned on this machine, say.
-    pub(crate) fn new(rows: Vec<Row>, machine: Machine, plan: &Plan) -> Self {
-        let sentence = sentence(&rows);
-        Self { rows, machine, setup: plan.setup(), sentence }
-    }
-
-    /// Whether every byte of every transfer arrived as it was sent.
-    pub(crate) fn is_intact(&self) -> bool {
-        self.rows.iter().all(|row| row.hash_ok)
-    }
-
-    /// The table, what its columns mean, the machine, and the sentence.
-    pub(crate) fn text(&self) -> String {
-        let mut table = Table::new(&HEAD);
-        for row in &self.rows {
-            table.row(cells(row));
-        }
-        format!(
-            "{}\n\n{}\n{}\n\n{}",
-            table.render(),
-            wrapped(&self.legend()),
-            self.machine,
-            wrapped(&self.sentence)
-        )
+impl Found {
+    /// What these rows, measured as planned, say.
+    pub(super) fn new(rows: Vec<Row>, plan: &Plan) -> Self {
+        Self { sentence: sentence(&rows), rows, setup: plan.setup() }
     }
 
     /// What was measured, and what the columns say.
-    fn legend(&self) -> String {
+    pub(super) fn legend(&self) -> String {
         let Setup { rounds, bulk_s, .. } = self.setup;
         let connections = self.rows.first().map_or(0, |row| row.connections);
         let count = |number: usize, what: &str| {
@@ -76,6 +53,24 @@ impl Report {
             count(rounds, "round"),
             count(connections, "connection"),
         )
+    }
+}
+
+impl Findings for Found {
+    fn paragraphs(&self) -> Vec<String> {
+        let mut table = Table::new(&HEAD);
+        for row in &self.rows {
+            table.row(cells(row));
+        }
+        vec![table.render()]
+    }
+
+    fn conclusion(&self) -> Option<String> {
+        Some(self.sentence.clone())
+    }
+
+    fn is_intact(&self) -> bool {
+        self.rows.iter().all(|row| row.hash_ok)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Everything that was found: text for people, JSON for machines, drawings for both.
+//! What was found: text for people, JSON for machines, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -11,62 +11,77 @@ use super::sample::Figures;
 use super::sender::Sender;
 use super::verdict;
 use super::{keep, split};
-use crate::machine::Machine;
+use crate::experiment::Findings;
 use crate::menon::verdict::Verdict;
-use crate::wrap::wrapped;
 
 /// Both experiments.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) split: Vec<split::Row>,
-    pub(super) keep: Vec<keep::Row>,
+pub(crate) struct Found {
+    split: Vec<split::Row>,
+    keep: Vec<keep::Row>,
     /// The largest setting that harms no sender.
-    pub(super) keep_every: Option<u16>,
-    pub(super) verdicts: Vec<Verdict>,
-    pub(super) rate_mbit_per_s: u64,
-    pub(super) seconds: f64,
-    pub(super) rounds: usize,
-    pub(super) machine: Machine,
-    /// How it was done, a sentence each.
-    pub(super) notes: Vec<String>,
-    /// The drawings that were written.
-    pub(super) files: Vec<String>,
-    /// Why this is not everything.
-    pub(super) partial: Option<String>,
+    keep_every: Option<u16>,
+    verdicts: Vec<Verdict>,
+    rate_mbit_per_s: u64,
+    seconds: f64,
+    rounds: usize,
 }
 
-impl Report {
-    pub(super) fn new(
-        plan: &Plan,
-        machine: Machine,
-        split: Vec<split::Row>,
-        keep: Vec<keep::Row>,
-    ) -> Self {
+impl Found {
+    pub(super) fn new(plan: &Plan, split: Vec<split::Row>, keep: Vec<keep::Row>) -> Self {
         let mut verdicts = verdict::of_split(&split);
         verdicts.extend(verdict::of_keep(&keep));
         Self {
             keep_every: keep::choice(&keep),
             verdicts,
             rate_mbit_per_s: plan.bytes_per_s / 125_000,
-            seconds: plan.duration.as_secs_f64(),
-            rounds: plan.rounds,
-            machine,
-            notes: notes(plan, &split, &keep),
-            files: Vec::new(),
-            partial: None,
+            seconds: plan.effort.duration.as_secs_f64(),
+            rounds: plan.effort.rounds,
             split,
             keep,
         }
     }
 
-    /// Every drawing by its file's name: how each sender's window grew over the delay.
-    pub(super) fn drawings(&self) -> Vec<(String, String)> {
-        let drawn = Sender::ALL.into_iter().filter_map(|sender| {
-            Some((format!("window-{}.svg", sender.name()), self.window(sender)?))
-        });
-        drawn.chain(self.kept()).collect()
+    /// How it was done.
+    pub(super) fn notes(&self, plan: &Plan) -> Vec<String> {
+        let Self { split, keep, .. } = self;
+        let mut notes = vec![format!(
+            "One connection of {:.1} s in each of {} rounds (medians), over a link of {} Mbit/s made by \
+             rxo's middleware. A delay of 20 ms is a round trip: 10 ms each way. \"ms to 90 %\" is from \
+             the first byte that arrived until 90 % of what the link carries of payload arrived for 60 \
+             ms; - where it never did. Loss is seeded, and the same for all of a round.",
+            plan.effort.duration.as_secs_f64(),
+            plan.effort.rounds,
+            plan.bytes_per_s / 125_000
+        )];
+        if !split.is_empty() {
+            notes.push(format!(
+                "Receivers that coalesce: frames reach rxo together every {:.2} ms, as from a card that \
+                 moderates its interrupts. ACKs are counted where they reach the sender, for each frame \
+                 that it sent.",
+                1e3 * plan.time_of_frames(split::GATHERED_FRAMES).as_secs_f64()
+            ));
+        }
+        if !keep.is_empty() {
+            notes.push(format!(
+                "Senders whose ACKs are aggregated: ACKs reach rxo together every {:.2} ms, those of \
+                 {} frames at most.",
+                1e3 * plan.time_of_frames(keep::GATHERED_FRAMES).as_secs_f64(),
+                keep::GATHERED_FRAMES
+            ));
+        }
+        let all = split.iter().map(|row| &row.figures).chain(keep.iter().map(|row| &row.figures));
+        let dropped: u64 = all.map(|figures| figures.dropped).sum();
+        if dropped > 0 {
+            notes.push(format!(
+                "{} frames were lost that should not have been: this machine was too busy.",
+                grouped(dropped)
+            ));
+        }
+        notes
     }
 
+    /// How the window of `sender` grew over the delay.
     fn window(&self, sender: Sender) -> Option<String> {
         let is_shown = |row: &&split::Row| row.sender == sender && row.network == Network::Delay;
         let rows: Vec<&split::Row> = self.split.iter().filter(is_shown).collect();
@@ -107,8 +122,10 @@ impl Report {
         });
         (!self.keep.is_empty()).then(|| ("keep-every.svg".to_owned(), drawing.to_svg()))
     }
+}
 
-    pub(super) fn text(&self) -> String {
+impl Findings for Found {
+    fn paragraphs(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if !self.split.is_empty() {
             parts.push(format!("Receivers that coalesce\n\n{}", split_table(&self.split)));
@@ -117,13 +134,14 @@ impl Report {
             parts.push(format!("Senders whose ACKs are aggregated\n\n{}", keep_table(&self.keep)));
         }
         parts.extend(self.verdicts.iter().map(Verdict::text));
-        parts.push(self.notes.iter().map(|note| wrapped(note)).collect::<Vec<_>>().join("\n"));
-        if !self.files.is_empty() {
-            parts.push(format!("Written: {}", self.files.join(", ")));
-        }
-        parts.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
-        parts.push(self.machine.to_string());
-        parts.join("\n\n")
+        parts
+    }
+
+    fn drawings(&self) -> Vec<(String, String)> {
+        let drawn = Sender::ALL.into_iter().filter_map(|sender| {
+            Some((format!("window-{}.svg", sender.name()), self.window(sender)?))
+        });
+        drawn.chain(self.kept()).collect()
     }
 }
 
@@ -173,41 +191,4 @@ fn cells(figures: &Figures) -> [String; 6] {
         format!("{:.2}", figures.cpu_s_per_gb.median),
         grouped(figures.retransmissions),
     ]
-}
-
-fn notes(plan: &Plan, split: &[split::Row], keep: &[keep::Row]) -> Vec<String> {
-    let mut notes = vec![format!(
-        "One connection of {:.1} s in each of {} rounds (medians), over a link of {} Mbit/s made by \
-         rxo's middleware. A delay of 20 ms is a round trip: 10 ms each way. \"ms to 90 %\" is from \
-         the first byte that arrived until 90 % of what the link carries of payload arrived for 60 \
-         ms; - where it never did. Loss is seeded, and the same for all of a round.",
-        plan.duration.as_secs_f64(),
-        plan.rounds,
-        plan.bytes_per_s / 125_000
-    )];
-    if !split.is_empty() {
-        notes.push(format!(
-            "Receivers that coalesce: frames reach rxo together every {:.2} ms, as from a card that \
-             moderates its interrupts. ACKs are counted where they reach the sender, for each frame \
-             that it sent.",
-            1e3 * plan.time_of_frames(split::GATHERED_FRAMES).as_secs_f64()
-        ));
-    }
-    if !keep.is_empty() {
-        notes.push(format!(
-            "Senders whose ACKs are aggregated: ACKs reach rxo together every {:.2} ms, those of \
-             {} frames at most.",
-            1e3 * plan.time_of_frames(keep::GATHERED_FRAMES).as_secs_f64(),
-            keep::GATHERED_FRAMES
-        ));
-    }
-    let all = split.iter().map(|row| &row.figures).chain(keep.iter().map(|row| &row.figures));
-    let dropped: u64 = all.map(|figures| figures.dropped).sum();
-    if dropped > 0 {
-        notes.push(format!(
-            "{} frames were lost that should not have been: this machine was too busy.",
-            grouped(dropped)
-        ));
-    }
-    notes
 }

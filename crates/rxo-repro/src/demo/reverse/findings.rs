@@ -1,4 +1,4 @@
-//! The result: a table and a sentence for people, JSON for machines.
+//! What was found on the sender's side: a table and a sentence for people, JSON for machines.
 
 use rxo_console::numbers::grouped;
 use rxo_console::output::fields;
@@ -6,17 +6,16 @@ use rxo_console::table::Table;
 use rxo_lab::{AckRate, LabOptions};
 use serde::Serialize;
 
+use super::Plan;
 use super::sentence::sentence;
-use crate::machine::Machine;
-use crate::sending::{Row, Setup, Way};
+use crate::experiment::Findings;
+use crate::sending::{Row, Way};
 use crate::stats::Spread;
-use crate::wrap::wrapped;
 
-/// Everything that was found out.
+/// The three ways, side by side.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Found {
     rows: Vec<Row>,
-    machine: Machine,
     setup: Measured,
     sentence: String,
 }
@@ -36,47 +35,25 @@ struct Measured {
     policy: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Report {
-    /// What these rows, measured like this on this machine, say.
-    pub(super) fn new(rows: Vec<Row>, machine: Machine, rounds: usize, setup: &Setup) -> Self {
-        let measured = Measured {
-            rounds,
+impl Found {
+    /// What these rows, measured as planned, say.
+    pub(super) fn new(rows: Vec<Row>, Plan { rounds, setup, .. }: &Plan) -> Self {
+        let policy = Way::AckAggregate.policy();
+        let setup = Measured {
+            rounds: *rounds,
             bulk_s: setup.bulk.as_secs_f64(),
             mtu: LabOptions::default().mtu,
             peer_acks: name(setup.acks),
             hold: setup.hold.to_string(),
             peer_core: setup.cores.sender,
             host_core: setup.cores.receiver,
-            policy: Way::AckAggregate
-                .policy()
-                .map(|policy| fields(policy.settings()))
-                .unwrap_or_default(),
+            policy: policy.map(|policy| fields(policy.settings())).unwrap_or_default(),
         };
-        let sentence = sentence(&rows);
-        Self { rows, machine, setup: measured, sentence }
+        Self { sentence: sentence(&rows), rows, setup }
     }
 
-    /// Whether every byte of every transfer arrived as it was sent.
-    pub(super) fn is_intact(&self) -> bool {
-        self.rows.iter().all(|row| row.hash_ok)
-    }
-
-    /// The table, what its columns mean, the machine, and the sentence.
-    pub(super) fn text(&self) -> String {
-        let mut table = Table::new(&HEAD);
-        for row in &self.rows {
-            table.row(cells(row));
-        }
-        format!(
-            "{}\n\n{}\n{}\n\n{}",
-            table.render(),
-            wrapped(&self.legend()),
-            self.machine,
-            wrapped(&self.sentence)
-        )
-    }
-
-    fn legend(&self) -> String {
+    /// What was measured, and what the columns say.
+    pub(super) fn legend(&self) -> String {
         let Measured { rounds, bulk_s, peer_acks, .. } = &self.setup;
         let connections = self.rows.first().map_or(0, |row| row.connections);
         let acks = match peer_acks.as_str() {
@@ -94,6 +71,24 @@ impl Report {
             count(*rounds, "round"),
             count(connections, "connection"),
         )
+    }
+}
+
+impl Findings for Found {
+    fn paragraphs(&self) -> Vec<String> {
+        let mut table = Table::new(&HEAD);
+        for row in &self.rows {
+            table.row(cells(row));
+        }
+        vec![table.render()]
+    }
+
+    fn conclusion(&self) -> Option<String> {
+        Some(self.sentence.clone())
+    }
+
+    fn is_intact(&self) -> bool {
+        self.rows.iter().all(|row| row.hash_ok)
     }
 }
 
