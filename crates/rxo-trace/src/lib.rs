@@ -15,6 +15,7 @@
 //! * [`rewrite`] writes captures as the host's stack would see them, and restores the originals.
 //! * [`study`] runs engines over the records of captures and fills a report.
 //! * [`sweep`] lists the other settings to try in the same pass.
+//! * [`text`] writes a report as text, with tables.
 //! * [`verify`] compares two captures, flow by flow.
 
 pub mod advice;
@@ -28,5 +29,6 @@ pub mod report;
 pub mod rewrite;
 pub mod study;
 pub mod sweep;
+pub mod text;
 pub mod verify;
 mod words;

@@ -106,6 +106,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo-coalesce", "the engine, unchanged, over captured packets"),
             ("rxo-capture", "reads and writes captures"),
+            ("rxo-console", "numbers and tables of the report as text"),
             ("rxo-frame", "a captured packet becomes a frame"),
             ("rxo-wire", "looks at flows whatever the policy"),
         ],

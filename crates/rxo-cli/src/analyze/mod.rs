@@ -1,13 +1,12 @@
 //! `rxo analyze`: what coalescing would do to the traffic in captures.
 //!
 //! The flags become a [`plan`]; the study of `rxo-trace` reads what it names; [`files`] adds the
-//! projection and writes what goes into files; [`show`] makes text of the report. A capture that is
+//! projection and writes what goes into files. A capture that is
 //! damaged, or a signal, ends the reading and not the command: what is known so far is printed,
 //! marked partial.
 
 mod files;
 mod plan;
-mod show;
 mod typed;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +15,7 @@ use anyhow::{Error, Result};
 use rxo_capture::CaptureError;
 use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, Study};
+use rxo_trace::text::text;
 
 use self::plan::Plan;
 use crate::captures::{Input, Progress};
@@ -39,7 +39,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     if plan.json {
         output::json_document(&report)?;
     } else {
-        output::text(&show::text(&report))?;
+        output::text(&text(&report))?;
     }
     written?;
     report.partial.map_or(Ok(()), |why| Err(partial(why)))

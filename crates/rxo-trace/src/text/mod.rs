@@ -1,4 +1,5 @@
-//! The report as text, what is passed on first. Every number is the report's; here it only gets its place and unit.
+//! The report as text: what is passed on first. Every number is the report's; here it only gets its
+//! place and its unit.
 
 mod advice;
 mod decision;
@@ -9,10 +10,11 @@ mod summary;
 mod sweep;
 mod units;
 
-use rxo_trace::report::Report;
+use crate::report::Report;
 
-/// The whole report.
-pub(super) fn text(report: &Report) -> String {
+/// The whole report as text, with tables and without a line end after the last line. Allocates.
+#[must_use]
+pub fn text(report: &Report) -> String {
     let mut parts = vec![decision::text(report), summary::text(report)];
     parts.extend(reasons::text(&report.outcome));
     parts.extend(flows::text(report));

@@ -1,9 +1,9 @@
 //! What stopped coalescing, by reason.
 
-use rxo_trace::report::{Outcome, ReasonCount};
+use rxo_console::numbers::grouped;
+use rxo_console::table::Table;
 
-use crate::numbers::grouped;
-use crate::table::Table;
+use crate::report::{Outcome, ReasonCount};
 
 /// Reasons below this share are listed without what they mean: the table stays readable.
 const MAIN_SHARE: f64 = 0.01;

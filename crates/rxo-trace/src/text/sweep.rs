@@ -1,10 +1,10 @@
 //! A sweep: one setting as a list, two as a grid.
 
-use rxo_trace::report::{Axis, Outcome, Sweep};
+use rxo_console::numbers::grouped;
+use rxo_console::table::Table;
 
 use super::units::time;
-use crate::numbers::grouped;
-use crate::table::Table;
+use crate::report::{Axis, Outcome, Sweep};
 
 pub(super) fn text(sweep: &Sweep) -> String {
     match sweep.axes.as_slice() {

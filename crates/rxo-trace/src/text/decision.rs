@@ -1,11 +1,11 @@
 //! What is passed on: fewer packets, cores before and after, how long packets wait, and whether that
 //! is worth it.
 
-use rxo_trace::projection::Costs;
-use rxo_trace::report::{Decision, Outcome, Report};
+use rxo_console::numbers::grouped;
 
 use super::units::time;
-use crate::numbers::grouped;
+use crate::projection::Costs;
+use crate::report::{Decision, Outcome, Report};
 
 pub(super) fn text(report: &Report) -> String {
     let Report { decision, outcome, .. } = report;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rxo_trace::report::{Checksums, Outcome, Report, Source, Traffic, utc};
+use rxo_console::numbers::{gbit_per_s, grouped, ratio};
 
 use super::units::{bytes, percent, time};
-use crate::numbers::{gbit_per_s, grouped, ratio};
+use crate::report::{Checksums, Outcome, Report, Source, Traffic, utc};
 
 pub(super) fn text(report: &Report) -> String {
     let Report { traffic, outcome, .. } = report;

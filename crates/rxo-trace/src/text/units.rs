@@ -1,6 +1,6 @@
 //! Numbers with their units, as people read them.
 
-use crate::numbers::ratio;
+use rxo_console::numbers::ratio;
 
 /// `part` of `whole` in percent.
 pub(super) fn percent(part: u64, whole: u64) -> String {

@@ -1,10 +1,10 @@
 //! The flows with most packets.
 
-use rxo_trace::report::{FlowReport, Report};
+use rxo_console::numbers::{grouped, ratio};
+use rxo_console::table::Table;
 
 use super::units::{bytes, percent, time};
-use crate::numbers::{grouped, ratio};
-use crate::table::Table;
+use crate::report::{FlowReport, Report};
 
 pub(super) fn text(report: &Report) -> Option<String> {
     if report.flows.is_empty() {

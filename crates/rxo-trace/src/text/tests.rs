@@ -1,9 +1,8 @@
-use rxo_trace::report::{
+use super::*;
+use crate::report::{
     Advice, Axis, Choice, Decision, Distribution, FlowReport, LinuxAdvice, Outcome, ReasonCount,
     Report, Source, Sweep, Traffic, Tried,
 };
-
-use super::*;
 
 fn outcome(eliminated: u64) -> Outcome {
     Outcome {

@@ -1,8 +1,8 @@
 //! What it would save at other rates.
 
-use rxo_trace::projection::Projection;
+use rxo_console::table::Table;
 
-use crate::table::Table;
+use crate::projection::Projection;
 
 /// A sentence, the costs, and cores over the rate.
 pub(super) fn text(projection: &Projection) -> String {

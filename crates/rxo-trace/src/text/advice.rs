@@ -1,10 +1,10 @@
 //! Which settings are enough.
 
-use rxo_trace::report::{Advice, Choice, LinuxAdvice, TriedPoll};
+use rxo_console::table::Table;
 
 use super::decision::three_digits;
 use super::units::time;
-use crate::table::Table;
+use crate::report::{Advice, Choice, LinuxAdvice, TriedPoll};
 
 /// `None` when there is nothing to gain, and so nothing to advise.
 pub(super) fn text(advice: &Advice) -> Option<String> {
