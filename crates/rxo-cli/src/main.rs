@@ -13,7 +13,6 @@ mod bulk;
 mod captures;
 mod cat;
 mod coalesce;
-mod costs;
 mod defaults;
 mod endpoint;
 mod exit;

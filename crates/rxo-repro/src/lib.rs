@@ -33,7 +33,7 @@ use anyhow::Result;
 
 use self::flags::{DemoFlags, MenonPart, Paper, ReproFlags};
 
-pub use self::calibrate::command as calibrate;
+pub use self::calibrate::{command as calibrate, costs};
 
 /// Repeats a paper's experiments and prints them beside its own results. When `stop` is set, it
 /// prints what was measured until then.

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use rxo_repro::costs::{self, Given};
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::MAX_FLOWS;
 use rxo_trace::study::Point;
@@ -11,7 +12,6 @@ use rxo_trace::study::{Filter, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::captures::Input;
-use crate::costs::{self, Given};
 use crate::exit::usage;
 use crate::flags::AnalyzeFlags;
 use crate::{defaults, paths, rules};

@@ -2,9 +2,10 @@
 //!
 //! The flags become a [`plan`]; its settings are measured in a private network, round by round, one
 //! after the other ([`run`]), and the engine alone in memory ([`engine`]); least squares make costs
-//! of them ([`result`]), with the spread of the rounds. `rxo analyze --costs FILE` reads what
-//! `--save FILE` wrote.
+//! of them ([`result`]), with the spread of the rounds. What `--save FILE` wrote is read
+//! by [`costs`] for `rxo analyze --costs FILE`.
 
+pub mod costs;
 mod engine;
 mod plan;
 mod result;

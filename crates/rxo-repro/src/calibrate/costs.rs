@@ -3,16 +3,17 @@
 use std::fs;
 
 use anyhow::Result;
+use rxo_console::fault::usage;
 use rxo_trace::projection::Costs;
 use serde::Deserialize;
 
-use crate::exit::usage;
-
-/// Costs, and where they come from, for readers.
+/// Costs that the user gave.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Given {
-    pub(crate) costs: Costs,
-    pub(crate) from: String,
+pub struct Given {
+    /// The costs themselves.
+    pub costs: Costs,
+    /// Where they come from, for people.
+    pub from: String,
 }
 
 /// What is needed of the file.
@@ -30,8 +31,8 @@ struct Machine {
 /// Reads what was typed. Costs have `=` and no file of that name exists; anything else is a file.
 ///
 /// # Errors
-/// When it cannot be; the message says what would be accepted.
-pub(crate) fn read(text: &str) -> Result<Given> {
+/// When the text is invalid, or the file cannot be read; the message says what would be accepted.
+pub fn read(text: &str) -> Result<Given> {
     if text.contains('=') && fs::metadata(text).is_err() {
         let costs = text.parse().map_err(|error| usage(format!("--costs {text}: {error}")))?;
         return Ok(Given { costs, from: "given on the command line".to_owned() });
