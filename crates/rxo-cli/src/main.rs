@@ -20,7 +20,6 @@ mod expand;
 mod flags;
 mod hosting;
 mod policies;
-mod printer;
 mod rules;
 mod run;
 mod serve;

@@ -1,11 +1,13 @@
 //! What commands print with, and what they refuse.
 //!
 //! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`]
-//! as lines or as JSON, [`paths`] that results go to, and errors by whose [`fault`] they are.
+//! as lines or as JSON, a [`printer`] that never waits for its reader, [`paths`] that results go to,
+//! and errors by whose [`fault`] they are.
 //! Separate from `rxo-cli` because the experiments of `rxo-repro` print in the same way.
 
 pub mod fault;
 pub mod numbers;
 pub mod output;
 pub mod paths;
+pub mod printer;
 pub mod table;

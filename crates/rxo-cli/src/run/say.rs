@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_console::printer::Printer;
 use serde::Serialize;
 
 use super::configuration::Configuration;
 use super::figures::Figures;
 use super::show;
 use crate::output;
-use crate::printer::Printer;
 
 /// Says lines.
 #[derive(Debug)]

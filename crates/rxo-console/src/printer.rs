@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::exit::partial;
+use crate::fault::partial;
 use crate::output;
 
 /// Prints from another thread.
 #[derive(Debug)]
-pub(crate) struct Printer {
+pub struct Printer {
     shared: Arc<Shared>,
     /// The line for so many intervals that were left out.
     skipped_line: fn(u64) -> String,
@@ -56,7 +56,7 @@ impl Printer {
     ///
     /// # Errors
     /// When the system starts no thread.
-    pub(crate) fn start(skipped_line: fn(u64) -> String, stop: Arc<AtomicBool>) -> Result<Self> {
+    pub fn start(skipped_line: fn(u64) -> String, stop: Arc<AtomicBool>) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let printer = Self { shared: Arc::clone(&shared), skipped_line };
         let print = move || shared.print(&stop);
@@ -66,17 +66,17 @@ impl Printer {
     }
 
     /// Prints a line on standard output.
-    pub(crate) fn line(&self, text: String) {
+    pub fn line(&self, text: String) {
         self.queue(Line::Output(text));
     }
 
     /// Says a line on standard error, as [`output::note`].
-    pub(crate) fn note(&self, text: String) {
+    pub fn note(&self, text: String) {
         self.queue(Line::Note(text));
     }
 
     /// Prints a line on standard output, unless too many wait.
-    pub(crate) fn interval(&self, text: String) {
+    pub fn interval(&self, text: String) {
         let mut state = self.shared.lock();
         if state.waiting.len() < MOST_WAITING {
             self.say_skipped(&mut state);
@@ -91,7 +91,7 @@ impl Printer {
     ///
     /// # Errors
     /// When nobody reads any more, or does not for so long.
-    pub(crate) fn finish(self, patience: Duration) -> Result<()> {
+    pub fn finish(self, patience: Duration) -> Result<()> {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| {
             state.failed.is_none() && (state.is_writing || !state.waiting.is_empty())
