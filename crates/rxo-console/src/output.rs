@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// Prints text as it is, with a line end.
 ///
 /// # Errors
-/// When nobody reads any more.
+/// When the reader has closed standard output.
 pub fn text(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
@@ -23,7 +23,7 @@ pub fn text(text: &str) -> Result<()> {
 /// Prints `value` as JSON on one line.
 ///
 /// # Errors
-/// When nobody reads any more.
+/// When the reader has closed standard output.
 pub fn json_line(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string(value)?)
 }
@@ -31,21 +31,21 @@ pub fn json_line(value: &impl Serialize) -> Result<()> {
 /// Prints `value` as JSON for a person to read too.
 ///
 /// # Errors
-/// When nobody reads any more.
+/// When the reader has closed standard output.
 pub fn json_document(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string_pretty(value)?)
 }
 
 /// Prints text on standard error, where the result itself takes standard output.
 pub fn aside(text: &str) {
-    // Standard error is closed: the result still counts.
+    // Standard error is closed: the result is valid all the same.
     _ = writeln!(io::stderr(), "{text}");
 }
 
 /// `value` as JSON on one line.
 ///
 /// # Errors
-/// When it is no JSON, such as a map whose keys are no text.
+/// When the value has no JSON form, such as a map whose keys are not text.
 pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }
@@ -56,14 +56,14 @@ pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Says one line on standard error, beside the result. A reader that pauses is waited for, but not
-/// for ever: the process must be able to end.
+/// Prints one line on standard error, beside the result. Waits for a reader that pauses, but only for
+/// some seconds: the process must be able to end.
 pub fn note(line: &str) {
     let stderr = io::stderr();
     let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
     if ready != Ok(0) {
-        // Standard error is closed: the result still counts.
+        // Standard error is closed: the result is valid all the same.
         _ = writeln!(stderr.lock(), "rxo: {line}");
     }
 }

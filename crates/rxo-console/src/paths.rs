@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use crate::fault::usage;
 
-/// A file that can be written, as far as that can be seen without writing it.
+/// Checks, without writing, that the file `path` can be written. Returns the path.
 ///
 /// # Errors
-/// When it is a folder, or its folder does not exist; the message names `option` and `path`.
+/// When `path` is a folder, or its folder does not exist; the message names `option` and `path`.
 pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if path.is_dir() || path.file_name().is_none() {
@@ -26,10 +26,10 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// A folder, there or to be made.
+/// Checks that `path` is a folder, or can become one. Returns the path.
 ///
 /// # Errors
-/// When a file stands in its place.
+/// When `path` is a file; the message names `option` and `path`.
 pub fn for_folder(option: &str, path: &Path) -> Result<PathBuf> {
     if path.exists() && !path.is_dir() {
         let text = format!("{option} {}: that is a file; name a folder", path.display());

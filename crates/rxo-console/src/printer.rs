@@ -38,7 +38,7 @@ struct State {
     skipped: u64,
     /// Whether a line is being written now.
     is_writing: bool,
-    /// Why nothing can be written any more.
+    /// Why nothing more can be written.
     failed: Option<io::Error>,
 }
 
@@ -52,7 +52,7 @@ enum Line {
 const MOST_WAITING: usize = 32;
 
 impl Printer {
-    /// Starts the thread. When nobody reads any more, it sets `stop`.
+    /// Starts the thread. When the reader has closed standard output, the thread sets `stop`.
     ///
     /// # Errors
     /// When the system starts no thread.
@@ -70,7 +70,7 @@ impl Printer {
         self.queue(Line::Output(text));
     }
 
-    /// Says a line on standard error, as [`output::note`].
+    /// Prints a line on standard error, as [`output::note`].
     pub fn note(&self, text: String) {
         self.queue(Line::Note(text));
     }
@@ -90,7 +90,7 @@ impl Printer {
     /// Waits until everything is printed, at most for `patience`.
     ///
     /// # Errors
-    /// When nobody reads any more, or does not for so long.
+    /// When the reader has closed standard output, or reads nothing for so long.
     pub fn finish(self, patience: Duration) -> Result<()> {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A table in the making. The first column is left-aligned, numbers stand right.
+/// A table that rows are added to. The first column is left-aligned, numbers stand right.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -48,7 +48,7 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Whether every cell under the head is a number, or stands for none. The first column names
+    /// Whether every cell under the head is a number, or `-` for a missing one. The first column names
     /// its rows, also where the names begin with digits.
     fn is_numeric(&self, column: usize) -> bool {
         if column == 0 {

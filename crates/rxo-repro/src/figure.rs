@@ -67,7 +67,7 @@ impl Series {
         Self { is_reference: true, ..Self::new(name, values) }
     }
 
-    /// The same as bars.
+    /// Draws this series as bars.
     pub(crate) fn bars(self) -> Self {
         Self { is_bars: true, ..self }
     }
@@ -123,7 +123,7 @@ impl Figure {
         drawing.to_svg()
     }
 
-    /// For who cannot see it: what the statements say.
+    /// What the statements say, for readers who cannot see the drawing.
     fn description(&self) -> String {
         let said: Vec<String> = self.statements.iter().map(|said| said.ours.clone()).collect();
         format!("{} by {}. {}", self.y_label, self.x_label, said.join(" "))

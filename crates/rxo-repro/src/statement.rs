@@ -22,13 +22,13 @@ impl Statement {
         Self { paper, holds, ours, why: None }
     }
 
-    /// The same with a reason, if it does not hold.
+    /// Adds a reason if the statement does not hold.
     pub(crate) fn unless_it_holds(self, why: impl FnOnce() -> String) -> Self {
         let why = (self.holds == Some(false)).then(why);
         Self { why, ..self }
     }
 
-    /// The same with something to know whether or not it holds.
+    /// Adds a reason whether or not the statement holds.
     pub(crate) fn because(self, why: String) -> Self {
         Self { why: Some(why), ..self }
     }

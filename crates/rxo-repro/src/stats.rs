@@ -14,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of all that is there; `None` when nothing is.
+    /// The spread of `values`; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -23,7 +23,7 @@ impl Spread {
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
 
-    /// The same in another unit; `of` must keep what is less, less.
+    /// This spread in another unit. `of` must be monotonic: a smaller value stays smaller.
     pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
         let Self { median, min, max } = self;
         Self { median: of(median), min: of(min), max: of(max) }

@@ -44,7 +44,7 @@ impl Manner {
         Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: None }
     }
 
-    /// The same for packets of up to `bytes`.
+    /// Sets the MTU of the TAP to `bytes`.
     pub(crate) const fn mtu(self, bytes: u32) -> Self {
         Self { mtu: Some(bytes), ..self }
     }
@@ -64,7 +64,7 @@ impl Through {
                 rxo_lab::pin_to_core(core)?;
             }
             let (nic, host) = open(manner)?;
-            // Who waits for this is gone only when the command is at its end.
+            // The receiver is gone only when the command is at its end.
             _ = ready.send(());
             let ack_split = manner.ack_split;
             let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
@@ -100,7 +100,7 @@ impl Through {
 impl Drop for Through {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // After a failure elsewhere; what that was is told, and this no longer matters.
+        // After a failure elsewhere, which is reported; this one no longer matters.
         _ = self.thread.take().map(thread::JoinHandle::join);
     }
 }

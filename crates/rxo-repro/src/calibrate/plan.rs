@@ -46,7 +46,7 @@ impl Plan {
     /// The plan for what was typed.
     ///
     /// # Errors
-    /// When the time or the file cannot be; the message says what would be accepted.
+    /// When the time or the file is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &CalibrateFlags) -> Result<Self> {
         let CalibrateFlags { seconds, save, json: _ } = flags;
         let all = parse_time(seconds)

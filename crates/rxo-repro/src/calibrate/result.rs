@@ -29,7 +29,7 @@ pub(super) struct Measured {
 pub(super) struct Calibration {
     /// From the medians of all rounds.
     pub(super) costs: Costs,
-    /// The same from each round by itself: between which least and most they lie.
+    /// The least and the most of the costs that each round gives by itself.
     pub(super) spreads: Spreads,
     /// The largest difference between a measurement and what the costs say, as a share of it.
     pub(super) worst_error: f64,

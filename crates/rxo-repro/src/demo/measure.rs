@@ -58,7 +58,8 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// The same wire for all paths: the peer handles acknowledgements on the core that it sends from.
+/// The wire, which is the same for all paths. The peer handles acknowledgements on the core that it
+/// sends from.
 fn wire(plan: &Plan) -> LabOptions {
     LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }

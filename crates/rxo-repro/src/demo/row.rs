@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) cpu_s_per_gb: f64,
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
-    /// `None` where nobody but the kernel knows.
+    /// `None` on the kernel's own paths, which do not report it.
     pub(crate) hold_p50_us: Option<f64>,
     pub(crate) hold_p99_us: Option<f64>,
     pub(crate) rr_per_s: f64,

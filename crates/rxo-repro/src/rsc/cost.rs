@@ -46,7 +46,7 @@ pub(super) struct Cost {
     pub(super) level: Level,
     /// Processor time of the receiving side for each byte of payload, in nanoseconds.
     pub(super) ns_per_byte: Spread,
-    /// The same for each packet from the wire.
+    /// Processor time of the receiving side for each packet from the wire, in nanoseconds.
     pub(super) ns_per_packet: Spread,
     /// Share of one core that the receiving side uses, in percent.
     pub(super) core_percent: Spread,

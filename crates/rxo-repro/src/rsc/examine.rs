@@ -50,7 +50,7 @@ pub(super) struct Examined {
 /// Reads the capture to its end, or to where it is damaged.
 ///
 /// # Errors
-/// When a setting cannot be, which would be our mistake.
+/// When a setting is invalid, which would be our mistake.
 pub(super) fn examine(
     mut capture: Capture,
     name: &str,

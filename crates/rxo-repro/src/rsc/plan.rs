@@ -64,7 +64,7 @@ impl Plan {
     /// would be accepted.
     pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
         let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
-        // Who brings captures wants to know about these, unless they say otherwise.
+        // Captures that the user brought are studied alone unless --only says otherwise.
         let brought = flags.captures.is_some() && flags.only.is_empty();
         let (captures, cpu) = (CapturePlan::from_flags(flags)?, CpuPlan::from_flags(flags)?);
         if flags.captures.is_some() && !wanted(RscPart::Captures) {

@@ -30,7 +30,7 @@ pub(crate) fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     Ok(Sample { ring_drops, sink_drops, ..sample })
 }
 
-/// The same wire for all ways; each host's kernel receives on its host's core.
+/// The wire, which is the same for all ways. Each host's kernel receives on its host's core.
 fn wire(setup: &Setup) -> LabOptions {
     LabOptions {
         peer_core: setup.cores.sender,

@@ -8,7 +8,7 @@ pub(crate) struct Sample {
     pub(crate) gbit_per_s: f64,
     /// Processor time of the sending host.
     pub(crate) cpu: HostCpu,
-    /// The same for both hosts together.
+    /// Processor time of both hosts together.
     pub(crate) both_cpu_s_per_gb: f64,
     /// Segments that reached the peer.
     pub(crate) segments: u64,
@@ -48,8 +48,8 @@ pub(crate) struct HostCpu {
     pub(crate) rest: f64,
     /// The kernel's thread for work put off on this core.
     pub(crate) ksoftirqd: f64,
-    /// All the time in which the core was not idle: with what interrupts did on nobody's back, and
-    /// with whatever else ran on it.
+    /// All the time in which the core was not idle: interrupts that no thread is charged for, and
+    /// whatever else ran on it, included.
     pub(crate) core_busy: f64,
 }
 

@@ -80,7 +80,7 @@ fn hold(text: &str) -> Result<Hold> {
 /// How often the peer is to acknowledge.
 ///
 /// # Errors
-/// When it cannot.
+/// When the text is no such rate; the message says what would be accepted.
 fn ack_rate(text: &str) -> Result<AckRate> {
     let groups = text.parse().ok().filter(|segments| GROUPS.contains(segments));
     match (text, groups) {

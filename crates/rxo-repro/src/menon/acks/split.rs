@@ -31,7 +31,8 @@ pub(super) enum Treatment {
     Coalesced,
     /// Data is coalesced, and the receiver's ACKs are split again: one for two segments.
     Split,
-    /// The same, one for each segment: as Linux acknowledges the first of a connection.
+    /// Data is coalesced, and the receiver's ACKs are split again: one for each segment, as Linux
+    /// acknowledges the first segments of a connection.
     #[serde(rename = "split-each")]
     SplitEach,
 }

@@ -123,7 +123,8 @@ impl<'r> Rows<'r> {
         gain(self.of(connections, stack), self.of(connections, Stack::ORIGINAL))
     }
 
-    /// The same in a guest.
+    /// How many times the original's throughput for a second of processor time a stack has in a
+    /// guest.
     pub(super) fn guest_gain(self, stack: Stack) -> Option<f64> {
         gain(self.guest(stack), self.guest(Stack::ORIGINAL))
     }

@@ -60,7 +60,7 @@ impl Station {
         let listener = worker.host.handle().listen(address, BACKLOG)?;
         let shared = Arc::new(Shared { core, ..Shared::default() });
         let accepting = Arc::clone(&shared);
-        // It ends with the host, and nobody needs to know.
+        // It ends with the host; nothing waits for its end.
         let accept = move || accept_all(&listener, &accepting, service);
         thread::Builder::new().name("accept".to_owned()).spawn(accept)?;
         Ok(Self { worker, shared, address })
@@ -162,7 +162,7 @@ fn echo(mut stream: TcpStream) -> Result<u64, String> {
                 stream.write_all(&buffer[..count]).map_err(wrong)?;
                 bytes += count as u64;
             }
-            // Who asks goes away when the time is up.
+            // The client goes away when the time is up.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(bytes),
             Err(error) => return Err(wrong(error)),
         }

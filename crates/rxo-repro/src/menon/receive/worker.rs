@@ -78,7 +78,7 @@ fn open(
     if let Some(core) = core {
         rxo_lab::pin_to_core(core).map_err(|error| DeviceError::Usage(error.to_string()))?;
     }
-    // Who started it waits for this.
+    // The thread that started the host waits for this.
     _ = tell.send(rxo_lab::thread_id());
     Device::open(device, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
 }
