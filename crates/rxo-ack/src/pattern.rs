@@ -10,7 +10,7 @@ use core::fmt;
 use rxo_frame::{ChecksumStatus, Frame, LinkKind};
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{CHECKSUM_AT as TCP_CHECKSUM_AT, OptionLayout, Timestamp};
-use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
+use rxo_wire::{IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
 
 use crate::AckNumbers;
 use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
@@ -33,8 +33,7 @@ pub enum NotATemplate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern<'a> {
     frame: Frame<&'a [u8]>,
-    network: u8,
-    transport: u8,
+    at: Offsets,
     is_v4: bool,
     is_seed: bool,
     pub(crate) has_timestamp: bool,
@@ -87,8 +86,7 @@ impl<'a> Pattern<'a> {
         let ip_checksum = word(frame.bytes, parsed.at.network as usize + IP_CHECKSUM_AT);
         Ok(Self {
             frame,
-            network: parsed.at.network as u8,
-            transport: transport as u8,
+            at: parsed.at,
             is_v4: parsed.ip.version == IpVersion::V4,
             is_seed: is_seed(frame.checksum, transport)?,
             has_timestamp,
@@ -124,7 +122,7 @@ impl<'a> Pattern<'a> {
         if self.is_v4 {
             self.write_id(self.id.wrapping_add(id_step), slot);
         }
-        let from_tcp = &mut slot.bytes[usize::from(self.transport) % LAST_TRANSPORT..];
+        let from_tcp = &mut slot.bytes[self.at.transport as usize % LAST_TRANSPORT..];
         if let Some(tcp) = from_tcp.first_chunk_mut() {
             self.write_numbers(numbers, tcp);
         }
@@ -132,7 +130,7 @@ impl<'a> Pattern<'a> {
 
     #[inline(always)]
     fn write_id(&self, id: u16, slot: &mut AckSlot) {
-        let from_ip = &mut slot.bytes[usize::from(self.network) % LAST_TRANSPORT..];
+        let from_ip = &mut slot.bytes[self.at.network as usize % LAST_TRANSPORT..];
         let Some(ip) = from_ip.first_chunk_mut::<TCP_BYTES>() else { return };
         put_word(ip, ID_AT, id);
         put_word(ip, IP_CHECKSUM_AT, (self.ip_sum + Sum::word(id)).checksum());

@@ -5,11 +5,9 @@
 //! there.
 
 use rxo_coalesce::Aggregate;
-use rxo_wire::PROTOCOL_TCP;
+use rxo_wire::build::write_tcp_checksum;
 use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::tcp::CHECKSUM_AT;
-
-use super::note::Layout;
+use rxo_wire::{Offsets, PROTOCOL_TCP};
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
 /// offsets of the headers. `link` is the link header that the engine did not see; empty if it saw
@@ -19,28 +17,22 @@ pub(crate) fn write<B: AsRef<[u8]>>(
     link: &[u8],
     summer: Summer,
     packet: &mut Vec<u8>,
-) -> Layout {
+) -> Offsets {
     packet.clear();
     packet.reserve(link.len() + aggregate.header().len() + aggregate.payload_bytes() as usize);
     packet.extend_from_slice(link);
     packet.extend_from_slice(aggregate.header());
-    let layout = Layout {
-        network: link.len() + aggregate.network_at(),
-        transport: link.len() + aggregate.transport_at(),
-        payload: packet.len(),
-    };
+    let payload = packet.len();
     aggregate.payloads().for_each(|payload| packet.extend_from_slice(payload));
-    put_checksum(packet, layout.transport, [0; 2]);
-    let segment = packet.get(layout.transport..).unwrap_or_default();
-    let pseudo = pseudo_header(&aggregate.flow_key(), PROTOCOL_TCP, segment.len() as u32);
-    let checksum = (pseudo + summer.sum(segment)).checksum();
-    put_checksum(packet, layout.transport, checksum.to_be_bytes());
-    layout
-}
-
-fn put_checksum(packet: &mut [u8], transport: usize, checksum: [u8; 2]) {
-    let field = packet.get_mut(transport + CHECKSUM_AT..).and_then(|rest| rest.first_chunk_mut());
-    if let Some(field) = field {
-        *field = checksum;
-    }
+    let at = Offsets {
+        network: (link.len() + aggregate.network_at()) as u32,
+        transport: (link.len() + aggregate.transport_at()) as u32,
+        payload: payload as u32,
+        end: packet.len() as u32,
+    };
+    let pseudo = pseudo_header(&aggregate.flow_key(), PROTOCOL_TCP, at.segment_bytes());
+    let segment = packet.get_mut(at.segment()).unwrap_or_default();
+    // A segment that is cut short has no checksum.
+    let _is_whole = write_tcp_checksum(segment, pseudo, summer);
+    at
 }

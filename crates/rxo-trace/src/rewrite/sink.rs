@@ -6,12 +6,13 @@ use std::io::Write;
 
 use rxo_capture::{Capture, Clock, Interface, LinkType, Record, SharedBytes};
 use rxo_coalesce::{Aggregate, Deliveries, Delivery};
+use rxo_wire::Offsets;
 use rxo_wire::checksum::Summer;
 
 use super::beside::{Beside, PacketOptions, apart};
 use super::digest::{Around, Digest, Summed};
 use super::lane::Carried;
-use super::note::{self, Layout, Merged, Original};
+use super::note::{self, Merged, Original};
 use super::origin::Origin;
 use super::output::{Output, Written};
 use super::remark::{End, Remark};
@@ -166,10 +167,10 @@ impl<W: Write> Sink<W> {
         let Some(first) = all.first() else { return };
         let link = first.record.bytes.as_ref().get(..first.link_bytes).unwrap_or_default();
         let mut bytes = Vec::new();
-        let layout = merged::write(aggregate, link, self.summer, &mut bytes);
+        let headers = merged::write(aggregate, link, self.summer, &mut bytes);
         let at = first.record.at;
         let merged = Merged { bytes: &bytes, at_ns: at.as_nanos(), expected_place: first.place };
-        match self.remark(merged, layout, aggregate.network_at(), &all) {
+        match self.remark(merged, headers, aggregate.network_at(), &all) {
             Err(why) => {
                 let packet = self.figures.deliveries + 1;
                 self.failed.get_or_insert(RewriteError::Packet { packet, why });
@@ -204,7 +205,7 @@ impl<W: Write> Sink<W> {
     fn remark(
         &self,
         merged: Merged<'_>,
-        layout: Layout,
+        headers: Offsets,
         network_at: usize,
         all: &[&Carried],
     ) -> Result<Remark, note::BadNote> {
@@ -220,7 +221,7 @@ impl<W: Write> Sink<W> {
             .collect();
         // Room for the head, and for the segments of a steady stream.
         let mut note = Vec::with_capacity(48 + 4 * originals.len());
-        note::write(merged, layout, &originals, &mut note)?;
+        note::write(merged, headers, &originals, &mut note)?;
         let beside = all.iter().enumerate().filter_map(|(number, carried)| {
             let beside = self.beside(&carried.record, options_of(&carried.record))?;
             Some((number, beside))

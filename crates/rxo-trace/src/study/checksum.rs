@@ -66,9 +66,8 @@ pub(super) enum Finding {
 /// Checks the checksum of the segment in `bytes`. Reads its payload.
 #[inline]
 pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
-    let range = segment.transport_at as usize..segment.end as usize;
-    let sum = summer.sum(bytes.get(range).unwrap_or_default());
-    let pseudo = pseudo_header(&segment.key, PROTOCOL_TCP, segment.segment_bytes());
+    let sum = summer.sum(bytes.get(segment.at.segment()).unwrap_or_default());
+    let pseudo = pseudo_header(&segment.key, PROTOCOL_TCP, segment.at.segment_bytes());
     if (sum + pseudo).is_valid() { Finding::Right } else { unfinished(segment, bytes) }
 }
 
@@ -78,7 +77,7 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding 
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
     let seed = |length| pseudo_header(&segment.key, PROTOCOL_TCP, length).fold();
-    if field == seed(segment.segment_bytes()) || field == seed(0) {
+    if field == seed(segment.at.segment_bytes()) || field == seed(0) {
         Finding::Unfinished
     } else {
         Finding::Wrong
@@ -95,7 +94,7 @@ pub(super) const fn status(
     match (finding, mode) {
         (Finding::Right, _) => ChecksumStatus::Verified,
         (Finding::Unfinished, ChecksumMode::Partial) => ChecksumStatus::Partial {
-            start: segment.transport_at as u16,
+            start: segment.at.transport as u16,
             offset: CHECKSUM_AT as u16,
         },
         // The engine verifies it again and counts the result.
@@ -135,7 +134,7 @@ mod tests {
         let mut bytes = packet.bytes();
         let (_, segment) = finding(&bytes);
         let seed = pseudo_header(&segment.key, PROTOCOL_TCP, length(&segment)).fold();
-        let at = segment.transport_at as usize + CHECKSUM_AT;
+        let at = segment.at.transport as usize + CHECKSUM_AT;
         bytes[at..at + 2].copy_from_slice(&seed.to_be_bytes());
         bytes
     }
@@ -145,7 +144,10 @@ mod tests {
         for packet in [seg().len(1000), seg().v6().ts(1, 2), seg().vlan(3)] {
             assert_eq!(finding(&packet.bytes()).0, Finding::Right, "{packet:?}");
             assert_eq!(finding(&packet.clone().bad_checksum().bytes()).0, Finding::Wrong);
-            for bytes in [with_field(&packet, Segment::segment_bytes), with_field(&packet, |_| 0)] {
+            for bytes in [
+                with_field(&packet, |segment| segment.at.segment_bytes()),
+                with_field(&packet, |_| 0),
+            ] {
                 assert_eq!(finding(&bytes).0, Finding::Unfinished, "{packet:?}");
             }
         }

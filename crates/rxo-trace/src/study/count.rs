@@ -57,9 +57,9 @@ impl Count {
     #[inline]
     pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
         self.tcp_packets += 1;
-        self.data_segments += u64::from(segment.payload_bytes > 0);
+        self.data_segments += u64::from(segment.at.payload_bytes() > 0);
         self.pure_acks += u64::from(segment.is_pure_ack);
-        self.super_packets += u64::from(segment.payload_bytes > SUPER_BYTES);
+        self.super_packets += u64::from(segment.at.payload_bytes() > SUPER_BYTES);
         self.cut_segments += u64::from(!taken.is_whole);
         match finding {
             Some(Finding::Right) => self.right += 1,

@@ -76,8 +76,8 @@ impl Flow {
     ) -> bool {
         self.packets += 1;
         self.bytes += wire_bytes;
-        self.payload_bytes += u64::from(segment.payload_bytes);
-        self.data_segments += u64::from(segment.payload_bytes > 0);
+        self.payload_bytes += u64::from(segment.at.payload_bytes());
+        self.data_segments += u64::from(segment.at.payload_bytes() > 0);
         self.last_ns = at_ns;
         let follows = segment.is_pure_ack && self.count_ack(segment, bytes);
         self.after_plain_ack = segment.is_pure_ack && segment.is_bare;

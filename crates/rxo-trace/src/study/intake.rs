@@ -75,7 +75,7 @@ fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> T
     let (Seen::Tcp(segment), Some(network)) = (&longest.seen, &longest.network) else {
         return taken;
     };
-    let beyond = network.packet.as_ref().len() as u32 - segment.end;
+    let beyond = network.packet.as_ref().len() as u32 - segment.at.end;
     let wire_bytes = LONGEST - beyond;
     let taken = Taken { wire_bytes: wire_bytes.into(), ..taken };
     whole(taken, padded(record, wire_bytes, link), mode)
@@ -113,7 +113,7 @@ mod tests {
 
     fn payload_bytes(taken: &Taken) -> u32 {
         match taken.seen {
-            Seen::Tcp(segment) => segment.payload_bytes,
+            Seen::Tcp(segment) => segment.at.payload_bytes(),
             ref other => panic!("{other:?}"),
         }
     }

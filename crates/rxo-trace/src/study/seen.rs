@@ -6,8 +6,9 @@
 use rxo_frame::{LinkKind, VlanTag};
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Malformed, Parsed, Plain,
-    TcpFlags, TcpSegment, Transport, Unparsed, ethertype, parse, parse_ip, plain_v4, plain_v6,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Malformed, Offsets, Parsed,
+    Plain, TcpFlags, TcpSegment, Transport, Unparsed, ethertype, parse, parse_ip, plain_v4,
+    plain_v6,
 };
 
 /// What a packet is.
@@ -30,11 +31,8 @@ pub(super) struct Segment {
     pub(super) key: FlowKey,
     /// The innermost VLAN identifier in the bytes.
     pub(super) vlan: Option<u16>,
-    pub(super) payload_bytes: u32,
-    /// Offset of the TCP header, in bytes from the start of the frame.
-    pub(super) transport_at: u32,
-    /// End of the packet by its own length.
-    pub(super) end: u32,
+    /// Where its headers and its payload are.
+    pub(super) at: Offsets,
     /// Whether it is a pure ACK: no payload, ACK set, and no SYN, FIN or RST. Like in other
     /// analysers, PSH and the congestion flags do not matter.
     pub(super) is_pure_ack: bool,
@@ -112,26 +110,28 @@ fn plain(link: LinkKind, bytes: &[u8]) -> Option<Segment> {
     let (plain, ip_bytes) =
         if is_v4 { (plain_v4(packet, 0)?, 20) } else { (plain_v6(packet, 0)?, 40) };
     let Plain { key, header_bytes, payload_bytes, .. } = plain;
+    let network = network as u32;
+    let payload = network + header_bytes;
     Some(Segment {
         key,
         vlan: None,
-        payload_bytes,
-        transport_at: network as u32 + ip_bytes,
-        end: network as u32 + header_bytes + payload_bytes,
+        at: Offsets {
+            network,
+            transport: network + ip_bytes,
+            payload,
+            end: payload + payload_bytes,
+        },
         is_pure_ack: payload_bytes == 0,
         is_bare: true,
     })
 }
 
 fn segment(parsed: &Parsed, tcp: &TcpSegment) -> Segment {
-    let payload_bytes = parsed.payload_bytes();
     Segment {
         key: parsed.key,
         vlan: parsed.vlans.tags().last().map(|tag| tag & 0x0fff),
-        payload_bytes,
-        transport_at: parsed.at.transport,
-        end: parsed.at.end,
-        is_pure_ack: payload_bytes == 0 && is_acknowledgement(tcp.flags),
+        at: parsed.at,
+        is_pure_ack: parsed.payload_bytes() == 0 && is_acknowledgement(tcp.flags),
         is_bare: tcp.flags == TcpFlags::ACK
             && matches!(
                 tcp.options,
@@ -150,7 +150,7 @@ impl Segment {
     /// The 16-bit field at offset `at` of the TCP header.
     #[inline]
     fn word(&self, bytes: &[u8], at: usize) -> u16 {
-        let field = bytes.get(self.transport_at as usize + at..);
+        let field = bytes.get(self.at.transport as usize + at..);
         field.and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
     }
 
@@ -170,12 +170,6 @@ impl Segment {
     #[inline]
     pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, 16)
-    }
-
-    /// Length of TCP header and payload, in bytes.
-    #[inline]
-    pub(super) const fn segment_bytes(&self) -> u32 {
-        self.end - self.transport_at
     }
 }
 
@@ -214,7 +208,7 @@ mod tests {
         let (segment, bytes) = tcp(seg().vlan(7).ack(0x1234_5678).window(99).len(5).psh());
         assert_eq!((segment.ack(&bytes), segment.window(&bytes)), (0x1234_5678, 99));
         assert_eq!(
-            (segment.vlan, segment.payload_bytes, segment.segment_bytes()),
+            (segment.vlan, segment.at.payload_bytes(), segment.at.segment_bytes()),
             (Some(7), 5, 25)
         );
     }

@@ -4,10 +4,10 @@
 //! checksums are 0, because they are computed from the rest. [`Plan::new`] refuses invalid offsets
 //! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
-use rxo_wire::PROTOCOL_TCP;
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
+use rxo_wire::{Offsets, PROTOCOL_TCP};
 
-use super::{BadNote, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
+use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
 
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
@@ -17,60 +17,60 @@ const ENDING_FLAGS: u8 = 0x09;
 /// What is known about all segments in advance.
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
-    layout: Layout,
+    at: Offsets,
     shape: Shape,
     summer: Summer,
 }
 
 impl<'a> Plan<'a> {
-    /// Plans for the bytes of the merged packet.
-    pub(super) fn new(merged: &'a [u8], layout: Layout, shape: Shape) -> Result<Self, BadNote> {
-        let version = merged.get(layout.network).map(|first| first >> 4);
+    /// Plans for the bytes of the merged packet, which end where `at` says.
+    pub(super) fn new(merged: &'a [u8], at: Offsets, shape: Shape) -> Result<Self, BadNote> {
+        let version = merged.get(at.network as usize).map(|first| first >> 4);
         let ip_bytes = match version {
             Some(4) => MIN_IPV4_BYTES,
             Some(6) => IPV6_BYTES,
             _ => return Err(BadNote("belongs to an IP packet, which this is not")),
         };
-        let fits = layout.network <= MAX_HEADER_BYTES
-            && layout.network + ip_bytes <= layout.transport
-            && layout.transport + MIN_TCP_BYTES <= layout.payload
-            && layout.payload - layout.network <= MAX_HEADER_BYTES
-            && layout.payload <= merged.len();
+        let fits = at.network as usize <= MAX_HEADER_BYTES
+            && at.ip_header().len() >= ip_bytes
+            && at.transport_header().len() >= MIN_TCP_BYTES
+            && (at.payload - at.network) as usize <= MAX_HEADER_BYTES
+            && at.payload as usize <= merged.len();
         if !fits {
             return Err(BadNote("puts headers where they cannot be"));
         }
-        if merged.len() - layout.payload > MAX_PAYLOAD_BYTES {
+        if merged.len() - at.payload as usize > MAX_PAYLOAD_BYTES {
             return Err(BadNote("belongs to an aggregate, and none can be so long"));
         }
-        Ok(Self { merged, layout, shape, summer: Summer::detect() })
+        Ok(Self { merged, at, shape, summer: Summer::detect() })
     }
 
     /// The link header of the merged packet.
     pub(super) fn link(&self) -> &'a [u8] {
-        self.merged.get(..self.layout.network).unwrap_or_default()
+        self.merged.get(..self.at.network as usize).unwrap_or_default()
     }
 
     /// The payload of all segments.
     pub(super) fn payload(&self) -> &'a [u8] {
-        self.merged.get(self.layout.payload..).unwrap_or_default()
+        self.merged.get(self.at.payload as usize..).unwrap_or_default()
     }
 
     /// Length of IP and TCP header together, in bytes.
     pub(super) fn header_bytes(&self) -> usize {
-        self.layout.payload - self.layout.network
+        (self.at.payload - self.at.network) as usize
     }
 
     fn tcp_at(&self) -> usize {
-        self.layout.transport - self.layout.network
+        self.at.ip_header().len()
     }
 
     fn is_v4(&self) -> bool {
-        self.merged.get(self.layout.network).is_some_and(|first| first >> 4 == 4)
+        self.merged.get(self.at.network as usize).is_some_and(|first| first >> 4 == 4)
     }
 
     /// The header from which the last segment's header is predicted.
     pub(super) fn merged_header(&self) -> Headers {
-        let merged = self.merged.get(self.layout.network..self.layout.payload);
+        let merged = self.merged.get(self.at.network as usize..self.at.payload as usize);
         Headers(merged.unwrap_or_default().to_vec())
     }
 
@@ -80,13 +80,13 @@ impl<'a> Plan<'a> {
         let total = self.header_bytes() + segment.payload_bytes;
         if self.is_v4() {
             let step = u16::from(self.shape.has(Shape::COUNTING_ID));
-            let first_id = half(self.merged, self.layout.network + 4);
+            let first_id = half(self.merged, self.at.network as usize + 4);
             header.put(2, (total as u16).to_be_bytes());
             header.put(4, first_id.wrapping_add(step * segment.number as u16).to_be_bytes());
         } else {
             header.put(4, (total.saturating_sub(IPV6_BYTES) as u16).to_be_bytes());
         }
-        let first_seq = long(self.merged, self.layout.transport + 4);
+        let first_seq = long(self.merged, self.at.transport as usize + 4);
         let seq = first_seq.wrapping_add(segment.payload_at as u32);
         header.put(self.tcp_at() + 4, seq.to_be_bytes());
         if segment.from_end == 1 {

@@ -59,17 +59,6 @@ pub struct Original<'a> {
     pub place: u64,
 }
 
-/// Offsets of a merged packet's headers, in bytes from its first link-layer byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// The IP header.
-    pub network: usize,
-    /// The TCP header.
-    pub transport: usize,
-    /// The payload.
-    pub payload: usize,
-}
-
 /// A merged packet, and what is known without its note.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {

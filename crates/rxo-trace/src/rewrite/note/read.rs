@@ -4,11 +4,12 @@ use core::ops::Range;
 use std::rc::Rc;
 
 use rxo_capture::SharedBytes;
+use rxo_wire::Offsets;
 
 use super::header::{Headers, Plan, Position};
 use super::{
-    BadNote, CHECK_BYTES, Check, Differs, Layout, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Merged,
-    Original, Reader, Shape, patch,
+    BadNote, CHECK_BYTES, Check, Differs, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Merged, Original,
+    Reader, Shape, patch,
 };
 
 /// A restored record.
@@ -33,7 +34,7 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     let (body, expected) = note.split_at(body_bytes);
     let mut note = Reader::new(body);
     let outline = Outline::read(merged, &mut note)?;
-    let plan = Plan::new(merged.bytes, outline.layout, outline.shape)?;
+    let plan = Plan::new(merged.bytes, outline.at, outline.shape)?;
     let sizes = sizes(&outline, plan.payload().len(), &mut note)?;
     let (bytes, mut found) = segments(&plan, merged.at_ns, &outline, &sizes, &mut note)?;
     if !note.is_at_end() {
@@ -76,7 +77,7 @@ impl Found {
 struct Outline {
     last_place: u64,
     segments: usize,
-    layout: Layout,
+    at: Offsets,
     shape: Shape,
 }
 
@@ -85,15 +86,15 @@ impl Outline {
         let last_place = merged.expected_place.wrapping_add(note.signed()? as u64);
         // Every segment has payload, so there are no more segments than bytes.
         let segments = note.size(merged.bytes.len().min(MAX_PAYLOAD_BYTES))?;
-        let network = note.size(MAX_HEADER_BYTES)?;
-        let transport = network + note.size(MAX_HEADER_BYTES)?;
-        let payload = transport + note.size(MAX_HEADER_BYTES)?;
+        let network = note.size(MAX_HEADER_BYTES)? as u32;
+        let transport = network + note.size(MAX_HEADER_BYTES)? as u32;
+        let payload = transport + note.size(MAX_HEADER_BYTES)? as u32;
         let shape = Shape(note.byte()?);
         if !shape.is_known() || segments == 0 {
             return Err(BadNote("is of a kind that this version does not know"));
         }
-        let layout = Layout { network, transport, payload };
-        Ok(Self { last_place, segments, layout, shape })
+        let at = Offsets { network, transport, payload, end: merged.bytes.len() as u32 };
+        Ok(Self { last_place, segments, at, shape })
     }
 }
 

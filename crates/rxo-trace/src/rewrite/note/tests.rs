@@ -49,7 +49,7 @@ impl Written {
         let (first, last) = (records[0], records[records.len() - 1]);
         let mut packet = Vec::new();
         let link = &first.bytes[..first.link_bytes];
-        let layout = merged::write(aggregate, link, Summer::detect(), &mut packet);
+        let at = merged::write(aggregate, link, Summer::detect(), &mut packet);
         let originals: Vec<Original<'_>> = records
             .iter()
             .map(|record| Original {
@@ -62,7 +62,7 @@ impl Written {
             .collect();
         let (mut note, at_ns, expected_place) = (Vec::new(), last.at_ns, last.place);
         let merged = Merged { bytes: &packet, at_ns, expected_place };
-        write(merged, layout, &originals, &mut note).unwrap();
+        write(merged, at, &originals, &mut note).unwrap();
         let records = records.into_iter().map(|record| Restored {
             bytes: record.bytes.clone().into(),
             original_bytes: record.original_bytes,

@@ -2,33 +2,34 @@
 
 use core::ops::Range;
 
-use super::header::{Headers, Plan, Position};
-use super::{
-    BadNote, Check, Differs, Layout, Merged, Original, Shape, patch, put_number, put_signed,
-};
+use rxo_wire::Offsets;
 
-/// Appends the note of the aggregate `merged`, made of `records`, to `note`.
+use super::header::{Headers, Plan, Position};
+use super::{BadNote, Check, Differs, Merged, Original, Shape, patch, put_number, put_signed};
+
+/// Appends the note of the aggregate `merged`, made of `records`, to `note`; `at` says where the headers
+/// of `merged` are.
 ///
 /// # Errors
 /// If `records` are not those of the packet: their payloads together are not its payload.
 pub fn write(
     merged: Merged<'_>,
-    layout: Layout,
+    at: Offsets,
     records: &[Original<'_>],
     note: &mut Vec<u8>,
 ) -> Result<(), BadNote> {
     let last = records.last().ok_or(BadNote("belongs to no record"))?;
-    let sizes = payload_sizes(layout, records)?;
+    let sizes = payload_sizes(at, records)?;
     let shape = shape(merged.at_ns, records, &sizes);
-    let plan = Plan::new(merged.bytes, layout, shape)?;
+    let plan = Plan::new(merged.bytes, at, shape)?;
     if sizes.iter().sum::<usize>() != plan.payload().len() {
         return Err(NOT_ITS_RECORDS);
     }
     put_signed(note, last.place.wrapping_sub(merged.expected_place) as i64);
     put_number(note, records.len() as u64);
-    put_number(note, layout.network as u64);
-    put_number(note, (layout.transport - layout.network) as u64);
-    put_number(note, (layout.payload - layout.transport) as u64);
+    put_number(note, at.network.into());
+    put_number(note, at.ip_header().len() as u64);
+    put_number(note, at.transport_header().len() as u64);
     note.push(shape.0);
     put_sizes(shape, &sizes, note);
     put_segments(&plan, merged.at_ns, shape, records, &sizes, note)?;
@@ -41,8 +42,8 @@ pub fn write(
 const NOT_ITS_RECORDS: BadNote = BadNote("belongs to other records");
 
 /// The payload length of each record, in bytes, from its IP header.
-fn payload_sizes(layout: Layout, records: &[Original<'_>]) -> Result<Vec<usize>, BadNote> {
-    let headers = layout.payload.checked_sub(layout.network).ok_or(NOT_ITS_RECORDS)?;
+fn payload_sizes(at: Offsets, records: &[Original<'_>]) -> Result<Vec<usize>, BadNote> {
+    let headers = at.payload.checked_sub(at.network).ok_or(NOT_ITS_RECORDS)? as usize;
     let size = |record: &Original<'_>| {
         let ip = record.bytes.get(record.network..)?;
         let field =
