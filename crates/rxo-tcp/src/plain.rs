@@ -5,8 +5,8 @@
 //! their fields are found once, from the merged header: [`Layout`].
 
 use rxo_frame::{Frame, Instant};
-use rxo_wire::tcp::{MIN_HEADER_BYTES, Timestamp};
-use rxo_wire::{SeqNumber, TcpFlags};
+use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES, Timestamp};
+use rxo_wire::{SeqNumber, TcpFlags, class_and_length};
 
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload, Segment};
@@ -130,9 +130,9 @@ impl<B: AsRef<[u8]>> PlainSegment<B> {
     #[must_use]
     pub fn of_frame(buffer: B, layout: Layout, arrived_at: Instant) -> Option<Self> {
         let bytes = buffer.as_ref();
-        let ip: &[u8; IP_BYTES] = bytes.get(layout.network..)?.first_chunk()?;
+        let (class, packet_bytes) = class_and_length(bytes.get(layout.network..)?)?;
         let tcp = bytes.get(layout.transport..)?;
-        let fixed: &[u8; MIN_HEADER_BYTES] = tcp.first_chunk()?;
+        let fixed = FixedHeader::of(tcp)?;
         let timestamp = match layout.has_timestamp {
             true => {
                 let header: &[u8; MIN_HEADER_BYTES + TIMESTAMP_BYTES] = tcp.first_chunk()?;
@@ -140,32 +140,21 @@ impl<B: AsRef<[u8]>> PlainSegment<B> {
             }
             false => None,
         };
-        let (class, end) = class_and_end(ip, layout.network);
+        let end = layout.network + packet_bytes;
         if end > bytes.len() {
             return None;
         }
         let text = layout.transport + layout.header_bytes()..end;
         Some(Self {
-            seq: SeqNumber(word(fixed, 4)),
-            ack: SeqNumber(word(fixed, 8)),
-            flags: TcpFlags::from_bits(u16::from_be_bytes([fixed[12], fixed[13]])),
-            window: u16::from_be_bytes([fixed[14], fixed[15]]),
+            seq: fixed.seq(),
+            ack: fixed.ack(),
+            flags: fixed.flags(),
+            window: fixed.window(),
             timestamp,
             payload: Payload::known(buffer, text)?,
             ecn: Ecn::from_traffic_class(class),
             arrived_at,
         })
-    }
-}
-
-/// The traffic class in the IP header at `network`, and where the packet ends.
-#[inline(always)]
-fn class_and_end(ip: &[u8; IP_BYTES], network: usize) -> (u8, usize) {
-    if ip[0] >> 4 == 4 {
-        (ip[1], network + usize::from(u16::from_be_bytes([ip[2], ip[3]])))
-    } else {
-        let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
-        (ip[0] << 4 | ip[1] >> 4, network + V6_HEADER_BYTES + payload)
     }
 }
 
@@ -184,9 +173,6 @@ impl<B> From<PlainSegment<B>> for Segment<B> {
 
 /// The option with its two no-operations.
 const TIMESTAMP_BYTES: usize = 12;
-/// The part of an IP header that is read.
-const IP_BYTES: usize = 6;
-const V6_HEADER_BYTES: usize = 40;
 
 #[cfg(test)]
 mod tests {

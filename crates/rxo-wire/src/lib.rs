@@ -25,6 +25,7 @@ mod flow;
 mod ipv4;
 mod ipv6;
 mod offsets;
+mod packet;
 mod parse;
 mod plain;
 mod protocol;
@@ -38,6 +39,7 @@ pub use ethernet::{
 };
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use offsets::Offsets;
+pub use packet::class_and_length;
 pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};
 pub use plain::{Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key};
 pub use protocol::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};

@@ -5,8 +5,8 @@ use rxo_wire::build::maximum_segment_size_option;
 use rxo_wire::checksum::{Sum, Summer, payload_sum, verify_transport};
 use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{
-    FlowKey, IpVersion, Parsed, Plain, TcpFlags, Transport, Unparsed, parse, parse_ip, plain_v4,
-    plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
+    FlowKey, IpVersion, Parsed, Plain, TcpFlags, Transport, Unparsed, class_and_length, parse,
+    parse_ip, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
 };
 
 use crate::packets::{Shape, any_shape};
@@ -21,6 +21,10 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
     prop_assert_eq!(parsed.payload_bytes(), parsed.at.end - parsed.at.payload);
     let has_header = matches!(parsed.transport, Transport::Tcp(_) | Transport::Udp(_));
     prop_assert_eq!(parsed.at.payload > parsed.at.transport, has_header);
+
+    let packet_bytes = (parsed.at.end - parsed.at.network) as usize;
+    let start = class_and_length(&frame[parsed.at.network as usize..]);
+    prop_assert_eq!(start, Some((parsed.ip.traffic_class, packet_bytes)));
 
     let payload = &frame[parsed.at.payload_range()];
     let is_right = verify_transport(&parsed, frame, Summer::detect());

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use rxo_wire::Offsets;
+use rxo_wire::{Offsets, class_and_length};
 
 use super::header::{Headers, Plan, Position};
 use super::{BadNote, Check, Differs, Merged, Original, Shape, patch, put_number, put_signed};
@@ -46,10 +46,8 @@ fn payload_sizes(at: Offsets, records: &[Original<'_>]) -> Result<Vec<usize>, Ba
     let headers = at.payload.checked_sub(at.network).ok_or(NOT_ITS_RECORDS)? as usize;
     let size = |record: &Original<'_>| {
         let ip = record.bytes.get(record.network..)?;
-        let field =
-            |at: usize| Some(usize::from(u16::from_be_bytes([*ip.get(at)?, *ip.get(at + 1)?])));
-        let packet = if ip.first()? >> 4 == 4 { field(2)? } else { field(4)? + 40 };
-        (packet <= ip.len()).then(|| packet.checked_sub(headers))?
+        let (_, packet_bytes) = class_and_length(ip)?;
+        (packet_bytes <= ip.len()).then(|| packet_bytes.checked_sub(headers))?
     };
     records.iter().map(|record| size(record).ok_or(NOT_ITS_RECORDS)).collect()
 }
