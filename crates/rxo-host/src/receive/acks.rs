@@ -1,21 +1,22 @@
 //! Pure ACKs, read at places that are known.
 
 use rxo_frame::Frame;
+use rxo_wire::Offsets;
 use rxo_wire::tcp::AckRecord;
 
-use super::segments::Layout;
+use super::segments::class_and_end;
 
-/// The records of the pure ACKs in frames of one layout.
+/// The records of the pure ACKs in frames whose headers begin at the same places.
 #[derive(Clone, Debug)]
 pub(crate) struct AckRecords<F> {
     frames: F,
-    layout: Layout,
+    at: Offsets,
 }
 
 impl<F> AckRecords<F> {
     /// The records of the ACKs in `frames`.
-    pub(super) const fn new(frames: F, layout: Layout) -> Self {
-        Self { frames, layout }
+    pub(super) const fn new(frames: F, at: Offsets) -> Self {
+        Self { frames, at }
     }
 }
 
@@ -24,15 +25,15 @@ impl<B: AsRef<[u8]>, F: Iterator<Item = Frame<B>>> Iterator for AckRecords<F> {
 
     #[inline]
     fn next(&mut self) -> Option<AckRecord> {
-        self.frames.find_map(|frame| record_of(&frame, self.layout))
+        self.frames.find_map(|frame| record_of(&frame, self.at))
     }
 }
 
-/// The record of the ACK in `frame`. `None` if the headers are not where `layout` says.
+/// The record of the ACK in `frame`. `None` if the headers are not where `at` says.
 #[inline]
-fn record_of<B: AsRef<[u8]>>(frame: &Frame<B>, layout: Layout) -> Option<AckRecord> {
+fn record_of<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Option<AckRecord> {
     let bytes = frame.bytes();
-    let (class, end) = layout.class_and_end(bytes)?;
-    let segment = bytes.get(layout.transport..end)?;
+    let (class, end) = class_and_end(bytes, at.network)?;
+    let segment = bytes.get(at.transport as usize..end)?;
     AckRecord::read(segment, class, frame.arrived_at.as_nanos())
 }

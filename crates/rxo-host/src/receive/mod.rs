@@ -12,10 +12,10 @@ use std::num::NonZeroU16;
 use rxo_coalesce::{Acks, Aggregate, IntoFrames};
 use rxo_frame::Frame;
 use rxo_tcp::{Arrival, GsoSegment, Layout as PlainLayout};
-use rxo_wire::{Parsed, TcpFlags, Transport};
+use rxo_wire::{Offsets, Parsed, TcpFlags, Transport};
 
 use self::acks::AckRecords;
-use self::segments::{Layout, Segments};
+use self::segments::Segments;
 use crate::buffer::Buffer;
 
 /// What one delivery of the engine brings for a connection.
@@ -32,26 +32,25 @@ pub(crate) enum Form {
     /// Plain segments, of which the first `alike` are alike.
     Run { layout: PlainLayout, alike: usize },
     /// One GSO frame whose segments have `size` bytes of text.
-    Gso { layout: Layout, size: NonZeroU16 },
+    Gso { at: Offsets, size: NonZeroU16 },
     /// Pure ACKs.
-    Acks(Layout),
+    Acks(Offsets),
     /// Any segments.
-    Segments(Layout),
+    Segments(Offsets),
 }
 
 impl Form {
     /// The form of a segment that stands alone, whose headers are `parsed`.
     pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, parsed: &Parsed) -> Self {
-        let (network, transport) = (parsed.at.network as usize, parsed.at.transport as usize);
-        let layout = Layout::new(network, transport);
+        let at = parsed.at;
         if let Some(gso) = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into()) {
-            return Self::Gso { layout, size: gso.size };
+            return Self::Gso { at, size: gso.size };
         }
-        let header = frame.bytes().get(..parsed.at.payload as usize).unwrap_or_default();
-        match PlainLayout::of_header(header, network, transport) {
+        let header = frame.bytes().get(..at.payload as usize).unwrap_or_default();
+        match PlainLayout::of_header(header, at.network as usize, at.transport as usize) {
             Some(layout) if parsed.payload_bytes() > 0 => Self::Run { layout, alike: 1 },
-            Some(_) if is_pure_ack(parsed) => Self::Acks(layout),
-            _ => Self::Segments(layout),
+            Some(_) if is_pure_ack(parsed) => Self::Acks(at),
+            _ => Self::Segments(at),
         }
     }
 
@@ -60,13 +59,13 @@ impl Form {
         let (network, transport) = (aggregate.network_at(), aggregate.transport_at());
         match PlainLayout::of_header(aggregate.header(), network, transport) {
             Some(layout) => Self::Run { layout, alike: aggregate.alike_segments() },
-            None => Self::Segments(Layout::new(network, transport)),
+            None => Self::Segments(at(network, transport)),
         }
     }
 
     /// The form of `acks`.
     pub(crate) fn of_acks<B: AsRef<[u8]>>(acks: &Acks<'_, B>) -> Self {
-        Self::Acks(Layout::new(acks.network_at(), acks.transport_at()))
+        Self::Acks(at(acks.network_at(), acks.transport_at()))
     }
 
     /// The arrival of `frames`, which have this form.
@@ -77,10 +76,10 @@ impl Form {
     {
         match self {
             Self::Run { layout, alike } => Arrival::Run(layout.run(frames, alike)),
-            Self::Acks(layout) => Arrival::Acks(AckRecords::new(frames, layout)),
-            Self::Segments(layout) => Arrival::Segments(Segments::new(frames, layout)),
-            Self::Gso { layout, size } => {
-                let mut segments = Segments::new(frames, layout);
+            Self::Acks(at) => Arrival::Acks(AckRecords::new(frames, at)),
+            Self::Segments(at) => Arrival::Segments(Segments::new(frames, at)),
+            Self::Gso { at, size } => {
+                let mut segments = Segments::new(frames, at);
                 match segments.next() {
                     Some(whole) => Arrival::Gso(GsoSegment::new(whole, size, Buffer::share)),
                     None => Arrival::Segments(segments),
@@ -88,6 +87,12 @@ impl Form {
             }
         }
     }
+}
+
+/// Where the headers of all frames of a delivery begin. Where each ends is read from the frame.
+const fn at(network: usize, transport: usize) -> Offsets {
+    let (network, transport) = (network as u32, transport as u32);
+    Offsets { network, transport, payload: transport, end: transport }
 }
 
 /// Whether a segment without text acknowledges and says nothing else, but for marks of ECN.
