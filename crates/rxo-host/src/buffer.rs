@@ -1,23 +1,23 @@
-//! The buffer that a frame's bytes stay in until an application has read its text.
+//! The buffer in which a frame stays until an application has read its text.
 
 use std::sync::Arc;
 
-/// Where bytes are.
+/// The memory in which the bytes of a frame are.
 #[derive(Debug, Default)]
 pub(crate) enum Buffer<B> {
-    /// Nowhere: there are none.
+    /// None: there are no bytes.
     #[default]
     Empty,
     /// In the device's memory, lent.
     Lent(B),
-    /// There, with others: a GSO frame.
+    /// In the device's memory, shared by the segments of a GSO frame.
     Shared(Arc<B>),
-    /// In our own memory: the device wanted its own back.
+    /// In our own memory: the device has got back its own.
     Owned(Box<[u8]>),
 }
 
 impl<B> Buffer<B> {
-    /// A copy of `bytes`, which stand in it; `None` when they are in our own memory already.
+    /// Copies `bytes`, a part of this buffer, into our own memory. `None` if they are there already.
     pub(crate) fn copy(&self, bytes: &[u8]) -> Option<Self> {
         match self {
             Self::Lent(_) | Self::Shared(_) => Some(Self::Owned(bytes.into())),
@@ -39,7 +39,7 @@ impl<B> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> Buffer<B> {
-    /// The bytes of one that is not lent, which is seldom.
+    /// The bytes of a buffer that is not lent, which is rare.
     #[cold]
     fn kept(&self) -> &[u8] {
         match self {
@@ -52,7 +52,7 @@ impl<B: AsRef<[u8]>> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
-    /// Everything that looks at a frame asks for its bytes.
+    /// Inlined because it is called for every frame.
     #[inline(always)]
     fn as_ref(&self) -> &[u8] {
         match self {

@@ -1,4 +1,4 @@
-//! What a host is made from.
+//! The configuration of a host.
 
 use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_device::Pause;
@@ -7,58 +7,55 @@ use thiserror::Error;
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
 use crate::stages::StageTimer;
 
-/// How a host is to work. Everything it will ever need in memory follows from this.
+/// The configuration of a host. It determines all memory that the host will ever need.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// Its addresses. At least one.
+    /// The host's addresses. At least one.
     pub addresses: Vec<IpCidr>,
-    /// Where packets for other networks go; the longest prefix wins.
+    /// Routes to other networks; the longest prefix wins.
     pub routes: Vec<Route>,
-    /// The address that it has on an Ethernet; `None` makes one of the secret. Means nothing
-    /// elsewhere.
+    /// The Ethernet address; `None` derives one from the secret. Means nothing on other links.
     pub mac: Option<[u8; 6]>,
-    /// Neighbours on an Ethernet that are remembered, about 200 bytes each: at least 4 beside the gateways;
-    /// 4,096 by default. When there are more, the one used least recently gives way, a gateway never.
+    /// The size of the neighbour table on an Ethernet: at least 4 beside the gateways, 4,096 by default, about
+    /// 300 bytes each. A full table evicts the least recently used neighbour, never a gateway.
     pub neighbours: usize,
-    /// Settings of every connection. Segment size and large sends are made to fit the device: by default
-    /// the largest segment that its MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000.
+    /// Settings of every connection. Segment size and GSO frames are limited to what the device takes. By
+    /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000.
     pub tcp: rxo_tcp::Config,
-    /// The receive engine's; its link kind and batch size are set by the host. The policy
-    /// `remember` unless it is changed: every segment of an aggregate counts as itself.
+    /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
+    /// policy is `remember`: every segment of an aggregate counts by itself.
     pub engine: EngineConfig,
-    /// Most frames taken in one turn, 1 to 32,768.
+    /// The most frames received in one turn, 1 to 32,768.
     pub budget_frames: usize,
-    /// Whether the worker looks for frames without ever sleeping: less delay, a whole processor.
+    /// Whether the worker polls without sleeping: less delay, for a whole processor.
     pub busy: bool,
-    /// When frames are let gather before the next turn, during which applications wait, too; not where
-    /// the worker is busy.
+    /// How long the worker pauses between turns so that frames gather. Applications wait during a pause, too.
+    /// A worker that polls without sleeping does not pause.
     pub pause: Pause,
-    /// Most connections at a time, 1 to 1,048,576; 16,384 by default. Those in TIME-WAIT do not count. A
-    /// SYN beyond is dropped, and a call that opens one fails.
+    /// The most connections at a time, 1 to 1,048,576; 16,384 by default. Those in TIME-WAIT do not count.
+    /// Above it a SYN is dropped, and a call that opens a connection fails.
     pub sockets: usize,
-    /// Most connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes each are
-    /// allocated with the host. One more makes the oldest give way, whose late segments are then
-    /// answered by a reset.
+    /// The most connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes each are
+    /// allocated with the host. Another one evicts the oldest, whose late segments are then answered by a
+    /// reset.
     pub time_waits: usize,
-    /// Most connections that applications have dropped and that still have something to send, or wait for
-    /// their peer's FIN; 1 to 1,048,576, 1,024 by default. One more makes the oldest be reset. How long
-    /// each may last is one of the settings in [`HostConfig::tcp`].
+    /// The most orphans: connections without an application that have data to send or wait for the peer's
+    /// FIN. 1 to 1,048,576, 1,024 by default. Another one resets the oldest. [`HostConfig::tcp`] limits how
+    /// long each lasts.
     pub orphans: usize,
-    /// Memory for what all connections together send, receive and keep track of, in bytes: 1 MiB to
-    /// 1 TiB, 2 GiB by default. A new connection gets a 1,024th of what is left, at most what
-    /// [`HostConfig::tcp`] says and at least 32 KiB each way, so that there are full buffers for the first
-    /// thousand and something for several thousand more. Where that is not left either, a SYN is dropped
-    /// and a call that opens a connection fails. What is reserved is taken from the system when it is used.
+    /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default. A new connection
+    /// reserves 1/1,024 of what is left, at most what [`HostConfig::tcp`] asks for and at least 32 KiB in each
+    /// direction. So about a thousand connections get full buffers, and several thousand more get smaller ones.
+    /// If the least is not left, a SYN is dropped, and a call that opens a connection fails. Reserved memory is
+    /// taken from the system when it is used.
     pub memory_bytes: u64,
-    /// Whether a SYN for a listener with too many connections that are opening is answered by a cookie
-    /// (RFC 4987). Without timestamps such a connection has no SACK, window scale and ECN; without
-    /// cookies the SYN is dropped.
+    /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
+    /// dropping it. Without timestamps such a connection has no SACK, window scale or ECN.
     pub syn_cookies: bool,
-    /// Whether several acknowledgements leave as a template that is expanded just before the device
-    /// (Menon 2008, section 4). Without, each is built by itself.
+    /// Whether several acknowledgements are sent as a template that is expanded just before the device (Menon
+    /// and Zwaenepoel 2008, section 4). Otherwise each is built by itself.
     pub ack_templates: bool,
-    /// A secret that nobody outside may know: for initial sequence numbers and timestamps, and the
-    /// seed of the flow table.
+    /// The secret for initial sequence numbers and timestamps, and the seed of the flow table.
     pub secret: [u64; 2],
     /// Whether turns are timed stage by stage ([`HostCounters::stages`](crate::HostCounters)); `None`
     /// reads no clock.
@@ -66,7 +63,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// A host with `addresses` and defaults for everything else. `secret` must be random and stay secret; tests may choose it.
+    /// A host with `addresses` and defaults for everything else. `secret` must be random and stay secret.
     #[must_use]
     pub fn new(addresses: Vec<IpCidr>, secret: [u64; 2]) -> Self {
         Self {
@@ -90,7 +87,7 @@ impl HostConfig {
         }
     }
 
-    /// Its address on an Ethernet.
+    /// The Ethernet address.
     pub(crate) fn ethernet_address(&self) -> [u8; 6] {
         self.mac.unwrap_or(local_mac(self.secret))
     }
@@ -115,7 +112,7 @@ impl HostConfig {
 /// Why a host cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// An address, a route or a neighbour cannot be.
+    /// An address, a route or the neighbour table is invalid.
     #[error("{0}")]
     Link(#[from] LinkError),
     /// A number is out of range.
@@ -130,29 +127,29 @@ pub enum HostError {
         /// The most accepted.
         most: usize,
     },
-    /// A setting of the connections cannot be.
+    /// A setting of the connections is invalid.
     #[error("tcp: {0}")]
     Tcp(#[from] rxo_tcp::ConfigError),
-    /// A setting of the receive engine cannot be.
+    /// A setting of the receive engine is invalid.
     #[error("engine: {0}")]
     Engine(#[from] rxo_coalesce::ConfigError),
-    /// Source and sink begin their frames with different things.
+    /// Source and sink have different link kinds.
     #[error("the device's source and sink are of different kinds; give both ends of one device")]
     TwoLinks,
-    /// The device's MTU leaves no room.
+    /// The MTU of the device is too small.
     #[error("an MTU of {mtu} bytes is too small for TCP; choose at least {least}")]
     SmallMtu {
-        /// The device's.
+        /// The MTU of the device, in bytes.
         mtu: u32,
-        /// The least that works.
+        /// The least valid MTU, in bytes.
         least: u32,
     },
-    /// The system gave no descriptor to wake the worker with.
+    /// The system gave no descriptor for waking the worker.
     #[error("no descriptor to wake the worker: {0}")]
     NoDescriptor(String),
 }
 
-/// An address that nobody gave out (IEEE 802: locally administered), another for each secret.
+/// A locally administered Ethernet address (IEEE 802), derived from `secret`.
 const fn local_mac(secret: [u64; 2]) -> [u8; 6] {
     let [_, b, c, d, e, f, ..] = secret[0].wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     [0x02, b, c, d, e, f]

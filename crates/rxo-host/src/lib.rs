@@ -1,16 +1,16 @@
-//! A host's TCP in user space: what a device receives is coalesced, given to connections, and read
-//! by applications through sockets like those of the standard library.
+//! A host's TCP in user space. Received frames are coalesced and given to connections; applications read them
+//! through sockets like those of the standard library.
 //!
-//! One [`Host`] is one worker: it owns a device, an engine, connections and timers, and does one
-//! turn after the other. The folders, in the order in which a frame meets them:
+//! One [`Host`] is one worker. It owns a device, an engine, connections and timers, and runs in turns. The
+//! folders, in the order in which a frame passes them:
 //!
 //! * `worker/`: the turn: device, engine, connections, timers, device.
-//! * `receive/`: a delivery becomes segments, in the buffers they came in.
-//! * `link/`: what is not TCP: neighbours, routes, ICMP ([`link::Link`]).
-//! * `demux/`: which connection they are for.
+//! * `link/`: the gate; what is not TCP: neighbours, routes, ICMP ([`link::Link`]).
+//! * `receive/`: a delivery becomes an arrival, in the buffers of its frames.
+//! * `demux/`: which connection it is for.
 //! * `cell/`: the connection and its lock, which never stops the worker; the backlog.
-//! * `socket/`: what applications have: [`Handle`], [`TcpStream`], [`TcpListener`].
-//! * `transmit/`: what connections send becomes packets, and packets one batch.
+//! * `socket/`: the interface of applications: [`Handle`], [`TcpStream`], [`TcpListener`].
+//! * `transmit/`: segments to send become packets, and packets one batch.
 //!
 //! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so that hosts run on
 //! virtual time as well. Memory is bounded by the configuration. No bytes make it panic. Only blocking

@@ -1,25 +1,25 @@
-//! Memory for the connections of a host: reserved when one is opened, given back when it is gone.
+//! The memory of a host's connections: reserved when a connection is opened, given back with it.
 //!
-//! Separate because it is one bound for what many own. A connection never holds more than its own
-//! buffers, so whoever bounds the sum of the buffers bounds the host, whatever its peers do, and nothing
-//! is counted on the way of a segment. What a window has offered can always be held.
+//! Separate because it is one bound for many owners. A connection never holds more than its own buffers, so
+//! the sum of the buffers bounds the host, whatever its peers do. Nothing is counted for each segment, and
+//! everything inside an offered window can be kept.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rxo_tcp::Config;
 
-/// What is left, in bytes.
+/// The memory that is left, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
 }
 
-/// What one connection may hold.
+/// The memory reserved for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     send_bytes: u32,
     receive_bytes: u32,
-    /// Both, and what keeping them takes.
+    /// Both buffers and the bookkeeping, in bytes.
     bytes: u64,
 }
 
@@ -28,18 +28,18 @@ impl Memory {
         Self { left: AtomicU64::new(bytes) }
     }
 
-    /// How much is left.
+    /// How much is left, in bytes.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Reserves a share for a connection with `config`: all that it asks for while there is plenty, less
-    /// when there is not, `None` when even the least is not there.
+    /// Reserves a share for a connection with `config`: all that it asks for while there is plenty, else less.
+    /// `None` if not even the least is left.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
         self.reserve_with(|left| Share::of(config, left / SHARES))
     }
 
-    /// Reserves all that `config` asks for, or nothing.
+    /// Reserves all that `config` asks for. `None` if that is not left.
     pub(crate) fn reserve_all(&self, config: &Config) -> Option<Share> {
         self.reserve_with(|_| Share::of(config, u64::MAX))
     }
@@ -57,7 +57,7 @@ impl Memory {
 }
 
 impl Share {
-    /// Of a connection with `config` that may take `most_bytes`.
+    /// The share of a connection with `config` that may take `most_bytes`.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let tracking = tracking_bytes(config);
         let wanted = text_bytes(config.send_buffer_bytes, config.receive_buffer_bytes);
@@ -71,7 +71,7 @@ impl Share {
         Self { send_bytes, receive_bytes, bytes: text_bytes(send_bytes, receive_bytes) + tracking }
     }
 
-    /// Makes `config` keep to it.
+    /// Limits `config` to this share.
     pub(crate) fn apply(self, config: &Config) -> Config {
         Config {
             send_buffer_bytes: self.send_bytes,
@@ -81,13 +81,13 @@ impl Share {
     }
 }
 
-/// What text takes: what arrives lies in buffers of its own, and small pieces are moved into a ring that
-/// is there for all of it.
+/// The memory of received text: it stays in buffers of its own, and small pieces are moved into a ring with
+/// room for all of it.
 fn text_bytes(send_bytes: u32, receive_bytes: u32) -> u64 {
     u64::from(send_bytes) + 2 * u64::from(receive_bytes)
 }
 
-/// What a connection needs beside its text: itself, the pieces that text lies in, what was sent when.
+/// The memory of a connection without its text: itself, its pieces of text, its ranges of sent numbers.
 fn tracking_bytes(config: &Config) -> u64 {
     let places = config.receive_pieces + config.sent_ranges;
     CONNECTION_BYTES + PLACE_BYTES * places as u64

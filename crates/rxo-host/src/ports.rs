@@ -1,9 +1,9 @@
-//! Local ports of connections that this host opens.
+//! The local ports of connections that this host opens.
 //!
-//! Separate because a port is not a thing of its own: two connections may have the same one as long as
-//! their peers differ. So pairs of sockets are counted, not ports, and each destination has all ports for
-//! itself (RFC 6056, section 3.3.4). Applications' threads choose, and may wait for each other; the
-//! worker never waits: what it changes while a thread is choosing, it changes a turn later.
+//! Separate because two connections may have the same port as long as their peers differ: pairs of sockets
+//! are tracked, not ports, and each destination can use all ports (RFC 6056, section 3.3.4). The threads of
+//! applications choose ports, and may wait for each other. The worker never waits: while a thread chooses, it
+//! delays its changes by a turn.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -17,29 +17,29 @@ use rxo_wire::{FlowHasher, FlowKey};
 use crate::demux::AsItIs;
 use crate::settings;
 
-/// The pairs of sockets that exist, as far as their local port is one of the dynamic ones.
+/// The pairs of sockets in use whose local port is a dynamic one.
 #[derive(Debug)]
 pub(crate) struct Ports {
     secret: Secret,
     hasher: FlowHasher,
-    /// Hashes of pairs: two that are alike cannot both be in it, and the later takes another port.
+    /// Hashes of pairs. Of two pairs with the same hash, the later takes another port.
     taken: Mutex<HashSet<u64, BuildHasherDefault<AsItIs>>>,
-    /// How many ports were tried, for each of some groups of destinations.
+    /// The number of ports tried, by group of destinations.
     tried: Box<[AtomicU16]>,
 }
 
-/// What the worker says of a pair.
+/// A change of a pair that the worker reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PortChange {
-    /// A connection that a peer opened has it.
+    /// A connection that a peer opened uses it.
     Taken(FlowKey),
-    /// Nobody has it any more.
+    /// It is free.
     Free(FlowKey),
 }
 
 impl Ports {
     pub(crate) fn new(secret: Secret) -> Self {
-        // RFC 6056, section 3.3.4: the table begins at random.
+        // RFC 6056, section 3.3.4: the table begins with random numbers.
         let group =
             |index: u32| AtomicU16::new(secret.port_hash(&FlowKey::v4(0, index, 0, 0)) as u16);
         Self {
@@ -50,9 +50,9 @@ impl Ports {
         }
     }
 
-    /// Takes a pair from `source`, whose port says nothing, to `remote`, with a port that no other
-    /// connection to there has, and that is none of `avoided`; `None` when there is none, or the
-    /// addresses are of two versions.
+    /// Takes a pair from `source`, whose port is ignored, to `remote`, with a port that no other connection to
+    /// `remote` uses and that is none of `avoided`. `None` if there is none, or the addresses are of different
+    /// versions.
     pub(crate) fn take(
         &self,
         source: SocketAddr,
@@ -71,17 +71,17 @@ impl Ports {
         })
     }
 
-    /// Gives back a pair that was taken and never used. Not for the worker: it may wait.
+    /// Gives back a pair that was taken and never used. May wait, so the worker must not call it.
     pub(crate) fn give_back(&self, pair: &FlowKey) {
         self.lock().remove(&self.hash(pair));
     }
 
-    /// Whether pairs with this local port are counted here.
+    /// Whether pairs with this local port are tracked.
     pub(crate) const fn counts(port: u16) -> bool {
         port >= FIRST
     }
 
-    /// Does what the worker says, unless a thread is choosing now; then `changes` stay for later.
+    /// Applies the worker's changes, unless a thread chooses now: then they stay in `changes`.
     pub(crate) fn change(&self, changes: &mut Vec<PortChange>) {
         let mut taken = match self.taken.try_lock() {
             Ok(taken) => taken,
@@ -101,12 +101,12 @@ impl Ports {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<AsItIs>>> {
-        // A panic leaves at most one pair too many in it.
+        // A panic leaves at most one pair too many.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The `step`-th port that a listener without a wish is offered.
+/// The `step`-th port that a listener on any port tries.
 pub(crate) const fn any(step: u16) -> u16 {
     FIRST + step % COUNT
 }
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// RFC 6056, section 3.3.4: who sees the ports of one destination knows nothing of another's.
+    /// RFC 6056, section 3.3.4: the ports to one destination say nothing about those to another.
     #[test]
     fn ports_begin_elsewhere_for_each_destination_and_secret() {
         let first = |secret, remote: &str| {

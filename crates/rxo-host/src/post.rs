@@ -1,6 +1,6 @@
-//! What applications' threads and the worker share: a queue to the worker, its alarm, the ports.
+//! What the threads of applications share with the worker: a queue of commands, the alarm, the ports.
 //!
-//! The worker never waits here: the queue is taken from without a lock.
+//! The worker never waits here: it reads the queue without a lock.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,16 +19,16 @@ use crate::settings::Settings;
 use crate::socket::Listening;
 use crate::{HostConfig, HostError};
 
-/// What a thread asks of the worker.
+/// A command to the worker.
 #[derive(Debug)]
 pub(crate) enum Command<B> {
-    /// Open the connection that this cell is.
+    /// Open the connection of this cell.
     Open(Arc<Cell<B>>),
-    /// Work on this cell.
+    /// Serve this cell.
     Serve(Arc<Cell<B>>),
-    /// Take connections for this listener.
+    /// Accept connections for this listener.
     Listen(Arc<Listening<B>>),
-    /// Take no more for it.
+    /// Accept no more connections for this listener.
     Unlisten(Arc<Listening<B>>),
 }
 
@@ -36,14 +36,14 @@ pub(crate) enum Command<B> {
 #[derive(Debug)]
 pub(crate) struct Post<B> {
     commands: Sender<Command<B>>,
-    /// The worker sleeps, or is about to.
+    /// Whether the worker sleeps, or is about to.
     is_asleep: AtomicBool,
     alarm: OwnedFd,
     ports: Ports,
     memory: Memory,
-    /// The worker has ended: nothing asked of it will be done.
+    /// Whether the worker has ended: no command will be carried out.
     is_closed: AtomicBool,
-    /// Connections there are.
+    /// How many connections there are.
     sockets: AtomicUsize,
     pub(crate) settings: Settings,
     pub(crate) listeners: Listeners,
@@ -71,32 +71,32 @@ impl<B> Post<B> {
         Ok((Arc::new(post), receiver))
     }
 
-    /// Asks, and wakes the worker if it sleeps.
+    /// Sends a command, and wakes the worker if it sleeps.
     pub(crate) fn send(&self, command: Command<B>) {
-        // A worker that has ended does nothing any more, and says so by `is_closed`.
+        // Fails only if the worker has ended, which `is_closed` says.
         let _sent = self.commands.send(command);
         fence(Ordering::SeqCst);
         if self.is_asleep.load(Ordering::SeqCst) && self.is_asleep.swap(false, Ordering::SeqCst) {
-            // It can only be full, and rings then.
+            // Fails only if the counter is full; then the alarm is readable.
             let _rung = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
         }
     }
 
-    /// The worker is about to sleep; it looks at its queue once more afterwards.
+    /// Records that the worker is about to sleep. It reads its queue once more afterwards.
     pub(crate) fn fall_asleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// The worker is awake.
+    /// Records that the worker is awake, and resets the alarm.
     pub(crate) fn wake_up(&self) {
         if !self.is_asleep.swap(false, Ordering::SeqCst) {
-            // Silent already is what it shall be.
+            // Fails if the alarm is not readable, which is the aim.
             let _silenced = rustix::io::read(&self.alarm, &mut [0; 8]);
         }
     }
 
-    /// Becomes readable when the worker shall wake.
+    /// The descriptor that becomes readable when the worker is to wake.
     pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
@@ -109,7 +109,7 @@ impl<B> Post<B> {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Counts one connection more, if there may be one; those in TIME-WAIT do not count.
+    /// Counts a new connection. Returns `false` if there are too many. Those in TIME-WAIT do not count.
     pub(crate) fn take_socket(&self) -> bool {
         let most = self.settings.sockets;
         let has_room = self.sockets.fetch_add(1, Ordering::Relaxed) < most;
@@ -119,12 +119,12 @@ impl<B> Post<B> {
         has_room
     }
 
-    /// Counts one connection less.
+    /// Counts the end of a connection.
     pub(crate) fn give_back_socket(&self) {
         self.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What connections hold is reserved here.
+    /// The memory of connections.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -134,17 +134,17 @@ impl<B> Post<B> {
     }
 }
 
-/// Addresses that somebody listens on; only applications' threads look here.
+/// The addresses of listeners; used by the threads of applications only.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     taken: Mutex<Vec<SocketAddr>>,
 }
 
 impl Listeners {
-    /// Takes `address`; with port 0 any port on which nobody listens. Gives the address taken.
+    /// Takes `address` for a listener; with port 0 any free port. Returns the address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when somebody listens there.
+    /// [`io::ErrorKind::AddrInUse`] if there is a listener on it.
     pub(crate) fn take(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let mut taken = self.lock();
         let is_free = |address: &SocketAddr| !taken.iter().any(|other| overlap(*other, *address));
@@ -162,7 +162,7 @@ impl Listeners {
         Ok(found)
     }
 
-    /// Ports on which somebody listens.
+    /// The ports of listeners.
     pub(crate) fn ports(&self) -> Vec<u16> {
         self.lock().iter().map(SocketAddr::port).collect()
     }
@@ -177,7 +177,7 @@ impl Listeners {
     }
 }
 
-/// Whether a packet could be for both.
+/// Whether a packet could be for both addresses.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
 }

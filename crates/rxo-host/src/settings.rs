@@ -1,4 +1,4 @@
-//! What connections of this host are made with: the configuration, made to fit the device.
+//! The settings of connections: the configuration, adapted to the device.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,15 +12,15 @@ use crate::link::{Link, LinkConfig, LinkError};
 use crate::memory::Share;
 use crate::{HostConfig, HostError};
 
-/// The same for all connections.
+/// Settings that all connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Addresses and routes, as the worker's link has them.
+    /// Addresses and routes, the same as in the worker's link.
     pub(crate) link: Link,
     v4: Config,
     v6: Config,
     secret: Secret,
-    /// For IPv4 and IPv6, when cookies are sent.
+    /// SYN cookies for IPv4 and IPv6, if they are enabled.
     cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
     /// How long TIME-WAIT lasts.
@@ -49,18 +49,18 @@ impl Settings {
         })
     }
 
-    /// The cookies of connections that send as `pair`; `None` when none are sent.
+    /// The cookies of connections that send as `pair`; `None` if they are disabled.
     pub(crate) fn cookies(&self, pair: &FlowKey) -> Option<&SynCookies> {
         let [v4, v6] = self.cookies.as_ref()?;
         Some(if pair.source().is_ipv4() { v4 } else { v6 })
     }
 
-    /// What connections that send as `pair` are made with, if there is memory for them.
+    /// The settings of connections that send as `pair`, before memory limits them.
     pub(crate) fn tcp(&self, pair: &FlowKey) -> &Config {
         if pair.source().is_ipv4() { &self.v4 } else { &self.v6 }
     }
 
-    /// A connection in LISTEN that keeps to `share`.
+    /// A connection in LISTEN with the memory in `share`.
     pub(crate) fn connection<B: AsRef<[u8]>>(
         &self,
         pair: FlowKey,
@@ -70,7 +70,7 @@ impl Settings {
     }
 }
 
-/// The key of packets from `local` to `remote`; `None` when they are of different versions.
+/// The flow key of packets from `local` to `remote`; `None` if they are of different versions.
 pub(crate) fn pair(local: SocketAddr, remote: SocketAddr) -> Option<FlowKey> {
     let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
     match (local.ip(), remote.ip()) {
@@ -103,7 +103,7 @@ fn fitted(config: &Config, mtu: u32, gso_bytes: u32, headers: u32) -> Result<Con
     let mss = u16::try_from(room).unwrap_or(u16::MAX).min(config.maximum_segment_size);
     fitted.maximum_segment_size = mss;
     if gso_bytes > 0 {
-        // Where the device takes none at all they are cut before it, and the path's size is enough.
+        // If the device takes no GSO frames, the host splits them, and the size of the path is enough.
         let large = gso_bytes.saturating_sub(headers + MOST_OPTIONS_BYTES);
         fitted.large_send_bytes = config.large_send_bytes.min(large);
     }

@@ -1,44 +1,43 @@
-//! Where a worker's time goes, stage by stage, for those who study it.
+//! The time of a worker by stage, for measurements.
 //!
-//! Separate because it is no part of the work: without a [`StageTimer`] no clock is read, and a stage
-//! costs one branch. With one, every so many-th turn is timed from stage to stage; what reading the
-//! clock takes is measured at the start and taken off.
+//! Separate because it is optional: without a [`StageTimer`] no clock is read, and a stage costs one branch.
+//! With one, a sample of the turns is timed from stage to stage. The time of reading the clock is measured at
+//! the start and subtracted.
 
 /// How turns are timed.
 #[derive(Clone, Copy, Debug)]
 pub struct StageTimer {
-    /// A clock in nanoseconds; best the processor time of the thread, which stands still while
-    /// others run.
+    /// A clock in nanoseconds; best the processor time of the thread, which stops while others run.
     pub clock: fn() -> u64,
-    /// One turn in so many is timed. At least 1.
+    /// One of so many turns is timed. At least 1.
     pub every_turns: u32,
 }
 
-/// What a turn does.
+/// A stage of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// What applications asked for, and timers that are due.
+    /// Commands of applications, and timers that are due.
     Upkeep,
     /// Frames from the device.
     Receive,
     /// The engine.
     Coalesce,
-    /// Deliveries find their connections, and TCP takes them.
+    /// Demultiplexing of deliveries, and TCP for them.
     Deliver,
-    /// TCP says what is to be sent, and headers are written; templates are expanded.
+    /// TCP decides what to send; headers are written, and templates expanded.
     Serve,
     /// Packets to the device.
     Transmit,
 }
 
-/// Time by stage, of the turns that were timed.
+/// The time of the timed turns by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimes {
     /// All turns of the host.
     pub turns: u64,
     /// Those that were timed.
     pub timed_turns: u64,
-    /// What timed turns spent in each of [`Stage::ALL`], in nanoseconds.
+    /// The time of the timed turns in each of [`Stage::ALL`], in nanoseconds.
     pub ns: [u64; Stage::ALL.len()],
 }
 
@@ -49,13 +48,13 @@ impl Stage {
 }
 
 impl StageTimes {
-    /// What timed turns spent in `stage`, in nanoseconds.
+    /// The time of the timed turns in `stage`, in nanoseconds.
     #[must_use]
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.ns[stage as usize]
     }
 
-    /// What was added since `earlier`.
+    /// The difference from `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut ns = self.ns;
@@ -68,13 +67,13 @@ impl StageTimes {
     }
 }
 
-/// Goes along with a turn.
+/// Times the stages of a turn.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     timer: Option<StageTimer>,
-    /// What one reading of the clock takes, in nanoseconds.
+    /// The time of reading the clock, in nanoseconds.
     reading_ns: u64,
-    /// The stage that runs and since when, in a turn that is timed.
+    /// The running stage and its begin, in a timed turn.
     running: Option<(Stage, u64)>,
     times: StageTimes,
 }
@@ -89,7 +88,7 @@ impl Stopwatch {
         self.times
     }
 
-    /// A turn begins.
+    /// Begins a turn.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.times.turns += 1;
@@ -101,7 +100,7 @@ impl Stopwatch {
         }
     }
 
-    /// `stage` begins, and what ran before it ends.
+    /// Begins `stage`, and ends the one before.
     #[inline]
     pub(crate) fn switch(&mut self, stage: Stage) {
         if self.running.is_some() {
@@ -109,7 +108,7 @@ impl Stopwatch {
         }
     }
 
-    /// The turn ends.
+    /// Ends the turn.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.running.is_some() {
@@ -127,7 +126,7 @@ impl Stopwatch {
     }
 }
 
-/// What one reading takes: the least of several, as nothing makes it faster than it is.
+/// The time of reading `clock`: the least of several, because disturbances only make it longer.
 fn reading(clock: fn() -> u64) -> u64 {
     let one = |_| {
         let begin = clock();

@@ -1,7 +1,7 @@
-//! What arrived while an application held the cell.
+//! The backlog: segments that arrived while an application held the lock of the cell.
 //!
-//! A queue from the worker to whoever has the lock. Neither end ever waits for the other; it is
-//! bounded, and allocates only when it is used.
+//! A bounded queue from the worker to the owner of the lock. Neither end waits for the other. Allocates only
+//! when it is used.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,11 +15,11 @@ use crate::buffer::Buffer;
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
     queue: Sender<Waiting<B>>,
-    /// How many wait. For a moment less than none: something may be taken before it is counted.
+    /// How many segments wait. Negative for a moment if a segment is taken before it is counted.
     count: AtomicIsize,
 }
 
-/// The end of who has the lock.
+/// The end of the lock's owner.
 #[derive(Debug)]
 pub(crate) struct Arrivals<B> {
     queue: Receiver<Waiting<B>>,
@@ -29,7 +29,7 @@ pub(crate) struct Arrivals<B> {
 struct Waiting<B> {
     now: Instant,
     segment: Segment<Buffer<B>>,
-    /// The next one belongs to the same arrival.
+    /// Whether the next segment belongs to the same arrival.
     has_more: bool,
 }
 
@@ -39,7 +39,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         (Self { queue: sender, count: AtomicIsize::new(0) }, Arrivals { queue: receiver })
     }
 
-    /// Whether nothing waits.
+    /// Whether no segment waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) <= 0
     }
@@ -56,7 +56,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
             if self.count.load(Ordering::Relaxed) >= MOST_WAITING {
                 return false;
             }
-            // The other end lives as long as the cell.
+            // Sending cannot fail: the other end lives as long as the cell.
             let has_more = segments.peek().is_some();
             let _sent = self.queue.send(Waiting { now, segment, has_more });
             self.count.fetch_add(1, Ordering::SeqCst);
@@ -64,7 +64,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         true
     }
 
-    /// Gives the connection everything that waits; says whether there was something.
+    /// Gives everything that waits to the connection. Returns whether there was something.
     pub(crate) fn run(
         &self,
         arrivals: &mut Arrivals<B>,
@@ -102,5 +102,5 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     }
 }
 
-/// Segments. An application holds the lock for a copy of one buffer; a poll brings fewer.
+/// In segments. An application holds the lock while it copies one buffer; fewer arrive in that time.
 const MOST_WAITING: isize = 1_024;

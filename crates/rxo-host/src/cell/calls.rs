@@ -1,4 +1,4 @@
-//! What an application does to a cell, whatever the device's buffers are.
+//! The application's side of a cell, for any type of buffer.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -11,10 +11,10 @@ use rxo_wire::FlowKey;
 use super::{Cell, Inner, Signal};
 use crate::transmit::Marks;
 
-/// A connection as an application has it. Nothing here blocks: a call that would gives
+/// A connection as an application uses it. Nothing blocks: a call that would returns
 /// [`io::ErrorKind::WouldBlock`].
 pub(crate) trait Socket: Send + Sync {
-    /// Whether it is open; the error says why it never will be.
+    /// Whether the connection is open. The error says why it failed.
     fn is_connected(&self) -> io::Result<bool>;
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
@@ -30,19 +30,19 @@ pub(crate) trait Socket: Send + Sync {
     fn pair(&self) -> FlowKey;
 }
 
-/// A cell in the hands of an application; when it is dropped, the connection closes by itself.
+/// The application's handle of a cell. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Bound<B: AsRef<[u8]>>(Arc<Cell<B>>);
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
-    /// For an application to have.
+    /// Makes the application's handle of `cell`.
     pub(crate) fn bind(cell: Arc<Cell<B>>) -> Arc<dyn Socket> {
         Arc::new(Self(cell))
     }
 }
 
 impl<B: AsRef<[u8]>> Drop for Bound<B> {
-    /// The worker closes it, at its time.
+    /// Tells the worker to close the connection.
     fn drop(&mut self) {
         self.0.is_orphan.store(true, Ordering::SeqCst);
         self.0.mark();
@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
         self.0.with(|inner| {
             if inner.connection.readable_bytes() == 0 {
-                // Consumes nothing, as there is nothing, and says what a read would.
+                // There is nothing to consume; returns what a read would.
                 return inner.connection.receive(to).map_err(|error| read_error(inner, error));
             }
             let mut copied = 0;
@@ -107,7 +107,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             }
             Ok(())
         })?;
-        self.0.signal.tell();
+        self.0.signal.notify();
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             inner.connection.abort();
             inner.has_work = true;
         });
-        self.0.signal.tell();
+        self.0.signal.notify();
     }
 
     fn set_nagle(&self, is_on: bool) {
@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.with(|inner| inner.marks)
     }
 
-    /// The worker sees them before it sends again.
+    /// The worker uses the marks from the next packet on.
     fn set_marks(&self, marks: Marks) {
         self.0.with(|inner| inner.marks = marks);
     }
@@ -158,12 +158,12 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 }
 
-/// This side's address of a connection that sends as `pair`.
+/// The local address of a connection that sends as `pair`.
 pub(crate) fn local(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.source(), pair.source_port())
 }
 
-/// The peer's.
+/// The peer's address of a connection that sends as `pair`.
 pub(crate) fn peer(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.destination(), pair.destination_port())
 }
@@ -184,7 +184,8 @@ fn write_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error 
     }
 }
 
-/// A connection that the worker has not begun to open is not open *yet*.
+/// The error of a call on a connection that is not open. [`io::ErrorKind::WouldBlock`] if the worker has not
+/// begun to open it.
 fn not_open<B: AsRef<[u8]>>(inner: &Inner<B>, kind: io::ErrorKind) -> io::Error {
     match inner.connection.state() {
         State::Listen => io::ErrorKind::WouldBlock.into(),

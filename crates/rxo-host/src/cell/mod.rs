@@ -1,13 +1,11 @@
 //! The cell: a connection and its lock, shared by the worker and the application's threads.
 //!
-//! The worker never waits for the lock. What arrives while an application holds it goes to the
-//! cell's backlog, and is run by whoever unlocks; once something is in the backlog, what follows goes
-//! there too, because everybody who gets the lock runs the backlog first. So the order holds. This is
-//! the shape of Linux's socket lock, and of Chan et al. 2013.
+//! The worker never waits for the lock. What arrives while an application holds it goes to the backlog, and
+//! the thread that unlocks the cell runs the backlog. Every thread that gets the lock runs the backlog first,
+//! so the order of segments is kept. Linux's socket lock and Chan et al. 2013 work alike.
 //!
-//! Nothing is left lying: the worker pushes, then tries the lock again; who unlocks looks at the
-//! backlog afterwards. Both sides put a full fence between the two, so at least one of them sees the
-//! other.
+//! No segment stays in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
+//! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other.
 //!
 //! The application never touches the device: it marks the cell, and the worker serves it.
 
@@ -36,18 +34,18 @@ use crate::transmit::Marks;
 pub(crate) struct Cell<B> {
     /// The direction in which this side sends.
     pub(crate) pair: FlowKey,
-    /// Where it stands at the worker; the worker alone writes it.
+    /// The cell's place at the worker, which alone writes it.
     pub(crate) place: AtomicU32,
     inner: Mutex<Inner<B>>,
     backlog: Backlog<B>,
-    /// The worker wanted to serve it and could not: who unlocks marks it.
+    /// Whether the worker found the cell locked: then the thread that unlocks it marks it.
     is_wanted: AtomicBool,
-    /// It is in the worker's queue.
+    /// Whether the cell is in the worker's queue.
     is_marked: AtomicBool,
-    /// No application has it any more.
+    /// Whether the application has dropped its handle.
     is_orphan: AtomicBool,
     pub(crate) signal: Signal,
-    /// What its connection may hold of the host's memory; given back with the cell.
+    /// The memory reserved for the connection; given back with the cell.
     share: Share,
     post: Arc<Post<B>>,
 }
@@ -63,26 +61,26 @@ impl<B> Drop for Cell<B> {
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
     arrivals: Arrivals<B>,
-    /// What of the IP header the application chose.
+    /// The fields of the IP header that the application chose.
     pub(crate) marks: Marks,
-    /// The application did something that the worker must act on.
+    /// Whether the worker must serve the cell after a call of the application.
     has_work: bool,
-    /// The application reads no more.
+    /// Whether the application has shut down reading.
     reads_no_more: bool,
-    /// The failure was told by [`Socket::take_error`].
+    /// Whether [`Socket::take_error`] has returned the failure.
     is_error_taken: bool,
-    /// The connection was told that no application has it any more.
+    /// Whether the connection knows that the application is gone.
     is_abandoned: bool,
 }
 
 /// What became of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// The connection has it.
+    /// The connection has taken it.
     Taken,
     /// It waits in the backlog.
     Waits,
-    /// There was no room in the backlog: it is lost, as on a full link.
+    /// It was dropped, at least in part, because the backlog is full.
     Dropped,
 }
 
@@ -117,7 +115,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         })
     }
 
-    /// The worker has something for it that arrived.
+    /// Gives `arrival` to the connection, or to the backlog if an application holds the lock.
     pub(crate) fn on_arrival<F, A, S>(
         &self,
         now: Instant,
@@ -138,8 +136,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// The worker wants to work on it. `None` when an application has it; then the cell comes to the
-    /// worker's queue when it is unlocked.
+    /// Lets the worker act on the connection. `None` if an application holds the lock; then the cell comes to
+    /// the worker's queue when it is unlocked.
     pub(crate) fn serve<R>(&self, act: impl FnOnce(&mut Inner<B>) -> R) -> Option<R> {
         let mut inner = self.try_lock().or_else(|| {
             self.is_wanted.store(true, Ordering::SeqCst);
@@ -151,7 +149,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
-    /// An application works on it.
+    /// Lets an application's thread act on the connection. Waits for the lock.
     pub(crate) fn with<R>(self: &Arc<Self>, act: impl FnOnce(&mut Inner<B>) -> R) -> R {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         self.run_backlog_here(&mut inner);
@@ -160,12 +158,12 @@ impl<B: AsRef<[u8]>> Cell<B> {
         result
     }
 
-    /// The cell is taken from the worker's queue.
+    /// Takes note that the cell was taken from the worker's queue.
     pub(crate) fn unmark(&self) {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
-    /// Tells the connection, once, when no application has it any more; says whether that is now.
+    /// Tells the connection, once, that the application is gone. Returns whether it did so now.
     pub(crate) fn abandon_orphan(&self, inner: &mut Inner<B>, now: Instant) -> bool {
         let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
         if is_new {
@@ -175,16 +173,16 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_new
     }
 
-    /// Tells those who wait what has happened.
+    /// Wakes waiting threads if one of `events` is worth it.
     pub(crate) fn tell(&self, inner: &Inner<B>, events: Events) {
         let is_worth_it = events.intersects(TOLD_AT_ONCE)
             || events.contains(Events::WRITABLE) && inner.connection.has_much_send_room();
         if is_worth_it {
-            self.signal.tell();
+            self.signal.notify();
         }
     }
 
-    /// Unlocks, and runs what came meanwhile.
+    /// Unlocks the cell, then runs a backlog that was filled meanwhile.
     fn leave<'a>(self: &'a Arc<Self>, mut inner: MutexGuard<'a, Inner<B>>) {
         loop {
             let has_work = std::mem::take(&mut inner.has_work);
@@ -200,14 +198,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
             if self.backlog.is_empty() {
                 return;
             }
-            // Whoever has it now runs the backlog.
+            // If the lock is taken again, its owner runs the backlog.
             let Some(locked) = self.try_lock() else { return };
             inner = locked;
             self.run_backlog_here(&mut inner);
         }
     }
 
-    /// Puts it into the worker's queue, once.
+    /// Puts the cell into the worker's queue, unless it is there.
     pub(crate) fn mark(self: &Arc<Self>) {
         if !self.is_marked.swap(true, Ordering::SeqCst) {
             self.post.send(Command::Serve(Arc::clone(self)));
@@ -231,7 +229,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.backlog.run(&mut inner.arrivals, &mut inner.connection);
     }
 
-    /// Runs the backlog on an application's thread: the worker has to hear of it.
+    /// Runs the backlog on an application's thread. The worker must then serve the cell.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
         if self.backlog.run(&mut inner.arrivals, &mut inner.connection) {
             inner.has_work = true;
@@ -247,7 +245,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// What somebody may be waiting for. Room to send is not worth a wake-up for every acknowledgement.
+/// Events that always wake waiting threads. Room to send is not worth a wake-up for every acknowledgement.
 const TOLD_AT_ONCE: Events =
     Events::CONNECTED.with(Events::READABLE).with(Events::PEER_DONE).with(Events::CLOSED);
 

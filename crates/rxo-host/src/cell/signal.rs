@@ -1,9 +1,8 @@
-//! How threads wait for a cell, and how whoever changes it tells them.
+//! How threads wait for a change of a cell.
 //!
-//! Separate because it has its own contract: telling never waits for anybody and costs a few
-//! instructions while nobody listens. A counter says that something has changed; who waits has read
-//! it before looking, so nothing is missed in between. The descriptor belongs to who waits with it: a
-//! connection that goes on without an application keeps none.
+//! Separate because it has its own contract: notifying never blocks, and costs a few instructions while
+//! nobody waits. A counter counts changes. A thread reads it before it checks the cell, so it misses no
+//! change in between. The descriptor belongs to the handle that waits with it: an orphan keeps none.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,20 +16,20 @@ use rustix::thread::futex;
 /// Something that can be waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    /// Counts changes.
+    /// The number of changes.
     changes: AtomicU32,
     waiting: AtomicU32,
     descriptor: OnceLock<Weak<OwnedFd>>,
-    /// Whether the descriptor is to be made readable by the next change.
+    /// Whether the next change makes the descriptor readable.
     is_armed: AtomicBool,
 }
 
 impl Signal {
-    /// Something has changed.
-    pub(crate) fn tell(&self) {
+    /// Notifies of a change.
+    pub(crate) fn notify(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            // Nobody to wake is no failure.
+            // Waking nobody is no failure.
             let _woken = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
         }
         if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
@@ -38,12 +37,12 @@ impl Signal {
         }
     }
 
-    /// How many changes there were; to be read before looking.
+    /// The number of changes so far, to be read before checking the cell.
     pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Waits until there are more changes than `seen`; `false` when `timeout` has passed first.
+    /// Waits until there are more changes than `seen`. Returns `false` if `timeout` passes first.
     pub(crate) fn wait(&self, seen: u32, timeout: Option<Duration>) -> bool {
         let timeout = timeout.map(|time| rustix::time::Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -55,15 +54,14 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// The descriptor that `place` keeps for this signal, the same one always: it becomes readable when
-    /// something changes after a call that would have blocked. Made when first asked for, and readable
-    /// then, so that whoever registers it looks once.
+    /// The descriptor of this signal, kept in `place`. It becomes readable at a change after a call that
+    /// would have blocked. Made at the first call, and readable then, so that its owner checks once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
             return Ok(descriptor.as_fd());
         }
         let made = Arc::new(eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        // Another thread may be faster; then this one is closed.
+        // If another thread was faster, this descriptor is closed.
         let descriptor = place.0.get_or_init(|| {
             let _first = self.descriptor.set(Arc::downgrade(&made));
             made
@@ -71,12 +69,12 @@ impl Signal {
         Ok(descriptor.as_fd())
     }
 
-    /// A call would have blocked: the next change is to make the descriptor readable. To be called
-    /// before looking a last time.
+    /// Makes the next change make the descriptor readable, after a call that would have blocked. The caller
+    /// checks once more afterwards.
     pub(crate) fn arm(&self) {
         if let Some(descriptor) = self.held_descriptor() {
             let mut count = [0; 8];
-            // Not readable is what it shall be.
+            // Fails if it is not readable, which is the aim.
             let _emptied = rustix::io::read(&*descriptor, &mut count);
             self.is_armed.store(true, Ordering::SeqCst);
         }
@@ -84,18 +82,18 @@ impl Signal {
 
     fn make_readable(&self) {
         if let Some(descriptor) = self.held_descriptor() {
-            // It can only be full, and is readable then.
+            // Fails only if the counter is full; then it is readable.
             let _written = rustix::io::write(&*descriptor, &1_u64.to_ne_bytes());
         }
     }
 
-    /// While somebody has it.
+    /// The descriptor, while a handle keeps it.
     fn held_descriptor(&self) -> Option<Arc<OwnedFd>> {
         self.descriptor.get().and_then(Weak::upgrade)
     }
 }
 
-/// Where who waits keeps the descriptor of the one signal that it waits for; dropping it closes that.
+/// The descriptor of a signal, kept by the handle that waits with it. Dropping it closes the descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptor(OnceLock<Arc<OwnedFd>>);
 
@@ -109,7 +107,7 @@ mod tests {
     fn a_change_before_the_wait_ends_it_at_once() {
         let signal = Signal::default();
         let seen = signal.changes();
-        signal.tell();
+        signal.notify();
         assert!(signal.wait(seen, None));
     }
 
@@ -128,11 +126,11 @@ mod tests {
             rustix::io::read(descriptor, &mut count).map(|_| u64::from_ne_bytes(count)).unwrap_or(0)
         };
         assert_eq!(count(), 1, "readable from the start");
-        signal.tell();
+        signal.notify();
         assert_eq!(count(), 0, "nobody has asked");
         signal.arm();
-        signal.tell();
-        signal.tell();
+        signal.notify();
+        signal.notify();
         assert_eq!(count(), 1);
     }
 
@@ -145,6 +143,6 @@ mod tests {
         assert!(signal.held_descriptor().is_some());
         drop(place);
         assert!(signal.held_descriptor().is_none());
-        signal.tell();
+        signal.notify();
     }
 }

@@ -1,4 +1,4 @@
-//! The lock that never stops the worker: nothing lost, nothing out of order, nothing left lying.
+//! The lock never stops the worker: no segment is lost, reordered or left in the backlog.
 
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -112,11 +112,11 @@ fn a_full_backlog_drops_what_comes_then() {
         assert_eq!(kept, 1_024);
         assert!(given[kept..].iter().all(|given| *given == Given::Dropped));
     });
-    // All that waited, though a connection has fewer places for buffers.
+    // Everything that waited, although the connection keeps fewer buffers.
     assert_eq!(scene.read().len(), 1_024);
 }
 
-/// A worker gives bytes, two applications have the cell all the time.
+/// A worker gives segments of one byte while two threads of applications use the cell.
 #[test]
 fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     const BYTES: u32 = 20_000;
@@ -125,10 +125,10 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     let (read, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
     let given = thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            // Other threads end also when this one fails.
+            // The other threads end even if this one fails.
             let _end = End(&is_over);
             let give = |n: u32| {
-                // As many as a connection has places for.
+                // At most as many as the connection keeps buffers.
                 while n - read.load(Ordering::SeqCst) > 200 && !is_over.load(Ordering::SeqCst) {
                     thread::yield_now();
                 }
@@ -158,7 +158,7 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     assert!(cell.backlog.is_empty(), "nothing is left lying");
 }
 
-/// Says so when it is dropped.
+/// Ends the other threads if its thread panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

@@ -1,14 +1,14 @@
-//! Which cell a packet is for.
+//! Demultiplexing: which cell a delivery is for.
 //!
-//! One hash for each delivery, under the host's secret; a delivery of the flow that was found last
-//! needs none. Cells stand in places that are used again.
+//! One hash for each delivery, keyed by the host's secret; a delivery of the same flow as the one before
+//! needs none.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// Flow keys to places.
+/// Maps flow keys to the places of cells.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: FlowHasher,
@@ -21,7 +21,7 @@ impl Demux {
         Self { hasher: FlowHasher::new(seed), places: HashMap::default(), last: None }
     }
 
-    /// Where the flow `key` is; `None` when nobody has it.
+    /// The place of the cell of the flow `key`, if there is one.
     #[inline]
     pub(crate) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         if let Some((last, place)) = &self.last
@@ -63,7 +63,7 @@ impl Hash for Hashed {
     }
 }
 
-/// What is hashed already.
+/// A hasher for keys that are hashes already.
 #[derive(Debug, Default)]
 pub(crate) struct AsItIs(u64);
 

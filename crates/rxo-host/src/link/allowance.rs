@@ -1,13 +1,13 @@
-//! How many answers may leave: a bucket of tokens, on the caller's clock.
+//! Rate limits: a token bucket on the caller's clock.
 
 use rxo_frame::Instant;
 
-/// So many at once, so many a second in the long run.
+/// A burst, and a rate in the long run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     at_once: u64,
     each_second: u64,
-    /// What is left, in parts of [`NANOS_PER_SECOND`].
+    /// The tokens that are left, in units of 1 / [`NANOS_PER_SECOND`].
     left: u64,
     seen_at: Instant,
 }
@@ -18,7 +18,7 @@ impl Allowance {
         Self { at_once, each_second, left: at_once * NANOS_PER_SECOND, seen_at: Instant::ZERO }
     }
 
-    /// Whether one more may leave at `now`.
+    /// Takes a token. Returns whether there was one at `now`.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let most = self.at_once * NANOS_PER_SECOND;
         let earned = now.nanos_since(self.seen_at).saturating_mul(self.each_second);

@@ -7,7 +7,7 @@ use etherparse::{ArpEthIpv4Packet, ArpOperation, ArpPacketSlice};
 use super::frames::{self, BROADCAST};
 use super::neighbours::Mac;
 
-/// What an ARP packet says.
+/// The content of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arp {
     pub(super) is_request: bool,
@@ -17,8 +17,8 @@ pub(super) struct Arp {
 }
 
 impl Arp {
-    /// Reads what follows the Ethernet header. `None` when it is of another kind of network, or its
-    /// sender cannot be: a group's address is nobody's.
+    /// Reads the packet behind the Ethernet header. `None` if it is of another kind of network, or its sender
+    /// is invalid, such as a group address.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let packet = ArpPacketSlice::from_slice(bytes).ok()?.to_packet().try_eth_ipv4().ok()?;
         let is_known = [ArpOperation::REQUEST, ArpOperation::REPLY].contains(&packet.operation);
@@ -31,7 +31,7 @@ impl Arp {
         })
     }
 
-    /// The frame that tells its sender that `target` is `mac`.
+    /// The reply to the sender of this request: `target` has `mac`.
     pub(super) fn reply(&self, mac: Mac) -> Option<Vec<u8>> {
         let packet = ArpEthIpv4Packet {
             operation: ArpOperation::REPLY,
@@ -44,7 +44,7 @@ impl Arp {
     }
 }
 
-/// The frame that asks `to`, or everybody, who has `target`.
+/// The request who has `target`, sent to `to` or to all stations.
 pub(super) fn request(
     mac: Mac,
     sender: Ipv4Addr,

@@ -1,11 +1,10 @@
-//! An address with the length of its network's prefix.
+//! An IP address with the prefix length of its network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An IPv4 or IPv6 address and how many of its first bits name its network: `10.0.0.2/24`,
-/// `fd00::2/64`.
+/// An IPv4 or IPv6 address with the prefix length of its network: `10.0.0.2/24`, `fd00::2/64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpCidr {
     address: IpAddr,
@@ -13,10 +12,10 @@ pub struct IpCidr {
 }
 
 impl IpCidr {
-    /// `address`, whose first `prefix_bits` name its network: at most 32 for IPv4, 128 for IPv6.
+    /// `address` in a network with a prefix of `prefix_bits`: at most 32 for IPv4, 128 for IPv6.
     ///
     /// # Errors
-    /// When there are not so many bits.
+    /// If the prefix is longer than the address.
     pub fn new(address: IpAddr, prefix_bits: u8) -> Result<Self, CidrError> {
         let most = width(address);
         if prefix_bits > most {
@@ -25,26 +24,26 @@ impl IpCidr {
         Ok(Self { address, prefix_bits })
     }
 
-    /// The prefix of no bits, which every address of a version has.
+    /// The prefix of length zero, which covers every address of a version.
     pub(super) const fn everything(is_v4: bool) -> Self {
         let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         Self { address: if is_v4 { v4 } else { v6 }, prefix_bits: 0 }
     }
 
-    /// The address, host bits included.
+    /// The address, with its host bits.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// How many bits name the network.
+    /// The length of the prefix, in bits.
     #[must_use]
     pub const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
-    /// Whether `ip` is of the same network. An address of the other version is not.
+    /// Whether `ip` is in this network. An address of the other version is not.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         let most = width(self.address);
@@ -53,8 +52,8 @@ impl IpCidr {
         width(ip) == most && differs.checked_shr(host_bits).unwrap_or(0) == 0
     }
 
-    /// The address that all hosts of an IPv4 network hear; `None` for IPv6 and for networks of one
-    /// or two addresses, which have none (RFC 3021).
+    /// The broadcast address of an IPv4 network; `None` for IPv6 and for networks of one or two addresses
+    /// (RFC 3021).
     #[must_use]
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         match self.address {
@@ -66,7 +65,7 @@ impl IpCidr {
     }
 }
 
-/// Bits in an address of the version of `ip`.
+/// The length of an address of the version of `ip`, in bits.
 fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
@@ -102,24 +101,24 @@ impl fmt::Display for IpCidr {
     }
 }
 
-/// Why a text is no address with a prefix.
+/// Why a text is not an address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CidrError {
-    /// There is no address in it.
+    /// There is no address.
     Address {
-        /// What stands in its place.
+        /// The text in its place.
         given: String,
     },
-    /// Nothing says how long the prefix is.
+    /// There is no prefix length.
     NoPrefix {
         /// The address.
         address: IpAddr,
     },
-    /// The prefix is no number, or longer than the address.
+    /// The prefix length is not a number, or longer than the address.
     Prefix {
-        /// What was given.
+        /// The text that was given.
         given: String,
-        /// The most that an address of this version has.
+        /// The largest valid prefix length.
         most: u8,
     },
 }

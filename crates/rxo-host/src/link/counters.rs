@@ -1,29 +1,28 @@
-//! What a link counts.
+//! The counters of a link.
 
 use super::GateCounters;
 
-/// Frames by what became of them. Each frame that is not TCP's counts once.
+/// Frames by what became of them. Each frame that is not TCP counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// ARP packets and messages of neighbour discovery that were taken.
+    /// ARP packets and neighbour discovery messages that passed the gate.
     pub neighbour_messages: u64,
-    /// Somebody else claims an address of this host.
+    /// Claims of an address of this host by another one.
     pub conflicts: u64,
-    /// Neighbours that were asked for, first questions and later ones.
+    /// Requests for a neighbour's address, repeated ones included.
     pub questions: u64,
-    /// Answers to those who asked for this host.
+    /// Answers to requests for this host's address.
     pub answers: u64,
-    /// Neighbours that were not asked for, because only gateways were left.
+    /// Neighbours that found no place because the table held gateways only.
     pub neighbours_refused: u64,
     /// Echo requests that were answered.
     pub echoes: u64,
-    /// Answers and questions that did not leave: too many, or no room.
+    /// Requests and answers that were not sent: rate limit, or queue full.
     pub held_back: u64,
     /// ICMP errors about segments of this host.
     pub path_errors: u64,
-    /// Frames for this host that say nothing to it: other protocols, fragments.
+    /// Frames for this host that it does not understand: other protocols, fragments.
     pub ignored: u64,
-    /// What the gate refused, segments of TCP included: an aggregate, or records of pure ACKs that came
-    /// together, count once.
+    /// Deliveries that the gate refused, TCP included. An aggregate, or pure ACKs of one delivery, count once.
     pub refused: GateCounters,
 }

@@ -10,18 +10,18 @@ use super::frames::Envelope;
 use super::gate::Meant;
 use super::neighbours::Mac;
 
-/// What a message of neighbour discovery says.
+/// The content of a neighbour discovery message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
-    /// Somebody asks who has `target`.
+    /// A request who has `target`.
     Solicitation { target: Ipv6Addr, source_mac: Option<Mac> },
-    /// Somebody says who has `target`.
+    /// A statement who has `target`.
     Advertisement { target: Ipv6Addr, target_mac: Option<Mac>, is_answer: bool, overrides: bool },
 }
 
 impl Discovery {
-    /// Reads an ICMPv6 message whose checksum is right. `None` when it is of another kind, or not to
-    /// be trusted (RFC 4861, section 7.1): `hop_limit` shows that no router forwarded it.
+    /// Reads an ICMPv6 message whose checksum is right. `None` if it is of another kind, or invalid by RFC
+    /// 4861, section 7.1: `hop_limit` shows that no router forwarded it.
     pub(super) fn read(message: &Icmpv6Slice<'_>, hop_limit: u8, to: Ipv6Addr) -> Option<Self> {
         if hop_limit != HOP_LIMIT {
             return None;
@@ -51,8 +51,8 @@ impl Discovery {
     }
 }
 
-/// The first link-layer address among `options` that `wanted` picks; `Some(None)` when there is
-/// none, `None` when the options are malformed or the address is no host's.
+/// The first link-layer address in an option of type `wanted`; `Some(None)` if there is none, `None` if the
+/// options are malformed or the address is a group's.
 fn mac_in<'a>(
     options: NdpOptionsIterator<'a>,
     wanted: impl Fn(&NdpOptionSlice<'a>) -> Option<&'a [u8]>,
@@ -82,7 +82,7 @@ fn is_target<'a>(option: &NdpOptionSlice<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// The frame that asks `to`, or all whose addresses end as `target`, who has `target`.
+/// The solicitation who has `target`, sent to `to` or to the solicited-node group of `target`.
 pub(super) fn solicit(
     mac: Mac,
     source: Ipv6Addr,
@@ -95,8 +95,7 @@ pub(super) fn solicit(
     envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
 }
 
-/// The frame that tells `to` that `target` is `mac`: the answer to a question, or for all when
-/// nobody in particular has asked.
+/// The advertisement that `target` has `mac`: an answer to `to`, or for all nodes if `to` is `None`.
 pub(super) fn advertise(
     mac: Mac,
     target: Ipv6Addr,
@@ -110,7 +109,7 @@ pub(super) fn advertise(
     envelope(mac, to).icmp(target.into(), destination.into(), &message)
 }
 
-/// The group that hears questions for `ip` (RFC 4291, section 2.7.1).
+/// The solicited-node group of `ip` (RFC 4291, section 2.7.1).
 pub(super) fn solicited_node(ip: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = ip.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
@@ -126,7 +125,7 @@ const fn envelope(from: Mac, to: Mac) -> Envelope {
     Envelope { macs: Some((from, to)), hop_limit: HOP_LIMIT, traffic_class: 0 }
 }
 
-/// Type, code and checksum; four bytes of flags; the target; one option with an address.
+/// A message: type, code and checksum; four bytes of flags; the target; one option with an address.
 fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8; 32] {
     let mut message = [0; 32];
     message[0] = kind;
@@ -137,7 +136,7 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
     message
 }
 
-/// Whom an ICMPv6 message of this type is meant for.
+/// The intended receiver of an ICMPv6 message of this type.
 pub(super) const fn meant_by(kind: u8) -> Meant {
     match kind {
         TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Meant::Neighbours,
@@ -151,5 +150,5 @@ const TYPE_NEIGHBOR_SOLICITATION: u8 = etherparse::icmpv6::TYPE_NEIGHBOR_SOLICIT
 /// RFC 4861, section 4.6.1.
 const SOURCE_OPTION: u8 = 1;
 const TARGET_OPTION: u8 = 2;
-/// What no router has taken from.
+/// The hop limit of a packet that no router has forwarded.
 const HOP_LIMIT: u8 = 255;

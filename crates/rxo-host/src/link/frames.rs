@@ -1,4 +1,4 @@
-//! Frames that this host's link sends by itself, as bytes.
+//! The frames that the link sends by itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,14 +8,14 @@ use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_ICMP, PROTOCOL_
 
 use super::neighbours::Mac;
 
-/// The type of ARP.
+/// The EtherType of ARP.
 pub(super) const ETHERTYPE_ARP: u16 = 0x0806;
 pub(super) const BROADCAST: Mac = [0xff; 6];
 
-/// Where a packet goes and what of it is not the message.
+/// The Ethernet and IP header values of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Envelope {
-    /// Source and destination at the link; `None` where frames begin with IP.
+    /// Source and destination on the Ethernet; `None` if frames begin with IP.
     pub(super) macs: Option<(Mac, Mac)>,
     /// Time to live or hop limit.
     pub(super) hop_limit: u8,
@@ -24,8 +24,8 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// An ICMP or ICMPv6 packet with `message`, whose checksum field is filled in here. `None` when
-    /// it would be longer than IP allows, or the addresses are of two versions.
+    /// An ICMP or ICMPv6 packet with `message`, whose checksum is written here. `None` if it would be longer
+    /// than IP allows, or the addresses are of different versions.
     pub(super) fn icmp(&self, from: IpAddr, to: IpAddr, message: &[u8]) -> Option<Vec<u8>> {
         match (from, to) {
             (IpAddr::V4(from), IpAddr::V4(to)) => self.icmpv4(from, to, message),
@@ -90,8 +90,7 @@ pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8
     Some(frame)
 }
 
-/// The key of packets from `source` to `destination`; the source port is in the upper half of
-/// `ports`.
+/// The flow key of packets from `source` to `destination`; the source port is in the upper half of `ports`.
 pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<FlowKey> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -115,5 +114,5 @@ fn put(out: &mut [u8], message: &[u8], pseudo: rxo_wire::checksum::Sum) -> Optio
     Some(())
 }
 
-/// Where the checksum stands in every ICMP message.
+/// The offset of the checksum in every ICMP message.
 const CHECKSUM_AT: usize = 2;

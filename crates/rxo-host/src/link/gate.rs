@@ -1,9 +1,9 @@
-//! The gate: what arrives is for this host, or goes no further.
+//! The gate: refuses everything that is not for this host.
 //!
-//! Everything that a device delivers comes by here before anybody acts on it: single segments,
-//! aggregates, records of pure ACKs, ARP, neighbour discovery and other ICMP. Separate so that there is
-//! one list of reasons to refuse, checked in one order and counted, and so that no way in can leave one
-//! out. A device in promiscuous mode shows what is for others; whoever answers that speaks in their name.
+//! Every delivery passes it before anything acts on it: lone segments, aggregates, pure ACKs, ARP, neighbour
+//! discovery and other ICMP. Separate so that there is one list of reasons to refuse, checked in one order
+//! and counted, which no way in can skip. A device in promiscuous mode shows frames for other hosts, and
+//! answering them would be speaking in their name.
 
 use std::net::IpAddr;
 
@@ -14,26 +14,26 @@ use super::frames::{BROADCAST, ETHERTYPE_ARP};
 use super::neighbours::Mac;
 use super::routes::Routes;
 
-/// Deliveries that went no further, by the first reason found.
+/// Refused deliveries, by the first reason found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateCounters {
     /// Sent to another station's hardware address.
     pub other_station: u64,
-    /// Sent to all or to a group at the link, where one host alone is meant (RFC 1122, section 3.3.6).
+    /// Sent to a broadcast or group address at the link, though meant for one host (RFC 1122, section 3.3.6).
     pub group_station: u64,
-    /// On a VLAN: this host has none.
+    /// On a VLAN; this host has none.
     pub other_vlan: u64,
     /// For an IP address that is not this host's.
     pub other_address: u64,
-    /// From an address that no other host can have: a group's, a broadcast, loopback, this host's own
-    /// (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
+    /// From an address that no other host can have: a group, a broadcast, loopback, this host's own (RFC 1122,
+    /// section 3.2.1.3; RFC 9293, section 3.9.2.3).
     pub no_source: u64,
     /// With a wrong IP, TCP or ICMP checksum.
     pub bad_checksum: u64,
 }
 
 impl GateCounters {
-    /// All of them together.
+    /// The sum of all.
     #[must_use]
     pub const fn total(&self) -> u64 {
         let Self {
@@ -48,7 +48,7 @@ impl GateCounters {
     }
 }
 
-/// Why a delivery goes no further.
+/// Why a delivery is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     OtherStation,
@@ -59,16 +59,16 @@ enum Refusal {
     BadChecksum,
 }
 
-/// Whom a message is meant for.
+/// The intended receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meant {
     /// One host: TCP, echo, ICMP errors.
     OneHost,
-    /// Neighbours: also a group's members, and from whoever has no address yet or claims ours.
+    /// Neighbours: members of a group, too, and also from hosts without an address or that claim ours.
     Neighbours,
 }
 
-/// Whom a frame was sent to at the link.
+/// The station that a frame was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Station {
     Us,
@@ -80,22 +80,21 @@ enum Station {
 pub(super) struct Gate {
     kind: LinkKind,
     mac: Mac,
-    /// A flow whose addresses are right, the last one seen: they need not be looked at again.
+    /// The last flow whose addresses were found right; they are not checked again.
     last: FlowKey,
     pub(super) counters: GateCounters,
 }
 
 impl Gate {
     pub(super) fn new(kind: LinkKind, mac: Mac) -> Self {
-        // What is on a VLAN never gets as far as to be compared with it.
+        // Matches no flow: a frame on a VLAN is refused before its key is compared.
         let last = FlowKey::NOBODY.on_device_vlan(0);
         Self { kind, mac, last, counters: GateCounters::default() }
     }
 
-    /// Whether a packet may go further, or the several that `frame` is the first of, if they share its link
-    /// header and `addressed`. That is whom the packet is from and to, and whom it is meant for; `None`
-    /// skips the addresses. `is_right` verifies checksums; it is asked last, because it may read all of
-    /// the frame. A refusal is counted.
+    /// Whether a delivery may pass. All its packets have the link header of `frame` and the addresses and
+    /// receiver in `addressed`; `None` skips the check of addresses. `is_right` verifies checksums; it is called
+    /// last, because it may read the whole frame. Counts a refusal.
     #[inline]
     pub(super) fn admits<B: AsRef<[u8]>>(
         &mut self,
@@ -113,7 +112,7 @@ impl Gate {
         checked.inspect_err(|refusal| self.refuse(*refusal)).is_ok()
     }
 
-    /// Whom an untagged frame that is not for another station was sent to.
+    /// The station that `frame` was sent to. Refuses a frame with a tag or for another station.
     #[inline]
     fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
         let bytes = frame.bytes();
@@ -131,7 +130,7 @@ impl Gate {
         Ok(station)
     }
 
-    /// Whether a packet with the addresses of `key`, sent to `station`, may be for this host.
+    /// Checks addresses, unless they are those of the last flow.
     #[inline]
     fn check_addresses(
         &mut self,
@@ -164,7 +163,7 @@ impl Gate {
     }
 }
 
-/// Whether a packet with the addresses of `key`, sent to `station`, may be for this host.
+/// Refuses a packet whose addresses, in `key`, or `station` are not those of a packet for this host.
 fn check_addresses(
     routes: &Routes,
     station: Station,
@@ -192,7 +191,7 @@ fn hears_group(routes: &Routes, group: IpAddr) -> bool {
     matches!(group, IpAddr::V6(group) if super::hears_group(routes, group))
 }
 
-/// Whether something stands between the Ethernet header and what this host understands.
+/// Whether a VLAN tag follows the Ethernet header.
 #[inline]
 fn is_tagged(bytes: &[u8]) -> bool {
     match ethertype(bytes) {

@@ -1,4 +1,4 @@
-//! What the link hears, sorted by kind.
+//! Takes a frame: the gate, then what its kind asks for.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,10 +16,9 @@ use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
-    /// Takes a frame. What it answers stands in the queue of [`Link::poll_transmit`]; a TCP segment is
-    /// handed back as [`Heard::Segment`], for the connections. A frame that the gate refuses is counted
-    /// and says nothing. `is_intact` says that its checksums were found right before; else they are
-    /// verified here.
+    /// Takes a frame. Answers go to the queue of [`Link::poll_transmit`]; a TCP segment is returned as
+    /// [`Heard::Segment`], for the connections. A frame that the gate refuses is counted and ignored. If
+    /// `is_intact` the checksums are known to be right; else they are verified.
     pub fn on_frame<B: AsRef<[u8]>>(
         &mut self,
         frame: &Frame<B>,
@@ -43,8 +42,8 @@ impl Link {
         })
     }
 
-    /// Whether the segments of a delivery may reach TCP. Their checksums are right, and all have the link
-    /// header of `frame` and the flow `key`.
+    /// Whether the segments of a delivery pass the gate. All have the link header of `frame` and the flow
+    /// `key`, and their checksums are right.
     #[inline]
     pub(crate) fn admits<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, key: &FlowKey) -> bool {
         self.gate.admits(&self.routes, frame, Some((key, Meant::OneHost)), || true)
@@ -68,7 +67,7 @@ impl Link {
             },
             now,
         );
-        // Also to one who only asks whether it is free (RFC 5227, section 2.1.1).
+        // A probe whether an address is free is answered, too (RFC 5227, section 2.1.1).
         let may_ask = arp.sender.is_unspecified() || self.routes.may_be_another(arp.sender.into());
         if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));
@@ -76,7 +75,7 @@ impl Link {
         if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
     }
 
-    /// Somebody else claims an address of ours (RFC 5227, section 2.4, rule b).
+    /// Defends an address of ours that another host claims (RFC 5227, section 2.4, rule b).
     fn defend(&mut self, arp: &Arp, now: Instant) {
         if arp.sender_mac == self.mac {
             return;
@@ -104,7 +103,7 @@ impl Link {
         }
     }
 
-    /// Who sent the frame; zeros without Ethernet.
+    /// The Ethernet address of the sender; zeros on other links.
     fn sender_mac(&self, bytes: &[u8]) -> Option<Mac> {
         match self.kind {
             LinkKind::RawIp => Some([0; 6]),
@@ -173,7 +172,7 @@ impl Link {
         now: Instant,
     ) {
         if letter.source.is_unspecified() {
-            // Somebody asks whether the address is free (RFC 4862, section 5.4.3): all are told.
+            // A probe whether the address is free (RFC 4862, section 5.4.3) is answered to all nodes.
             self.answer(now, discovery::advertise(self.mac, target, None));
             return;
         }
@@ -189,7 +188,8 @@ impl Link {
         self.answer(now, discovery::advertise(self.mac, target, Some(to)));
     }
 
-    /// RFC 792; RFC 4443, section 4.2. The answer goes back the way the question came.
+    /// Answers an echo request (RFC 792; RFC 4443, section 4.2). The answer goes to the station that sent the
+    /// request.
     fn echo<A: Into<IpAddr> + Copy>(
         &mut self,
         letter: &Letter<'_, A>,
@@ -210,7 +210,7 @@ impl Link {
         Some(Heard::Nothing)
     }
 
-    /// Of an error only what this host has sent itself is believed to be about it.
+    /// Takes an error about a packet that this host has sent; ignores others.
     fn path_error(&mut self, error: PathError) -> Option<Heard> {
         let (PathError::TooBig(super::PacketTooBig { pair, .. })
         | PathError::Unreachable(super::Unreachable { pair, .. })) = error;
@@ -225,7 +225,7 @@ impl Link {
     }
 }
 
-/// An ICMP message and who wrote to whom.
+/// An ICMP message with its addresses.
 struct Letter<'a, A> {
     ip: &'a Parsed,
     message: &'a [u8],

@@ -1,18 +1,19 @@
-//! The link under a host's TCP: its addresses, its neighbours, its routes, and what ICMP says.
+//! The link under a host's TCP: addresses, neighbours, routes, ICMP.
 //!
-//! Separate from the sockets because it is sans-IO by itself: frames go in ([`Link::on_frame`]), time goes in ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to be
-//! sent come out ([`Link::poll_transmit`]), and [`Link::resolve`] says where a packet goes. No bytes
-//! make it panic; memory is bounded by [`LinkConfig::neighbours`] and a queue of frames.
+//! Separate from the sockets because it is sans-IO by itself: frames go in ([`Link::on_frame`]), time goes in
+//! ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to send come out ([`Link::poll_transmit`]), and
+//! [`Link::resolve`] says where a packet goes. No bytes make it panic. Memory is bounded by
+//! [`LinkConfig::neighbours`] and a queue of frames.
 //!
 //! * `cidr.rs`, `routes.rs`: which addresses are ours, which neighbour gets a packet.
-//! * `neighbours.rs`: who has which Ethernet address, and for how long that is believed.
-//! * `arp.rs`, `discovery.rs`: how it is asked, for IPv4 (RFC 826) and IPv6 (RFC 4861).
-//! * `gate.rs`: whether what arrives is for this host at all, TCP included.
+//! * `neighbours.rs`: the neighbour table: Ethernet addresses, and how long they are valid.
+//! * `arp.rs`, `discovery.rs`: requests and answers for IPv4 (RFC 826) and IPv6 (RFC 4861).
+//! * `gate.rs`: whether a delivery is for this host at all, TCP included.
 //! * `path.rs`: errors about segments, for TCP to judge.
-//! * `packet.rs`, `hears.rs`: what a frame carries, and what that says.
+//! * `packet.rs`, `hears.rs`: what a frame carries, and what to do with it.
 //!
-//! What is not here: duplicate address detection, router advertisements, redirects (routes are what
-//! they were configured), multicast groups beside neighbour discovery's own, fragments, VLANs.
+//! What is not here: duplicate address detection, router advertisements, redirects (all routes are
+//! configured), multicast groups other than those of neighbour discovery, fragments, VLANs.
 
 mod allowance;
 mod arp;
@@ -45,19 +46,19 @@ pub use self::path::{PacketTooBig, Unreachable};
 pub use self::routes::Route;
 use self::routes::Routes;
 
-/// What a link is to be.
+/// The configuration of a link.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// What frames begin with. Without Ethernet there are no neighbours: everything resolves.
+    /// The link kind. Without Ethernet there are no neighbours: every address resolves.
     pub kind: LinkKind,
-    /// The device's address; means nothing without Ethernet.
+    /// The Ethernet address of the device; means nothing without Ethernet.
     pub mac: [u8; 6],
-    /// The host's addresses; at least one. With one of IPv6 it also has a link-local one.
+    /// The host's addresses; at least one. A host with an IPv6 address also gets a link-local one.
     pub addresses: Vec<IpCidr>,
-    /// Routes beside those to the networks of its addresses.
+    /// Routes, without those to the networks of the addresses.
     pub routes: Vec<Route>,
-    /// Neighbours that are remembered: at least 4 beside the gateways of the routes. When there are more,
-    /// the one used least recently gives way, a gateway never.
+    /// The size of the neighbour table: at least 4 beside the gateways of the routes. A full table evicts the
+    /// least recently used neighbour, never a gateway.
     pub neighbours: usize,
 }
 
@@ -70,12 +71,12 @@ impl LinkConfig {
     }
 }
 
-/// Why a link cannot be.
+/// Why the configuration of a link is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// The host has no address.
     NoAddress,
-    /// An address stands there twice, or is no single host's.
+    /// An address is given twice, or cannot be a host's.
     Address {
         /// Which.
         address: IpCidr,
@@ -85,16 +86,16 @@ pub enum LinkError {
         /// Which.
         gateway: IpAddr,
     },
-    /// The device's address is a group's, or nobody's.
+    /// The Ethernet address is a group address, or zero.
     Mac {
-        /// What was given.
+        /// The address that was given.
         mac: [u8; 6],
     },
-    /// Room for too few neighbours.
+    /// The neighbour table is too small.
     Neighbours {
-        /// How many.
+        /// The size that was given.
         given: usize,
-        /// The least that works.
+        /// The least valid size.
         least: usize,
     },
 }
@@ -126,22 +127,22 @@ impl std::error::Error for LinkError {}
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolve {
-    /// To this Ethernet address; without Ethernet it means nothing.
+    /// To this Ethernet address; it means nothing without Ethernet.
     Resolved([u8; 6]),
-    /// Not known yet; it has been asked for. [`Heard::Neighbour`] says when to try again.
+    /// The address is not known yet, and was requested. [`Heard::Neighbour`] says when to try again.
     Pending,
     /// The neighbour does not answer.
     Unreachable,
-    /// No route leads there, or it is this host itself, or a group.
+    /// There is no route, or the destination is this host itself or a group.
     NoRoute,
 }
 
-/// What a frame said that others must know.
+/// What a frame means for the rest of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nothing; it may have been answered.
+    /// Nothing. It may have been answered.
     Nothing,
-    /// This neighbour can be reached now: what waited for it, or for whom it is the gateway, may be
+    /// This neighbour is reachable now: packets that waited for it, or for a destination behind it, may be
     /// tried again.
     Neighbour(IpAddr),
     /// A segment was too large for its path.
@@ -152,7 +153,7 @@ pub enum Heard {
     Segment(Parsed),
 }
 
-/// One host's end of a link.
+/// A host's end of a link.
 #[derive(Clone, Debug)]
 pub struct Link {
     kind: LinkKind,
@@ -171,10 +172,10 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link on which nothing has been heard yet.
+    /// A link with an empty neighbour table.
     ///
     /// # Errors
-    /// What of `config` cannot be.
+    /// If `config` is invalid.
     pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
         let LinkConfig { kind, mac, mut addresses, routes, neighbours } = config;
         let is_ethernet = kind == LinkKind::Ethernet;
@@ -205,8 +206,8 @@ impl Link {
         })
     }
 
-    /// Tells everybody on the link who has this host's addresses, so that nobody keeps those of a
-    /// predecessor (RFC 5227, section 2.3; RFC 4861, section 7.2.6).
+    /// Announces this host's addresses, so that no neighbour keeps those of a predecessor (RFC 5227, section
+    /// 2.3; RFC 4861, section 7.2.6).
     pub fn announce(&mut self) {
         if self.kind == LinkKind::RawIp {
             return;
@@ -220,7 +221,7 @@ impl Link {
         }
     }
 
-    /// The Ethernet address that a packet for `ip` is sent to. Asks for it when it is not known.
+    /// The Ethernet address that a packet for `ip` is sent to. Requests it if it is not known.
     pub fn resolve(&mut self, ip: IpAddr, now: Instant) -> Resolve {
         let Some(hop) = self.routes.next_hop(ip) else { return Resolve::NoRoute };
         if self.kind == LinkKind::RawIp {
@@ -241,16 +242,15 @@ impl Link {
         }
     }
 
-    /// TCP knows that what it sent to `ip` arrives: its neighbour need not be asked whether it is
-    /// still there (RFC 4861, section 7.3.1).
+    /// Confirms that packets to `ip` arrive, as TCP knows: its neighbour need not be probed (RFC 4861, section
+    /// 7.3.1).
     pub fn confirm(&mut self, ip: IpAddr, now: Instant) {
         if let Some(hop) = self.routes.next_hop(ip) {
             self.neighbours.confirm(hop, now);
         }
     }
 
-    /// The address of this host that a connection to `ip` comes from; `None` when no route leads
-    /// there.
+    /// The address of this host for a connection to `ip`; `None` if there is no route.
     #[must_use]
     pub fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         self.routes.source_for(ip)
@@ -262,19 +262,19 @@ impl Link {
         self.routes.is_ours(ip)
     }
 
-    /// All of this host's addresses, the link-local one that it gave itself included.
+    /// All addresses of this host, with the link-local one that it gave itself.
     pub fn addresses(&self) -> impl Iterator<Item = IpCidr> {
         self.routes.addresses().iter().copied()
     }
 
-    /// The device's address.
+    /// The Ethernet address of the device.
     #[must_use]
     pub const fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// The Ethernet addresses beside its own that the device must let through: the groups of
-    /// neighbour discovery. A device that lets everything through needs none.
+    /// The Ethernet addresses that the device must accept beside its own: the groups of neighbour discovery. A
+    /// device in promiscuous mode accepts them anyway.
     pub fn groups(&self) -> impl Iterator<Item = [u8; 6]> {
         let v6 = self.addresses().filter_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) => Some(discovery::solicited_node(ip)),
@@ -283,19 +283,19 @@ impl Link {
         v6.chain([discovery::ALL_NODES]).map(discovery::group_mac)
     }
 
-    /// The next frame to be sent, from its first byte; checksums are complete. To be called until
-    /// `None` after everything that goes in.
+    /// The next frame to send, with complete checksums. Call it until it returns `None` after everything that
+    /// goes in.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
 
-    /// When [`Link::on_timeout`] is to be called; `None` when nothing waits for time.
+    /// When [`Link::on_timeout`] is to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.neighbours.next_at()
     }
 
-    /// Time has come to `now`; does what is due, which may be nothing.
+    /// Does what is due at `now`, which may be nothing.
     pub fn on_timeout(&mut self, now: Instant) {
         let mut asks = Vec::new();
         self.neighbours.on_timeout(now, |ask| asks.push(ask));
@@ -304,13 +304,13 @@ impl Link {
         }
     }
 
-    /// How many neighbours are remembered.
+    /// How many neighbours the table has.
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// What was counted so far.
+    /// The counters.
     #[must_use]
     pub const fn counters(&self) -> LinkCounters {
         LinkCounters { refused: self.gate.counters, ..self.counters }
@@ -334,7 +334,7 @@ impl Link {
         });
     }
 
-    /// Puts a frame into the queue, if there is one and there is room.
+    /// Puts a frame into the queue if there is room.
     fn push(&mut self, frame: Option<Vec<u8>>) {
         match frame {
             Some(frame) if self.frames.len() < MOST_FRAMES => self.frames.push_back(frame),
@@ -342,7 +342,7 @@ impl Link {
         }
     }
 
-    /// The answer to somebody who asked may leave now.
+    /// Puts the answer to a request into the queue, at a limited rate.
     fn answer(&mut self, now: Instant, frame: Option<Vec<u8>>) {
         if self.may_answer.take(now) {
             self.counters.answers += 1;
@@ -353,14 +353,14 @@ impl Link {
     }
 }
 
-/// Whether this host is of `group`: all nodes, or those whose addresses end alike.
+/// Whether this host belongs to `group`: all nodes, or a solicited-node group of its addresses.
 fn hears_group(routes: &Routes, group: Ipv6Addr) -> bool {
     let mut ours = routes.addresses().iter().map(IpCidr::address);
     group == discovery::ALL_NODES
         || ours.any(|ip| matches!(ip, IpAddr::V6(ip) if discovery::solicited_node(ip) == group))
 }
 
-/// Every host that speaks IPv6 has one (RFC 4291, section 2.8).
+/// Every host with IPv6 has a link-local address (RFC 4291, section 2.8).
 fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
     let is_link_local =
         |cidr: &IpCidr| matches!(cidr.address(), IpAddr::V6(ip) if ip.is_unicast_link_local());
@@ -371,16 +371,16 @@ fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
 }
 
 const LEAST_NEIGHBOURS: usize = 4;
-/// A network of /20 in full.
+/// All hosts of a /20 network.
 pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
-/// Frames that wait for the device at most.
+/// The most frames that wait for the device.
 const MOST_FRAMES: usize = 256;
-/// A connection to each of many neighbours may be opened at once; a flood of SYNs from names that
-/// do not exist must not become one of questions.
+/// Connections to many neighbours may be opened at once, but a flood of SYNs from addresses that do not exist
+/// must not become a flood of requests.
 const ASK_AT_ONCE: u32 = 64;
 const ASK_EACH_SECOND: u32 = 128;
-/// A neighbour asks once a second.
+/// A neighbour repeats a request once a second.
 const ANSWER_AT_ONCE: u32 = 128;
 const ANSWER_EACH_SECOND: u32 = 1_000;
 /// RFC 1812, section 4.3.2.8, asks for a limit and leaves its size open.

@@ -1,13 +1,13 @@
-//! Who has which link-layer address: the states of RFC 4861, section 7.3.2, for ARP as well.
+//! The neighbour table: link-layer addresses, with the states of RFC 4861, section 7.3.2, for ARP as well.
 //!
-//! Separate because it knows addresses and time, but no packets: it says whom to ask, and is told what
-//! was heard. The number of entries is bounded, and who floods the link with names fills only half of it:
+//! Separate because it knows addresses and time, but no packets: it says which requests to send, and is told
+//! what was received. The number of entries is bounded, and a flood of addresses fills at most half of them:
 //!
-//! * an entry that this host never asked for gives way first, the oldest before the others;
-//! * then, when half of all wait for an answer, the one of them that was asked for first;
-//! * then the one that was used least recently. A gateway's never gives way.
+//! * an entry that this host never asked for is evicted first, the oldest before the others;
+//! * then, if half of all wait for an answer, the one of them that was requested first;
+//! * then the least recently used one. A gateway is never evicted.
 //!
-//! Which that is, an index knows: a new name costs a few look-ups, however many entries there are.
+//! Indices find the next entry to evict and the next that is due: no operation looks at all entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,11 +21,11 @@ pub(super) type Mac = [u8; 6];
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     entries: BTreeMap<IpAddr, Neighbour>,
-    /// All of them, in the order in which they give way.
+    /// All entries, in the order in which they are evicted.
     order: BTreeSet<(Rank, Instant, IpAddr)>,
-    /// All of them, in the order in which their states end.
+    /// All entries, in the order in which their states end.
     due: BTreeSet<(Instant, IpAddr)>,
-    /// How many have no address yet.
+    /// How many entries have no link-layer address yet.
     waiting: usize,
     gateways: Vec<IpAddr>,
     limit: usize,
@@ -37,82 +37,82 @@ struct Neighbour {
     state: State,
     /// When the state ends by itself.
     until: Instant,
-    /// When this host last sent something to it; `None` is never.
+    /// When this host last sent a packet to it; `None` if it never did.
     used_at: Option<Instant>,
-    /// When it was last heard of.
+    /// When the last message about it was received.
     heard_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Everybody was asked; nobody has answered.
+    /// A request was sent to all; there is no answer.
     Incomplete { asked: u8 },
-    /// It has answered lately.
+    /// It has answered recently.
     Reachable,
-    /// It has not, and nothing was sent to it since.
+    /// It has not answered recently, and nothing was sent to it since.
     Stale,
-    /// It has not, and something was sent to it: perhaps what comes back shows that it is there.
+    /// It has not answered recently, and something was sent to it: a response may confirm it.
     Delay,
-    /// It alone was asked.
+    /// A request was sent to it alone.
     Probe { asked: u8 },
-    /// Nobody has answered; nobody is asked again for a while.
+    /// There was no answer; no request is sent for a while.
     Failed,
 }
 
-/// What [`Neighbours::resolve`] knows.
+/// The result of [`Neighbours::resolve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Mac(Mac),
-    /// It has been asked for.
+    /// The address has been requested.
     Pending,
-    /// It is to be asked for now.
+    /// The caller is to send a request now.
     Ask,
-    /// Nobody has answered.
+    /// There was no answer.
     Failed,
-    /// Only gateways are left.
+    /// The table holds gateways only.
     Full,
 }
 
-/// Somebody to ask.
+/// A request to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) ip: IpAddr,
-    /// It alone; `None` is everybody.
+    /// The station to ask; `None` asks all.
     pub(super) mac: Option<Mac>,
 }
 
-/// What was heard of a neighbour.
+/// A message about a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) ip: IpAddr,
-    /// Its address; `None` when that was not said.
+    /// Its link-layer address, if the message says it.
     pub(super) mac: Option<Mac>,
-    /// It answers what this host asked.
+    /// Whether it answers a request of this host.
     pub(super) is_answer: bool,
-    /// An address that differs replaces one that is known.
+    /// Whether its address replaces a different one that is known.
     pub(super) overrides: bool,
-    /// It spoke to this host, so that an answer is likely to be sent to it.
+    /// Whether it was sent to this host, so that an answer is likely to follow.
     pub(super) is_for_us: bool,
 }
 
 impl Neighbours {
-    /// Room for `limit`, which is more than there are `gateways`.
+    /// A table of `limit` entries, more than there are `gateways`.
     pub(super) fn new(limit: usize, gateways: Vec<IpAddr>) -> Self {
         let (entries, order, due) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         Self { entries, order, due, waiting: 0, gateways, limit }
     }
 
-    /// How many there are.
+    /// How many entries there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// When [`Neighbours::on_timeout`] is to be called; `None` if nothing waits for time.
+    /// When [`Neighbours::on_timeout`] is to be called; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Something is to be sent to `ip`.
+    /// The link-layer address for a packet to `ip`.
     pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> Known {
         let used = self.change(ip, |entry| {
             entry.used_at = Some(now);
@@ -140,7 +140,7 @@ impl Neighbours {
         Known::Ask
     }
 
-    /// What was sent to `ip` has arrived, as the transport knows (RFC 4861, section 7.3.1).
+    /// Confirms that packets to `ip` arrive, as the transport knows (RFC 4861, section 7.3.1).
     pub(super) fn confirm(&mut self, ip: IpAddr, now: Instant) {
         self.change(ip, |entry| {
             if entry.has_mac() {
@@ -150,8 +150,8 @@ impl Neighbours {
         });
     }
 
-    /// Takes what was heard; says whether packets may leave now that had to wait (RFC 4861, section
-    /// 7.2.5; RFC 826).
+    /// Takes a message. Returns whether the neighbour has become reachable, so that waiting packets may be sent
+    /// (RFC 4861, section 7.2.5; RFC 826).
     pub(super) fn hear(&mut self, heard: &Heard, now: Instant) -> bool {
         let news = self.change(heard.ip, |entry| {
             let had_mac = entry.has_mac();
@@ -164,7 +164,7 @@ impl Neighbours {
         news.unwrap_or(false)
     }
 
-    /// A neighbour that this host did not ask for.
+    /// Adds a neighbour that this host did not ask for.
     fn learn(&mut self, heard: &Heard, now: Instant) {
         let Some(mac) = heard.mac.filter(|_| heard.is_for_us && !heard.is_answer) else { return };
         if self.make_room(false) {
@@ -174,7 +174,7 @@ impl Neighbours {
         }
     }
 
-    /// Does what is due, and shows `ask` each neighbour that is to be asked. Looks at no other entry.
+    /// Does what is due at `now`, and passes each request to send to `ask`. Looks at no other entry.
     pub(super) fn on_timeout(&mut self, now: Instant, mut ask: impl FnMut(Ask)) {
         while self.next_at().is_some_and(|at| at <= now) {
             let Some((_, ip)) = self.due.pop_first() else { return };
@@ -198,7 +198,7 @@ impl Neighbours {
         }
     }
 
-    /// Lets `change` change the entry of `ip`, if there is one.
+    /// Applies `change` to the entry of `ip`, if there is one.
     fn change<R>(&mut self, ip: IpAddr, change: impl FnOnce(&mut Neighbour) -> R) -> Option<R> {
         let entry = self.entries.get_mut(&ip)?;
         let before = *entry;
@@ -209,7 +209,7 @@ impl Neighbours {
         Some(result)
     }
 
-    /// Counts an entry in, and puts it where it is in the order.
+    /// Adds an entry to the indices.
     fn enter(&mut self, ip: IpAddr, entry: Neighbour) {
         self.waiting += usize::from(!entry.has_mac());
         self.order.insert(self.turn_of(ip, entry));
@@ -222,7 +222,7 @@ impl Neighbours {
         self.due.remove(&(entry.until, ip));
     }
 
-    /// When an entry gives way: the least first.
+    /// The order of eviction: the least is first.
     fn turn_of(&self, ip: IpAddr, entry: Neighbour) -> (Rank, Instant, IpAddr) {
         match entry.used_at {
             _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.heard_at, ip),
@@ -232,8 +232,8 @@ impl Neighbours {
         }
     }
 
-    /// Whether there is a place for another, after the one that matters least has gone. One that this
-    /// host wants may take the place of any but a gateway.
+    /// Makes room for another entry by eviction. Returns whether there is room. An entry that this host wants
+    /// may evict any but a gateway.
     fn make_room(&mut self, is_wanted: bool) -> bool {
         let has_too_many = is_wanted && self.waiting >= self.limit.div_ceil(2);
         if self.entries.len() < self.limit && !has_too_many {
@@ -256,12 +256,12 @@ impl Neighbours {
     }
 }
 
-/// What an entry is worth; the first goes first.
+/// The rank of an entry. The lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// This host never asked for it.
+    /// This host never requested it.
     Unwanted,
-    /// Nobody has answered for it.
+    /// There was no answer.
     Unanswered,
     Used,
     Gateway,
@@ -290,7 +290,7 @@ impl Neighbour {
         self.mac = mac;
     }
 
-    /// The state has ended; `false` when the entry is not needed any more.
+    /// Ends the state. Returns `false` if the entry is no longer needed.
     fn expire(&mut self, now: Instant) -> bool {
         let (state, wait) = match self.state {
             State::Incomplete { asked } if asked < MOST_ASKED => {
@@ -308,7 +308,7 @@ impl Neighbour {
         true
     }
 
-    /// Whom the state asks.
+    /// The request that the state sends.
     fn asks(&self) -> Option<Option<Mac>> {
         match self.state {
             State::Incomplete { .. } => Some(None),
@@ -320,15 +320,15 @@ impl Neighbour {
 
 /// RFC 4861, section 10: `RETRANS_TIMER`.
 const RETRANSMIT: Duration = Duration::from_secs(1);
-/// The same: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT`.
+/// RFC 4861, section 10: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT`.
 const MOST_ASKED: u8 = 3;
-/// The same: `REACHABLE_TIME`.
+/// RFC 4861, section 10: `REACHABLE_TIME`.
 const REACHABLE: Duration = Duration::from_secs(30);
-/// The same: `DELAY_FIRST_PROBE_TIME`.
+/// RFC 4861, section 10: `DELAY_FIRST_PROBE_TIME`.
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// How long an entry is kept that nobody uses and that is not heard of.
+/// How long an entry is kept that is not used and that no message is about.
 const UNUSED: Duration = Duration::from_secs(600);
-/// How long nobody is asked again for a neighbour that did not answer.
+/// How long a neighbour that did not answer is not requested again.
 const FORGET_FAILURE: Duration = Duration::from_secs(1);
 const LEAST_IP: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 

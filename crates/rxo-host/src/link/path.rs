@@ -1,7 +1,7 @@
-//! What ICMP says of a path: errors about segments that this host has sent.
+//! ICMP errors about segments that this host has sent.
 //!
-//! Separate because nothing here believes anything: it says which connection an error names, and TCP
-//! decides by the sequence number whether it can be true (RFC 5927, section 4).
+//! Separate because it believes nothing: it says which connection an error names, and TCP decides by the
+//! sequence number whether to believe it (RFC 5927, section 4).
 
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;
@@ -17,8 +17,8 @@ pub struct PacketTooBig {
     pub pair: FlowKey,
     /// The sequence number of the segment that did not pass.
     pub seq: SeqNumber,
-    /// The largest IP packet that the next link takes, in bytes, as the router says; where it does
-    /// not say, a guess (RFC 1191, section 7.1).
+    /// The largest IP packet that the next link takes, in bytes, as the router says. A guess if it does not say
+    /// (RFC 1191, section 7.1).
     pub mtu: u32,
 }
 
@@ -29,18 +29,18 @@ pub struct Unreachable {
     pub pair: FlowKey,
     /// The sequence number of the segment that did not arrive.
     pub seq: SeqNumber,
-    /// Whether it will not arrive later either: what RFC 9293, section 3.9.2.2 calls a hard error.
+    /// Whether the error is permanent: a hard error of RFC 9293, section 3.9.2.2.
     pub is_hard: bool,
 }
 
-/// Either.
+/// An error about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathError {
     TooBig(PacketTooBig),
     Unreachable(Unreachable),
 }
 
-/// Reads an ICMP message whose checksum is right; `None` when it is no error about a TCP segment.
+/// Reads an ICMP message whose checksum is right; `None` if it is not an error about a TCP segment.
 pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     use DestUnreachableHeader::{FragmentationNeeded, Port, Protocol};
     let kind = message.icmp_type();
@@ -59,7 +59,7 @@ pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     Some(Quoted::read(message.payload())?.unreachable(is_hard))
 }
 
-/// The same for ICMPv6.
+/// Reads an ICMPv6 message whose checksum is right; `None` if it is not an error about a TCP segment.
 pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
     let is_hard = match message.icmp_type() {
         Icmpv6Type::PacketTooBig { mtu } => {
@@ -72,7 +72,7 @@ pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
     Some(Quoted::read(message.payload())?.unreachable(is_hard))
 }
 
-/// The packet that an error is about, of which little more than the headers is shown.
+/// The packet that an error quotes, little more than its headers.
 #[derive(Clone, Copy, Debug)]
 struct Quoted {
     pair: FlowKey,
@@ -105,7 +105,7 @@ impl Quoted {
     }
 }
 
-/// The next smaller size that links have, for routers older than RFC 1191.
+/// The next smaller common MTU, for routers older than RFC 1191.
 fn plateau(packet_bytes: u16) -> u16 {
     PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
 }

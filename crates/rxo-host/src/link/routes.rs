@@ -1,7 +1,6 @@
-//! Which neighbour gets a packet, and from which address it is sent.
+//! Routes: which neighbour gets a packet, and from which address it is sent.
 //!
-//! Separate because it is pure: a few rows, the longest prefix wins. There are few of them, so they
-//! are looked through one after the other.
+//! Separate because it is pure: a few rows, the longest prefix wins. There are few, so the search is linear.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,14 +9,14 @@ use super::{IpCidr, LinkError};
 /// A static route: packets for `destination` go to `gateway`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// For whom; its host bits mean nothing.
+    /// The destination network; host bits mean nothing.
     pub destination: IpCidr,
-    /// The neighbour that forwards them: on one of the link's own networks.
+    /// The neighbour that forwards the packets, on one of the link's own networks.
     pub gateway: IpAddr,
 }
 
 impl Route {
-    /// The route for everything else of the version of `gateway`.
+    /// The default route for the IP version of `gateway`.
     #[must_use]
     pub fn default_by(gateway: IpAddr) -> Self {
         Self { destination: IpCidr::everything(gateway.is_ipv4()), gateway }
@@ -33,10 +32,10 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// The host's addresses, and its routes beside those to its own networks.
+    /// The host's addresses, and its routes without those to its own networks.
     ///
     /// # Errors
-    /// When an address cannot be a host's, or a gateway is on none of its networks.
+    /// If an address cannot be a host's, or a gateway is on none of its networks.
     pub(super) fn new(addresses: Vec<IpCidr>, routes: &[Route]) -> Result<Self, LinkError> {
         if addresses.is_empty() {
             return Err(LinkError::NoAddress);
@@ -67,7 +66,7 @@ impl Routes {
         &self.addresses
     }
 
-    /// Whether `ip` is one of the host's.
+    /// Whether `ip` is an address of this host.
     pub(super) fn is_ours(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|cidr| cidr.address() == ip)
     }
@@ -77,12 +76,12 @@ impl Routes {
         self.may_be_another(ip) && self.own_network(ip).is_some()
     }
 
-    /// Whether `ip` can be another host's address, here or elsewhere.
+    /// Whether `ip` can be the address of another host, on this link or elsewhere.
     pub(super) fn may_be_another(&self, ip: IpAddr) -> bool {
         is_host(ip) && !self.is_ours(ip) && !self.is_broadcast(ip)
     }
 
-    /// The neighbour that a packet for `ip` goes to; `None` when there is none.
+    /// The neighbour that gets a packet for `ip`; `None` if there is no route.
     pub(super) fn next_hop(&self, ip: IpAddr) -> Option<IpAddr> {
         if !self.may_be_another(ip) {
             return None;
@@ -98,8 +97,8 @@ impl Routes {
         }
     }
 
-    /// The address that a packet for `ip` is sent from: of the network of its next hop, or else the
-    /// first that is not link-local.
+    /// The source address of a packet for `ip`: in the network of its next hop, or else the first that is not
+    /// link-local.
     pub(super) fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         let hop = self.next_hop(ip)?;
         let same = self.addresses.iter().filter(|cidr| cidr.address().is_ipv4() == ip.is_ipv4());
@@ -115,8 +114,8 @@ impl Routes {
         self.addresses.iter().any(|cidr| is_broadcast_of(cidr, ip))
     }
 
-    /// The longest prefix of an own network that `ip` is on. Link-local addresses are always on the
-    /// link (RFC 4291, section 2.5.6).
+    /// The longest prefix of an own network that has `ip`. Link-local addresses are always on the link (RFC
+    /// 4291, section 2.5.6).
     fn own_network(&self, ip: IpAddr) -> Option<u8> {
         let own = self.addresses.iter().filter(|cidr| cidr.contains(ip));
         let own = own.map(IpCidr::prefix_bits).max();
@@ -125,7 +124,7 @@ impl Routes {
     }
 }
 
-/// Whether `ip` can be one host's address.
+/// Whether `ip` can be the address of a host.
 fn is_host(ip: IpAddr) -> bool {
     let is_limited_broadcast = ip == IpAddr::from([255; 4]);
     !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback() && !is_limited_broadcast

@@ -61,7 +61,7 @@ fn segment_of<B: AsRef<[u8]>>(frame: Frame<Buffer<B>>, at: Offsets) -> Option<Se
     })
 }
 
-/// Nearly always none, or the timestamp where it usually stands.
+/// Reads options. Fast for none, and for a timestamp in its usual place.
 #[inline]
 fn options_of(options: &[u8]) -> SegmentOptions {
     match *options {

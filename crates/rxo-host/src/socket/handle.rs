@@ -1,4 +1,4 @@
-//! What an application has of the host.
+//! The application's handle of a host.
 
 use std::fmt;
 use std::io;
@@ -13,13 +13,13 @@ use super::{Accept, Listening, TcpListener, TcpStream};
 use crate::cell::{Bound, Cell, Socket};
 use crate::post::{Command, Post};
 
-/// A host, for applications' threads: opens connections and listeners. Knows nothing of devices.
+/// A handle of a host, for the threads of applications: opens connections and listeners.
 #[derive(Clone)]
 pub struct Handle {
     opener: Arc<dyn Opener>,
 }
 
-/// What a handle can ask, whatever the device's buffers are.
+/// The commands of a handle, for any type of buffer.
 pub(crate) trait Opener: Send + Sync {
     fn connect(self: Arc<Self>, remote: SocketAddr) -> io::Result<Arc<dyn Socket>>;
     fn listen(self: Arc<Self>, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>>;
@@ -33,18 +33,17 @@ impl Handle {
     /// Opens a connection and waits until it is open.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`] when nobody listens there,
-    /// [`io::ErrorKind::TimedOut`] when nobody answers, [`io::ErrorKind::NetworkUnreachable`]
-    /// without a route, [`io::ErrorKind::AddrNotAvailable`] when all 16,384 ports are taken by connections
-    /// to there, [`io::ErrorKind::QuotaExceeded`] when all sockets, or all
-    /// memory for them, are in use.
+    /// [`io::ErrorKind::ConnectionRefused`] if nobody listens there, [`io::ErrorKind::TimedOut`] if nobody
+    /// answers, [`io::ErrorKind::NetworkUnreachable`] without a route, [`io::ErrorKind::AddrNotAvailable`] if
+    /// connections to `remote` use all 16,384 ports, [`io::ErrorKind::QuotaExceeded`] if all sockets, or their
+    /// memory, are in use.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let stream = self.connect_nonblocking(remote)?;
         stream.wait_connected(None)?;
         Ok(stream)
     }
 
-    /// The same, waiting at most for `timeout`.
+    /// Opens a connection and waits until it is open, at most for `timeout`.
     ///
     /// # Errors
     /// As [`Handle::connect`].
@@ -54,22 +53,21 @@ impl Handle {
         Ok(stream)
     }
 
-    /// Begins to open a connection. The stream waits like any other until
-    /// [`TcpStream::set_nonblocking`]; [`TcpStream::is_connected`] says how it goes.
+    /// Begins to open a connection. [`TcpStream::is_connected`] says whether it is open. Calls on the stream
+    /// block until [`TcpStream::set_nonblocking`].
     ///
     /// # Errors
-    /// As [`Handle::connect`], but for the peer's part.
+    /// As [`Handle::connect`], without the errors that depend on the peer.
     pub fn connect_nonblocking(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         Arc::clone(&self.opener).connect(remote).map(TcpStream::new)
     }
 
-    /// Listens on `local`, whose address may be unspecified for all of this host's, and whose port may
-    /// be 0 for any. At most `backlog`
-    /// connections are opening or wait to be accepted.
+    /// Listens on `local`. An unspecified address means all addresses of this host, port 0 any free port. At
+    /// most `backlog` connections are opening or wait to be accepted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrNotAvailable`] when the address is not this host's,
-    /// [`io::ErrorKind::AddrInUse`] when somebody listens there.
+    /// [`io::ErrorKind::AddrNotAvailable`] if the address is not this host's, [`io::ErrorKind::AddrInUse`] if
+    /// there is a listener on it.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         Arc::clone(&self.opener).listen(local, backlog).map(TcpListener::new)
     }
@@ -112,7 +110,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Post<B> {
     }
 }
 
-/// A cell for a connection that is still to be opened. A port on which somebody listens is left alone.
+/// A cell for a connection to be opened. Its port is none on which there is a listener.
 fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,

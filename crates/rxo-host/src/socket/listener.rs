@@ -1,4 +1,4 @@
-//! A listener as an application has it.
+//! The application's handle of a listener.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::{Accept, TcpStream, Waiting};
 use crate::cell::peer;
 
-/// Waits for connections to this host, like [`std::net::TcpListener`], from any thread. When it is
-/// dropped, connections that nobody has accepted are reset.
+/// Waits for connections to this host, like [`std::net::TcpListener`], from any thread. Dropping it resets
+/// connections that were not accepted.
 pub struct TcpListener {
     listener: Arc<dyn Accept>,
     waiting: Waiting,
@@ -21,24 +21,24 @@ impl TcpListener {
         Self { listener, waiting: Waiting::default() }
     }
 
-    /// Waits for a connection and gives it, and its peer's address.
+    /// Waits for a connection, and returns it with the peer's address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when it shall not wait; [`io::ErrorKind::NotConnected`] when the
-    /// host was stopped.
+    /// [`io::ErrorKind::WouldBlock`] if it is nonblocking and there is no connection;
+    /// [`io::ErrorKind::NotConnected`] if the host was stopped.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let socket = self.waiting.until(self.listener.signal(), None, || self.listener.accept())?;
         let peer = peer(&socket.pair());
         Ok((TcpStream::new(socket), peer))
     }
 
-    /// The connections, one after the other; it never ends.
+    /// An iterator over connections, which never ends.
     #[must_use]
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// Whether [`TcpListener::accept`] says that it would block instead of waiting.
+    /// Sets whether [`TcpListener::accept`] returns an error instead of waiting.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -47,7 +47,7 @@ impl TcpListener {
         Ok(())
     }
 
-    /// What it listens on.
+    /// The local address.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -71,11 +71,11 @@ impl Iterator for Incoming<'_> {
 }
 
 impl AsFd for TcpListener {
-    /// Becomes readable when there is something to accept; see
+    /// A descriptor that becomes readable when a connection can be accepted; see
     /// [readiness](TcpStream#readiness).
     ///
     /// # Panics
-    /// When the process has no descriptor left.
+    /// If the process has no descriptor left.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.waiting.descriptor(self.listener.signal()) {
             Ok(descriptor) => descriptor,

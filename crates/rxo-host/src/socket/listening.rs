@@ -11,24 +11,24 @@ use rxo_frame::Instant;
 use crate::cell::{Bound, Cell, Signal, Socket};
 use crate::post::{Command, Post};
 
-/// Connections of one local address that wait for `accept`.
+/// The connections of a local address that wait for `accept`.
 #[derive(Debug)]
 pub(crate) struct Listening<B> {
     pub(crate) address: SocketAddr,
-    /// Most connections that are opening or wait.
+    /// The most connections that are opening or wait.
     pub(crate) backlog: usize,
-    /// Connections that are opening; the worker alone counts them.
+    /// How many connections are opening; only the worker writes it.
     opening: AtomicUsize,
-    /// Until when cookies may come back, in nanoseconds of the worker's clock; it alone writes it.
+    /// Until when cookies may be returned, in nanoseconds of the worker's clock; only the worker writes it.
     cookies_until: AtomicU64,
     ready: Sender<Arc<Cell<B>>>,
     accepted: Mutex<Receiver<Arc<Cell<B>>>>,
-    /// Connections that are open and wait.
+    /// How many connections are open and wait.
     waiting: AtomicUsize,
     pub(crate) signal: Signal,
 }
 
-/// A listener as an application has it. Nothing here blocks.
+/// The application's side of a listener. Nothing blocks.
 pub(crate) trait Accept: Send + Sync {
     fn accept(&self) -> io::Result<Arc<dyn Socket>>;
     fn signal(&self) -> &Signal;
@@ -50,45 +50,45 @@ impl<B> Listening<B> {
         })
     }
 
-    /// Whether one more connection may open.
+    /// Whether another connection may open.
     pub(crate) fn has_room(&self) -> bool {
         self.opening.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed) < self.backlog
     }
 
-    /// Whether one more open connection may wait.
+    /// Whether another open connection may wait.
     pub(crate) fn accepts(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < self.backlog
     }
 
-    /// A connection is opening.
+    /// Counts a connection that is opening.
     pub(crate) fn one_opens(&self) {
         self.opening.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One that was opening is open, or never will be.
+    /// Counts that a connection is no longer opening: it is open, or has failed.
     pub(crate) fn one_opens_no_more(&self) {
         self.opening.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// SYNs are answered by cookies, which may come back until `until`.
+    /// Records that SYNs were answered by cookies, which may be returned until `until`.
     pub(crate) fn expect_cookies(&self, until: Instant) {
         self.cookies_until.store(until.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Whether a cookie may come back at `now`: guessing is worth nothing at other times.
+    /// Whether a cookie may be returned at `now`. At other times guessing one is useless.
     pub(crate) fn expects_cookies(&self, now: Instant) -> bool {
         now.as_nanos() < self.cookies_until.load(Ordering::Relaxed)
     }
 
-    /// A connection is open.
+    /// Adds an open connection.
     pub(crate) fn push(&self, cell: Arc<Cell<B>>) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // The other end lives as long as this.
+        // Sending cannot fail: the other end lives as long as this.
         let _sent = self.ready.send(cell);
-        self.signal.tell();
+        self.signal.notify();
     }
 
-    /// The one that waits longest.
+    /// The connection that waits longest.
     pub(crate) fn pop(&self) -> Option<Arc<Cell<B>>> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = accepted.try_recv().ok()?;
@@ -97,7 +97,7 @@ impl<B> Listening<B> {
     }
 }
 
-/// A listener in the hands of an application; when it is dropped, nobody listens any more.
+/// The application's handle of a listener. Dropping it ends listening.
 pub(crate) struct BoundListener<B> {
     listening: Arc<Listening<B>>,
     post: Arc<Post<B>>,
@@ -135,7 +135,7 @@ impl<B> Drop for BoundListener<B> {
     }
 }
 
-/// What is said when there is no worker any more.
+/// The error if the worker has ended.
 pub(crate) fn worker_ended() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the host has been stopped; start another")
 }

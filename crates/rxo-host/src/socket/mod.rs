@@ -1,7 +1,7 @@
-//! What applications have: a handle on the host, streams, listeners. They mirror `std::net`.
+//! The interface of applications: a handle of the host, streams, listeners. They mirror `std::net`.
 //!
-//! Separate from the cell because of what they add: waiting. A call of a cell says that it would
-//! block; here that means to wait, unless the application wants it otherwise.
+//! Separate from the cell because they add waiting. A call of a cell returns that it would block; here that
+//! call waits, unless the socket is nonblocking.
 
 mod handle;
 mod listener;

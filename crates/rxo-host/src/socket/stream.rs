@@ -1,4 +1,4 @@
-//! A connection as an application has it.
+//! The application's handle of a connection.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,14 +15,14 @@ use crate::transmit::Marks;
 
 /// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
 ///
-/// When the last clone is dropped the connection closes in the background: what was written is still
-/// delivered, unless something that arrived was not read; then the peer is reset.
+/// Dropping the last clone closes the connection in the background: written data is still delivered, unless
+/// received text was not read; then the peer is reset.
 ///
 /// # Readiness
-/// [`AsFd`] gives a descriptor for `mio`, `epoll` and the like, to be registered for *reading*,
-/// whatever is waited for: after a call gave [`io::ErrorKind::WouldBlock`] it becomes readable when
-/// that call should be tried again. It is readable at first. It must not be read, written or
-/// closed. With edge-triggered polling, use the socket until it would block, as always.
+/// [`AsFd`] gives a descriptor for `mio`, `epoll` and the like. Register it for *reading*, also to wait for
+/// writing: after a call returned [`io::ErrorKind::WouldBlock`] it becomes readable when that call should be
+/// tried again. It is readable at first. Do not read, write or close it. With edge-triggered polling, use the
+/// socket until it would block, as always.
 #[derive(Clone)]
 pub struct TcpStream {
     socket: Arc<dyn Socket>,
@@ -34,7 +34,7 @@ impl TcpStream {
         Self { socket, waiting: Arc::default() }
     }
 
-    /// Waits until it is open.
+    /// Waits until the connection is open.
     pub(crate) fn wait_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
         let outcome = self.waiting.until(self.socket.signal(), timeout, || {
             match self.socket.is_connected()? {
@@ -50,17 +50,17 @@ impl TcpStream {
         })
     }
 
-    /// Whether a connection that was opened without waiting is open by now. If not, the descriptor
-    /// becomes readable when it should be asked again.
+    /// Whether a connection that was opened without waiting is open now. If not, the descriptor becomes
+    /// readable when this should be called again.
     ///
     /// # Errors
-    /// Why it never will be, or no longer is.
+    /// Why the connection failed or has ended.
     pub fn is_connected(&self) -> io::Result<bool> {
         if self.socket.is_connected()? {
             return Ok(true);
         }
         self.socket.signal().arm();
-        // It may have opened in between.
+        // The connection may have opened in between.
         self.socket.is_connected()
     }
 
@@ -72,7 +72,7 @@ impl TcpStream {
         Ok(peer(&self.socket.pair()))
     }
 
-    /// This side's address.
+    /// The local address.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -80,20 +80,20 @@ impl TcpStream {
         Ok(local(&self.socket.pair()))
     }
 
-    /// Ends reading, writing or both. Ending writing sends a FIN after what was written.
+    /// Shuts down reading, writing or both. Shutting down writing sends a FIN after the written data.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] when there is no connection.
+    /// [`io::ErrorKind::NotConnected`] if there is no connection.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.socket.shutdown(how)
     }
 
-    /// Resets the connection: what was written and not delivered is lost.
+    /// Resets the connection. Undelivered data is lost.
     pub fn abort(&self) {
         self.socket.abort();
     }
 
-    /// Another handle on the same connection.
+    /// Another handle of the same connection.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -110,7 +110,7 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.peek(to))
     }
 
-    /// Whether calls that would block say so instead.
+    /// Sets whether calls that would block return an error instead.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -119,25 +119,23 @@ impl TcpStream {
         Ok(())
     }
 
-    /// How long a read waits at most; `None` is for ever. Then it gives
-    /// [`io::ErrorKind::WouldBlock`].
+    /// Sets how long a read waits before it returns [`io::ErrorKind::WouldBlock`]; `None` means for ever.
     ///
     /// # Errors
-    /// When it is zero.
+    /// If the time is zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.waiting.read_timeout().set(timeout)
     }
 
-    /// How long a write waits at most; `None` is for ever. Then it gives
-    /// [`io::ErrorKind::WouldBlock`].
+    /// Sets how long a write waits before it returns [`io::ErrorKind::WouldBlock`]; `None` means for ever.
     ///
     /// # Errors
-    /// When it is zero.
+    /// If the time is zero.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.waiting.write_timeout().set(timeout)
     }
 
-    /// How long a read waits at most.
+    /// How long a read waits; `None` means for ever.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -145,7 +143,7 @@ impl TcpStream {
         Ok(self.waiting.read_timeout().get())
     }
 
-    /// How long a write waits at most.
+    /// How long a write waits; `None` means for ever.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -153,7 +151,7 @@ impl TcpStream {
         Ok(self.waiting.write_timeout().get())
     }
 
-    /// Whether small segments leave at once (Nagle's rule off).
+    /// Sets whether small segments are sent at once, which switches the Nagle algorithm off.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -162,7 +160,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// The time to live, or hop limit, of packets from now on (RFC 9293, section 3.9.2); 64 until set.
+    /// Sets the time to live, or hop limit, of later packets (RFC 9293, section 3.9.2); 64 until set.
     ///
     /// # Errors
     /// `InvalidInput` unless it is from 1 to 255.
@@ -173,7 +171,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// What it is.
+    /// The time to live, or hop limit.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -181,11 +179,11 @@ impl TcpStream {
         Ok(self.socket.marks().hop_limit.into())
     }
 
-    /// The differentiated services code point of packets from now on (RFC 2474; RFC 9293, section
-    /// 3.9.1.9), of which the ECN bits are no part; 0 until set.
+    /// Sets the differentiated services code point of later packets (RFC 2474; RFC 9293, section 3.9.1.9),
+    /// without the ECN bits; 0 until set.
     ///
     /// # Errors
-    /// `InvalidInput` when it has more than six bits.
+    /// `InvalidInput` if it has more than six bits.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
         if dscp > MOST_DSCP {
             return Err(wrong(format!("dscp is {dscp}; choose 0 to {MOST_DSCP}")));
@@ -200,7 +198,7 @@ impl TcpStream {
         self.socket.marks().dscp
     }
 
-    /// Why the connection failed, once; `None` when it has not.
+    /// Why the connection failed; `None` if it did not, or after the first call.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -208,7 +206,7 @@ impl TcpStream {
         Ok(self.socket.take_error())
     }
 
-    /// A look inside: windows, round-trip time, what was agreed.
+    /// A snapshot of the connection: windows, round-trip time, agreed features.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.socket.statistics()
@@ -238,7 +236,7 @@ impl Write for &TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write(from))
     }
 
-    /// What was written is on its way by itself.
+    /// Does nothing: written data is sent without it.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -264,7 +262,7 @@ impl AsFd for TcpStream {
     /// See [readiness](TcpStream#readiness).
     ///
     /// # Panics
-    /// When the process has no descriptor left.
+    /// If the process has no descriptor left.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.waiting.descriptor(self.socket.signal()) {
             Ok(descriptor) => descriptor,

@@ -1,4 +1,4 @@
-//! Waiting for a signal until a call no longer would block.
+//! Waits for a signal until a call no longer would block.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -26,7 +26,7 @@ impl Timeout {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// As in `std::net`, zero is refused.
+    /// Sets the timeout. Zero is an error, as in `std::net`.
     pub(crate) fn set(&self, timeout: Option<Duration>) -> io::Result<()> {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             let message = "a timeout of zero: choose more, or none";
@@ -51,12 +51,12 @@ impl Waiting {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
     }
 
-    /// A descriptor for waiting elsewhere; it lives as long as this.
+    /// The descriptor of the signal. It lives as long as this.
     pub(crate) fn descriptor(&self, signal: &Signal) -> io::Result<BorrowedFd<'_>> {
         signal.descriptor(&self.descriptor)
     }
 
-    /// Repeats `attempt` until it would not block, unless this socket does not wait.
+    /// Repeats `attempt` until it would not block, unless the socket is nonblocking.
     pub(crate) fn until<R>(
         &self,
         signal: &Signal,
@@ -84,7 +84,8 @@ impl Waiting {
     }
 }
 
-/// What would block makes the descriptor tell of the next change; a change in between is not missed.
+/// Calls `attempt`. If it would block, the next change makes the descriptor readable; a change in between is
+/// not missed.
 fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     match attempt() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

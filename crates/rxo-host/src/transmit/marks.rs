@@ -1,7 +1,6 @@
-//! What an application chooses of the IP headers that its connection sends (RFC 9293, sections 3.9.1.9
-//! and 3.9.2).
+//! The fields of IP headers that an application chooses (RFC 9293, sections 3.9.1.9 and 3.9.2).
 
-/// The chosen fields; by default what the most packets of the Internet have.
+/// The chosen fields. The defaults are those of most packets on the Internet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The differentiated services code point (RFC 2474), six bits.
@@ -17,7 +16,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Writes them into an IP header, whose ECN bits are 0.
+    /// Writes the fields into an IP header whose ECN bits are 0.
     pub(super) fn write(self, ip: &mut [u8]) {
         let class = self.dscp << 2;
         match ip {

@@ -1,4 +1,4 @@
-//! What leaves: segments become packets, and many packets one batch for the device.
+//! Transmission: segments become packets, and many packets one batch for the device.
 //!
 //! Headers and short texts are written into one arena; long texts stay in the connection's send
 //! buffer and are gathered from there, so a GSO send is never copied here. A device that segments gets

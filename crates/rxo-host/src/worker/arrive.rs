@@ -1,4 +1,4 @@
-//! A delivery of the engine passes the gate and finds its cell.
+//! Gives each delivery of the engine to its cell, through the gate.
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::Instant;
@@ -10,7 +10,7 @@ use crate::cell::{Cell, Given};
 use crate::receive::{Delivered, Form};
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Gives each delivery that the gate lets in to its cell.
+    /// Gives each delivery that passes the gate to its cell.
     pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, Buffer<B>>) {
         while let Some(taken) = deliveries.take_next() {
             if let Some((key, form)) = self.admit(now, &taken) {
@@ -19,8 +19,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// The flow and the form of a delivery for TCP that the gate lets in. `None` if it refuses the
-    /// delivery, or this is not TCP's: then the link has it, and the message has been heard.
+    /// The flow and the form of a delivery that passes the gate. `None` if the gate refuses it, or it is not
+    /// TCP: then the link has taken it.
     #[inline]
     fn admit(&mut self, now: Instant, taken: &Taken<'_, Buffer<B>>) -> Option<(FlowKey, Form)> {
         match taken.view() {
@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Gives an arrival of the flow `key` to its connection, or treats it as a stranger's.
+    /// Gives an arrival of the flow `key` to its connection. Without one it is a stranger's.
     fn on_arrival(&mut self, now: Instant, key: &FlowKey, arrival: Delivered<'_, B>) {
         match self.demux.find(key) {
             Some(place) => self.give(place, |cell| cell.on_arrival(now, arrival)),
@@ -56,7 +56,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.counters.deliveries += 1;
         match give(&slot.cell) {
             Given::Taken => self.touch(place),
-            // Whoever has it marks it.
+            // The thread that holds the lock marks the cell.
             Given::Waits => self.counters.put_off += 1,
             Given::Dropped => self.counters.backlog_drops += 1,
         }

@@ -1,4 +1,4 @@
-//! What the worker has beside device and engine, and what applications ask of it.
+//! The worker without device and engine: connections, timers, the commands of applications.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Path, Shape};
 use crate::{HostConfig, HostError};
 
-/// Connections, timers, listeners.
+/// Connections, timers, listeners, and the link.
 #[derive(Debug)]
 pub(crate) struct Core<B> {
     pub(super) post: Arc<Post<B>>,
@@ -35,18 +35,18 @@ pub(crate) struct Core<B> {
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
     pub(super) time_waits: TimeWaits,
-    /// What is to be said of pairs of sockets as soon as no thread is choosing one.
+    /// Changes of pairs of sockets, to be applied while no thread chooses one.
     port_changes: Vec<PortChange>,
     pub(super) timers: Timers,
     pub(super) orphans: Orphans,
-    /// Places of the cells that something happened to.
+    /// The places of the cells to be served in this turn.
     pub(super) dirty: Vec<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
     pub(super) paths: Paths,
-    /// Places of the cells that wait for a neighbour.
+    /// The places of the cells that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
-    /// Resets to strangers, of whom there may be many.
+    /// The rate limit of resets to strangers.
     pub(super) may_reset: Allowance,
     pub(super) kept: Kept,
     pub(super) outbox: Outbox,
@@ -118,7 +118,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Does what applications asked for; says how much that was.
+    /// Carries out the commands of applications. Returns how many there were.
     pub(super) fn obey(&mut self) -> usize {
         let mut obeyed = 0;
         while let Ok(command) = self.commands.try_recv() {
@@ -136,11 +136,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         obeyed
     }
 
-    /// The cells that may be due are to be served; the link does what is due.
+    /// Marks the cells that may be due as to be served; the link does what is due.
     pub(super) fn wake_due(&mut self, now: Instant) {
         if self.link.poll_at().is_some_and(|at| at <= now) {
             self.link.on_timeout(now);
-            // Who waits for a neighbour that does not answer asks again.
+            // Cells that wait for a neighbour which does not answer try again.
             self.touch_unresolved();
         }
         while let Some(place) = self.timers.take_due(now) {
@@ -154,8 +154,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.change_ports();
     }
 
-    /// A connection that an application wants open. That a peer has just opened one between the same
-    /// sockets, from a port on which nobody listens any more, is unlikely and ends it.
+    /// Opens a connection for an application. If a peer has just opened one between the same sockets, which is
+    /// unlikely, the new one is aborted.
     fn open(&mut self, cell: Arc<Cell<B>>) {
         let key = cell.pair.reversed();
         if self.demux.find(&key).is_none() && self.time_waits.get_mut(&key).is_none() {
@@ -163,11 +163,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             return;
         }
         cell.serve(|inner| inner.connection.abort());
-        cell.signal.tell();
+        cell.signal.notify();
         self.post.give_back_socket();
     }
 
-    /// The cell at `place` is to be served in this turn.
+    /// Marks the cell at `place` as to be served in this turn.
     pub(super) fn touch(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.is_dirty) {
             slot.is_dirty = true;
@@ -175,7 +175,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// The same, if it is still there.
+    /// Marks `cell` as to be served in this turn, if it still has a place.
     fn touch_cell(&mut self, cell: &Arc<Cell<B>>) {
         let place = cell.place.load(Ordering::Relaxed);
         if self.slots.get(place).is_some_and(|slot| Arc::ptr_eq(&slot.cell, cell)) {
@@ -183,7 +183,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Gives `cell` a place.
+    /// Adds `cell` and returns its place.
     pub(super) fn add_cell(
         &mut self,
         cell: Arc<Cell<B>>,
@@ -216,7 +216,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         place
     }
 
-    /// Forgets the connection at `place`, but for what TIME-WAIT needs of it, if anything.
+    /// Removes the connection at `place`. `left` is what TIME-WAIT needs of it, if anything.
     pub(super) fn forget(&mut self, place: u32, left: Option<(TimeWait, Instant)>) {
         let Some(slot) = self.slots.remove(place) else { return };
         slot.cell.place.store(u32::MAX, Ordering::Relaxed);
@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// The time of a connection in TIME-WAIT begins again.
+    /// Restarts the time of a connection in TIME-WAIT.
     pub(super) fn restart_time_wait(&mut self, key: &FlowKey, until: Instant) {
         let given_up = self.time_waits.restart(key, until);
         self.note_given_up(given_up);
@@ -252,7 +252,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Forgets a connection in TIME-WAIT.
+    /// Removes a connection in TIME-WAIT.
     pub(super) fn forget_time_wait(&mut self, key: &FlowKey) {
         self.time_waits.remove(key);
         self.free_port(&key.reversed());
@@ -270,7 +270,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// No application has the connection at `place` any more. Of too many the oldest are reset.
+    /// Records that the connection at `place` is an orphan. If there are too many, resets the oldest.
     pub(super) fn note_orphan(&mut self, place: u32) {
         let is_known = self.slots.get(place).is_none_or(|slot| slot.orphan.is_some());
         if is_known {
@@ -300,7 +300,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.touch(place);
     }
 
-    /// Who listens for packets to the destination of `key`.
+    /// The listener for packets to the destination of `key`.
     pub(super) fn listener(&self, key: &FlowKey) -> Option<Arc<Listening<B>>> {
         let (address, port) = (key.destination(), key.destination_port());
         let is_it = |listening: &&Arc<Listening<B>>| {
@@ -313,13 +313,13 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     pub(super) fn abort_all(&mut self) {
         for listening in std::mem::take(&mut self.listeners) {
             self.unlisten(&listening);
-            listening.signal.tell();
+            listening.signal.notify();
         }
         let cells: Vec<_> = self.slots.iter().map(|(_, slot)| Arc::clone(&slot.cell)).collect();
         for cell in cells {
-            // The worker works no more, so now it may wait.
+            // The worker has ended, so it may wait.
             cell.with(|inner| inner.connection.abort());
-            cell.signal.tell();
+            cell.signal.notify();
             self.touch_cell(&cell);
         }
     }
@@ -343,12 +343,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Whether a connection is over, or never was one.
+/// Whether a connection is closed, or was never opened.
 pub(super) const fn is_over(state: State) -> bool {
     matches!(state, State::Closed(_) | State::Listen)
 }
 
-/// A client that tries a range of ports is told; a flood from names that do not exist is not
-/// reflected (RFC 5961, section 10, asks for such a limit).
+/// A client that tries a range of ports gets its resets; a flood from forged addresses is not reflected (RFC
+/// 5961, section 10, asks for such a limit).
 const RESETS_AT_ONCE: u32 = 256;
 const RESETS_EACH_SECOND: u32 = 1_000;

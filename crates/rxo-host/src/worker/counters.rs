@@ -1,4 +1,4 @@
-//! What a host has done.
+//! The counters of a host.
 
 use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
@@ -6,51 +6,51 @@ use rxo_device::{SinkCounters, SourceCounters};
 use crate::link::LinkCounters;
 use crate::stages::StageTimes;
 
-/// Totals since the host was made, and what there is now.
+/// Totals since the host was made, and present values.
 #[derive(Clone, Debug, Default)]
 pub struct HostCounters {
-    /// From the device.
+    /// Frames received from the device.
     pub source: SourceCounters,
-    /// To the device.
+    /// Packets given to the device; a GSO frame is one.
     pub sink: SinkCounters,
-    /// What the engine did.
+    /// The engine's counters.
     pub engine: Counters,
-    /// What is not TCP.
+    /// The link's counters: what is not TCP, and the gate.
     pub link: LinkCounters,
     /// Deliveries given to connections.
     pub deliveries: u64,
-    /// Those that went to a backlog, because an application had the connection.
+    /// Deliveries that went to a backlog because an application held the lock.
     pub put_off: u64,
-    /// Those that found the backlog full; their senders send again.
+    /// Deliveries of which a full backlog dropped a part; their senders retransmit.
     pub backlog_drops: u64,
-    /// Large sends that the device refused, and that left as single segments.
+    /// GSO frames that the device refused, and that were sent as single segments.
     pub refused_sends: u64,
-    /// How often text was copied because the device wanted its frames back.
+    /// How often text was copied because the device needed its frames.
     pub copied_out: u64,
-    /// Segments for which there was no connection and that opened none.
+    /// Segments that had no connection and opened none.
     pub strangers: u64,
     /// Resets sent to strangers.
     pub resets: u64,
     /// SYNs answered by a cookie, because too many connections were opening.
     pub cookies_sent: u64,
-    /// Connections opened by one.
+    /// Connections opened by a cookie.
     pub cookies_taken: u64,
     /// SYNs dropped because a listener's backlog, or the host, was full.
     pub syns_dropped: u64,
-    /// Connections in TIME-WAIT that were given up before their time, because there were too many.
+    /// Connections in TIME-WAIT that were evicted because there were too many.
     pub time_waits_given_up: u64,
-    /// Connections that no application had any more, reset because there were too many.
+    /// Orphans that were reset because there were too many.
     pub orphans_reset: u64,
-    /// Where the time of its turns went, of those that were timed.
+    /// The time of the timed turns by stage.
     pub stages: StageTimes,
-    /// Connections that exist now, those in TIME-WAIT left out.
+    /// Connections now, without those in TIME-WAIT.
     pub connections: usize,
-    /// Those of them that no application has any more.
+    /// Orphans among them.
     pub orphans: usize,
-    /// What is left of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) now.
+    /// What is left of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) now, in bytes.
     pub memory_left_bytes: u64,
     /// Connections in TIME-WAIT now.
     pub time_waits: usize,
-    /// Timers that run now.
+    /// Connections with a running timer now.
     pub timers: usize,
 }

@@ -1,4 +1,4 @@
-//! Giving frames back to a device that wants them: what connections keep of them is copied.
+//! Gives frames back to a device that needs them: text that connections keep in them is copied.
 
 use rxo_wire::SeqNumber;
 
@@ -7,10 +7,10 @@ use super::kept::Entry;
 use crate::buffer::Buffer;
 use crate::cell::Inner;
 
-/// What a connection keeps afterwards.
+/// The frames that a connection keeps.
 #[derive(Clone, Copy)]
 pub(super) struct Keeps {
-    /// All that came before this does not matter any more.
+    /// No frame that came before this is kept.
     pub(super) owned_until: SeqNumber,
     /// RCV.NXT.
     pub(super) until: SeqNumber,
@@ -18,9 +18,9 @@ pub(super) struct Keeps {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Copies what has been kept for too long; with `is_urgent` everything.
+    /// Copies text that has been kept for too long; if `is_urgent`, all text.
     pub(super) fn give_back(&mut self, is_urgent: bool) {
-        // Who still keeps newer frames comes again, but not in this round.
+        // A connection that keeps newer frames is queued again, but not visited in this round.
         for _ in 0..self.kept.len() {
             let Some(entry) = self.kept.pop(is_urgent) else { return };
             if !self.give_back_one(entry, is_urgent) {
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// `false` when an application has the connection.
+    /// Returns `false` if an application holds the lock.
     fn give_back_one(&mut self, entry: Entry, is_urgent: bool) -> bool {
         let slot = self.slots.get_mut(entry.place);
         let Some(slot) = slot.filter(|slot| slot.kept == Some(entry.ticket)) else { return true };
@@ -48,7 +48,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         true
     }
 
-    /// The connection at `place` may keep frames.
+    /// Records that the connection at `place` may keep frames.
     #[inline]
     pub(super) fn note_kept(&mut self, place: u32, keeps: Keeps) {
         if !keeps.has_kept || !self.kept.matters() {
@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 }
 
 impl Keeps {
-    /// What `inner` keeps, whose text before `owned_until` is in our own memory.
+    /// The frames that `inner` keeps; its text before `owned_until` is in our own memory.
     #[inline]
     pub(super) fn of<B: AsRef<[u8]>>(inner: &Inner<B>, owned_until: SeqNumber) -> Self {
         let connection = &inner.connection;
@@ -73,7 +73,7 @@ impl Keeps {
     }
 }
 
-/// Puts all text that `inner` keeps into our own memory.
+/// Copies all text that `inner` keeps into our own memory.
 pub(super) fn copy_kept<B: AsRef<[u8]>>(inner: &mut Inner<B>) -> Keeps {
     inner.connection.exchange_buffers(Buffer::copy);
     let until = inner.connection.received_to();

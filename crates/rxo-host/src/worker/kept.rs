@@ -1,8 +1,8 @@
-//! Which connections keep frames that a device wants back.
+//! Which connections keep frames that a device needs.
 //!
-//! Text stays in the buffer it came in until the application has read it, and a ring that is written
-//! from end to end is stopped by one frame that somebody keeps. So what is kept when half a lap of
-//! frames has come since is copied. Separate because it is a clock and a queue: the clock counts frames.
+//! Text stays in the buffer that it came in until the application has read it, and a single kept frame stops
+//! a ring that is written in order. So text is copied when half a lap of frames has come since. Separate
+//! because it is a queue with a clock that counts frames.
 
 use std::collections::VecDeque;
 
@@ -11,43 +11,43 @@ use rxo_wire::SeqNumber;
 /// Connections that keep frames, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// Frames after which what is kept is copied; `None`: never.
+    /// After how many frames kept text is copied; `None` if never.
     limit: Option<u64>,
-    /// Frames taken before this turn.
+    /// The number of frames received before this turn.
     taken: u64,
     queue: VecDeque<Entry>,
     last_ticket: u64,
 }
 
-/// A connection that kept a frame at some time.
+/// A connection that may keep frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: u32,
-    /// Says whether the place is still that connection's.
+    /// Identifies the connection, because places are reused.
     pub(crate) ticket: u64,
-    /// RCV.NXT at that time.
+    /// RCV.NXT when it was queued.
     pub(crate) until: SeqNumber,
     at: u64,
 }
 
 impl Kept {
-    /// For a device that lends so many frames, of which a turn takes `budget`.
+    /// The queue for a device that lends `lends` frames; a turn receives at most `budget`.
     pub(crate) fn new(lends: Option<usize>, budget: usize) -> Self {
         let limit = lends.map(|lends| (lends / 2).min(lends.saturating_sub(budget)) as u64);
         Self { limit, taken: 0, queue: VecDeque::new(), last_ticket: 0 }
     }
 
-    /// Whether the device wants its memory back at all.
+    /// Whether the device needs its memory back at all.
     pub(crate) const fn matters(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// A turn has taken `frames`.
+    /// Counts the `frames` of a turn.
     pub(crate) fn count(&mut self, frames: usize) {
         self.taken += frames as u64;
     }
 
-    /// The connection at `place` keeps frames of this turn; gives it a ticket.
+    /// Queues the connection at `place`, which keeps frames of this turn. Returns its ticket.
     pub(crate) fn push(&mut self, place: u32, until: SeqNumber) -> u64 {
         self.last_ticket += 1;
         let (ticket, at) = (self.last_ticket, self.taken);
@@ -55,19 +55,19 @@ impl Kept {
         ticket
     }
 
-    /// Takes the oldest, if it is time for it; with `is_urgent` it is.
+    /// Takes the oldest entry if it is due or `is_urgent`.
     pub(crate) fn pop(&mut self, is_urgent: bool) -> Option<Entry> {
         let (first, limit) = (self.queue.front()?, self.limit?);
         let is_due = is_urgent || self.taken.saturating_sub(first.at) > limit;
         if is_due { self.queue.pop_front() } else { None }
     }
 
-    /// It could not be done now; it is the oldest again.
+    /// Puts an entry that could not be handled back to the front.
     pub(crate) fn put_back(&mut self, entry: Entry) {
         self.queue.push_front(entry);
     }
 
-    /// How many connections keep frames, as far as is known.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_turn_always_finds_room() {
-        // Kept before this turn: at most what is left beside a budget.
+        // At most so many frames were kept before this turn, beside its budget.
         let mut kept = Kept::new(Some(100), 80);
         kept.push(7, SeqNumber(1));
         kept.count(21);

@@ -5,9 +5,8 @@
 //!                            commands, timers --^
 //! ```
 //!
-//! A turn takes at most a budget of frames, lets the engine coalesce them, gives each delivery to its
-//! cell, does what applications asked and what is due, and then serves every cell that something
-//! happened to: what it has to send goes out in batches.
+//! A turn receives at most a budget of frames, coalesces them, gives each delivery to its cell, carries out
+//! commands and what is due, and then serves every cell that was touched: it sends in batches.
 
 mod arrive;
 mod core;
@@ -43,14 +42,14 @@ pub struct Host<I: FrameSource, O> {
     source: I,
     sink: O,
     engine: Engine<Buffer<I::Buffer>>,
-    /// Frames as the device gave them, and as the engine takes them.
+    /// Received frames, as the device gives them and as the engine takes them.
     received: Vec<Frame<I::Buffer>>,
     batch: Vec<Frame<Buffer<I::Buffer>>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
     is_busy: bool,
     pause: Pause,
-    /// Waits that ended without anything to do, one after the other.
+    /// How many successive waits ended without anything to do.
     false_alarms: u32,
 }
 
@@ -59,11 +58,11 @@ pub struct Host<I: FrameSource, O> {
 pub struct Turn {
     /// Frames taken from the device.
     pub frames: usize,
-    /// What applications asked for.
+    /// Commands of applications.
     pub commands: usize,
     /// Connections that were served.
     pub served: usize,
-    /// Packets given to the device; a large send is one.
+    /// Packets given to the device; a GSO frame is one.
     pub sent: u64,
 }
 
@@ -84,14 +83,14 @@ where
     /// A host on the device with these two ends.
     ///
     /// # Errors
-    /// [`HostError`] when a setting cannot be, or the device does not fit.
+    /// [`HostError`] if a setting is invalid, or the device does not fit.
     pub fn new(source: I, sink: O, config: HostConfig) -> Result<Self, HostError> {
         config.check()?;
         let (from, to) = (source.capabilities(), sink.capabilities());
         if from.link != to.link {
             return Err(HostError::TwoLinks);
         }
-        // Half of what it lends stays for the next turn.
+        // Half of the frames that the device lends stay for the next turn.
         let most = source.lends().map_or(usize::MAX, |lends| (lends / 2).max(1));
         let budget_frames = config.budget_frames.min(most);
         let kept = Kept::new(source.lends(), budget_frames);
@@ -116,17 +115,17 @@ where
         })
     }
 
-    /// What applications use it by.
+    /// The handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(self.core.opener())
     }
 
-    /// One turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
+    /// Runs one turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
     /// connections only.
     ///
     /// # Errors
-    /// When the device fails; everything else stays as it is.
+    /// If the device fails. The connections stay valid.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
         let sent_before = self.core.packets_sent();
         self.watch().begin();
@@ -142,14 +141,14 @@ where
         Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })
     }
 
-    /// When a turn is due although nothing arrives and nobody asks; `None`: not before that.
+    /// When the next turn is due if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let deadlines = [self.core.poll_at(), self.engine.poll_at(), self.source.poll_at()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// All counters, since the host was made.
+    /// All counters.
     pub fn counters(&mut self) -> HostCounters {
         HostCounters {
             source: self.source.counters(),
@@ -159,7 +158,7 @@ where
         }
     }
 
-    /// Takes a batch from the device and gives it to the cells.
+    /// Receives a batch from the device, coalesces it, and gives the deliveries to the cells.
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);
         self.core.give_back(false);

@@ -1,4 +1,4 @@
-//! What the worker does with what the link hears, and for cells that wait for a neighbour.
+//! Acts on messages of the link, and on cells that wait for a neighbour.
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Acts on what the link has heard. Returns the headers of a segment, which is TCP's.
+    /// Acts on a message of the link. Returns the headers of a TCP segment, which is for the connections.
     pub(super) fn hear(&mut self, now: Instant, heard: Heard) -> Option<Parsed> {
         match heard {
             Heard::Segment(parsed) => return Some(parsed),
@@ -27,8 +27,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         None
     }
 
-    /// ICMP says something of the connection that sends as `pair`. Where an application has it at the
-    /// moment, it is as if the message were lost.
+    /// Gives an ICMP error to the connection that sends as `pair`. If an application holds the lock, the error
+    /// is lost.
     fn tell_connection(&mut self, pair: &FlowKey, tell: impl FnOnce(&mut Connection<Buffer<B>>)) {
         let Some(place) = self.demux.find(&pair.reversed()) else { return };
         if let Some(slot) = self.slots.get(place) {
@@ -37,7 +37,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Whoever waits for a neighbour is to be served.
+    /// Marks the cells that wait for a neighbour as to be served.
     pub(super) fn touch_unresolved(&mut self) {
         for place in std::mem::take(&mut self.unresolved) {
             if let Some(slot) = self.slots.get_mut(place) {
@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Sends what the link has to say.
+    /// Sends the link's frames.
     pub(super) fn send_link<O: FrameSink>(&mut self, sink: &mut O) -> Result<(), DeviceError> {
         while let Some(frame) = self.link.poll_transmit() {
             self.outbox.push_frame(&frame);
@@ -59,18 +59,18 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Whether a neighbour can be sent to.
+/// Whether packets can be sent to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Its address is known.
     Known,
-    /// It has been asked for, or no route leads there any more.
+    /// Its address was requested, or there is no route any more.
     Waits,
-    /// It was asked for, and does not answer.
+    /// It does not answer.
     Nobody,
 }
 
-/// Brings the neighbour of `slot` up to date.
+/// Resolves the neighbour of `slot`, if that is due.
 #[inline]
 pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     let is_fresh = slot.resolved_until.is_some_and(|until| now < until);
@@ -94,5 +94,5 @@ fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     }
 }
 
-/// A neighbour that has changed its address is noticed so soon; asking costs a look-up.
+/// How soon a changed address is noticed. Resolving costs a look-up.
 const RESOLVED_FOR: Duration = Duration::from_secs(1);

@@ -1,15 +1,15 @@
-//! Connections that no application has any more, and that are not over: so many, and no more.
+//! Orphans: connections without an application that are not closed.
 //!
-//! Separate because it is a queue and a count. How long each may last the connection knows; this bounds how
-//! many there are at once, whatever their peers do.
+//! Separate because it is only a queue and a count. A connection limits how long it lasts; this limits how
+//! many orphans there are at once, whatever their peers do.
 
 use std::collections::VecDeque;
 
-/// The queue, the one that was dropped first at its front.
+/// The queue of orphans, the oldest at the front.
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
-    /// Places and tickets; those that are over stand in it for a while.
+    /// Places and tickets. Those of closed connections stay for a while.
     queue: VecDeque<(u32, u64)>,
     live: usize,
     last_ticket: u64,
@@ -20,13 +20,13 @@ impl Orphans {
         Self { limit, queue: VecDeque::new(), live: 0, last_ticket: 0 }
     }
 
-    /// How many there are.
+    /// How many orphans there are.
     pub(super) const fn len(&self) -> usize {
         self.live
     }
 
-    /// The connection at `place` has been dropped; gives it a ticket. `is_live` says whether a place is
-    /// still that of a ticket.
+    /// Adds the connection at `place`, and returns its ticket. `is_live` says whether a ticket is still that of
+    /// its place.
     pub(super) fn push(&mut self, place: u32, is_live: impl Fn(u32, u64) -> bool) -> u64 {
         while self.queue.front().is_some_and(|(place, ticket)| !is_live(*place, *ticket)) {
             self.queue.pop_front();
@@ -40,12 +40,12 @@ impl Orphans {
         self.last_ticket
     }
 
-    /// One of them is over.
+    /// Counts the end of an orphan.
     pub(super) fn remove(&mut self) {
         self.live -= 1;
     }
 
-    /// One that must give way, if there are too many: perhaps it is over already.
+    /// The oldest orphan if there are too many. It may be closed already.
     pub(super) fn pop_excess(&mut self) -> Option<(u32, u64)> {
         if self.live > self.limit { self.queue.pop_front() } else { None }
     }

@@ -1,9 +1,8 @@
-//! Which destinations are known to take smaller packets than the link (RFC 1191, section 6; RFC 8201,
-//! section 5).
+//! Path MTUs: destinations that take smaller packets than the link (RFC 1191, section 6; RFC 8201, section 5).
 //!
-//! Separate because it outlives connections: what one has found out, and believed by its own rules (RFC
-//! 5927), the next one to the same destination begins with. It grows old after ten minutes, when every
-//! connection tries a larger segment by itself. Bounded: the oldest gives way.
+//! Separate because it outlives connections: the next connection to a destination begins with what the last
+//! one found out and believed (RFC 5927). An entry expires after ten minutes, when every connection tries a
+//! larger segment by itself. Bounded: a full table evicts the oldest entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +16,7 @@ pub(super) struct Paths {
     known: BTreeMap<IpAddr, KnownPath>,
 }
 
-/// What is known of one.
+/// The path to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownPath {
     /// The largest IP packet that it takes, in bytes.
@@ -27,13 +26,12 @@ struct KnownPath {
 }
 
 impl Paths {
-    /// What a connection knows of its path has changed.
+    /// Takes what a connection has found out about its path.
     pub(super) fn hear<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
 
-    /// A connection to `destination` has found out that IP packets of at most `mtu` bytes pass; `None`
-    /// when all do.
+    /// Records that IP packets of at most `mtu` bytes pass to `destination`; `None` if all do.
     fn learn(&mut self, destination: IpAddr, mtu: Option<u32>, now: Instant) {
         let Some(mtu) = mtu else {
             self.known.remove(&destination);
@@ -48,14 +46,14 @@ impl Paths {
         self.known.insert(destination, KnownPath { mtu, until: now + AGE });
     }
 
-    /// Lets a new connection begin with what is known of its path.
+    /// Tells a new connection what is known about its path.
     pub(super) fn tell<B: AsRef<[u8]>>(&self, connection: &mut Connection<B>, now: Instant) {
         if let Some(path) = self.to(connection.pair().destination(), now) {
             connection.know_path(path.mtu, path.until);
         }
     }
 
-    /// What is known of the path to `destination`, unless it has grown old.
+    /// What is known about the path to `destination`, unless it has expired.
     fn to(&self, destination: IpAddr, now: Instant) -> Option<KnownPath> {
         self.known.get(&destination).copied().filter(|path| now < path.until)
     }
@@ -100,7 +98,7 @@ mod tests {
             paths.learn(host(number), Some(1_400), at(number.into()));
             assert!(paths.known.len() <= MOST_DESTINATIONS);
         }
-        // One that is known already takes nobody's place.
+        // A known destination evicts none.
         paths.learn(host(999), Some(1_300), at(1_000));
         let known = (0..1_000).filter(|number| paths.to(host(*number), at(500)).is_some());
         assert!(known.eq(1_000 - MOST_DESTINATIONS as u32..1_000));

@@ -1,4 +1,4 @@
-//! One turn after the other, until stopped.
+//! Runs turns until it is stopped.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,20 +9,20 @@ use rxo_frame::Instant;
 
 use super::{Host, Turn};
 
-/// The clock of a worker, and how it waits. `I` is the device's source; a waiter on the system needs
-/// its descriptor.
+/// The clock of a worker, and how it waits. `I` is the source of the device, whose descriptor a waiter may
+/// need.
 pub trait Waiter<I> {
-    /// Now. Never goes back, and is on the scale of the frames' arrivals.
+    /// The present time. It never goes back, and has the scale of the frames' times of arrival.
     fn now(&mut self) -> Instant;
 
-    /// Lets `time` pass, or less.
+    /// Waits for `time`, or less.
     fn pause(&mut self, time: Duration);
 
-    /// Returns when `source` may have something, or `alarm` is readable, or `timeout` has passed, or
-    /// earlier. `None`: whatever the source has.
+    /// Waits until `source` may have a frame, `alarm` is readable, or `timeout` has passed. May return earlier.
+    /// If `source` is `None`, frames do not end the wait.
     ///
     /// # Errors
-    /// When the system refuses to wait.
+    /// If the system fails to wait.
     fn wait(
         &mut self,
         source: Option<&I>,
@@ -37,9 +37,8 @@ where
     I::Buffer: Send + Sync + 'static,
     O: FrameSink,
 {
-    /// Works until `stop` is set or the device fails; then every connection is reset, and whoever
-    /// waits is told. `stop` is looked at in every turn and at least ten times a second. `observe` is
-    /// called after every turn.
+    /// Runs turns until `stop` is set or the device fails; then resets every connection, which ends all waits.
+    /// Reads `stop` in every turn and at least ten times a second. Calls `observe` after every turn.
     ///
     /// # Errors
     /// The first failure of the device.
@@ -57,11 +56,11 @@ where
         outcome.and(closed)
     }
 
-    /// Resets every connection and takes no more commands. What applications have stays valid, and
-    /// says that it is over.
+    /// Resets every connection and takes no more commands. The handles of applications stay valid, and return
+    /// errors.
     ///
     /// # Errors
-    /// When the device fails.
+    /// If the device fails.
     pub fn close(&mut self, now: Instant) -> Result<(), DeviceError> {
         self.core.post().close();
         self.core.obey();
@@ -86,14 +85,14 @@ where
             return Ok(turn);
         }
         self.core.post().fall_asleep();
-        // Who asked before that has not woken us.
+        // A command that came before that has not set the alarm.
         let is_quiet = self.core.obey() == 0;
         let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
         self.core.post().wake_up();
         outcome.map(|()| turn)
     }
 
-    /// Lets frames gather after a batch that shows a sender at full speed.
+    /// Pauses after a batch that shows a sender at full speed, so that frames gather.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
         let has_more = turn.frames >= self.budget_frames;
         if self.is_busy || has_more {
@@ -106,7 +105,7 @@ where
 
     fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {
         let left = self.poll_at().map_or(LONGEST_WAIT, |at| at.since(now).min(LONGEST_WAIT));
-        // What the device had no room for is tried again soon.
+        // Packets that the device had no room for are tried again soon.
         let left = if self.sink.is_blocked() { left.min(SHORT_WAIT) } else { left };
         if self.false_alarms < MOST_FALSE_ALARMS {
             self.false_alarms += 1;
@@ -118,12 +117,12 @@ where
     }
 }
 
-/// A ring says that it can be read also while somebody keeps the newest frame of it, or has no room for
-/// the next. After so many waits for nothing it gets everything back...
+/// A ring also says that it is readable while its newest frame is kept, or while it has no room for the next
+/// one. After so many waits in vain it gets all frames back...
 const MOST_FALSE_ALARMS: u32 = 4;
-/// ...and is not asked for so long: an application may have one of them just now.
+/// ...and is not polled for so long: an application may use one of them just now.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// It gets everything back, too, after so many turns for nothing of a worker that never waits.
+/// After so many empty turns of a worker that never waits, it gets all frames back, too.
 const MOST_EMPTY_TURNS: u32 = 10_000;
-/// A stop from another thread is seen so soon.
+/// The delay after which `stop` is seen.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Serving cells: timers that are due, then everything they have to send.
+//! Serves cells: timers that are due, then everything that they have to send.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use super::slots::Slot;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
 
-/// How a cell stands after it was served.
+/// The state of a cell after it was served.
 struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
-    /// What TIME-WAIT needs of it, if that is where it is.
+    /// What TIME-WAIT needs, if the connection is in that state.
     left: Option<(TimeWait, Instant)>,
     is_new_orphan: bool,
     keeps: Keeps,
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Serves every cell that something happened to, and sends what is left in the batch.
+    /// Serves every cell that was touched, and sends the rest of the batch.
     pub(super) fn serve_all<O: FrameSink>(
         &mut self,
         now: Instant,
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
-        // One that becomes an orphan may make another one be served, which makes nobody.
+        // A new orphan may cause another cell to be served, which causes no further ones.
         while !self.dirty.is_empty() {
             let mut dirty = std::mem::take(&mut self.dirty);
             served += dirty.len();
@@ -89,14 +89,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 paths.hear(connection, now);
             }
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
-            // Nobody looks after a connection that is over, and it may still be read.
+            // A closed connection is served no more, but its text may still be read.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
             let served = Served { events, poll_at, is_over, left, is_new_orphan, keeps };
             cell.tell(inner, events);
             sent.map(|()| served)
         });
-        // An application that has it marks it when it is done.
+        // An application that holds the lock marks the cell when it unlocks.
         let Some(served) = served else { return Ok(()) };
         self.record_served(place, &served?);
         Ok(())
@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// A connection that somebody listened for is open.
+    /// Gives a connection that is open to its listener.
     fn hand_over(&mut self, place: u32) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         if let Some(listener) = slot.listener.take() {
@@ -125,7 +125,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Opens what an application wants open.
+/// Opens the connection if an application has asked for it.
 #[inline]
 fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, now: Instant) {
     if connection.state() == State::Listen {
@@ -134,14 +134,14 @@ fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, n
     }
 }
 
-/// Does what is due.
+/// Fires the timers that are due.
 fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
     if connection.poll_at().is_some_and(|at| at <= now) {
         connection.on_timeout(now);
     }
 }
 
-/// Where a connection's segments go.
+/// Where the segments of a connection are sent.
 struct Out<'a, O> {
     outbox: &'a mut Outbox,
     sink: &'a mut O,

@@ -1,4 +1,4 @@
-//! The places in which the worker keeps its cells.
+//! The cells of the worker. A place is an index, and is reused.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use crate::cell::Cell;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-/// A cell and what only the worker needs of it.
+/// A cell, and the state that only the worker needs.
 #[derive(Debug)]
 pub(crate) struct Slot<B> {
     pub(crate) cell: Arc<Cell<B>>,
     pub(crate) path: Path,
-    /// When its neighbour is to be asked for again; `None` while it is not known.
+    /// When the neighbour is to be resolved again; `None` while it is not known.
     pub(crate) resolved_until: Option<Instant>,
-    /// Something has come from the peer since its neighbour was asked for.
+    /// Whether something has arrived since the neighbour was resolved.
     pub(crate) is_heard: bool,
     /// Counts IPv4 identifications.
     pub(crate) ids: u16,
-    /// It waits for its neighbour.
+    /// Whether it waits for its neighbour.
     pub(crate) is_unresolved: bool,
-    /// It is to be served in this turn.
+    /// Whether it is to be served in this turn.
     pub(crate) is_dirty: bool,
-    /// Its ticket among those that keep frames.
+    /// Its ticket if it keeps frames.
     pub(crate) kept: Option<u64>,
     /// All text before this is in our own memory.
     pub(crate) owned_until: SeqNumber,
-    /// Who waits for it to be open.
+    /// The listener that waits until it is open.
     pub(crate) listener: Option<Arc<Listening<B>>>,
-    /// Its ticket among those that no application has any more.
+    /// Its ticket if it is an orphan.
     pub(crate) orphan: Option<u64>,
-    /// This host opens it.
+    /// Whether this host has opened it.
     pub(crate) is_active: bool,
 }
 
-/// All of them; places are used again.
+/// All cells.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     slots: Vec<Option<Slot<B>>>,
@@ -77,7 +77,7 @@ impl<B> Slots<B> {
         self.slots.get_mut(place as usize)?.as_mut()
     }
 
-    /// All, with their places.
+    /// All cells with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
         let places = self.slots.iter().enumerate();
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))

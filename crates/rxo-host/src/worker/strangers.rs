@@ -1,7 +1,7 @@
-//! Segments for which there is no connection: they open one, or are answered by a reset.
+//! Strangers: segments without a connection. They open one, or are answered by a reset.
 //!
-//! A SYN gets a connection while its listener has room, and a cookie when too many are opening; then
-//! nothing is kept of it (RFC 4987). While too many open ones wait to be accepted, it is dropped.
+//! A SYN opens a connection while its listener has room. It is answered by a cookie while too many are opening
+//! (RFC 4987), and dropped while too many wait to be accepted.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::socket::Listening;
 use crate::transmit::Path;
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Takes an arrival for which there is no connection. As soon as one of its segments opens one, the
-    /// others are for that; if none does, the last is answered: its number is what the peer expects.
+    /// Takes an arrival without a connection. Once a segment opens one, the others are for that connection. If
+    /// none does, the last is answered by a reset: the peer expects its number.
     pub(super) fn strangers(&mut self, now: Instant, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         let mut refused = None;
         while let Some(segment) = arrival.next() {
@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// One of them; what is neither taken nor dropped comes back.
+    /// Takes one segment. Returns it if it is to be answered by a reset.
     fn stranger(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     fn hear_in_time_wait(&mut self, now: Instant, key: &FlowKey, heard: InTimeWait) {
         match heard {
-            // Nobody listens any more, or has no room: its peer asks again.
+            // There is no listener any more, or it has no room: the peer retransmits its SYN.
             InTimeWait::Ignored | InTimeWait::Reused(_) => {}
             InTimeWait::Over => self.forget_time_wait(key),
             InTimeWait::Answered { ack, restarts } => {
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Whether somebody listens for it, also since the turn began: who listens may have told the peer.
+    /// Whether there is a listener, also a new one since the turn began: the peer may know of it already.
     fn listens(&mut self, key: &FlowKey) -> bool {
         self.listener(key).is_some() || self.obey() > 0 && self.listener(key).is_some()
     }
@@ -112,7 +112,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.add_cell(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
     }
 
-    /// One more connection, if there may be one.
+    /// A new connection, if there may be one more.
     fn connection(&mut self, key: &FlowKey) -> Option<(Connection<Buffer<B>>, Share)> {
         let (pair, post) = (key.reversed(), &self.post);
         let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         connection.zip(Some(share))
     }
 
-    /// A socket and memory for it; both or none.
+    /// Takes a socket and reserves its memory; both or none.
     fn take_place(&self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.post.take_socket() {
             return None;
@@ -158,8 +158,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.send_to_stranger(now, key, &answer);
     }
 
-    /// Opens a connection whose SYN was answered by a cookie; else the segment comes back, unless it is
-    /// to be dropped without an answer.
+    /// Opens a connection if `segment` returns a cookie. Returns the segment if it is to be answered by a reset;
+    /// `None` also if it is to be dropped.
     fn open_by_cookie(
         &mut self,
         now: Instant,
@@ -174,12 +174,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         };
         let config = post.settings.tcp(&pair);
         match cookies.open(pair, segment, now) {
-            // It may be a later one of a peer whose first was dropped, and comes again.
+            // The segment that returns the cookie may have been lost; the peer retransmits.
             Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
                 self.counters.strangers += 1;
             }
             Err(segment) => return Some(segment),
-            // Its peer takes it for open and sends again.
+            // The peer takes the connection for open, and retransmits.
             Ok(_) if !listener.accepts() => self.counters.syns_dropped += 1,
             Ok(mut connection) => {
                 let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {
@@ -195,7 +195,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         None
     }
 
-    /// Answers a stranger's segment, which came as `key`.
+    /// Answers a stranger's segment, which arrived as `key`, by a reset.
     pub(super) fn reset(&mut self, now: Instant, key: &FlowKey, reset: Reset) {
         self.counters.strangers += 1;
         if self.may_reset.take(now) {
@@ -204,7 +204,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// While the neighbour is not known the answer is lost: strangers ask again.
+    /// Sends `transmit` to the source of `key`. It is lost while the neighbour is not known; strangers
+    /// retransmit.
     fn send_to_stranger(&mut self, now: Instant, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.link.resolve(key.source(), now) {
             let mut path = Path::new(key.reversed(), &self.shape);
@@ -214,5 +215,5 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// As long as a cookie is taken for one.
+/// How long a cookie is valid.
 const COOKIES_COME_WITHIN: Duration = Duration::from_secs(128);

@@ -1,9 +1,9 @@
-//! Connections in TIME-WAIT: numbers alone, in a table of their own.
+//! The connections in TIME-WAIT, each a few numbers in a table.
 //!
-//! Separate from the cells because a server that closes first has thousands of them: 80 bytes each and
-//! four for the index, and they take no socket's place. All of it is allocated at construction. They stand
-//! in the order in which they came, which is nearly that in which they end; a full table gives up the
-//! oldest, whose pair of sockets may then be used again early.
+//! Separate from the cells because a server that closes first has thousands of them. An entry takes 80 bytes
+//! and four in the index, and no socket. All memory is allocated at construction. Entries are in the order of
+//! insertion, which is nearly that in which they end. A full table evicts the oldest, whose pair of sockets may
+//! then be reused early.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::TimeWait;
@@ -13,54 +13,54 @@ use rxo_wire::{FlowHasher, FlowKey};
 #[derive(Debug)]
 pub(super) struct TimeWaits {
     hasher: FlowHasher,
-    /// A ring: `used` entries from `first` on, those that were forgotten among them.
+    /// A ring: `used` entries from `first` on, removed ones among them.
     ring: Vec<Entry>,
     limit: usize,
     first: usize,
     used: usize,
     live: usize,
-    /// The first entry of each hash chain, as its place plus one; 0 is none.
+    /// The first entry of each hash chain, as its index plus one; 0 if there is none.
     buckets: Vec<u32>,
 }
 
 /// One connection.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The direction in which segments arrive; [`FlowKey::NOBODY`] when it was forgotten.
+    /// The flow key of arriving segments; [`FlowKey::NOBODY`] if the entry was removed.
     key: FlowKey,
     until: Instant,
     left: TimeWait,
-    /// The next in its hash chain, as in the buckets.
+    /// The next entry in the hash chain, as in the buckets.
     next: u32,
 }
 
 impl TimeWaits {
-    /// Room for `limit`, at least 1.
+    /// A table of `limit` entries, at least 1.
     pub(super) fn new(limit: usize, seed: u64) -> Self {
         let (limit, hasher) = (limit.max(1), FlowHasher::new(seed));
         let (ring, buckets) = (Vec::with_capacity(limit), vec![0; limit.next_power_of_two()]);
         Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
     }
 
-    /// How many there are.
+    /// How many entries there are.
     pub(super) const fn len(&self) -> usize {
         self.live
     }
 
-    /// When [`TimeWaits::take_due`] is to be called: they end in great numbers, together once a second.
+    /// When [`TimeWaits::take_due`] is to be called: once a second, because many end together.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
         Some(oldest.until + TOGETHER)
     }
 
-    /// What is left of the connection whose segments arrive as `key`.
+    /// The connection whose segments arrive as `key`.
     #[inline]
     pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut TimeWait> {
         let place = self.find(key)?;
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds one whose key no other has. In a full table the oldest gives way, and its key comes back.
+    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key.
     pub(super) fn insert(
         &mut self,
         key: FlowKey,
@@ -81,8 +81,8 @@ impl TimeWaits {
         given_up
     }
 
-    /// The time of `key` begins again, once a second at most: each time takes a place of the ring, and a peer
-    /// that repeats itself shall not push out others. The key of another that had to give way comes back.
+    /// Restarts the time of `key`, at most once a second: a restart takes an entry of the ring, and a repeated
+    /// FIN must not evict others. Returns the key of an evicted entry.
     pub(super) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;
         let Entry { left, until: before, .. } = self.ring[place];
@@ -93,14 +93,14 @@ impl TimeWaits {
         self.insert(*key, left, until)
     }
 
-    /// Forgets the connection of `key`.
+    /// Removes the entry of `key`.
     pub(super) fn remove(&mut self, key: &FlowKey) {
         if let Some(place) = self.find(key) {
             self.unlink(place);
         }
     }
 
-    /// Forgets one whose time is over at `now`, and gives its key.
+    /// Removes an entry whose time is over at `now`, and returns its key.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
         while self.used > 0 && self.ring[self.first].until <= now {
             if let Some(key) = self.take_first() {
@@ -110,7 +110,7 @@ impl TimeWaits {
         None
     }
 
-    /// Takes the oldest entry out of the ring; `None` when it was forgotten before.
+    /// Takes the oldest entry out of the ring; `None` if it was removed before.
     fn take_first(&mut self) -> Option<FlowKey> {
         let (place, key) = (self.first, self.ring[self.first].key);
         (self.first, self.used) = ((self.first + 1) % self.limit, self.used - 1);
@@ -137,7 +137,7 @@ impl TimeWaits {
         })
     }
 
-    /// Takes the entry at `place` out of its chain and marks it as forgotten.
+    /// Takes the entry at `place` out of its chain and marks it as removed.
     fn unlink(&mut self, place: usize) {
         let Entry { key, next, .. } = self.ring[place];
         let (bucket, own) = (self.bucket(&key), place as u32 + 1);

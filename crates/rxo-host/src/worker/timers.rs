@@ -1,21 +1,21 @@
-//! When each cell is due: a heap in which every cell knows its place.
+//! When each cell is due: a heap in which every cell knows its index.
 //!
-//! A cell stands in it at most once. Its entry moves when it becomes due earlier; when it becomes due
-//! later, the entry stays and the cell is looked at for nothing once, because acknowledgements move
-//! timers away all the time and looking is cheaper than moving.
+//! A cell has at most one entry. The entry moves if the cell becomes due earlier. If it becomes due later, the
+//! entry stays, and the cell is checked once in vain: acknowledgements postpone timers all the time, and a
+//! check is cheaper than a move.
 
 use rxo_frame::Instant;
 
-/// The heap. Cells are named by their places.
+/// The heap of cells, by their places.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<(Instant, u32)>,
-    /// Where each cell stands in the heap; [`NOWHERE`] when it does not.
+    /// The index of each cell in the heap; [`NOWHERE`] if it has no entry.
     at: Vec<u32>,
 }
 
 impl Timers {
-    /// The cell at `place` is due at `at`, or never.
+    /// Sets when the cell at `place` is due; `None` means never.
     pub(crate) fn set(&mut self, place: u32, at: Option<Instant>) {
         let index = self.index(place);
         match (at, index) {
@@ -33,7 +33,7 @@ impl Timers {
         }
     }
 
-    /// When the first may be due.
+    /// When the first cell may be due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }
@@ -48,7 +48,7 @@ impl Timers {
         Some(place)
     }
 
-    /// How many cells stand in it.
+    /// How many cells have an entry.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
