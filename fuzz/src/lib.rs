@@ -13,8 +13,6 @@ pub mod expand;
 #[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
 mod harness;
 pub mod host;
-// The command's files have tests, which are the command's.
-#[cfg(not(test))]
 pub mod http;
 pub mod oracle;
 pub mod packed;
@@ -48,6 +46,5 @@ pub const TARGETS: &[Target] = &[
     ("tcp-segments", tcp::segments),
     ("tcp-pair", tcp::pair),
     ("host-link", host::link),
-    #[cfg(not(test))]
     ("http", http::run),
 ];

@@ -39,6 +39,9 @@ pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
         ("too-long", [100, 0, 0, 0], format!("GET /{} HTTP/1.1\n\n", "a".repeat(3_000))),
         ("many-fields", PLAIN, request("GET", "/", &"a: b\n".repeat(70))),
         ("nonsense", PLAIN, "nonsense\n\n".to_owned()),
+        ("many-names", PLAIN, get("/many/") + &request("HEAD", "/many/", "") + &get("/empty")),
+        ("many-names-in-pieces", [9, 90, 4, 0], get("/many/") + &get("/hello.txt")),
+        ("many-names-old", PLAIN, "GET /many/ HTTP/1.0\nConnection: keep-alive\n\n".to_owned()),
     ];
     let mut files: Vec<(String, Vec<u8>)> = named
         .into_iter()

@@ -6,21 +6,22 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::conversation::What;
-use super::limits::PIECE_BYTES;
+use rxo_serve::files::Root;
+use rxo_serve::{Exchange, PIECE_BYTES};
+
 use super::reader::{self, Heard};
-use super::root::Root;
 use super::script::Manner;
-use super::site::Site;
 use super::talk;
 
 /// What is served, for as long as this is there.
 pub(super) struct Directory {
-    pub(super) site: Site,
+    pub(super) root: Root,
     /// The tag of `hello.txt`, and when it was last changed.
     pub(super) tag: String,
     pub(super) date: String,
-    files: Vec<(&'static str, Vec<u8>)>,
+    files: Vec<(String, Vec<u8>)>,
+    /// The names in [`MANY`].
+    many: Vec<String>,
     _scratch: Scratch,
 }
 
@@ -33,7 +34,8 @@ pub(super) fn with(act: impl FnOnce(&Directory)) {
     DIRECTORY.with(act);
 }
 
-/// Directories and what is in them, links included; those with an index are not listed.
+/// Directories and what is in them, links included; those with an index are not listed, nor is
+/// [`MANY`].
 const FOLDERS: [(&str, &[&str]); 3] = [
     (
         "",
@@ -44,6 +46,7 @@ const FOLDERS: [(&str, &[&str]); 3] = [
             "inside",
             "large",
             "loop",
+            "many/",
             "odd%20n/",
             "outside",
             "sub/",
@@ -53,11 +56,13 @@ const FOLDERS: [(&str, &[&str]); 3] = [
     ("sub/deep", &[]),
 ];
 const INDEXED: &str = "odd n";
+/// The directory whose page is longer than one piece.
+const MANY: &str = "many";
 
 impl Directory {
     fn new() -> Self {
         let large = (0..PIECE_BYTES + 1_000).map(|at| (at % 251) as u8).collect();
-        let files = vec![
+        let named = [
             ("hello.txt", b"hello, world".to_vec()),
             ("inside", b"hello, world".to_vec()),
             ("empty", Vec::new()),
@@ -65,23 +70,30 @@ impl Directory {
             ("sub/page.html", b"<p>page".to_vec()),
             ("odd n/index.html", b"<p>index".to_vec()),
         ];
+        let many: Vec<String> =
+            (10..70).map(|number| format!("{number}{}", "é".repeat(120))).collect();
+        let of_many = many.iter().map(|name| (format!("{MANY}/{name}"), Vec::new()));
+        let files = named.map(|(name, bytes)| (name.to_owned(), bytes)).into_iter();
+        let files: Vec<_> = files.chain(of_many).collect();
         let scratch = Scratch::new();
         scratch.fill(&files).expect("a place for files");
-        let site = Site::new(Root::open(&scratch.0.join("www")).expect("a directory to serve"));
-        let asked = talk(&site, b"GET /hello.txt HTTP/1.1\r\nHost: x\r\n\r\n", Manner::plain());
+        let root = Root::open(&scratch.0.join("www")).expect("a directory to serve");
+        let asked = talk(&root, b"GET /hello.txt HTTP/1.1\r\nHost: x\r\n\r\n", Manner::plain());
         let (answer, _) = reader::read(&asked.heard, false);
         let field = |name| answer.field(name).expect("what is known of a file").to_owned();
         let (tag, date) = (field("ETag"), field("Last-Modified"));
-        Self { site, tag, date, files, _scratch: scratch }
+        Self { root, tag, date, files, many, _scratch: scratch }
     }
 
     /// The answer is one that its request may get.
-    pub(super) fn check(&self, what: &What, answer: &Heard<'_>) {
+    pub(super) fn check(&self, what: &Exchange, answer: &Heard<'_>) {
         let path = path_of(&what.target);
         let file = path.as_ref().and_then(|path| self.file(path));
         match (answer.status, file) {
             (200 | 206, Some(content)) => check_file(what, answer, content),
-            (200, None) => check_listing(what, answer, &path.expect("a path that is served")),
+            (200, None) => {
+                self.check_listing(what, answer, &path.expect("a path that is served"));
+            }
             (301, _) => {
                 let path = path.expect("a path that is served");
                 assert!(!path.ends_with('/') && is_folder(&path), "{path}");
@@ -102,9 +114,36 @@ impl Directory {
         let path = index.as_deref().unwrap_or(path);
         self.files.iter().find(|(known, _)| *known == path).map(|(_, content)| &content[..])
     }
+
+    fn check_listing(&self, what: &Exchange, answer: &Heard<'_>, path: &str) {
+        assert!(path.is_empty() || path.ends_with('/'), "{path}");
+        let folder = path.trim_end_matches('/');
+        let is_long = folder == MANY;
+        assert_eq!(answer.field("Content-Length").is_none(), is_long, "{path}");
+        if what.method == "HEAD" {
+            return;
+        }
+        let names = self.names(folder);
+        let page = std::str::from_utf8(&answer.body).expect("a page is text");
+        for name in &names {
+            assert!(page.contains(&format!("<a href=\"./{name}\">")), "{name} is not in {page}");
+        }
+        let up = usize::from(!folder.is_empty());
+        assert_eq!(page.matches("<a href=").count(), names.len() + up, "{page}");
+    }
+
+    /// The names in a directory, as they stand in addresses.
+    fn names(&self, folder: &str) -> Vec<String> {
+        if folder == MANY {
+            return self.many.iter().map(|name| name.replace('é', "%C3%A9")).collect();
+        }
+        let names = FOLDERS.into_iter().find(|(known, _)| *known == folder);
+        let (_, names) = names.expect("a directory");
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
 }
 
-fn check_file(what: &What, answer: &Heard<'_>, content: &[u8]) {
+fn check_file(what: &Exchange, answer: &Heard<'_>, content: &[u8]) {
     assert!(answer.field("ETag").is_some() && answer.field("Accept-Ranges") == Some("bytes"));
     let part = match answer.field("Content-Range") {
         None => content,
@@ -118,26 +157,11 @@ fn check_file(what: &What, answer: &Heard<'_>, content: &[u8]) {
         }
     };
     assert_eq!(answer.number("Content-Length"), Some(part.len() as u64));
-    assert!(what.method == "HEAD" || answer.body == part, "other bytes than {}", what.target);
-}
-
-fn check_listing(what: &What, answer: &Heard<'_>, path: &str) {
-    assert!(path.is_empty() || path.ends_with('/'), "{path}");
-    let folder = path.trim_end_matches('/');
-    let (_, names) = FOLDERS.into_iter().find(|(known, _)| *known == folder).expect("a directory");
-    if what.method == "HEAD" {
-        return;
-    }
-    let page = std::str::from_utf8(answer.body).expect("a page is text");
-    for name in names {
-        assert!(page.contains(&format!("<a href=\"./{name}\">")), "{name} is not in {page}");
-    }
-    let up = usize::from(!folder.is_empty());
-    assert_eq!(page.matches("<a href=").count(), names.len() + up, "{page}");
+    assert!(what.method == "HEAD" || *answer.body == *part, "other bytes than {}", what.target);
 }
 
 fn is_folder(path: &str) -> bool {
-    path == INDEXED || FOLDERS.iter().any(|(known, _)| *known == path)
+    [INDEXED, MANY].contains(&path) || FOLDERS.iter().any(|(known, _)| *known == path)
 }
 
 /// The names of a target, with a `/` behind where only a directory can be meant; `None` when it names
@@ -186,10 +210,11 @@ impl Scratch {
         Self(std::env::temp_dir().join(format!("rxo-fuzz-http-{}-{number}", std::process::id())))
     }
 
-    fn fill(&self, files: &[(&str, Vec<u8>)]) -> std::io::Result<()> {
+    fn fill(&self, files: &[(String, Vec<u8>)]) -> std::io::Result<()> {
         let www = self.0.join("www");
         fs::create_dir_all(www.join("sub/deep"))?;
         fs::create_dir_all(www.join(INDEXED))?;
+        fs::create_dir_all(www.join(MANY))?;
         fs::write(self.0.join("secret"), b"the secret that is not served")?;
         for (name, bytes) in files.iter().filter(|(name, _)| *name != "inside") {
             fs::write(www.join(name), bytes)?;

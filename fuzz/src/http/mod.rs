@@ -4,53 +4,20 @@
 //! what follows the fields of a file is that file's, and nothing comes from outside the directory; how
 //! the bytes are cut, and where a client breaks off, changes no answer; no more than a head is read
 //! ahead and no more than a piece of a file written at a time.
-//!
-//! The command's own files are built in here: nobody imports the command.
-#![allow(dead_code, reason = "some of the command's files is for the command alone")]
 
-#[path = "../../../crates/rxo-cli/src/serve/answer.rs"]
-mod answer;
-#[path = "../../../crates/rxo-cli/src/serve/client.rs"]
-mod client;
-#[path = "../../../crates/rxo-cli/src/serve/conditions.rs"]
-mod conditions;
-#[path = "../../../crates/rxo-cli/src/serve/conversation.rs"]
-mod conversation;
 mod directory;
-#[path = "../../../crates/rxo-cli/src/serve/heads.rs"]
-mod heads;
-#[path = "../../../crates/rxo-cli/src/serve/limits.rs"]
-mod limits;
-#[path = "../../../crates/rxo-cli/src/serve/listing.rs"]
-mod listing;
-#[path = "../../../crates/rxo-cli/src/serve/ranges.rs"]
-mod ranges;
 mod reader;
-#[path = "../../../crates/rxo-cli/src/serve/refusal.rs"]
-mod refusal;
-#[path = "../../../crates/rxo-cli/src/serve/request.rs"]
-mod request;
-#[path = "../../../crates/rxo-cli/src/serve/root.rs"]
-mod root;
 mod script;
-#[path = "../../../crates/rxo-cli/src/serve/send.rs"]
-mod send;
-#[path = "../../../crates/rxo-cli/src/serve/site.rs"]
-mod site;
-#[path = "../../../crates/rxo-cli/src/serve/target.rs"]
-mod target;
-#[path = "../../../crates/rxo-cli/src/serve/types.rs"]
-mod types;
 mod words;
 
-use std::cell::RefCell;
-use std::time::Duration;
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant, SystemTime};
 
-use self::conversation::{Host, What, converse};
+use rxo_serve::files::{Opened, Root};
+use rxo_serve::{Conversation, Exchange, Limits, Now, Step};
+
 use self::directory::Directory;
-use self::limits::Limits;
 use self::script::{End, Manner, Script};
-use self::site::Site;
 
 /// The first four bytes say how the client reads and writes, and how it ends; the others, which may
 /// be words, are what it says.
@@ -62,8 +29,8 @@ pub fn run(data: &[u8]) {
     directory::with(|directory| {
         let text = words::said(text, directory);
         let (plain, manner) = (Manner::plain(), Manner::of(*manner));
-        let whole = talk(&directory.site, &text, plain);
-        let cut = talk(&directory.site, &text, manner);
+        let whole = talk(&directory.root, &text, plain);
+        let cut = talk(&directory.root, &text, manner);
         whole.check(directory);
         cut.check(directory);
         compare(&whole.heard, &cut.heard, manner);
@@ -73,15 +40,48 @@ pub fn run(data: &[u8]) {
 /// A conversation as it was.
 struct Talk {
     heard: Vec<u8>,
-    logged: Vec<What>,
+    logged: Vec<Exchange>,
 }
 
-fn talk(site: &Site, text: &[u8], manner: Manner) -> Talk {
-    let mut script = Script::new(text, manner);
-    let logged = RefCell::new(Vec::new());
-    let log = |what, _| logged.borrow_mut().push(what);
-    converse(&mut script, &Host { site, limits: &LIMITS, may_keep: &|| true, log: &log });
-    Talk { heard: script.heard, logged: logged.into_inner() }
+fn talk(root: &Root, text: &[u8], manner: Manner) -> Talk {
+    let (mut script, mut logged) = (Script::new(text, manner), Vec::new());
+    let (mut conversation, mut opened) = (Conversation::new(LIMITS), Opened::new(root));
+    // Time passes only while a client dawdles.
+    let mut instant = Instant::now();
+    loop {
+        let done = match conversation.next(Now { instant, date: SystemTime::now(), may_stay: true })
+        {
+            Step::Read { into, until } => match script.read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    instant = until;
+                    Ok(())
+                }
+                read => read.map(|bytes| conversation.received(bytes)),
+            },
+            Step::Write { bytes, .. } => {
+                script.write(bytes).map(|written| conversation.wrote(written))
+            }
+            Step::Load { from, into } => opened.load(from, into).map(|()| conversation.loaded()),
+            Step::Find(lookup) => {
+                conversation.found(opened.find(&lookup));
+                Ok(())
+            }
+            Step::List => {
+                conversation.listed(opened.names());
+                Ok(())
+            }
+            Step::Answered(exchange) => {
+                logged.push(exchange);
+                Ok(())
+            }
+            Step::Finish => Ok(()),
+            Step::Close => return Talk { heard: script.heard, logged },
+        };
+        // An interrupted step is asked for again.
+        if done.is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
+            conversation.broken();
+        }
+    }
 }
 
 impl Talk {
@@ -91,7 +91,7 @@ impl Talk {
         let mut is_over = false;
         for what in &self.logged {
             assert!(!is_over, "something follows the last answer");
-            if !what.complete {
+            if !what.is_complete {
                 // What there is of it is compared with the whole.
                 return;
             }
@@ -106,7 +106,8 @@ impl Talk {
     }
 }
 
-/// Cutting changes nothing; who goes has heard the beginning, and who dawdles is told in the end.
+/// Cutting changes nothing. A client that goes has heard the beginning; one that dawdles is told in the
+/// end.
 fn compare(whole: &[u8], cut: &[u8], manner: Manner) {
     let (whole, cut) = (without_dates(whole), without_dates(cut));
     if let Some(rest) = cut.strip_prefix(&whole[..]) {
@@ -129,7 +130,7 @@ fn without_dates(heard: &[u8]) -> Vec<u8> {
     text
 }
 
-/// No time passes here: who is to be late says so.
+/// Time passes only for a client that dawdles, and only while it is waited for.
 const LIMITS: Limits = Limits {
     head_bytes: 1_024,
     head: Duration::from_secs(600),

@@ -1,11 +1,13 @@
 //! A naive reader of answers: RFC 9112 in as few words as possible, and stricter than a client.
 
+use std::borrow::Cow;
+
 /// An answer as a client sees it.
 #[derive(Debug)]
 pub(super) struct Heard<'h> {
     pub(super) status: u16,
     fields: Vec<(&'h str, &'h str)>,
-    pub(super) body: &'h [u8],
+    pub(super) body: Cow<'h, [u8]>,
 }
 
 impl<'h> Heard<'h> {
@@ -14,7 +16,7 @@ impl<'h> Heard<'h> {
         self.fields.iter().find(|(this, _)| *this == name).map(|(_, value)| *value)
     }
 
-    /// The same as a number.
+    /// The value of a field, as a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.field(name).map(|value| value.parse().expect("a number"))
     }
@@ -36,13 +38,12 @@ pub(super) fn read(heard: &[u8], is_head: bool) -> (Heard<'_>, &[u8]) {
         let is_again = fields[..at].iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         assert!(!is_again, "{name} comes twice");
     }
-    let mut answer = Heard { status, fields, body: &[] };
+    let mut answer = Heard { status, fields, body: Cow::Borrowed(&[]) };
     let after = &heard[end + 4..];
-    let bytes = length(&answer, is_head);
-    assert!(after.len() >= bytes, "{bytes} bytes were promised, and {} came", after.len());
-    answer.body = &after[..bytes];
     check_fields(&answer);
-    (answer, &after[bytes..])
+    let (body, after) = body(&answer, is_head, after);
+    answer.body = body;
+    (answer, after)
 }
 
 fn status_of(line: &str) -> u16 {
@@ -59,12 +60,41 @@ fn field_of(line: &str) -> (&str, &str) {
     (name, value)
 }
 
-/// RFC 9112, section 6.3: what follows the fields.
-fn length(answer: &Heard<'_>, is_head: bool) -> usize {
-    assert_eq!(answer.field("Transfer-Encoding"), None);
-    let said = answer.number("Content-Length");
-    assert_eq!(said.is_none(), answer.status == 304, "a length is said where one can be");
-    if is_head { 0 } else { said.unwrap_or(0) as usize }
+/// RFC 9112, section 6.3: the body, and what follows it.
+fn body<'h>(answer: &Heard<'_>, is_head: bool, after: &'h [u8]) -> (Cow<'h, [u8]>, &'h [u8]) {
+    match (answer.field("Transfer-Encoding"), answer.number("Content-Length")) {
+        _ if is_head => (Cow::default(), after),
+        (Some("chunked"), None) => unchunked(after),
+        (None, Some(bytes)) => {
+            let bytes = bytes as usize;
+            assert!(after.len() >= bytes, "{bytes} bytes were promised, and {} came", after.len());
+            (Cow::Borrowed(&after[..bytes]), &after[bytes..])
+        }
+        (None, None) if answer.status == 304 => (Cow::default(), after),
+        // The end of the connection is the end of the answer.
+        (None, None) => {
+            assert_eq!((answer.status, answer.field("Connection")), (200, Some("close")));
+            (Cow::Borrowed(after), &[])
+        }
+        both => panic!("two lengths: {both:?}"),
+    }
+}
+
+/// RFC 9112, section 7.1, without extensions and trailers.
+fn unchunked(mut rest: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a chunk's length");
+        let digits = std::str::from_utf8(&rest[..end]).expect("digits");
+        assert!(digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digits:?}");
+        let bytes = usize::from_str_radix(digits, 16).expect("a length");
+        rest = &rest[end + 2..];
+        body.extend_from_slice(rest.get(..bytes).expect("a whole chunk"));
+        rest = rest[bytes..].strip_prefix(b"\r\n").expect("an end of line behind a chunk");
+        if bytes == 0 {
+            return (Cow::Owned(body), rest);
+        }
+    }
 }
 
 fn check_fields(answer: &Heard<'_>) {
@@ -72,6 +102,9 @@ fn check_fields(answer: &Heard<'_>) {
     assert_eq!(answer.field("Allow").is_some(), answer.status == 405);
     assert_eq!(answer.field("Content-Range").is_some(), matches!(answer.status, 206 | 416));
     assert_eq!(answer.field("ETag").is_some(), answer.field("Last-Modified").is_some());
+    let has_length = answer.field("Content-Length").is_some();
+    assert!(!has_length || answer.status != 304, "the client has it: no length");
+    assert!(has_length || matches!(answer.status, 200 | 304), "a length is said where one can be");
     if let Some(location) = answer.field("Location") {
         assert!(location.starts_with('/') && !location.starts_with("//"), "{location}");
     }

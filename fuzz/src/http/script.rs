@@ -1,11 +1,10 @@
 //! A client that says what it was given, in pieces, and keeps what it hears.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::time::Duration;
+
+use rxo_serve::PIECE_BYTES;
 
 use super::LIMITS;
-use super::client::Client;
-use super::limits::PIECE_BYTES;
 
 /// How it does so.
 #[derive(Clone, Copy, Debug)]
@@ -113,20 +112,6 @@ impl Write for Script<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Client for Script<'_> {
-    fn read_within(&mut self, _: Duration) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write_within(&mut self, _: Duration) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

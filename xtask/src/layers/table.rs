@@ -68,6 +68,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer("rxo-console", 2, MAY_DO_IO, &[]),
+    layer("rxo-serve", 2, PURE, &[]),
     layer("rxo-vnet", 2, PURE, &[("rxo-frame", "what the header says of a frame")]),
     layer("rxo-capture", 2, MAY_DO_IO, &[("rxo-frame", "instants, link kinds, VLAN tags")]),
     layer(
@@ -171,6 +172,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-frame", "the clock's instants"),
             ("rxo-host", "the host that serve, cat, sink and source run on"),
             ("rxo-lab", "its errors: whose fault they are"),
+            ("rxo-serve", "HTTP, around which serve puts threads and a host"),
             ("rxo-trace", "studies of captures"),
         ],
     ),
@@ -202,6 +204,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-tcp", "under test"),
             ("rxo-host", "under test: the link"),
             ("rxo-capture", "under test"),
+            ("rxo-serve", "under test"),
             ("rxo-trace", "under test"),
         ],
     ),

@@ -1,11 +1,11 @@
 //! A line for each request: who asked for what, and what came of it.
 
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use rxo_serve::Exchange;
 use serde::Serialize;
 
-use super::conversation::What;
 use crate::numbers::rounded;
 
 /// One request and its answer, and when.
@@ -14,23 +14,30 @@ pub(super) struct Access {
     /// When the answer had been sent, in seconds since 1970.
     at_s: f64,
     peer: SocketAddr,
-    #[serde(flatten)]
-    what: What,
+    /// Empty, as is the target, if no request could be read.
+    method: &'static str,
+    target: String,
+    status: u16,
+    /// Content that was sent.
+    bytes: u64,
+    /// Whether all of the answer was written.
+    complete: bool,
     /// From the end of the request to the end of the answer, as we wrote it.
     ms: f64,
 }
 
 impl Access {
-    pub(super) fn new(peer: SocketAddr, what: What, took: Duration) -> Self {
+    /// An exchange with `peer` that has just ended.
+    pub(super) fn new(peer: SocketAddr, exchange: Exchange) -> Self {
+        let Exchange { method, target, status, bytes, is_complete: complete, took } = exchange;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (at_s, ms) = (rounded(since.as_secs_f64(), 3), rounded(took.as_secs_f64() * 1e3, 3));
-        Self { at_s, peer, what, ms }
+        Self { at_s, peer, method, target, status, bytes, complete, ms }
     }
 
-    /// For people. What the client wrote stands escaped: a line stays a line.
+    /// The line for people. What the client wrote is escaped, so that a line stays a line.
     pub(super) fn text(&self) -> String {
-        let Self { at_s: _, peer, what, ms } = self;
-        let What { method, target, status, bytes, complete } = what;
+        let Self { at_s: _, peer, method, target, status, bytes, complete, ms } = self;
         let target = target.escape_debug();
         let broken = if *complete { "" } else { ", not complete" };
         format!("{peer} {method} {target} {status} {bytes} bytes in {ms:.1} ms{broken}")
@@ -39,13 +46,16 @@ impl Access {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_line_stays_a_line() {
-        let target = "/a\nb\x1b[31m".into();
-        let what = What { method: "GET", target, status: 404, bytes: 5, complete: false };
-        let access = Access::new("10.0.0.2:99".parse().unwrap(), what, Duration::from_millis(2));
+        let (target, took) = ("/a\nb\x1b[31m".into(), Duration::from_millis(2));
+        let exchange =
+            Exchange { method: "GET", target, status: 404, bytes: 5, is_complete: false, took };
+        let access = Access::new("10.0.0.2:99".parse().unwrap(), exchange);
         let text = access.text();
         let line = "10.0.0.2:99 GET /a\\nb\\u{1b}[31m 404 5 bytes in 2.0 ms, not complete";
         assert_eq!(text, line);

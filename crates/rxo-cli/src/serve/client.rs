@@ -1,85 +1,78 @@
-//! What a conversation asks of a connection: to read and write, each for so long at most, and to
-//! say that nothing more is sent.
+//! The connection as a conversation needs it: reads and writes with a timeout, and an end of sending.
 //!
-//! A trait of its own, so that a conversation is tested over plain sockets and pipes, and runs over
-//! the stack's.
+//! A trait, so that the loop of a thread is tested over plain sockets and runs over the stack's.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 /// A connection with a client.
 pub(super) trait Client: Read + Write {
-    /// A read that waits longer fails with [`io::ErrorKind::TimedOut`] or `WouldBlock`.
+    /// Sets the timeout of reads: one that waits longer fails with [`ErrorKind::TimedOut`] or
+    /// [`ErrorKind::WouldBlock`].
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is gone.
     fn read_within(&mut self, time: Duration) -> io::Result<()>;
 
-    /// A write that waits longer fails with [`io::ErrorKind::TimedOut`] or `WouldBlock`.
+    /// Sets the timeout of writes, which fail in the same way.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is gone.
     fn write_within(&mut self, time: Duration) -> io::Result<()>;
 
-    /// Nothing more is sent; what was written still arrives.
+    /// Sends nothing more; what was written still arrives.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is gone.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Reads what there is, at most until `deadline`; 0 bytes are the end.
+/// Reads once, until `until` at most. Returns the number of bytes, 0 at the end of the stream; `None`
+/// if nothing came in time, or the call was interrupted.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] at the deadline, and as the connection says.
-pub(super) fn read_until(
+/// As the connection says.
+pub(super) fn read(
     client: &mut impl Client,
     into: &mut [u8],
-    deadline: Instant,
-) -> io::Result<usize> {
-    loop {
-        client.read_within(left(deadline)?)?;
-        match client.read(into) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other.map_err(timed_out),
-        }
-    }
+    until: Instant,
+) -> io::Result<Option<usize>> {
+    client.read_within(left(until))?;
+    in_time(client.read(into))
 }
 
-/// Writes all of `bytes` until `deadline`: a client that takes little by little does not keep us.
+/// Writes once, until `until` at most. Returns the number of bytes; `None` if none was taken in time,
+/// or the call was interrupted.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] at the deadline, and as the connection says.
-pub(super) fn write_until(
+/// As the connection says.
+pub(super) fn write(
     client: &mut impl Client,
-    mut bytes: &[u8],
-    deadline: Instant,
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        client.write_within(left(deadline)?)?;
-        match client.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(timed_out(error)),
-        }
+    bytes: &[u8],
+    until: Instant,
+) -> io::Result<Option<usize>> {
+    client.write_within(left(until))?;
+    match in_time(client.write(bytes))? {
+        Some(0) => Err(ErrorKind::WriteZero.into()),
+        written => Ok(written),
     }
-    Ok(())
 }
 
 /// Never zero: sockets refuse that.
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(SHORTEST)) }
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now()).max(SHORTEST)
 }
 
-/// Sockets say it in two ways.
-fn timed_out(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-        _ => error,
+/// Sockets report a timeout in two ways.
+fn in_time(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) => match error.kind() {
+            ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(None),
+            _ => Err(error),
+        },
     }
 }
 
-/// What clocks of sockets can tell from nothing.
+/// The shortest timeout that a socket tells from none.
 const SHORTEST: Duration = Duration::from_millis(1);

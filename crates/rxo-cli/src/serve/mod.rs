@@ -1,36 +1,18 @@
 //! `rxo serve`: files over HTTP/1.1, on rxo's own stack.
 //!
-//! From the outside in: the flags become a [`plan`]; the [`server`] takes clients in from the
-//! [`stack`], a thread for each and [`places`] for so many; [`conversation`] is one client:
-//! [`heads`] cuts what it sends into requests, [`request`] reads one, [`site`] finds its file and
-//! decides the [`answer`], [`send`] sends it. The decisions are pure and each in its file:
-//! [`target`] (which file), [`conditions`] (which version), [`ranges`] (which bytes), [`types`],
-//! [`listing`]. [`root`] is the only one that opens files. All but [`stack`] is generic over the
-//! connection ([`client`]), so it is tested without it; what a [`conversation`] needs is what the fuzz
-//! target `http` is made of.
+//! HTTP itself is the library [`rxo_serve`]; this is what stands around it. From the outside in: the
+//! flags become a [`plan`]; the [`server`] accepts clients from the [`stack`], with a thread for each
+//! and a bounded number of [`places`]; [`talk`] is the loop of such a thread over a [`client`]; each
+//! request becomes a line of [`access`]. All but [`stack`] is generic over the connection, so it is
+//! tested without it.
 
 mod access;
-mod answer;
 mod client;
-mod conditions;
-mod conversation;
-mod heads;
-mod limits;
-mod listing;
-#[cfg(test)]
-mod pipe;
 mod places;
 mod plan;
-mod ranges;
-mod refusal;
-mod request;
-mod root;
-mod send;
 mod server;
-mod site;
 mod stack;
-mod target;
-mod types;
+mod talk;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -39,14 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Error, Result};
 use rxo_host::Handle;
+use rxo_serve::files::{NoRoot, Root};
 use serde::Serialize;
 
 use self::access::Access;
 use self::places::Places;
 use self::plan::Plan;
-use self::root::{NoRoot, Root};
 use self::server::Shared;
-use self::site::Site;
 use self::stack::Doors;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
@@ -55,8 +36,8 @@ use crate::{hosting, output, stop};
 /// Serves until a signal.
 ///
 /// # Errors
-/// When the plan cannot be, the directory not be read, the device not be opened, or one fails while
-/// in use.
+/// If the plan is invalid, the directory cannot be read, the device cannot be opened, or the device
+/// fails while in use.
 pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let root = open_root(&plan.directory)?;
@@ -64,11 +45,11 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let stop = stop::on_request()?;
     let host = plan.host.start()?;
     let doors = open(&plan, &host.handle())?;
-    say(&plan)?;
+    announce(&plan)?;
     let shared = Arc::new(shared(&plan, root, Arc::clone(&stop)));
     let served = server::serve(&doors, &shared);
     drop(doors);
-    // What ended the host is the reason for everything else.
+    // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;
     served.context("no more clients can come")
 }
@@ -96,14 +77,14 @@ fn open(plan: &Plan, host: &Handle) -> Result<Doors> {
 fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
     let (json, seen) = (plan.json, Arc::clone(&stop));
     let log = move |access: &Access| {
-        let said = if json { output::json_line(access) } else { output::text(&access.text()) };
-        // Nobody reads any more: that is an end like any other.
-        if said.is_err() {
+        let printed = if json { output::json_line(access) } else { output::text(&access.text()) };
+        // The reader of the log is gone: that ends the command like a signal.
+        if printed.is_err() {
             seen.store(true, Ordering::Relaxed);
         }
     };
     Shared {
-        site: Site::new(root),
+        root,
         limits: plan.limits,
         places: Places::new(plan.clients, plan.per_peer),
         stop,
@@ -111,8 +92,8 @@ fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
     }
 }
 
-/// The first line: it is at work.
-fn say(plan: &Plan) -> Result<()> {
+/// Prints the first line: the server is at work.
+fn announce(plan: &Plan) -> Result<()> {
     #[derive(Serialize)]
     struct Serving {
         directory: String,

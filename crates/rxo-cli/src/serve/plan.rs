@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_serve::Limits;
 
-use super::limits::Limits;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::HostPlan;

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
 
-use super::super::root::Root;
 use super::*;
 
 impl Door for TcpListener {
@@ -64,7 +63,7 @@ fn more_clients_than_places_are_all_served() {
     let logged = Arc::new(Mutex::new(0));
     let count = Arc::clone(&logged);
     let shared = Arc::new(Shared {
-        site: Site::new(Root::open(&www).unwrap()),
+        root: Root::open(&www).unwrap(),
         limits: Limits::default(),
         places: Places::new(4, 4),
         stop: Arc::new(AtomicBool::new(false)),
@@ -94,7 +93,7 @@ fn an_address_with_enough_places_is_turned_away() {
     let logged = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&logged);
     let shared = Arc::new(Shared {
-        site: Site::new(Root::open(&www).unwrap()),
+        root: Root::open(&www).unwrap(),
         limits: Limits::default(),
         places: Places::new(8, 2),
         stop: Arc::new(AtomicBool::new(false)),

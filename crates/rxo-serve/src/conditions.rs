@@ -1,23 +1,24 @@
-//! Whether a file's version is the one that a request wants (RFC 9110 section 13). Pure.
+//! Whether a file's version is the one that a request wants (RFC 9110 section 13).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::ranges::{self, Wanted};
-use super::request::{Conditions, Method};
+use crate::lookup::Facts;
+use crate::ranges::{self, Wanted};
+use crate::request::{Conditions, Method};
 
-/// What tells one version of a file from another.
+/// A version of a file, in the words of HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(crate) struct Version {
     /// With its quotation marks, and `W/` when it is weak.
-    pub(super) tag: String,
+    pub(crate) tag: String,
     /// In whole seconds, as HTTP says times.
-    pub(super) modified: SystemTime,
-    pub(super) bytes: u64,
+    pub(crate) modified: SystemTime,
+    pub(crate) bytes: u64,
 }
 
-/// What the answer is.
+/// What a request gets of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Whole,
     Part {
         from: u64,
@@ -30,16 +31,17 @@ pub(super) enum Outcome {
 }
 
 impl Version {
-    /// Of a file with this inode, length and time of change, asked for at `now`.
+    /// The version of `file`, asked for at `now`.
     ///
-    /// The tag is weak for a file changed in the last two seconds: it may change once more within
-    /// the clock's tick and keep its time (RFC 9110 section 8.8.1).
-    pub(super) fn new(inode: u64, bytes: u64, changed: SystemTime, now: SystemTime) -> Self {
+    /// The tag is weak if the file changed in the last two seconds: it may change again within the
+    /// clock's tick and keep its time (RFC 9110 section 8.8.1).
+    pub(crate) fn new(file: &Facts, now: SystemTime) -> Self {
+        let Facts { bytes, inode, changed } = *file;
         let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let is_settled = now.duration_since(changed).is_ok_and(|age| age >= SETTLED);
-        let weak = if is_settled { "" } else { "W/" };
+        let is_old = now.duration_since(changed).is_ok_and(|age| age >= STRONG_AGE);
+        let weak = if is_old { "" } else { "W/" };
         let tag = format!("{weak}\"{inode:x}-{bytes:x}-{:x}\"", since.as_nanos());
-        // Never in the future: the client may not be told of a time that has not come.
+        // Never in the future (RFC 9110 section 8.8.2.1).
         let modified = whole_seconds(changed.min(now));
         Self { tag, modified, bytes }
     }
@@ -49,8 +51,8 @@ impl Version {
     }
 }
 
-/// What a request with these conditions gets of this version; the order is that of section 13.2.2.
-pub(super) fn outcome(method: Method, asked: &Conditions, version: &Version) -> Outcome {
+/// What a request with these conditions gets of this version; in the order of section 13.2.2.
+pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> Outcome {
     if !is_version_wanted(asked, version) {
         return Outcome::NotThatVersion;
     }
@@ -90,14 +92,14 @@ fn is_known(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// `If-Range`: whether the range is of this very version. What is weak proves nothing.
+/// `If-Range`: whether the range is of exactly this version. A weak tag proves nothing.
 fn is_range_of(asked: &Conditions, version: &Version) -> bool {
     let Some(validator) = asked.if_range.as_deref() else { return true };
     let is_same = validator == version.tag || time(validator) == Some(version.modified);
     is_same && version.is_strong()
 }
 
-/// Whether a list of tags has one that is `it`. A comma inside a tag cuts it, which only loses a match.
+/// Whether one tag of a list is `it`. A comma inside a tag cuts it, which only loses a match.
 fn has(tags: &str, it: impl Fn(&str) -> bool) -> bool {
     tags.split(',').any(|tag| it(tag.trim()))
 }
@@ -115,7 +117,8 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-const SETTLED: Duration = Duration::from_secs(2);
+/// The age from which on a file's time tells its versions apart.
+const STRONG_AGE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -125,8 +128,13 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
+    /// A file that changed then, asked for at second 2,000.
+    fn changed(seconds: u64) -> Version {
+        Version::new(&Facts { inode: 0xab, bytes: 100, changed: at(seconds) }, at(2_000))
+    }
+
     fn version() -> Version {
-        Version::new(0xab, 100, at(1_000), at(2_000))
+        changed(1_000)
     }
 
     fn got(change: impl FnOnce(&mut Conditions)) -> Outcome {
@@ -146,14 +154,14 @@ mod tests {
     #[test]
     fn a_version_changes_with_the_file_and_is_weak_while_it_is_new() {
         assert_eq!(version().tag, "\"ab-64-e8d4a51000\"");
-        assert_ne!(version().tag, Version::new(0xab, 100, at(1_001), at(2_000)).tag);
-        assert!(Version::new(0xab, 100, at(1_999), at(2_000)).tag.starts_with("W/"));
-        let future = Version::new(0xab, 100, at(3_000), at(2_000));
+        assert_ne!(version().tag, changed(1_001).tag);
+        assert!(changed(1_999).tag.starts_with("W/"));
+        let future = changed(3_000);
         assert!(future.tag.starts_with("W/") && future.modified == at(2_000));
     }
 
     #[test]
-    fn who_has_it_already_gets_nothing() {
+    fn a_client_that_has_it_already_gets_nothing() {
         let tag = version().tag;
         assert_eq!(got(|asked| asked.if_none_match = Some(tag.clone())), Outcome::NotModified);
         let weak = format!("\"x\", W/{tag}");
@@ -171,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_insists_on_another_version_is_told() {
+    fn a_client_that_insists_on_another_version_is_told() {
         assert_eq!(got(|asked| asked.if_match = text("\"other\"")), Outcome::NotThatVersion);
         assert_eq!(got(|asked| asked.if_match = Some(version().tag)), Outcome::Whole);
         assert_eq!(got(|asked| asked.if_unmodified_since = date(999)), Outcome::NotThatVersion);

@@ -1,21 +1,20 @@
-//! The `Range` field (RFC 9110 section 14). Pure.
+//! The `Range` field (RFC 9110 section 14).
 //!
-//! One range is served as such. Several are answered with the whole file, which the RFC allows: who
-//! asks for them has to understand that.
+//! One range is served as such. Several are answered with the whole file, which the RFC allows.
 
-/// What a range field comes to, for a file of a known length.
+/// What a range field selects of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// The whole: no range that we serve.
+pub(crate) enum Wanted {
+    /// The whole file: the field is no range that is served.
     Whole,
     /// These bytes; at least one.
     Part { from: u64, bytes: u64 },
-    /// The range lies behind the end.
+    /// Nothing: the range lies behind the end.
     Nothing,
 }
 
-/// What `field` asks for, of a file of `length` bytes.
-pub(super) fn wanted(field: &str, length: u64) -> Wanted {
+/// What `field` selects of a file of `length` bytes.
+pub(crate) fn wanted(field: &str, length: u64) -> Wanted {
     let Some((unit, set)) = field.split_once('=') else { return Wanted::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
         return Wanted::Whole;
@@ -42,14 +41,14 @@ fn between(first: u64, last: Option<u64>, length: u64) -> Wanted {
 fn suffix(bytes: u64, length: u64) -> Wanted {
     match (bytes, length) {
         (0, _) => Wanted::Nothing,
-        // Of an empty file a suffix is the whole, and no part can say so.
+        // A suffix of an empty file is the whole, and no `Content-Range` can state it.
         (_, 0) => Wanted::Whole,
         _ => Wanted::Part { from: length.saturating_sub(bytes), bytes: bytes.min(length) },
     }
 }
 
-/// `Some(None)` for no digits, `None` for what is no number. A number too large is as good as the
-/// largest.
+/// `Some(None)` if there are no digits, `None` if there is something else than digits. A number that
+/// is too large counts as the largest.
 fn number(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {

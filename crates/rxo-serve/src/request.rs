@@ -1,47 +1,47 @@
-//! A request's head as what it asks for. Pure; reads any bytes without a panic.
+//! A request's head, parsed. No bytes make it panic.
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
-use super::limits::MOST_FIELDS;
-use super::refusal::Refusal;
+use crate::limits::MOST_FIELDS;
+use crate::refusal::Refusal;
 
 /// A request for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: Method,
-    /// As it was sent.
-    pub(super) target: String,
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// The target as it was sent.
+    pub(crate) target: String,
     /// Whether the client wants to ask more over this connection.
-    pub(super) is_persistent: bool,
-    /// Whether it has to be told that we keep it (HTTP/1.0).
-    pub(super) is_old: bool,
-    pub(super) conditions: Conditions,
+    pub(crate) is_persistent: bool,
+    /// Whether it speaks HTTP/1.0: it must be told that the connection stays open.
+    pub(crate) is_old: bool,
+    pub(crate) conditions: Conditions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Get,
     Head,
 }
 
-/// The fields that change what the answer is, where they were sent. Those that are lists are joined.
+/// The fields that change the answer; `None` for those that were not sent. Lists are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Conditions {
-    pub(super) range: Option<String>,
-    pub(super) if_range: Option<String>,
-    pub(super) if_match: Option<String>,
-    pub(super) if_none_match: Option<String>,
-    pub(super) if_modified_since: Option<String>,
-    pub(super) if_unmodified_since: Option<String>,
+pub(crate) struct Conditions {
+    pub(crate) range: Option<String>,
+    pub(crate) if_range: Option<String>,
+    pub(crate) if_match: Option<String>,
+    pub(crate) if_none_match: Option<String>,
+    pub(crate) if_modified_since: Option<String>,
+    pub(crate) if_unmodified_since: Option<String>,
 }
 
 impl Request {
-    /// The request that `head` is.
+    /// Parses `head`.
     ///
     /// # Errors
-    /// What to answer when it is none, or none that is served. The connection is closed then: where
-    /// the next request begins is not known.
-    pub(super) fn parse(head: &[u8]) -> Result<Self, Refusal> {
+    /// What to answer if it is no request, or none that is served. The connection must close then,
+    /// because the beginning of the next request is unknown.
+    pub(crate) fn parse(head: &[u8]) -> Result<Self, Refusal> {
         let mut fields = [EMPTY_HEADER; MOST_FIELDS];
         let mut parsed = httparse::Request::new(&mut fields);
         match parsed.parse(head) {
@@ -68,7 +68,7 @@ impl Request {
         Ok(Self {
             method: method_of(method)?,
             target: target.to_owned(),
-            // A body is not read, so what follows it is not found.
+            // A body is not read, so the request behind it cannot be found.
             is_persistent: wants_more && !fields.connection("close") && !fields.has_body(),
             is_old,
             conditions: fields.conditions(),
@@ -91,7 +91,7 @@ impl<'f> Fields<'f> {
     /// The values of the fields of this name.
     fn all(&self, name: &'static str) -> impl Iterator<Item = &'f str> {
         let is_it = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
-        // What is no text is no value that we know.
+        // A value that is not text is none that is known here.
         self.0.iter().filter(is_it).map(|field| str::from_utf8(field.value).unwrap_or("").trim())
     }
 
@@ -100,7 +100,7 @@ impl<'f> Fields<'f> {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// A field that may come once only: twice is as good as never.
+    /// A field that may come only once: if it comes twice, it is ignored.
     fn single(&self, name: &'static str) -> Option<String> {
         let mut values = self.all(name);
         let first = values.next()?;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_has_its_status() {
+    fn a_request_that_is_not_served_has_its_status() {
         let rows = [
             ("GET / HTTP/1.1\n\n", 400),
             ("GET / HTTP/1.1\nHost: a\nHost: b\n\n", 400),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_more_is_read_from_version_and_fields() {
+    fn version_and_fields_decide_whether_the_client_stays() {
         let rows = [
             ("HTTP/1.1\nHost: a\n\n", true),
             ("HTTP/1.1\nHost: a\nConnection: x, Close\n\n", false),

@@ -1,21 +1,16 @@
-//! Conversations over memory and over real sockets; the stack comes in the live tests.
+//! Conversations over memory, with a real directory and time that only the test moves.
 
-use std::cell::RefCell;
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use proptest::prelude::*;
 
-use super::super::client::Client;
-use super::super::pipe::Pipe;
-use super::super::root::Root;
 use super::*;
+use crate::files::{Opened, Root};
+use crate::{LISTING_BYTES, PIECE_BYTES};
 
 /// A directory with files, removed at the end. Beside it stands a secret.
 struct Scratch(PathBuf);
@@ -67,20 +62,61 @@ fn large() -> Vec<u8> {
     (0..300_001_u32).map(|number| (number % 251) as u8).collect()
 }
 
-/// Runs a conversation and gives what was logged.
-fn conversed(client: &mut impl Client, www: &Path, limits: &Limits) -> Vec<What> {
-    let site = Site::new(Root::open(www).unwrap());
-    let logged = RefCell::new(Vec::new());
-    let log = |what, _| logged.borrow_mut().push(what);
-    converse(client, &Host { site: &site, limits, may_keep: &|| true, log: &log });
-    logged.into_inner()
+/// What was heard and logged, and how often the directory was read.
+#[derive(Debug, Default)]
+struct Talk {
+    heard: Vec<u8>,
+    logged: Vec<Exchange>,
+    listed: u32,
+}
+
+fn now() -> Now {
+    Now { instant: Instant::now(), date: SystemTime::now(), may_stay: true }
+}
+
+/// A conversation with a client that says `text`, and reads and writes `at_once` bytes at a time.
+fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
+    let (root, mut talk) = (Root::open(www).unwrap(), Talk::default());
+    let mut opened = Opened::new(&root);
+    let mut conversation = Conversation::new(Limits::default());
+    loop {
+        match conversation.next(now()) {
+            Step::Read { into, .. } => {
+                let bytes = text.len().min(at_once).min(into.len());
+                into[..bytes].copy_from_slice(&text[..bytes]);
+                text = &text[bytes..];
+                conversation.received(bytes);
+            }
+            Step::Find(lookup) => conversation.found(opened.find(&lookup)),
+            Step::List => {
+                talk.listed += 1;
+                conversation.listed(opened.names());
+            }
+            Step::Load { from, into } => {
+                opened.load(from, into).unwrap();
+                conversation.loaded();
+            }
+            Step::Write { bytes, .. } => {
+                assert!(bytes.len() <= PIECE_BYTES, "{}", bytes.len());
+                let bytes = &bytes[..bytes.len().min(at_once)];
+                talk.heard.extend_from_slice(bytes);
+                let written = bytes.len();
+                conversation.wrote(written);
+            }
+            Step::Answered(exchange) => {
+                opened.close();
+                talk.logged.push(exchange);
+            }
+            Step::Finish => {}
+            Step::Close => return talk,
+        }
+    }
 }
 
 /// What a client hears that says `text`, with LF for CR LF, so many bytes at a time.
 fn heard_in_pieces(www: &Path, text: &str, at_once: usize) -> String {
-    let mut client = Pipe::sending(text.replace('\n', "\r\n").as_bytes(), at_once);
-    conversed(&mut client, www, &Limits::default());
-    String::from_utf8_lossy(&client.heard).replace("\r\n", "\n")
+    let talk = conversed(text.replace('\n', "\r\n").as_bytes(), www, at_once);
+    String::from_utf8_lossy(&talk.heard).replace("\r\n", "\n")
 }
 
 fn heard(www: &Path, text: &str) -> String {
@@ -205,7 +241,7 @@ fn a_pipe_in_the_directory_stops_nobody() {
 }
 
 #[test]
-fn what_is_no_request_ends_the_conversation() {
+fn a_head_that_is_no_request_ends_the_conversation() {
     let scratch = Scratch::new();
     let www = &scratch.www();
     let next = "GET /hello.txt HTTP/1.1\nHost: x\n\n";
@@ -232,7 +268,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), at_once in 1..50_usize) {
         let scratch = Scratch::new();
-        conversed(&mut Pipe::sending(&bytes, at_once), &scratch.www(), &Limits::default());
+        conversed(&bytes, &scratch.www(), at_once);
     }
 
     #[test]
@@ -242,10 +278,9 @@ proptest! {
     ) {
         let scratch = Scratch::new();
         let text = requests.concat();
-        let mut client = Pipe::sending(text.as_bytes(), at_once);
-        let logged = conversed(&mut client, &scratch.www(), &Limits::default());
-        prop_assert!(!logged.is_empty());
-        let told = client.heard.windows(SECRET.len()).any(|window| window == SECRET);
+        let talk = conversed(text.as_bytes(), &scratch.www(), at_once);
+        prop_assert!(!talk.logged.is_empty());
+        let told = talk.heard.windows(SECRET.len()).any(|window| window == SECRET);
         prop_assert!(!told, "{text}");
     }
 }
@@ -280,93 +315,20 @@ fn odd_request() -> impl Strategy<Value = String> {
     })
 }
 
-impl Client for TcpStream {
-    fn read_within(&mut self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
-    }
-
-    fn write_within(&mut self, time: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(time))
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.shutdown(std::net::Shutdown::Write)
-    }
-}
-
-/// A client that is connected to a conversation with these limits.
-fn connected(scratch: &Scratch, limits: Limits) -> (TcpStream, thread::JoinHandle<Vec<What>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let www = scratch.www();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        conversed(&mut stream, &www, &limits)
-    });
-    (client, server)
-}
-
 #[test]
-fn a_large_file_comes_whole_over_a_socket() {
+fn a_large_file_comes_whole() {
     let scratch = Scratch::new();
     scratch.file("large", &large());
-    let (mut client, server) = connected(&scratch, Limits::default());
-    client.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    client.read_to_end(&mut answer).unwrap();
-    assert!(answer.ends_with(&large()));
-    drop(client);
-    let logged = server.join().unwrap();
-    assert_eq!((logged[0].bytes, logged[0].complete), (300_001, true));
-}
-
-#[test]
-fn a_client_that_says_nothing_is_left_and_one_that_dawdles_is_told() {
-    let scratch = Scratch::new();
-    let short = Duration::from_millis(150);
-    let limits = Limits { idle: short, head: short, linger: short, ..Limits::default() };
-    let (mut silent, server) = connected(&scratch, limits);
-    assert_eq!(silent.read_to_end(&mut Vec::new()).unwrap(), 0);
-    assert!(server.join().unwrap().is_empty());
-    let (mut slow, server) = connected(&scratch, limits);
-    slow.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-    let mut answer = String::new();
-    slow.read_to_string(&mut answer).unwrap();
-    assert_eq!(status(&answer), 408);
-    assert_eq!(server.join().unwrap()[0].status, 408);
-}
-
-/// Empty lines before a request are ignored, but they are no request.
-#[test]
-fn a_client_that_only_sends_empty_lines_is_left() {
-    let scratch = Scratch::new();
-    let short = Duration::from_millis(150);
-    let limits = Limits { idle: short, head: short, linger: short, ..Limits::default() };
-    let (mut client, server) = connected(&scratch, limits);
-    for _ in 0..300 {
-        if server.is_finished() || client.write_all(b"\r\n").is_err() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
+    let text = b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    for at_once in [1_000, 1 << 20] {
+        let talk = conversed(text, &scratch.www(), at_once);
+        assert!(talk.heard.ends_with(&large()));
+        assert_eq!((talk.logged[0].bytes, talk.logged[0].is_complete), (300_001, true));
     }
-    assert!(server.is_finished(), "it is still waited for after many times the limit");
-    assert!(server.join().unwrap().is_empty());
 }
 
-#[test]
-fn a_client_that_does_not_take_its_file_is_left() {
-    let scratch = Scratch::new();
-    let file = File::create(scratch.www().join("huge")).unwrap();
-    file.set_len(64 << 20).unwrap();
-    let limits = Limits { piece: Duration::from_millis(150), ..Limits::default() };
-    let (mut client, server) = connected(&scratch, limits);
-    client.write_all(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let logged = server.join().unwrap();
-    assert!(!logged[0].complete && logged[0].bytes < 64 << 20, "{logged:?}");
-}
-
-/// What stands in the chunks at the beginning of `text`, and what follows the last (RFC 9112, section 7.1).
+/// The content of the chunks at the beginning of `text`, and what follows the last (RFC 9112, section
+/// 7.1).
 fn unchunked(mut text: &str) -> (String, &str) {
     let mut content = String::new();
     loop {
@@ -380,8 +342,8 @@ fn unchunked(mut text: &str) -> (String, &str) {
     }
 }
 
-/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length; it comes in chunks, and for who
-/// does not know them it ends with the connection.
+/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length; it comes in chunks, and for a
+/// client that does not know chunks it ends with the connection.
 #[test]
 fn a_page_of_many_names_is_streamed() {
     let scratch = Scratch::new();
@@ -412,20 +374,149 @@ fn a_page_of_many_names_is_streamed() {
     assert!(!old.contains("chunked") && is_whole(&old) && old.matches("Date: ").count() == 1);
 }
 
-/// A client that takes a little all the time, but too little.
+/// However many pieces its page has, a directory is read once for a request.
 #[test]
-fn a_client_that_takes_its_file_too_slowly_is_left() {
+fn a_directory_is_read_once_for_a_request() {
     let scratch = Scratch::new();
-    let file = File::create(scratch.www().join("huge")).unwrap();
-    file.set_len(64 << 20).unwrap();
-    // Sixty-four kilobytes in a few milliseconds, each time; a gigabyte a second is asked of it.
-    let limits = Limits { piece: Duration::from_secs(1), least_rate: 1 << 30, ..Limits::default() };
-    let (mut client, server) = connected(&scratch, limits);
-    client.write_all(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut buffer = vec![0; 64 << 10];
-    while !server.is_finished() && client.read(&mut buffer).is_ok_and(|read| read > 0) {
-        thread::sleep(Duration::from_millis(10));
+    for index in 0..2_000 {
+        File::create(scratch.www().join(format!("sub/{index:0100}"))).unwrap();
     }
-    let logged = server.join().unwrap();
-    assert!(!logged[0].complete && logged[0].bytes < 64 << 20, "{logged:?}");
+    let talk = conversed(b"GET /sub/ HTTP/1.1\r\nHost: x\r\n\r\n", &scratch.www(), 1 << 20);
+    let page = talk.logged[0].bytes as usize;
+    assert!(page > 10 * LISTING_BYTES, "{page} bytes are many pieces");
+    assert_eq!(talk.listed, 1);
+}
+
+/// A conversation whose time begins now, with limits of seconds.
+struct Timed {
+    conversation: Conversation,
+    begin: Instant,
+}
+
+impl Timed {
+    fn new() -> Self {
+        let second = Duration::from_secs(1);
+        let limits = Limits {
+            idle: 15 * second,
+            head: 10 * second,
+            piece: 30 * second,
+            least_rate: PIECE_BYTES as u64,
+            linger: second,
+            ..Limits::default()
+        };
+        Self { conversation: Conversation::new(limits), begin: Instant::now() }
+    }
+
+    /// The step after so many seconds.
+    fn at(&mut self, seconds: u64) -> Step<'_> {
+        let instant = self.begin + Duration::from_secs(seconds);
+        self.conversation.next(Now { instant, date: SystemTime::now(), may_stay: true })
+    }
+
+    fn says(&mut self, at: u64, text: &[u8]) {
+        let Step::Read { into, .. } = self.at(at) else { panic!("it does not listen") };
+        into[..text.len()].copy_from_slice(text);
+        self.conversation.received(text.len());
+        _ = self.at(at);
+    }
+
+    /// Asks for a file of a gigabyte and gets its first piece loaded.
+    fn asks_for_much(&mut self) {
+        self.says(0, b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(matches!(self.at(0), Step::Find(_)));
+        let facts = crate::Facts { bytes: 1 << 30, inode: 1, changed: UNIX_EPOCH };
+        self.conversation.found(Ok(Found::File(facts)));
+        assert!(matches!(self.at(0), Step::Load { from: 0, .. }));
+        self.conversation.loaded();
+    }
+
+    /// Takes a whole piece, and the next is loaded.
+    fn takes_a_piece(&mut self, at: u64) {
+        let Step::Write { bytes, .. } = self.at(at) else { panic!("nothing is offered") };
+        let bytes = bytes.len();
+        self.conversation.wrote(bytes);
+        assert!(matches!(self.at(at), Step::Load { .. }));
+        self.conversation.loaded();
+    }
+}
+
+#[test]
+fn a_silent_client_is_left_and_a_slow_one_is_told() {
+    let mut silent = Timed::new();
+    assert!(matches!(silent.at(0), Step::Read { .. }));
+    assert!(matches!(silent.at(14), Step::Read { .. }));
+    assert!(matches!(silent.at(15), Step::Close));
+    let mut slow = Timed::new();
+    slow.says(0, b"\r\n");
+    slow.says(12, b"GET / HT");
+    assert!(matches!(slow.at(21), Step::Read { .. }));
+    assert!(matches!(slow.at(22), Step::Write { bytes, .. } if bytes.starts_with(b"HTTP/1.1 408")));
+}
+
+#[test]
+fn empty_lines_give_no_further_time() {
+    let mut client = Timed::new();
+    (0..15).for_each(|second| client.says(second, b"\r\n"));
+    assert!(matches!(client.at(15), Step::Close));
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_left() {
+    let mut client = Timed::new();
+    client.asks_for_much();
+    client.takes_a_piece(0);
+    assert!(matches!(client.at(29), Step::Write { .. }));
+    let Step::Answered(exchange) = client.at(31) else { panic!("it is kept") };
+    assert!(!exchange.is_complete && exchange.bytes > 0 && exchange.took.as_secs() == 31);
+    assert!(matches!(client.at(31), Step::Close));
+}
+
+/// Thirty seconds, then a piece a second: a piece every ten seconds is too little.
+#[test]
+fn a_client_that_takes_too_little_is_left() {
+    let mut client = Timed::new();
+    client.asks_for_much();
+    (0..4).for_each(|piece| client.takes_a_piece(10 * piece));
+    let Step::Answered(exchange) = client.at(40) else { panic!("it is kept") };
+    assert!(!exchange.is_complete);
+}
+
+#[test]
+fn after_the_last_answer_the_client_may_still_speak_for_a_while() {
+    let mut client = Timed::new();
+    client.says(0, b"nonsense\r\n\r\n");
+    let Step::Write { bytes, .. } = client.at(0) else { panic!("no answer") };
+    let bytes = bytes.len();
+    client.conversation.wrote(bytes);
+    assert!(matches!(client.at(0), Step::Answered(Exchange { status: 400, .. })));
+    assert!(matches!(client.at(0), Step::Finish));
+    client.says(0, b"GET / HTTP/1.1\r\n\r\n");
+    assert!(matches!(client.at(0), Step::Read { .. }));
+    assert!(matches!(client.at(1), Step::Close));
+}
+
+#[test]
+fn where_there_is_no_room_the_answer_is_the_last() {
+    let mut full = Conversation::new(Limits::default());
+    let now = Now { may_stay: false, ..now() };
+    let text = b"GET /.. HTTP/1.1\r\nHost: x\r\n\r\n";
+    let Step::Read { into, .. } = full.next(now) else { panic!("it does not listen") };
+    into[..text.len()].copy_from_slice(text);
+    full.received(text.len());
+    let Step::Write { bytes, .. } = full.next(now) else { panic!("no answer") };
+    assert!(String::from_utf8_lossy(bytes).contains("\r\nConnection: close\r\n"));
+
+    let mut turned_away = Conversation::turned_away("too many", now);
+    let Step::Write { bytes, .. } = turned_away.next(now) else { panic!("no answer") };
+    assert!(bytes.starts_with(b"HTTP/1.1 503 ") && bytes.ends_with(b": too many\n"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_breaks_the_connection() {
+    let mut client = Timed::new();
+    client.asks_for_much();
+    client.conversation.broken();
+    let Step::Answered(exchange) = client.at(0) else { panic!("it goes on") };
+    assert!(!exchange.is_complete && exchange.bytes == 0);
+    assert!(matches!(client.at(0), Step::Close));
 }

@@ -1,21 +1,21 @@
-//! A request's target as names below the directory. Pure.
+//! A request's target as names below the directory.
 //!
-//! The first of two walls: no name that leaves here is `..`, holds a `/` or a zero byte. The second
-//! is the system's ([`root`](super::root)), which knows of links.
+//! The first of two walls: no name that leaves here is `..` or holds a `/` or a zero byte. The second
+//! is the system's, which knows links ([`files`](crate::files)).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::refusal::{NOT_FOUND, Refusal};
+use crate::refusal::{NOT_FOUND, Refusal};
 
 /// Names from the directory down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     names: Vec<Vec<u8>>,
     /// Whether it ends in `/`, and can only be a directory.
-    pub(super) is_folder: bool,
+    pub(crate) is_folder: bool,
 }
 
 impl Target {
@@ -23,8 +23,8 @@ impl Target {
     /// whose host is not looked at.
     ///
     /// # Errors
-    /// What to answer when it is no path that could be served.
-    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+    /// What to answer if it is no path that could be served.
+    pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let path = path_of(text).ok_or(BAD_PATH)?;
         let mut names = Vec::new();
         for part in path.split('/') {
@@ -33,7 +33,7 @@ impl Target {
                 b"" | b"." => {}
                 b".." => return Err(Refusal::new(400, "a path with .. is not served")),
                 name if name.contains(&0) => return Err(BAD_PATH),
-                // No name of a file has it.
+                // No name of a file contains a slash.
                 name if name.contains(&b'/') => return Err(NOT_FOUND),
                 _ => names.push(name),
             }
@@ -42,38 +42,38 @@ impl Target {
     }
 
     /// The names as a relative path: `.` for the directory itself.
-    pub(super) fn relative(&self) -> PathBuf {
+    pub(crate) fn relative(&self) -> PathBuf {
         if self.names.is_empty() {
             return PathBuf::from(".");
         }
         self.names.iter().map(|name| OsStr::from_bytes(name)).collect()
     }
 
-    /// The address that this is, as a directory.
-    pub(super) fn folder_url(&self) -> String {
+    /// The path of its URL, as that of a directory.
+    pub(crate) fn folder_url(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", encoded(name)));
         names.collect::<String>() + "/"
     }
 
-    /// For people; `/` for the directory itself.
-    pub(super) fn title(&self) -> String {
+    /// Its title for people; `/` for the directory itself.
+    pub(crate) fn title(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", String::from_utf8_lossy(name)));
         names.collect::<String>() + "/"
     }
 
     /// Whether there is a directory above that is served.
-    pub(super) const fn has_parent(&self) -> bool {
+    pub(crate) const fn has_parent(&self) -> bool {
         !self.names.is_empty()
     }
 
     /// The last name; `None` for the directory itself.
-    pub(super) fn name(&self) -> Option<&[u8]> {
+    pub(crate) fn name(&self) -> Option<&[u8]> {
         self.names.last().map(Vec::as_slice)
     }
 }
 
-/// A name as it stands in an address: letters, digits and `-._~` as they are.
-pub(super) fn encoded(name: &[u8]) -> String {
+/// A name as it stands in a URL: letters, digits and `-._~` as they are, the rest with percent signs.
+pub(crate) fn encoded(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -86,7 +86,7 @@ pub(super) fn encoded(name: &[u8]) -> String {
     text
 }
 
-/// What stands between host and query; it begins with `/`.
+/// The path between host and query; it begins with `/`.
 fn path_of(target: &str) -> Option<&str> {
     let target = target.split(['?', '#']).next().unwrap_or(target);
     if target.starts_with('/') {
@@ -99,7 +99,7 @@ fn path_of(target: &str) -> Option<&str> {
     Some(rest.find('/').map_or("/", |slash| &rest[slash..]))
 }
 
-/// The bytes that percent signs stand for; `None` when one stands for nothing.
+/// Decodes percent signs; `None` if one is invalid.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

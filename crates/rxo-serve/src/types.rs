@@ -1,9 +1,9 @@
-//! What kind of file a name says it is. Pure.
+//! The media type that a file name implies.
 //!
-//! A table of our own: the crates for this carry a thousand types for the forty that are served.
+//! A table of our own: the crates for this carry a thousand types, and forty are served.
 
-/// The media type for the file name `name`; bytes without meaning when it says nothing.
-pub(super) fn of(name: &[u8]) -> &'static str {
+/// The media type of a file called `name`; `application/octet-stream` if the extension is unknown.
+pub(crate) fn of(name: &[u8]) -> &'static str {
     let extension = name.iter().rposition(|&byte| byte == b'.').map(|dot| &name[dot + 1..]);
     let is_it = |(known, _): &&(&str, &str)| {
         extension.is_some_and(|extension| extension.eq_ignore_ascii_case(known.as_bytes()))

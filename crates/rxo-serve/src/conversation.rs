@@ -1,0 +1,422 @@
+//! One client from its first request to its last: requests in order, an answer to each, the
+//! connection kept while both sides want it.
+//!
+//! A state machine without input or output: [`Conversation::next`] says what to do, the owner does it
+//! and reports the result.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::answer::Answer;
+use crate::heads::{Heads, TooLong};
+use crate::limits::Limits;
+use crate::lookup::{Found, Lookup, Problem};
+use crate::names::Names;
+use crate::refusal::Refusal;
+use crate::request::{Method, Request};
+use crate::search::{Need, Next, Search, Told};
+use crate::sending::{Due, Manner, Sending};
+
+/// A client's connection as a state machine.
+///
+/// # Examples
+/// ```
+/// # use std::time::{Instant, SystemTime};
+/// use rxo_serve::{Conversation, Limits, Now, Problem, Step};
+///
+/// let now = Now { instant: Instant::now(), date: SystemTime::now(), may_stay: true };
+/// let mut conversation = Conversation::new(Limits::default());
+/// let mut says = &b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"[..];
+/// let mut hears = Vec::new();
+/// loop {
+///     match conversation.next(now) {
+///         Step::Read { into, .. } => {
+///             let bytes = std::io::Read::read(&mut says, into)?;
+///             conversation.received(bytes);
+///         }
+///         Step::Find(_) => conversation.found(Err(Problem::Missing)),
+///         Step::Write { bytes, .. } => {
+///             hears.extend_from_slice(bytes);
+///             let all = bytes.len();
+///             conversation.wrote(all);
+///         }
+///         Step::Answered(exchange) => assert_eq!(exchange.status, 404),
+///         Step::Close => break,
+///         other => unreachable!("no file is sent: {other:?}"),
+///     }
+/// }
+/// assert!(hears.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Conversation {
+    limits: Limits,
+    heads: Heads,
+    state: State,
+    /// The connection broke, or the file could not be read.
+    is_broken: bool,
+}
+
+/// What a conversation must know when it is asked for its next step.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// The time by which deadlines are measured.
+    pub instant: Instant,
+    /// The time of day, for the field `Date` and the age of files.
+    pub date: SystemTime,
+    /// Whether the server has room for clients that only wait. Otherwise the next answer is the last.
+    pub may_stay: bool,
+}
+
+/// What the owner of a conversation must do, and then call.
+///
+/// If the connection breaks in any step, the owner calls [`Conversation::broken`]. A step with a
+/// deadline is over at `until`: the owner asks for the next step then, without a report.
+#[derive(Debug)]
+pub enum Step<'c> {
+    /// Read at least one byte; then [`Conversation::received`].
+    Read {
+        /// Where to. At most so many bytes may be read.
+        into: &'c mut [u8],
+        /// The deadline.
+        until: Instant,
+    },
+    /// Open a path, and keep open what is found; then [`Conversation::found`].
+    Find(Lookup),
+    /// Read the names of the directory that was found last; then [`Conversation::listed`].
+    List,
+    /// Read from the file that was found last; then [`Conversation::loaded`].
+    Load {
+        /// The offset in the file, in bytes.
+        from: u64,
+        /// Where to. All of it must be filled; if the file has become too short,
+        /// [`Conversation::broken`].
+        into: &'c mut [u8],
+    },
+    /// Write at least one byte; then [`Conversation::wrote`].
+    Write {
+        /// What to write.
+        bytes: &'c [u8],
+        /// The deadline.
+        until: Instant,
+    },
+    /// A request has its answer, or as much of it as could be written. Files may be closed. There is
+    /// nothing to report.
+    Answered(Exchange),
+    /// Shut the sending side down; what was written must still arrive. There is nothing to report.
+    Finish,
+    /// Close the connection. This is the last step.
+    Close,
+}
+
+/// One request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// `GET` or `HEAD`. Empty, as is the target, if no request could be parsed.
+    pub method: &'static str,
+    /// The target as the client sent it.
+    pub target: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// Bytes of content that were sent.
+    pub bytes: u64,
+    /// Whether all of the answer was written.
+    pub is_complete: bool,
+    /// From the end of the request to the end of the answer.
+    pub took: Duration,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Before a request. `until` is set when the waiting begins.
+    Waiting {
+        until: Option<Instant>,
+        has_begun: bool,
+    },
+    /// A request needs facts. `told` is the reply to the last question.
+    Searching {
+        request: Request,
+        search: Search,
+        told: Option<Told>,
+        begun: Instant,
+    },
+    /// An answer is being written.
+    Sending(Outgoing),
+    /// The last answer was written.
+    Finishing,
+    /// What the client still sends is ignored: closing at once would reset the connection, and the
+    /// answer might be lost (RFC 9112 section 9.6).
+    Lingering {
+        until: Instant,
+    },
+    Over,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    sending: Sending,
+    exchange: Exchange,
+    /// Whether the connection stays open after it.
+    is_kept: bool,
+    /// When the request had arrived.
+    begun: Instant,
+}
+
+/// A step without what it borrows.
+enum Act {
+    Read { until: Instant },
+    Find(Lookup),
+    List,
+    Load { from: u64 },
+    Write { until: Instant },
+    Answered(Exchange),
+    Finish,
+    Close,
+}
+
+const WAITING: State = State::Waiting { until: None, has_begun: false };
+
+impl Conversation {
+    /// A client that has said nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, heads: Heads::default(), state: WAITING, is_broken: false }
+    }
+
+    /// A client for which there is no room. It gets status 503 with the sentence `why`, and nothing
+    /// that it sends is read. Its owner waits a millisecond at most.
+    pub fn turned_away(why: &'static str, now: Now) -> Self {
+        let limits = Limits {
+            piece: Duration::from_millis(1),
+            least_rate: 0,
+            linger: Duration::ZERO,
+            ..Limits::default()
+        };
+        let mut turned_away = Self::new(limits);
+        turned_away.send(None, Answer::refusal(Refusal::new(503, why)), now.instant, now);
+        turned_away
+    }
+
+    /// The next step, at the time `now`. May be asked again before the step is done, and says the same
+    /// until a deadline has passed.
+    pub fn next(&mut self, now: Now) -> Step<'_> {
+        let act = loop {
+            if let Some(act) = self.advance(now) {
+                break act;
+            }
+        };
+        match act {
+            Act::Read { until } => Step::Read { into: self.heads.room(), until },
+            Act::Find(lookup) => Step::Find(lookup),
+            Act::List => Step::List,
+            Act::Load { from } => Step::Load { from, into: self.piece() },
+            Act::Write { until } => Step::Write { bytes: self.unwritten(), until },
+            Act::Answered(exchange) => Step::Answered(exchange),
+            Act::Finish => Step::Finish,
+            Act::Close => Step::Close,
+        }
+    }
+
+    /// Reports the result of [`Step::Read`]: so many bytes were read; 0 means that the client sends
+    /// nothing more.
+    pub fn received(&mut self, bytes: usize) {
+        match self.state {
+            State::Waiting { .. } if bytes > 0 => self.heads.received(bytes),
+            State::Waiting { .. } | State::Lingering { .. } if bytes == 0 => {
+                self.state = State::Over
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports the result of [`Step::Find`].
+    pub fn found(&mut self, result: Result<Found, Problem>) {
+        self.tell(Told::Found(result));
+    }
+
+    /// Reports the result of [`Step::List`].
+    pub fn listed(&mut self, result: Result<Arc<Names>, Problem>) {
+        self.tell(Told::Names(result));
+    }
+
+    /// Reports that [`Step::Load`] is done.
+    pub fn loaded(&mut self) {
+        if let State::Sending(outgoing) = &mut self.state {
+            outgoing.sending.loaded();
+        }
+    }
+
+    /// Reports the result of [`Step::Write`]: so many bytes were written.
+    pub fn wrote(&mut self, bytes: usize) {
+        if let State::Sending(outgoing) = &mut self.state {
+            outgoing.sending.wrote(bytes);
+        }
+    }
+
+    /// Reports that a step failed. The conversation is over, without another word to the client.
+    pub fn broken(&mut self) {
+        self.is_broken = true;
+    }
+
+    fn tell(&mut self, reply: Told) {
+        if let State::Searching { told, .. } = &mut self.state {
+            *told = Some(reply);
+        }
+    }
+
+    fn piece(&mut self) -> &mut [u8] {
+        match &mut self.state {
+            State::Sending(outgoing) => outgoing.sending.piece(),
+            _ => &mut [],
+        }
+    }
+
+    fn unwritten(&self) -> &[u8] {
+        match &self.state {
+            State::Sending(outgoing) => outgoing.sending.unwritten(),
+            _ => &[],
+        }
+    }
+
+    /// One transition; `None` if another must follow.
+    fn advance(&mut self, now: Now) -> Option<Act> {
+        match mem::replace(&mut self.state, State::Over) {
+            State::Sending(outgoing) => Some(self.send_on(outgoing, now.instant)),
+            _ if self.is_broken => Some(Act::Close),
+            State::Waiting { until, has_begun } => self.wait(until, has_begun, now),
+            State::Searching { request, search, told: Some(told), begun } => {
+                match search.told(told, &request, now.date) {
+                    Next::Search(search) => self.search(request, search, begun),
+                    Next::Answer(answer) => self.send(Some(request), answer, begun, now),
+                }
+                None
+            }
+            State::Searching { request, search, told: None, begun } => {
+                let act = match search.need() {
+                    Need::Find(lookup) => Act::Find(lookup),
+                    Need::List => Act::List,
+                };
+                self.search(request, search, begun);
+                Some(act)
+            }
+            State::Finishing => {
+                self.heads.clear();
+                self.state = State::Lingering { until: now.instant + self.limits.linger };
+                Some(Act::Finish)
+            }
+            State::Lingering { until } if now.instant < until => {
+                self.state = State::Lingering { until };
+                Some(Act::Read { until })
+            }
+            State::Lingering { .. } | State::Over => Some(Act::Close),
+        }
+    }
+
+    fn wait(&mut self, until: Option<Instant>, has_begun: bool, now: Now) -> Option<Act> {
+        let request = match self.heads.next(self.limits.head_bytes) {
+            Ok(Some(head)) => Some(Request::parse(head)),
+            Ok(None) => None,
+            Err(TooLong) => Some(Err(Refusal::new(431, "the request is too long"))),
+        };
+        if let Some(request) = request {
+            self.answer(request, now);
+            return None;
+        }
+        let begins = self.heads.has_more();
+        let until = match until {
+            // Only once: a client that sends nothing but empty lines gets no more time than a silent
+            // one.
+            _ if begins && !has_begun => now.instant + self.limits.head,
+            Some(until) => until,
+            None => now.instant + self.limits.idle,
+        };
+        if now.instant < until {
+            self.state = State::Waiting { until: Some(until), has_begun: has_begun || begins };
+            return Some(Act::Read { until });
+        }
+        if begins {
+            self.answer(Err(Refusal::new(408, "the request came too slowly")), now);
+        }
+        None
+    }
+
+    fn answer(&mut self, request: Result<Request, Refusal>, now: Now) {
+        match request {
+            Ok(request) => match Search::of(&request.target) {
+                Ok(search) => self.search(request, search, now.instant),
+                Err(refusal) => {
+                    self.send(Some(request), Answer::refusal(refusal), now.instant, now);
+                }
+            },
+            Err(refusal) => self.send(None, Answer::refusal(refusal), now.instant, now),
+        }
+    }
+
+    fn search(&mut self, request: Request, search: Search, begun: Instant) {
+        self.state = State::Searching { request, search, told: None, begun };
+    }
+
+    /// Begins to send the answer to `request`; `None` is one that could not be parsed.
+    fn send(&mut self, request: Option<Request>, answer: Answer, begun: Instant, now: Now) {
+        // An answer without a length ends with the connection, for a client that knows no chunks.
+        let has_end = |request: &Request| !(request.is_old && answer.is_streamed());
+        let wants_more = |request: &Request| request.is_persistent && has_end(request);
+        let is_kept = request.as_ref().is_some_and(wants_more) && now.may_stay;
+        let manner = manner(request.as_ref(), is_kept);
+        let exchange = exchange(request, answer.status);
+        let sending = Sending::new(answer, manner, now.date, now.instant);
+        self.state = State::Sending(Outgoing { sending, exchange, is_kept, begun });
+    }
+
+    fn send_on(&mut self, mut outgoing: Outgoing, now: Instant) -> Act {
+        let due = if self.is_broken { Due::Late } else { outgoing.sending.due(&self.limits, now) };
+        let act = match due {
+            Due::Load { from } => Act::Load { from },
+            Due::Write { until } => Act::Write { until },
+            Due::Nothing | Due::Late => {
+                let is_complete = due == Due::Nothing;
+                self.state = match (is_complete, outgoing.is_kept) {
+                    (true, true) => WAITING,
+                    (true, false) => State::Finishing,
+                    (false, _) => State::Over,
+                };
+                return Act::Answered(outgoing.end(is_complete, now));
+            }
+        };
+        self.state = State::Sending(outgoing);
+        act
+    }
+}
+
+impl Outgoing {
+    fn end(self, is_complete: bool, now: Instant) -> Exchange {
+        let took = now.saturating_duration_since(self.begun);
+        Exchange { bytes: self.sending.bytes(), is_complete, took, ..self.exchange }
+    }
+}
+
+fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
+    let is_old = request.is_some_and(|request| request.is_old);
+    Manner {
+        is_head: request.is_some_and(|request| request.method == Method::Head),
+        connection: match (is_kept, is_old) {
+            (false, _) => Some("close"),
+            (true, true) => Some("keep-alive"),
+            (true, false) => None,
+        },
+        knows_chunks: !is_old,
+    }
+}
+
+/// An exchange whose answer was not sent yet.
+fn exchange(request: Option<Request>, status: u16) -> Exchange {
+    let (method, target) = match request {
+        Some(Request { method: Method::Get, target, .. }) => ("GET", target),
+        Some(Request { method: Method::Head, target, .. }) => ("HEAD", target),
+        None => ("", String::new()),
+    };
+    Exchange { method, target, status, bytes: 0, is_complete: false, took: Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests;

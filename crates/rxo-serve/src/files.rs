@@ -1,0 +1,265 @@
+//! The file system below one directory, as a conversation asks for it.
+//!
+//! The only module of the crate with input and output. Every path is opened by the kernel with
+//! `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the file
+//! lies below the directory. A symbolic link is followed if it is relative and stays below; an
+//! absolute one, and one that leads out, is refused.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use crate::lookup::{Facts, Found, Lookup, Problem};
+use crate::names::Names;
+
+/// The directory that is served.
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+    /// The lists that conversations hold at the moment, so that those of one directory share one.
+    lists: Mutex<Vec<(Version, Weak<Names>)>>,
+}
+
+/// A directory with the names that it has at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    device: u64,
+    inode: u64,
+    changed: SystemTime,
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug)]
+pub enum NoRoot {
+    /// It is not a directory, or it cannot be read.
+    NoDirectory(io::Error),
+    /// The kernel cannot confine paths to it: `openat2` is missing (Linux before 5.6).
+    NoWall(io::Error),
+}
+
+/// What one conversation has open below the directory: at most one file and one directory.
+#[derive(Debug)]
+pub struct Opened<'r> {
+    root: &'r Root,
+    file: Option<File>,
+    folder: Option<File>,
+}
+
+impl Root {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be served.
+    pub fn open(path: &Path) -> Result<Self, NoRoot> {
+        let folder = openat(CWD, path, FOLDER, Mode::empty());
+        let folder = folder.map_err(|errno| NoRoot::NoDirectory(errno.into()))?;
+        let root = Self { folder, lists: Mutex::default() };
+        root.open_below(Path::new("."), FOLDER).map_err(|errno| NoRoot::NoWall(errno.into()))?;
+        Ok(root)
+    }
+
+    fn open_below(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        for _ in 0..ATTEMPTS {
+            match openat2(&self.folder, relative, flags, Mode::empty(), resolve) {
+                // A directory above was moved while the kernel resolved the path.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    /// The names in `folder`: shared with the conversations that hold them, or read.
+    fn names(&self, folder: &File) -> Result<Arc<Names>, Problem> {
+        // Locked while it reads: whoever wants the same list waits for it instead of making another.
+        let mut lists = self.lock_lists();
+        lists.retain(|(_, names)| names.strong_count() > 0);
+        let version = Version::of(&folder.metadata()?)?;
+        let shared = lists.iter().find(|(known, _)| *known == version);
+        if let Some(names) = shared.and_then(|(_, names)| names.upgrade()) {
+            return Ok(names);
+        }
+        let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
+        let names = Arc::new(read(folder)?);
+        if is_stable {
+            lists.push((version, Arc::downgrade(&names)));
+        }
+        Ok(names)
+    }
+
+    fn lock_lists(&self) -> MutexGuard<'_, Vec<(Version, Weak<Names>)>> {
+        // A panic leaves the lists complete: each change is one step.
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Version {
+    fn of(folder: &Metadata) -> io::Result<Self> {
+        let (device, inode) = (folder.dev(), folder.ino());
+        Ok(Self { device, inode, changed: folder.modified()? })
+    }
+}
+
+/// Reads a directory once.
+fn read(folder: &File) -> Result<Names, Problem> {
+    let mut names = Names::default();
+    for (index, entry) in Dir::read_from(folder)?.enumerate() {
+        if index == MOST_ENTRIES {
+            names.cut();
+            break;
+        }
+        names.extend(name_of(&entry?));
+    }
+    Ok(names)
+}
+
+impl<'r> Opened<'r> {
+    /// Nothing is open yet.
+    pub const fn new(root: &'r Root) -> Self {
+        Self { root, file: None, folder: None }
+    }
+
+    /// Opens a path and keeps it open: the step [`Find`](crate::Step::Find).
+    ///
+    /// # Errors
+    /// If the path leads nowhere or out of the directory, or the system refuses.
+    pub fn find(&mut self, lookup: &Lookup) -> Result<Found, Problem> {
+        let flags = if lookup.is_folder { FOLDER } else { FILE };
+        let file = File::from(self.root.open_below(&lookup.path, flags)?);
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            self.folder = Some(file);
+            return Ok(Found::Folder);
+        }
+        if !metadata.is_file() {
+            return Ok(Found::Other);
+        }
+        let (bytes, inode, changed) = (metadata.len(), metadata.ino(), metadata.modified()?);
+        self.file = Some(file);
+        Ok(Found::File(Facts { bytes, inode, changed }))
+    }
+
+    /// Reads the directory that was found last, once, and closes it: the step
+    /// [`List`](crate::Step::List). Looks at 100,000 entries at most. Conversations that list the same
+    /// directory at the same time get the same list.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn names(&mut self) -> Result<Arc<Names>, Problem> {
+        let folder = self.folder.take().ok_or(Problem::Unreadable)?;
+        self.root.names(&folder)
+    }
+
+    /// Reads from the file that was found last, until `into` is full: the step
+    /// [`Load`](crate::Step::Load).
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has become too short.
+    pub fn load(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        file.read_exact_at(into, from)
+    }
+
+    /// Closes what is open, after [`Answered`](crate::Step::Answered).
+    pub fn close(&mut self) {
+        (self.file, self.folder) = (None, None);
+    }
+}
+
+impl From<Errno> for Problem {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP => Self::Missing,
+            // XDEV: the path leads out of the directory.
+            Errno::ACCESS | Errno::PERM | Errno::XDEV => Self::Forbidden,
+            Errno::AGAIN | Errno::MFILE | Errno::NFILE => Self::Busy,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Errno::from_io_error(&error).map_or(Self::Unreadable, Self::from)
+    }
+}
+
+/// The name of an entry, with a `/` behind that of a directory.
+fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
+    let name = entry.file_name().to_bytes();
+    let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
+    (!matches!(name, b"." | b"..")).then(|| [name, mark].concat())
+}
+
+/// Most entries of a directory that are looked at.
+const MOST_ENTRIES: usize = 100_000;
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
+/// Not blocking: opening a pipe would wait for a writer.
+const FILE: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const ATTEMPTS: usize = 16;
+/// The file system's clock is no coarser: a later change of a directory has a later time.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_its_names_with_marks_and_is_closed_then() {
+        let path = std::env::temp_dir().join(format!("rxo-serve-names-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("folder")).unwrap();
+        std::fs::write(path.join("file"), b"").unwrap();
+        let root = Root::open(&path).unwrap();
+        let mut opened = Opened::new(&root);
+        let lookup = Lookup { path: ".".into(), is_folder: true };
+        assert_eq!(opened.find(&lookup), Ok(Found::Folder));
+        let names = opened.names().unwrap();
+        assert!(names.after(None).eq([&b"file"[..], b"folder/"]) && !names.is_cut());
+        assert_eq!(opened.names().unwrap_err(), Problem::Unreadable);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_list_is_shared_while_it_is_held_and_the_directory_is_the_same() {
+        let path = std::env::temp_dir().join(format!("rxo-serve-shared-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let root = Root::open(&path).unwrap();
+        let list = || {
+            let mut opened = Opened::new(&root);
+            opened.find(&Lookup { path: ".".into(), is_folder: true }).unwrap();
+            opened.names().unwrap()
+        };
+        let now = SystemTime::now();
+        let changed = |at| File::open(&path).unwrap().set_modified(at).unwrap();
+        changed(now - Duration::from_secs(9));
+        let first = list();
+        assert!(Arc::ptr_eq(&first, &list()));
+        std::fs::write(path.join("file"), b"").unwrap();
+        changed(now - Duration::from_secs(3));
+        let second = list();
+        assert!(!Arc::ptr_eq(&first, &second) && second.after(None).count() == 1);
+        drop((first, second));
+        // Too new to know whether it stays as it is.
+        changed(now + Duration::from_secs(3_600));
+        assert!(!Arc::ptr_eq(&list(), &list()));
+        assert!(root.lock_lists().len() <= 1, "lists that nobody holds are forgotten");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_leads_out_is_forbidden_and_a_wrong_name_missing() {
+        assert_eq!(Problem::from(Errno::XDEV), Problem::Forbidden);
+        assert_eq!(Problem::from(Errno::NAMETOOLONG), Problem::Missing);
+        assert_eq!(Problem::from(Errno::AGAIN), Problem::Busy);
+        assert_eq!(Problem::from(io::Error::from(Errno::IO)), Problem::Unreadable);
+    }
+}

@@ -1,0 +1,148 @@
+//! Request heads out of a stream: the bytes up to the empty line, one head after the other. What a
+//! client sends ahead (pipelining) stays for the next head.
+//!
+//! Bounded: the buffer holds one head of the longest length and one read beyond it.
+
+/// Bytes that a client sent and that were not used yet.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    /// Received bytes, then room for the next read.
+    bytes: Vec<u8>,
+    /// So much of `bytes` was received.
+    received: usize,
+    /// So much of `bytes` is the head that was returned last.
+    taken: usize,
+    /// No head ends in so much of `bytes`.
+    searched: usize,
+}
+
+/// A head that is longer than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+impl Heads {
+    /// Returns the next head with its empty line; `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// If the head is longer than `most` bytes. The rest of the stream cannot be read then.
+    pub(crate) fn next(&mut self, most: usize) -> Result<Option<&[u8]>, TooLong> {
+        self.bytes.truncate(self.received);
+        self.drop_first(self.taken);
+        self.taken = 0;
+        self.drop_empty_lines();
+        let Some(end) = end_of_head(&self.bytes, self.searched) else {
+            self.searched = self.bytes.len();
+            return if self.bytes.len() < most { Ok(None) } else { Err(TooLong) };
+        };
+        if end > most {
+            return Err(TooLong);
+        }
+        self.taken = end;
+        Ok(Some(&self.bytes[..end]))
+    }
+
+    /// Whether a head has begun that was not returned yet.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.received > self.taken
+    }
+
+    /// Room for the next read, behind what was received.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        self.bytes.resize(self.received + READ_BYTES, 0);
+        &mut self.bytes[self.received..]
+    }
+
+    /// Notes that so many bytes of [`Heads::room`] were received.
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.received = self.bytes.len().min(self.received + bytes);
+    }
+
+    /// Forgets what was received.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Empty lines before a request are ignored (RFC 9112, section 2.2).
+    fn drop_empty_lines(&mut self) {
+        let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        self.drop_first(self.bytes.iter().take_while(is_end).count());
+    }
+
+    fn drop_first(&mut self, bytes: usize) {
+        self.bytes.drain(..bytes);
+        self.received = self.bytes.len();
+        self.searched = self.searched.saturating_sub(bytes);
+    }
+}
+
+/// Where the head ends, behind its empty line; lines may end in LF alone. Everything before
+/// `searched` was searched already.
+fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
+    let from = searched.saturating_sub(3);
+    let at = |index: usize| match &bytes[index..] {
+        [b'\n', b'\n', ..] => Some(index + 2),
+        [b'\n', b'\r', b'\n', ..] => Some(index + 3),
+        _ => None,
+    };
+    (from..bytes.len()).find_map(at)
+}
+
+/// Most bytes that are read at a time.
+const READ_BYTES: usize = 2 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All heads of a stream that comes `at_once` bytes at a time, and whether one was too long.
+    fn heads(mut stream: &[u8], at_once: usize) -> (Vec<Vec<u8>>, bool) {
+        let mut heads = Heads::default();
+        let mut found = Vec::new();
+        loop {
+            match heads.next(64) {
+                Ok(Some(head)) => found.push(head.to_vec()),
+                Ok(None) if stream.is_empty() => return (found, false),
+                Ok(None) => {
+                    let room = heads.room();
+                    let bytes = stream.len().min(at_once).min(room.len());
+                    room[..bytes].copy_from_slice(&stream[..bytes]);
+                    heads.received(bytes);
+                    stream = &stream[bytes..];
+                }
+                Err(TooLong) => return (found, true),
+            }
+        }
+    }
+
+    #[test]
+    fn heads_are_the_same_however_they_arrive() {
+        let stream =
+            b"\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\n\n\r\n\r\nG / H\r\n\r\n";
+        for at_once in [1, 2, 3, 7, 1_000] {
+            let (found, is_too_long) = heads(stream, at_once);
+            assert_eq!(found[0], b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", "{at_once}");
+            assert_eq!(found[1], b"GET /b HTTP/1.1\n\n");
+            assert_eq!(found[2], b"G / H\r\n\r\n");
+            assert!(found.len() == 3 && !is_too_long);
+        }
+    }
+
+    #[test]
+    fn a_head_that_is_too_long_is_not_read_to_its_end() {
+        for at_once in [1, 1_000_000] {
+            assert_eq!(heads(&[b'a'; 100_000], at_once), (Vec::new(), true));
+        }
+    }
+
+    #[test]
+    fn empty_lines_alone_are_no_head_and_take_no_memory() {
+        assert_eq!(heads(&[b'\n'; 10_000], 5), (Vec::new(), false));
+        let mut all = Heads::default();
+        for _ in 0..100 {
+            all.room().fill(b'\n');
+            all.received(READ_BYTES);
+            assert!(matches!(all.next(64), Ok(None)) && !all.has_more());
+        }
+        assert!(all.bytes.capacity() <= 2 * READ_BYTES);
+    }
+}

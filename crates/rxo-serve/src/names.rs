@@ -1,0 +1,80 @@
+//! The names of a directory: in order, and bounded.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// The first names of a directory, in byte order, at most [`Names::MOST`].
+///
+/// The owner of a [`Conversation`](crate::Conversation) reads the directory once and inserts each name.
+/// Conversations that list the same directory may share the result.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: BTreeSet<Vec<u8>>,
+    is_cut: bool,
+}
+
+impl Names {
+    /// Most names that one page shows. With names of 255 bytes they take about 3 MB.
+    pub const MOST: usize = 10_000;
+
+    /// Inserts a name; one of a directory ends in `/`. Beyond [`Names::MOST`] the last name goes.
+    /// O(log n); allocates.
+    pub fn insert(&mut self, name: Vec<u8>) {
+        let is_full = self.names.len() == Self::MOST;
+        if is_full && self.names.last().is_some_and(|last| *last < name) {
+            self.is_cut = true;
+        } else if self.names.insert(name) && is_full {
+            self.names.pop_last();
+            self.is_cut = true;
+        }
+    }
+
+    /// Notes that the directory has more names than were inserted.
+    pub const fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Whether the directory has more names than these.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// The names behind `last`, in order; all names for `None`.
+    pub(crate) fn after(&self, last: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.names.range::<[u8], _>((from, Bound::Unbounded)).map(Vec::as_slice)
+    }
+}
+
+impl Extend<Vec<u8>> for Names {
+    fn extend<I: IntoIterator<Item = Vec<u8>>>(&mut self, names: I) {
+        names.into_iter().for_each(|name| self.insert(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_first_names_stay_in_whatever_order_they_come(
+            mut numbers in Just((0..11_000_u32).collect::<Vec<_>>()).prop_shuffle(),
+            count in 9_990..10_010_usize,
+        ) {
+            numbers.truncate(count);
+            let mut names = Names::default();
+            names.extend(numbers.iter().map(|number| number.to_be_bytes().to_vec()));
+            prop_assert_eq!(names.is_cut(), count > Names::MOST);
+            numbers.sort_unstable();
+            let first: Vec<_> = numbers.iter().take(Names::MOST).map(|n| n.to_be_bytes()).collect();
+            prop_assert!(names.after(None).eq(first.iter().map(|name| &name[..])));
+            let rest = names.after(Some(&first[4_000]));
+            prop_assert!(rest.eq(first[4_001..].iter().map(|name| &name[..])));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! An answer on its way: its head, then its content a piece at a time.
+//!
+//! Holds one piece. The first piece shares the buffer with the head, so that a short answer is one
+//! write.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::answer::{Answer, Content};
+use crate::limits::{Limits, PIECE_BYTES};
+use crate::listing::Listing;
+use crate::refusal::phrase;
+
+/// How an answer is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Only the head, for HEAD.
+    pub(crate) is_head: bool,
+    /// The value of the field `Connection`; `None` leaves it out.
+    pub(crate) connection: Option<&'static str>,
+    /// The client knows chunks (RFC 9112, section 7.1). For one that does not, the end of the
+    /// connection is the end of an answer without a length.
+    pub(crate) knows_chunks: bool,
+}
+
+/// The part of an answer that was not sent yet.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    /// Behind `buffer`.
+    rest: Content,
+    in_chunks: bool,
+    buffer: Vec<u8>,
+    /// So much of `buffer` is written.
+    written: usize,
+    /// So much of `buffer` is content.
+    content: u64,
+    is_filled: bool,
+    begun: Instant,
+    /// When `buffer` must have been written; set when its writing begins.
+    deadline: Option<Instant>,
+    /// Written before `buffer`, the head included.
+    sent: u64,
+    /// Content written before `buffer`.
+    bytes: u64,
+}
+
+/// What a sending needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Bytes of the file from this offset on, into [`Sending::piece`].
+    Load { from: u64 },
+    /// [`Sending::unwritten`] must be written before this time.
+    Write { until: Instant },
+    /// Everything was written.
+    Nothing,
+    /// The client was too slow.
+    Late,
+}
+
+impl Sending {
+    /// Begins to send `answer` with its head; `date` is the value of the field `Date`.
+    pub(crate) fn new(answer: Answer, manner: Manner, date: SystemTime, begun: Instant) -> Self {
+        let buffer = head(&answer, manner, date);
+        Self {
+            rest: if manner.is_head { Content::Known } else { answer.content },
+            in_chunks: manner.knows_chunks,
+            buffer,
+            written: 0,
+            content: 0,
+            is_filled: false,
+            begun,
+            deadline: None,
+            sent: 0,
+            bytes: 0,
+        }
+    }
+
+    /// What is due at `now`.
+    pub(crate) fn due(&mut self, limits: &Limits, now: Instant) -> Due {
+        loop {
+            if !self.is_filled
+                && let Some(from) = self.fill()
+            {
+                return Due::Load { from };
+            }
+            if self.written < self.buffer.len() {
+                return self.write_due(limits, now);
+            }
+            self.turn_over();
+            if matches!(self.rest, Content::Known) {
+                return Due::Nothing;
+            }
+        }
+    }
+
+    /// Where the bytes that [`Due::Load`] asks for belong.
+    pub(crate) fn piece(&mut self) -> &mut [u8] {
+        let start = self.buffer.len() - self.content as usize;
+        &mut self.buffer[start..]
+    }
+
+    /// Notes that [`Sending::piece`] was filled.
+    pub(crate) fn loaded(&mut self) {
+        self.is_filled = true;
+        if let Content::Part { from, bytes } = &mut self.rest {
+            *from += self.content;
+            *bytes -= self.content;
+            if *bytes == 0 {
+                self.rest = Content::Known;
+            }
+        }
+    }
+
+    /// What is to be written.
+    pub(crate) fn unwritten(&self) -> &[u8] {
+        &self.buffer[self.written..]
+    }
+
+    /// Notes that `bytes` of [`Sending::unwritten`] were written.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.written = self.buffer.len().min(self.written + bytes);
+    }
+
+    /// Content that was sent, in bytes; a piece counts when all of it was written.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends the next piece to the buffer. If the piece comes from the file, makes room for it and
+    /// returns the offset.
+    fn fill(&mut self) -> Option<u64> {
+        match &mut self.rest {
+            Content::Known => {}
+            Content::Text(text) => {
+                self.buffer.extend_from_slice(text.as_bytes());
+                self.content = text.len() as u64;
+                self.rest = Content::Known;
+            }
+            Content::Listing(listing) => {
+                self.content = append(&mut self.buffer, listing, self.in_chunks);
+                if listing.is_done() {
+                    self.rest = Content::Known;
+                }
+            }
+            Content::Part { bytes: 0, .. } => self.rest = Content::Known,
+            Content::Part { from, bytes } => {
+                if self.content == 0 {
+                    let room = PIECE_BYTES.saturating_sub(self.buffer.len()).max(1) as u64;
+                    self.content = room.min(*bytes);
+                    self.buffer.resize(self.buffer.len() + self.content as usize, 0);
+                }
+                return Some(*from);
+            }
+        }
+        self.is_filled = true;
+        None
+    }
+
+    fn write_due(&mut self, limits: &Limits, now: Instant) -> Due {
+        let (begun, sent) = (self.begun, self.sent);
+        let until = *self.deadline.get_or_insert_with(|| deadline(limits, now, begun, sent));
+        if now < until { Due::Write { until } } else { Due::Late }
+    }
+
+    /// All of the buffer was written: the next piece may take its place.
+    fn turn_over(&mut self) {
+        self.sent += self.buffer.len() as u64;
+        self.bytes += self.content;
+        self.buffer.clear();
+        (self.written, self.content, self.is_filled, self.deadline) = (0, 0, false, None);
+    }
+}
+
+/// When a piece must have been taken whose writing begins at `now`, after `sent` bytes.
+fn deadline(limits: &Limits, now: Instant, begun: Instant, sent: u64) -> Instant {
+    let Limits { piece, least_rate, .. } = *limits;
+    if least_rate == 0 {
+        return now + piece;
+    }
+    let taken_in = Duration::from_secs_f64(sent as f64 / least_rate as f64);
+    (now + piece).min(begun + piece + taken_in)
+}
+
+/// Status line and fields.
+fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
+    let mut head = Vec::new();
+    let status = answer.status;
+    let mut field = |name: &str, value: &str| {
+        head.extend_from_slice(name.as_bytes());
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    };
+    field("HTTP/1.1 ", &format!("{status} {}", phrase(status)));
+    field("Date: ", &httpdate::fmt_http_date(date));
+    field("Server: ", "rxo");
+    // Clients must not guess another type than the one that is stated.
+    field("X-Content-Type-Options: ", "nosniff");
+    for (name, value) in &answer.fields {
+        field(&format!("{name}: "), value);
+    }
+    if let Some(length) = answer.length() {
+        field("Content-Length: ", &length.to_string());
+    }
+    if answer.is_streamed() && manner.knows_chunks {
+        field("Transfer-Encoding: ", "chunked");
+    }
+    if let Some(connection) = manner.connection {
+        field("Connection: ", connection);
+    }
+    field("", "");
+    head
+}
+
+/// Appends the next piece of the page, as a chunk if wanted. Returns the length of the piece.
+fn append(buffer: &mut Vec<u8>, listing: &mut Listing, in_chunks: bool) -> u64 {
+    let piece = listing.next();
+    if in_chunks {
+        buffer.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+    }
+    buffer.extend_from_slice(piece.as_bytes());
+    if in_chunks {
+        let end: &[u8] = if listing.is_done() { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+        buffer.extend_from_slice(end);
+    }
+    piece.len() as u64
+}
