@@ -13,6 +13,7 @@ use std::io;
 use rxo_device::DeviceError;
 
 use crate::fault;
+use crate::interface::Interface;
 use crate::netlink::{Netlink, Request};
 
 /// An nftables table that drops what arrives on an interface after [`Isolation::close`]. Dropping it
@@ -140,12 +141,17 @@ fn is_unknown_flag(error: &io::Error) -> bool {
 }
 
 fn refused(index: u32, error: io::Error) -> DeviceError {
-    let remedy = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "run as root or give CAP_NET_RAW and CAP_NET_ADMIN",
-        Some(libc::EBUSY | libc::EEXIST) => "another program has its table; end it",
+    let name = Interface::name_of(index).unwrap_or_else(|| format!("interface {index}"));
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "needs CAP_NET_ADMIN; run as root or `setcap cap_net_raw,cap_net_admin+ep rxo`"
+        }
+        io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => {
+            "another program has its table; end that program"
+        }
         _ => "load the module nf_tables",
     };
-    fault::system(format!("cannot keep the kernel off interface {index}; {remedy}"), error)
+    fault::system(format!("cannot keep the kernel off {name}; {remedy}"), error)
 }
 
 // linux/netfilter/nfnetlink.h and nf_tables.h.
@@ -172,3 +178,17 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 /// Priority before all other chains, so that none counts or forwards what is dropped.
 const FIRST: i32 = i32::MIN + 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_interface_and_what_is_missing() {
+        let because = |code| refused(1, io::Error::from_raw_os_error(code)).to_string();
+        let said = because(libc::EPERM);
+        assert!(said.starts_with("cannot keep the kernel off lo; needs CAP_NET_ADMIN;"), "{said}");
+        assert!(because(libc::EBUSY).contains("another program"));
+        assert!(because(libc::EAFNOSUPPORT).contains("load the module nf_tables"));
+    }
+}

@@ -1,4 +1,4 @@
-//! The configuration in force: what `--dry-run` prints, and what every run says first.
+//! The configuration in force: `--dry-run` prints all of it, every run its essence as the first line.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -72,7 +72,7 @@ impl TakeOver {
 }
 
 impl Configuration {
-    /// What the plan comes to on this system. The plan's policy must be one that the sink can
+    /// The configuration of `plan` on this system. The plan's policy must be one that the sink can
     /// carry.
     pub(super) fn new(plan: &Plan, survey: Survey, custody: &Custody) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Configuration {
         }
     }
 
-    /// All of it, a line each.
+    /// The whole configuration, one setting a line.
     pub(super) fn text(&self) -> String {
         let Self { nic, host, carries, mtu, checksum, policy, paper, .. } = self;
         let stats = self.stats_s.map_or("at the end".to_owned(), |time| format!("every {time} s"));
@@ -115,10 +115,8 @@ impl Configuration {
         lines.push(pair("isolation", self.isolation));
         lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
         lines.push(pair("policy", &format!("{policy} ({paper})")));
-        for (name, value) in &self.settings {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            lines.push(pair(&format!("  {name}"), &value));
-        }
+        let settings = self.settings.iter();
+        lines.extend(settings.map(|(name, value)| pair(&format!("  {name}"), &shown(name, value))));
         lines.join("\n")
     }
 
@@ -135,6 +133,20 @@ impl Configuration {
             self.ack_split
                 .map_or(String::new(), |every| format!("ACKs split to one for {every}, ")),
         )
+    }
+}
+
+/// A setting for people: the largest number of a limit is none.
+fn shown(name: &str, value: &Value) -> String {
+    let most = match name {
+        "max_segments" | "max_acks" => Some(u16::MAX.into()),
+        "buffer_bytes" => Some(u32::MAX.into()),
+        _ => None,
+    };
+    match value {
+        Value::String(text) => text.clone(),
+        number if most.is_some() && number.as_u64() == most => "no limit".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -173,9 +185,11 @@ mod tests {
     fn every_setting_is_shown() {
         let text = configuration().text();
         for (name, value) in Policy::menon_2008().settings() {
+            let value = if name == "buffer_bytes" { "no limit" } else { &*value };
             let found = text.lines().any(|line| {
-                let mut words = line.split_whitespace();
-                words.next() == Some(name) && words.next() == Some(&value)
+                line.trim()
+                    .split_once(' ')
+                    .is_some_and(|(first, rest)| (first, rest.trim()) == (name, value))
             });
             assert!(found, "{name} {value} is not in\n{text}");
         }

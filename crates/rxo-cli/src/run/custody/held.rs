@@ -1,6 +1,9 @@
 //! One interface that existed before the run: what it was like, and who may use it meanwhile.
 
+use std::io;
+
 use anyhow::{Context, Error, Result};
+use rxo_device::DeviceError;
 use rxo_driver::{
     DeviceName, Feature, Holdings, Interface, InterfaceLock, Isolation, Link, Settings,
 };
@@ -75,10 +78,7 @@ impl Held {
     }
 
     pub(super) fn isolate(&mut self) -> Result<()> {
-        let isolation = Isolation::new(self.index);
-        let remedy = "or give --no-isolation, and it takes frames there as well";
-        let isolation = isolation.map_err(|error| Error::msg(format!("{error}; {remedy}")))?;
-        self.isolation = Some(isolation);
+        self.isolation = Some(Isolation::new(self.index).map_err(without_isolation)?);
         Ok(())
     }
 
@@ -201,6 +201,18 @@ pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     let coalesces =
         if has_gro { Interface::find(&link.name)?.set_feature(Feature::Gro, true) } else { Ok(()) };
     Ok(woken.and(given).and(coalesces)?)
+}
+
+/// Missing isolation can be done without, but not the privilege: packet sockets need it too.
+fn without_isolation(error: DeviceError) -> Error {
+    let is_privilege = matches!(
+        &error,
+        DeviceError::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied
+    );
+    if is_privilege {
+        return error.into();
+    }
+    Error::msg(format!("{error}; or give --no-isolation, and the kernel takes its frames as well"))
 }
 
 /// Why an interface cannot be used as it is.
