@@ -4,16 +4,18 @@ mod taken;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
 use rxo::live::host::{self, RunningHost, StartError};
-use rxo_driver::DeviceName;
+use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_host::{HostConfig, HostError, IpCidr, Route};
 
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
+use crate::output;
 
 /// Where a host is to stand.
 #[derive(Clone, Debug)]
@@ -101,7 +103,43 @@ impl HostPlan {
         let started = host::start(&self.nic, options, config);
         started.map_err(|error| whose_fault(error).context(format!("--nic {}", self.nic)))
     }
+
+    /// Watches the link of the device, which must be open.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub(crate) fn link_notices(&self) -> Result<LinkNotices> {
+        let interface = Interface::find(self.nic.name())?;
+        let (label, watch) = (self.nic.to_string(), LinkWatch::default());
+        Ok(LinkNotices { label, interface, watch, due: Instant::now() })
+    }
 }
+
+/// Tells the user when the link of a host's device goes down, and when it is up again.
+#[derive(Debug)]
+pub(crate) struct LinkNotices {
+    label: String,
+    interface: Interface,
+    watch: LinkWatch,
+    due: Instant,
+}
+
+impl LinkNotices {
+    /// Prints a line on standard error if the link has changed. Asks the system at most once a second.
+    pub(crate) fn print(&mut self) {
+        let now = Instant::now();
+        if now < self.due {
+            return;
+        }
+        self.due = now + LINK_PERIOD;
+        if let Some(notice) = self.watch.notice(&self.label, &self.interface) {
+            output::note(&notice);
+        }
+    }
+}
+
+/// How often the link is looked at.
+const LINK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Stops a host that served its purpose.
 ///

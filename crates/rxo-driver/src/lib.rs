@@ -41,6 +41,7 @@ pub use device::{
 pub use handover::{Holdings, Link, Settings};
 pub use interface::{Feature, Interface};
 pub use isolation::Isolation;
+pub use link_watch::LinkWatch;
 pub use lock::InterfaceLock;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};

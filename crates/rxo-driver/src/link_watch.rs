@@ -5,16 +5,16 @@
 
 use crate::interface::Interface;
 
-/// The state that was reported last.
+/// Reports each time an interface goes down or comes up.
 #[derive(Debug, Default)]
-pub(crate) struct LinkWatch {
+pub struct LinkWatch {
     is_down: bool,
 }
 
 impl LinkWatch {
     /// A line for the user if `interface` went up or down since the last call; `None` otherwise.
     /// `label` is the device as the user wrote it. Asks the system.
-    pub(crate) fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
+    pub fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
         // If the interface was deleted, the next read or write returns an error.
         self.changed_to(!interface.is_up().unwrap_or(!self.is_down), label, interface.name())
     }

@@ -47,7 +47,8 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let doors = open(&plan, &host.handle())?;
     announce(&plan)?;
     let shared = Arc::new(shared(&plan, root, Arc::clone(&stop)));
-    let served = server::serve(&doors, &shared);
+    let mut link = plan.host.link_notices()?;
+    let served = server::serve(&doors, &shared, || link.print());
     drop(doors);
     // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;

@@ -43,13 +43,19 @@ pub(super) struct Shared {
     pub(super) log: Box<dyn Fn(&Access) + Send + Sync>,
 }
 
-/// Serves until [`Shared::stop`] is set; then the remaining clients get a second to end.
+/// Serves until [`Shared::stop`] is set; then the remaining clients get a second to end. Calls `tick`
+/// at least ten times a second.
 ///
 /// # Errors
 /// If the listener breaks.
-pub(super) fn serve(door: &impl Door, shared: &Arc<Shared>) -> io::Result<()> {
+pub(super) fn serve(
+    door: &impl Door,
+    shared: &Arc<Shared>,
+    mut tick: impl FnMut(),
+) -> io::Result<()> {
     let mut free = None;
     while !shared.stop.load(Ordering::Relaxed) {
+        tick();
         let Some(place) = free.take().or_else(|| shared.places.take(PAUSE)) else { continue };
         match door.accept_within(PAUSE)? {
             Some((client, peer)) => match place.of(peer.ip()) {

@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("nothing_outside_the_directory", outside),
     ("over_ipv6", over_ipv6),
     ("on_a_tap_and_a_tun", on_a_tap_and_a_tun),
+    ("a_link_that_goes_down_is_reported", link_down),
     ("told_to_end_it_ends", told_to_end),
 ];
 
@@ -53,6 +54,18 @@ fn parts() {
         "--range 3000000- --output {shown} --write-out %{{http_code}} {URL}/big.bin"
     ));
     assert_eq!(behind, "416");
+}
+
+/// Down is not gone: the server says so, waits, and serves again.
+fn link_down() {
+    let server = Server::start("down", &[("a", b"first")]);
+    let link = server.lab.host().interface("wire0");
+    link.down().unwrap();
+    server.wait_for_note("rxo: packet:wire0 is down; waiting");
+    link.up().unwrap();
+    server.wait_for_note("rxo: packet:wire0 is up again");
+    assert_eq!(server.said(&format!("{URL}/a")), "first");
+    assert_eq!(server.end(), Some(0));
 }
 
 fn keep_alive() {

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rxo_lab::Lab;
 use serde_json::Value;
@@ -56,7 +57,7 @@ impl Server {
         let lab = Lab::through().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
         command.arg("serve").arg(&www).arg("--json").args(flags.split_whitespace());
-        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.stdout(Stdio::piped()).stderr(File::create(folder.join(NOTES)).unwrap());
         let mut child = lab.host().run(|| command.spawn()).unwrap().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().expect("rxo did not start").unwrap();
@@ -94,6 +95,19 @@ impl Server {
         1_024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     }
 
+    /// Waits until the server has printed these words on standard error.
+    pub(crate) fn wait_for_note(&self, words: &str) {
+        let begin = Instant::now();
+        while !self.notes().contains(words) {
+            assert!(begin.elapsed() < PATIENCE, "no {words:?} in {:?}", self.notes());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn notes(&self) -> String {
+        fs::read_to_string(self.folder.join(NOTES)).unwrap_or_default()
+    }
+
     /// The directory that is served.
     pub(crate) fn www(&self) -> PathBuf {
         self.folder.join("www")
@@ -114,7 +128,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already when something was wrong with it.
+        eprint!("{}", self.notes());
+        // If something was wrong with the server, it has ended already.
         _ = self.child.kill();
         _ = self.child.wait();
         _ = fs::remove_dir_all(&self.folder);
@@ -133,4 +148,7 @@ pub(crate) fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
+/// The file that gets the server's standard error.
+const NOTES: &str = "notes";
+const PATIENCE: Duration = Duration::from_secs(10);
 const WIRE: &str = "--nic packet:wire0 --ip 10.77.0.2/24 --ip fd77::2/64";

@@ -73,7 +73,7 @@ fn more_clients_than_places_are_all_served() {
     let address = listener.local_addr().unwrap();
     let server = thread::spawn({
         let shared = Arc::clone(&shared);
-        move || serve(&listener, &shared)
+        move || serve(&listener, &shared, || ())
     });
     let clients: Vec<_> = (0..20).map(|_| thread::spawn(move || ask_twice(address))).collect();
     let kept: Vec<bool> = clients.into_iter().map(|client| client.join().unwrap()).collect();
@@ -103,7 +103,7 @@ fn an_address_with_enough_places_is_turned_away() {
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn({
         let shared = Arc::clone(&shared);
-        move || serve(&listener, &shared)
+        move || serve(&listener, &shared, || ())
     });
     // They keep their places without a word.
     let held = [(); 2].map(|()| TcpStream::connect(("127.0.0.1", port)).unwrap());
