@@ -1,4 +1,4 @@
-//! `rxo cat`: what can be typed.
+//! Flags of `rxo cat`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `rxo coalesce`: what can be typed.
+//! Flags of `rxo coalesce`.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct CoalesceFlags {
-    /// The capture: pcap or pcapng, plain, gzip or zstd; - is standard input.
+    /// Capture to read: pcap or pcapng, plain, gzip or zstd; - is standard input.
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// The pcapng file to write, a pipe or /dev/null; - is standard output, and then what was done is
-    /// said on standard error.
+    /// Pcapng file to write, or a pipe or /dev/null; - is standard output, and the summary then goes to
+    /// standard error.
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
 
     #[command(flatten)]
     pub(crate) replay: ReplayFlags,
 
-    /// Print JSON instead of a sentence.
+    /// Print the summary as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,5 +1,4 @@
-//! What `rxo cat`, `rxo sink` and `rxo source` share: a host of rxo's own, and who is at the other
-//! end.
+//! Flags that `rxo cat`, `rxo sink` and `rxo source` share: rxo's own host, and its peer.
 
 use clap::{Args, ValueEnum};
 
@@ -7,38 +6,38 @@ use super::HostFlags;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EndpointFlags {
-    /// Whom to connect to, such as 10.0.0.1:7000 or `[fd00::1]:7000`.
+    /// Peer to connect to, such as 10.0.0.1:7000 or `[fd00::1]:7000`.
     #[arg(value_name = "ADDR:PORT")]
     pub(crate) peer: Option<String>,
 
-    /// Wait to be connected to: PORT on all addresses of --ip, or ADDR:PORT.
+    /// Wait for a connection instead: PORT on all addresses of --ip, or ADDR:PORT.
     #[arg(long, value_name = "PORT")]
     pub(crate) listen: Option<String>,
 
     #[command(flatten)]
     pub(crate) host: HostFlags,
 
-    /// The host's address on an Ethernet; that of the interface, or for a TAP one of its own.
+    /// Hardware address of the host. Default: that of the interface, or a generated one for a TAP.
     #[arg(long, value_name = "MAC")]
     pub(crate) mac: Option<String>,
 
-    /// The coalescing policy of what arrives; `rxo policies` lists them.
+    /// Coalescing policy for arriving segments; `rxo policies` lists them.
     #[arg(long, value_name = "NAME", default_value = "remember")]
     pub(crate) policy: String,
 
-    /// Change fields of the policy, such as max_segments=16; may be given several times.
+    /// Change a field of the policy, such as max_segments=16. May be given several times.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1)]
     pub(crate) set: Vec<String>,
 
-    /// Which acknowledgements an aggregate causes.
+    /// How the host acknowledges an aggregate.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = AcksFlag::Templates)]
     pub(crate) acks: AcksFlag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AcksFlag {
-    /// One for each second segment, as a template and the numbers of those after it.
+    /// One ACK for every second segment, sent as a template and expanded.
     Templates,
-    /// One for all of it: fewer, and a peer that counts them grows its window more slowly.
+    /// One ACK for the whole aggregate. A peer that counts ACKs then grows its window more slowly.
     Stretch,
 }

@@ -1,4 +1,4 @@
-//! `rxo expand`: what can be typed.
+//! Flags of `rxo expand`.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,16 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExpandFlags {
-    /// What `rxo coalesce` wrote, also in gzip or zstd; - is standard input.
+    /// File that `rxo coalesce` wrote, plain, gzip or zstd; - is standard input.
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// The file to write: pcap if its name ends in .pcap or .cap, pcapng if in .pcapng, otherwise
-    /// in the format that the original had; - is standard output, and then what was done is said on
-    /// standard error.
+    /// File to write: pcap if its name ends in .pcap or .cap, pcapng if it ends in .pcapng, otherwise the
+    /// format of the original; - is standard output, and the summary then goes to standard error.
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
 
-    /// Print JSON instead of a sentence.
+    /// Print the summary as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,9 +1,8 @@
-//! What was typed, and nothing more.
+//! The flags as they were typed.
 //!
-//! Kept apart from what it means: the help and the reading come from these definitions alone,
-//! and each command makes its plan from them, where a value that cannot be is refused with what
-//! would be accepted. What can be typed after `rxo demo`, `rxo calibrate` and `rxo repro` stands in
-//! [`rxo_repro::flags`].
+//! Separate from their meaning: help and parsing come from these definitions alone. Each command makes
+//! its plan from them and refuses an invalid value there, naming what would be accepted. The
+//! flags of `rxo demo`, `rxo calibrate` and `rxo repro` are in [`rxo_repro::flags`].
 
 mod analyze;
 mod bulk;
@@ -34,7 +33,7 @@ pub(crate) use run::{ChecksumFlag, RunFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
-/// Receive offload in user space: many frames for the price of one.
+/// TCP receive coalescing in user space: the stack processes one large packet instead of many small ones.
 #[derive(Debug, Parser)]
 #[command(name = "rxo", version)]
 pub(crate) struct Cli {
@@ -44,31 +43,31 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Coalesce what a device receives on its way to a host, and carry back what the host sends.
+    /// Coalesce traffic between a network device and a host.
     Run(RunFlags),
-    /// Show in a private network what coalescing gains on this machine.
+    /// Measure in a private network what coalescing gains on this machine.
     Demo(DemoFlags),
-    /// Say what coalescing would do to the traffic in captures, with which settings, and why not more.
+    /// Show what coalescing would do to captured traffic, with which settings, and what limits it.
     Analyze(AnalyzeFlags),
-    /// Write a capture as the host's stack would see it, with aggregates; nothing of it is lost.
+    /// Coalesce a capture: write it as the host's stack would see it. Nothing is lost.
     Coalesce(CoalesceFlags),
-    /// Give back the capture that `rxo coalesce` was given, byte for byte.
+    /// Restore the capture that `rxo coalesce` was given, byte for byte.
     Expand(ExpandFlags),
-    /// Compare two captures flow by flow, however their streams are cut into packets.
+    /// Compare two captures flow by flow, whatever packets the streams were cut into.
     Verify(VerifyFlags),
-    /// Measure what receiving costs on this machine, for analyze --costs.
+    /// Measure the cost of receiving on this machine, for analyze --costs.
     Calibrate(CalibrateFlags),
-    /// Serve the files of a directory over HTTP, on a TCP/IP stack of rxo's own.
+    /// Serve the files of a directory over HTTP, on rxo's own TCP/IP stack.
     Serve(ServeFlags),
-    /// Pipe standard input and output to and from a peer, on a TCP/IP stack of rxo's own.
+    /// Connect standard input and output to a peer, on rxo's own TCP/IP stack.
     Cat(CatFlags),
-    /// Receive over rxo's own TCP and say how fast and at what cost.
+    /// Receive over rxo's own TCP, and show rate and processor cost.
     Sink(SinkFlags),
-    /// Send over rxo's own TCP and say how fast and at what cost.
+    /// Send over rxo's own TCP, and show rate and processor cost.
     Source(SourceFlags),
-    /// List the coalescing policies, their rules and where they come from.
+    /// List the coalescing policies, their rules and their sources.
     Policies(PoliciesFlags),
-    /// Repeat the experiments of the papers and show the results beside theirs.
+    /// Repeat the papers' experiments, and show the results beside theirs.
     Repro(ReproFlags),
 }
 

@@ -1,4 +1,4 @@
-//! `rxo policies`: what can be typed.
+//! Flags of `rxo policies`.
 
 use clap::Args;
 

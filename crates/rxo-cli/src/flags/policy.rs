@@ -1,17 +1,17 @@
-//! Flags that several commands share: which policy, and how a capture is played to it.
+//! Flags that several commands share: the policy, and how a capture is replayed to it.
 
 use clap::Args;
 
 use crate::defaults;
 
-/// The policy, for whatever coalesces.
+/// The policy of a command that coalesces.
 #[derive(Args, Debug)]
 pub(crate) struct PolicyFlags {
-    /// The coalescing policy; `rxo policies` lists them.
+    /// Coalescing policy; `rxo policies` lists them.
     #[arg(long, value_name = "NAME", default_value = defaults::POLICY)]
     pub(crate) policy: String,
 
-    /// Change fields of the policy, such as max_segments=16 or flows=8 (1 to 4096); may be given several
+    /// Change fields of the policy, such as max_segments=16 or flows=8 (1 to 4096). May be given several
     /// times.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
     pub(crate) set: Vec<String>,
@@ -22,21 +22,21 @@ pub(crate) struct PolicyFlags {
     pub(crate) hold: Option<String>,
 }
 
-/// The policy, and what a capture does not say of the host that received it.
+/// The policy, and what a capture does not reveal about the host that received it.
 #[derive(Args, Debug)]
 pub(crate) struct ReplayFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
     /// When a poll ends: time:T after its first packet (1ns to 1s), as with rx-usecs; host:T for a host
-    /// that is busy for T (1ns to 1s) with each packet and then takes what came meanwhile; or
-    /// packets:N (1 to 32768), the most that polls can do. Unless given, time:50us for analyze and
-    /// packets:64 for coalesce.
+    /// that is busy for T (1ns to 1s) with each packet and then polls what has arrived; packets:N (1 to
+    /// 32768) for the most that polls can achieve. Default: time:50us for analyze and packets:64 for
+    /// coalesce.
     #[arg(long, value_name = "RULE")]
     pub(crate) poll: Option<String>,
 
-    /// What to make of TCP checksums: verify, partial (verify, but take those as what they are that
-    /// the sender's card was to fill in) or trust (look at none).
+    /// TCP checksums: verify; partial (verify, but accept those that the sender left to its network
+    /// card); trust (check none).
     #[arg(long, value_name = "HOW", default_value = "verify")]
     pub(crate) checksum: String,
 }

@@ -1,4 +1,4 @@
-//! `rxo serve`: what can be typed.
+//! Flags of `rxo serve`.
 
 use std::path::PathBuf;
 
@@ -8,36 +8,37 @@ use super::HostFlags;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeFlags {
-    /// The directory to serve. Links in it are followed as long as they stay in it.
+    /// Directory to serve. A symbolic link is followed if it is relative and stays inside.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
     #[command(flatten)]
     pub(crate) host: HostFlags,
 
-    /// The port to listen on.
+    /// Port to listen on.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) port: u16,
 
-    /// Most clients at a time, 1 to 10000; further ones wait.
+    /// Most clients at a time, 1 to 10000. Further clients wait.
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) clients: usize,
 
-    /// Most clients of one address, or of one IPv6 network of 64 bits; a quarter of --clients unless given.
-    /// Further ones are answered 503.
+    /// Most clients from one IPv4 address or one IPv6 /64; default: a quarter of --clients. Further
+    /// clients get status 503.
     #[arg(long, value_name = "N")]
     pub(crate) per_peer: Option<usize>,
 
-    /// What a client must take of an answer in bytes a second, from its beginning and after 30 s, such as
-    /// 4k; one that takes less is left. 0 lets it take as long as it likes while it takes 64 KiB in 30 s.
+    /// Least rate at which a client must take an answer, in bytes a second, such as 4k; measured over the
+    /// whole answer, after its first 30 s. A slower client is disconnected. 0: no least rate, but every
+    /// 64 KiB must be taken within 30 s.
     #[arg(long, value_name = "BYTES", default_value = "4k")]
     pub(crate) least_rate: String,
 
-    /// How long a connection is kept for its next request, 1s to 1000s.
+    /// How long an idle connection is kept, 1s to 1000s.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) idle: String,
 
-    /// Print JSON: one value a line, first where it listens, then each request.
+    /// Print JSON, one value a line: first the addresses, then each request.
     #[arg(long)]
     pub(crate) json: bool,
 }

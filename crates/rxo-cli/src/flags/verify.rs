@@ -1,4 +1,4 @@
-//! `rxo verify`: what can be typed.
+//! Flags of `rxo verify`.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyFlags {
-    /// A capture: pcap or pcapng, plain, gzip or zstd; - is standard input.
+    /// First capture: pcap or pcapng, plain, gzip or zstd; - is standard input.
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
 
-    /// The capture to compare it with.
+    /// Capture to compare with the first.
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
 
-    /// How many megabytes of packets may wait for their counterpart; the one that waits longest
-    /// beyond that counts as missing.
+    /// Megabytes of packets that may wait for their counterpart. Beyond that, the packet that has waited
+    /// longest counts as missing.
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub(crate) window: usize,
 
