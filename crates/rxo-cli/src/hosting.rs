@@ -64,10 +64,10 @@ impl Limits {
 }
 
 impl HostPlan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a name or an address cannot be; the message says what would be accepted.
+    /// If a name or an address is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &HostFlags) -> Result<Self> {
         let nic = flags.nic.parse().with_context(|| format!("--nic {}", flags.nic))?;
         let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
@@ -84,7 +84,7 @@ impl HostPlan {
     /// Opens the device and starts the host, on a thread of its own.
     ///
     /// # Errors
-    /// When an address is the system's, the device cannot be opened, or the host cannot be on it.
+    /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
     pub(crate) fn start(&self) -> Result<RunningHost> {
         self.start_with(|_| {})
     }

@@ -14,7 +14,7 @@ use signal_hook::{flag, low_level};
 /// the kernel then takes devices back.
 ///
 /// # Errors
-/// When the system does not let us know.
+/// If the system does not let us know.
 pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
@@ -30,7 +30,7 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
 /// whether this one ends at once. Nor is it stopped by Ctrl-Z, which reaches both.
 ///
 /// # Errors
-/// When the system does not let us know.
+/// If the system does not let us know.
 pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
@@ -52,7 +52,7 @@ impl Requests {
     /// From here on a signal is a request instead of an end.
     ///
     /// # Errors
-    /// When the system does not let us know.
+    /// If the system does not let us know.
     pub(crate) fn begin() -> Result<Self> {
         let (signals, sender) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;

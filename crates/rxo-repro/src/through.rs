@@ -54,7 +54,7 @@ impl Through {
     /// Starts a worker between the lab's wire and a TAP, and gives the TAP the host's address.
     ///
     /// # Errors
-    /// When a device cannot be opened.
+    /// If a device cannot be opened.
     pub(crate) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, wait) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! What is made of the report beside the text: the projection in it, and files.
+//! The outputs of the report beside its text: projection, Parquet tables, HTML page.
 
 use anyhow::{Context, Result};
 use rxo_trace::projection::Projection;
@@ -7,11 +7,11 @@ use rxo_trace::{html, parquet};
 
 use super::plan::Plan;
 
-/// Adds the projection, writes the tables of all flows, leaves in the report the flows to be
+/// Adds the projection, writes the tables of all flows, truncates the report to the flows that are
 /// listed, and writes the page.
 ///
 /// # Errors
-/// When a file cannot be written; the report is complete all the same.
+/// If a file cannot be written. The report is complete even then.
 pub(super) fn write(plan: &Plan, report: &mut Report) -> Result<()> {
     report.projection = plan.costs.as_ref().and_then(|given| {
         Projection::of(&given.costs, &given.from, &report.traffic, &report.outcome)

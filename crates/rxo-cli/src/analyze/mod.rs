@@ -26,7 +26,7 @@ use crate::{output, stop};
 /// Reads the captures and prints the report.
 ///
 /// # Errors
-/// When the plan cannot be, nothing can be read, or not everything could.
+/// If the plan is invalid, no capture can be read, or not all of one could be read.
 pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let study = Study::new(plan.settings.clone())
@@ -34,7 +34,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let stop = stop::on_request()?;
     let mut report = read(study, &plan.inputs, &stop)?;
     report.command = Some(typed::command());
-    // Before anything is printed: a reader that has enough must not cost the files.
+    // Before anything is printed: the files must be written even if the reader of the text goes away.
     let written = files::write(&plan, &mut report);
     if plan.json {
         output::json_document(&report)?;

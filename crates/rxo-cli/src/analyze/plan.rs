@@ -16,27 +16,27 @@ use crate::exit::usage;
 use crate::flags::AnalyzeFlags;
 use crate::{defaults, paths, rules};
 
-/// What is to be done.
+/// A study, and where its results go.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) inputs: Vec<Input>,
     pub(super) settings: Settings,
     pub(super) json: bool,
-    /// How many flows are listed; the tables for other programs have all.
+    /// How many flows are listed; the Parquet tables have all.
     pub(super) listed_flows: usize,
-    /// What receiving costs, for a projection.
+    /// Cost of receiving, for a projection.
     pub(super) costs: Option<Given>,
-    /// Where the HTML report goes.
+    /// Path of the HTML page.
     pub(super) html: Option<PathBuf>,
-    /// Where the Parquet tables go.
+    /// Directory of the Parquet tables.
     pub(super) parquet: Option<PathBuf>,
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a value cannot be; the message says what would be accepted.
+    /// If a value is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
         let chosen = rules::point(&flags.replay, defaults::STUDIED_POLL)?;
         let costs = flags.costs.as_deref().map(costs::read).transpose()?;

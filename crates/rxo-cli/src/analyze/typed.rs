@@ -1,8 +1,8 @@
-//! The command as it was typed, to be typed again.
+//! The command line as it was typed, to be repeated.
 
 use std::borrow::Cow;
 
-/// This process's command line, quoted where a shell asks for it.
+/// This process's command line, quoted for a shell.
 pub(super) fn command() -> String {
     let arguments = std::env::args_os().skip(1);
     let words = arguments.map(|word| quoted(&word.to_string_lossy()).into_owned());

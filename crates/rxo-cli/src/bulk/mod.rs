@@ -21,7 +21,7 @@ use crate::flags::{SinkFlags, SourceFlags};
 /// Receives until all connections have come and gone.
 ///
 /// # Errors
-/// When the plan cannot be, the device not be opened, or a connection fails.
+/// If the plan is invalid, the device not be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
     run(&Plan::of_sink(flags)?)
 }

@@ -44,10 +44,10 @@ pub(super) enum Amount {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When something cannot be; the message says what would be accepted.
+    /// If a value is invalid; the message says what would be accepted.
     pub(super) fn of_sink(flags: &SinkFlags) -> Result<Self> {
         let work = if flags.rr { Work::Answer } else { Work::Receive };
         Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)

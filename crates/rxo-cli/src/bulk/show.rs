@@ -10,7 +10,7 @@ use crate::output;
 /// One interval.
 ///
 /// # Errors
-/// When nobody reads any more.
+/// If the reader of the output is gone.
 pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<()> {
     if plan.json { output::json_line(figures) } else { output::text(&line(figures)) }
 }
@@ -18,7 +18,7 @@ pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<()> {
 /// Everything at the end.
 ///
 /// # Errors
-/// When nobody reads any more.
+/// If the reader of the output is gone.
 pub(super) fn totals(plan: &Plan, figures: &Figures) -> Result<()> {
     if plan.json { output::json_line(figures) } else { output::text(&lines(figures)) }
 }

@@ -30,7 +30,7 @@ pub(super) struct Watched {
 /// Does the plan; returns when every connection has ended, or the end was wanted.
 ///
 /// # Errors
-/// When nobody reads what is printed. What fails on a connection is in what is returned.
+/// If nobody reads what is printed. What fails on a connection is in what is returned.
 pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
     let meter = Meter::default();
     let listening = endpoint.listen()?;

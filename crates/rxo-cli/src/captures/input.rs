@@ -1,4 +1,4 @@
-//! The captures as named by the user, and standard input as one of them.
+//! Captures by name; `-` is standard input.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use rxo_capture::{Capture, CaptureError};
 
-/// What to read a capture from.
+/// Where a capture is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A file.
     File {
-        /// Where it is; a name on Unix is any bytes.
+        /// The path; on Unix any bytes.
         path: PathBuf,
-        /// What the user calls it, as far as that is text.
+        /// The path as text, for messages.
         name: String,
     },
     /// Standard input.
@@ -26,7 +26,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// What the user typed.
+    /// The input that the user named.
     pub(crate) fn new(typed: impl AsRef<OsStr>) -> Self {
         let path = Path::new(typed.as_ref());
         if path == Path::new("-") {
@@ -35,7 +35,7 @@ impl Input {
         Self::File { path: path.to_owned(), name: path.display().to_string() }
     }
 
-    /// What the user calls it.
+    /// Its name, for messages.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::File { name, .. } => name,
@@ -43,10 +43,10 @@ impl Input {
         }
     }
 
-    /// Opens it. Standard input ends when `stop` is set.
+    /// Opens the capture. Standard input ends when `stop` is set.
     ///
     /// # Errors
-    /// When it cannot be opened, or is no capture.
+    /// If it cannot be opened, or is not a capture.
     pub(crate) fn open(&self, stop: &Arc<AtomicBool>) -> Result<Capture, CaptureError> {
         match self {
             Self::File { path, .. } => Capture::open(path),
@@ -54,7 +54,7 @@ impl Input {
         }
     }
 
-    /// How many bytes it has, when that can be known.
+    /// Its length in bytes; `None` if it has none beforehand.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let Self::File { path, .. } = self else { return None };
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
@@ -62,14 +62,14 @@ impl Input {
     }
 }
 
-/// Chunks under way between the thread that reads and the one that wants to be stopped.
+/// Most chunks that wait between the reading thread and its consumer.
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
-/// How often it is asked whether to stop.
+/// How often `stop` is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, but nobody has
-/// to wait for it.
+/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, and this way
+/// nobody has to wait for it.
 struct Stoppable {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: io::Cursor<Vec<u8>>,
@@ -84,7 +84,7 @@ impl Stoppable {
     }
 }
 
-/// Ends with the input, or when nobody takes it any more.
+/// Ends with the input, or when the consumer is gone.
 fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
     let mut input = io::stdin().lock();
     loop {

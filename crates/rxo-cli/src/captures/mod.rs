@@ -1,4 +1,4 @@
-//! What the commands over captures share: what they read, what they write, how far they are.
+//! What the commands over captures share: inputs, outputs and progress.
 
 mod input;
 mod output;

@@ -1,8 +1,8 @@
-//! A file that is there when it is complete, and not before; or a pipe, which takes what comes.
+//! An output file that appears under its name when it is complete; or a pipe, written as it is.
 //!
-//! A plain file is written under another name in the same folder and renamed at the end. Whatever ends
-//! the command early leaves nothing under the final name. Standard output, pipes and `/dev/null`
-//! are written as they are: what ends the command early shows in its exit code only.
+//! A plain file is written under a temporary name in the same directory and renamed at the end. If the
+//! command ends early, nothing is left under the final name. Standard output, pipes and `/dev/null` are
+//! written directly: there, only the exit code tells that the command ended early.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal};
@@ -17,30 +17,30 @@ use super::Input;
 use crate::exit::usage;
 use crate::output;
 
-/// The file, as long as it is not complete.
+/// The output while it is written.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     name: String,
-    /// What it is written as until it is complete; `None` where it is written as it is.
+    /// The file under its temporary name; `None` if it is written directly.
     unfinished: Option<Unfinished>,
-    /// Whether it is what standard output is, so that nothing else may be printed there.
+    /// Whether it is standard output, so that nothing else may be printed there.
     is_standard: bool,
 }
 
-/// A file under another name; without its own name it goes away.
+/// A file under a temporary name. Dropping it removes the file, unless it is complete.
 #[derive(Debug)]
 struct Unfinished {
     temporary: PathBuf,
-    /// Where it goes in the end.
+    /// The final path.
     target: PathBuf,
     is_complete: bool,
 }
 
 impl OutputFile {
-    /// Begins the file at `path`, or takes standard output if that is `-`.
+    /// Opens the output at `path`; `-` is standard output.
     ///
     /// # Errors
-    /// When it is one of the `inputs`, a terminal, a folder or a disk, or cannot be written.
+    /// If it is one of the `inputs`, a terminal, a directory or a disk, or cannot be written.
     pub(crate) fn create(path: &Path, inputs: &[&Input]) -> Result<(Self, File)> {
         let name = path.display().to_string();
         let is_dash = path == Path::new("-");
@@ -80,7 +80,7 @@ impl OutputFile {
     }
 
     fn plain(name: String, path: &Path) -> Result<(Self, File)> {
-        // A link is followed, so that the file it names is the one replaced.
+        // A symbolic link is followed: the file that it names is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let temporary = temporary(&target)
             .ok_or_else(|| usage(format!("{name} names no file: name one to write")))?;
@@ -93,16 +93,15 @@ impl OutputFile {
         Ok((Self { name, unfinished, is_standard: false }, file))
     }
 
-    /// What the user calls it.
+    /// Its name, for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Everything is written: gives `file` its name. Afterwards what was done can be said, beside
-    /// what was written.
+    /// Completes the output: renames `file` to its final name. Returns where the summary may be printed.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub(crate) fn complete(self, file: &File) -> Result<Report> {
         if let Some(mut unfinished) = self.unfinished {
             file.sync_all()
@@ -117,13 +116,13 @@ impl OutputFile {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_complete {
-            // It was not wanted under this name anyway.
+            // If this fails, an unfinished file is left under its temporary name.
             _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// Where it is said what was done: on standard output, unless the result itself went there.
+/// Where the summary is printed: standard output, or standard error if the result went there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     is_aside: bool,
@@ -133,7 +132,7 @@ impl Report {
     /// Prints text.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// If the reader of the output is gone.
     pub(crate) fn text(self, text: &str) -> Result<()> {
         if self.is_aside {
             output::aside(text);
@@ -145,18 +144,18 @@ impl Report {
     /// Prints `value` as JSON.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// If the reader of the output is gone.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
         self.text(&serde_json::to_string_pretty(value)?)
     }
 }
 
-/// Pipes, and devices that are no disks.
+/// Whether it is a pipe, or a device other than a disk.
 fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
-/// The name of the file in the making: hidden, beside the target, and nobody else's.
+/// The temporary name: hidden, beside the target, and unique to this process.
 fn temporary(target: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name()?);
@@ -164,7 +163,7 @@ fn temporary(target: &Path) -> Option<PathBuf> {
     Some(target.with_file_name(name))
 }
 
-/// Whether `path` is the plain file that `input` is read from, by whatever name.
+/// Whether `path` is the plain file that `input` is read from, under any name.
 fn is_same(path: &Path, input: &Input) -> bool {
     let input = match input {
         Input::File { path, .. } => path,
@@ -174,7 +173,7 @@ fn is_same(path: &Path, input: &Input) -> bool {
     matches!(found, [Some(a), Some(b)] if identity(&a) == identity(&b))
 }
 
-/// Whether `file` is the pipe that standard output is, opened by another name.
+/// Whether `file` is the pipe that is also standard output.
 fn is_standard(file: &File) -> bool {
     let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let found = [Some(file), output.as_ref().ok()].map(|file| file?.metadata().ok());

@@ -1,4 +1,4 @@
-//! How far the reading is: a bar on a terminal, nothing otherwise.
+//! Progress of the reading: a bar on a terminal, nothing otherwise.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -8,7 +8,7 @@ use rxo_capture::Position;
 
 use super::input::Input;
 
-/// A bar over the bytes of all captures, compressed as they are.
+/// A bar over the bytes of all captures, counted as they are compressed.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -20,7 +20,7 @@ const KNOWN: &str = "{msg} {bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec}
 const UNKNOWN: &str = "{msg} {spinner} {bytes} {binary_bytes_per_sec}";
 
 impl Progress {
-    /// For these captures.
+    /// A bar for these captures.
     pub(crate) fn over(inputs: &[Input]) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let total: Option<u64> = inputs.iter().map(Input::bytes).sum();
@@ -28,7 +28,7 @@ impl Progress {
                 Some(bytes) => (ProgressBar::new(bytes), KNOWN),
                 None => (ProgressBar::new_spinner(), UNKNOWN),
             };
-            // The templates are constants; were one wrong, the plain bar would do.
+            // The templates are constants; an invalid one leaves the plain bar.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
@@ -37,26 +37,26 @@ impl Progress {
         Self { bar, before: Cell::new(0) }
     }
 
-    /// A capture begins.
+    /// Begins a capture.
     pub(crate) fn begin(&self, input: &Input) {
         if let Some(bar) = &self.bar {
             bar.set_message(input.name().to_owned());
         }
     }
 
-    /// It has been read so far.
+    /// Shows how far the capture was read, in bytes.
     pub(crate) fn at(&self, position: Position) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.before.get() + position.file_bytes_read);
         }
     }
 
-    /// It is over.
+    /// Ends a capture.
     pub(crate) fn end(&self, input: &Input) {
         self.before.set(self.before.get() + input.bytes().unwrap_or_default());
     }
 
-    /// All are.
+    /// Removes the bar: all captures were read.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

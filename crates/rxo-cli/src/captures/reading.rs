@@ -1,4 +1,4 @@
-//! A capture read batch by batch, until it ends, is damaged, or nobody wants more.
+//! A capture read batch by batch, until it ends, is damaged, or a signal comes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,39 +9,39 @@ use rxo_capture::{Capture, Record};
 use super::Input;
 use crate::numbers::grouped;
 
-/// Records read at once, and how many bytes they may have: aggregates are long.
+/// Most records and bytes of a batch; a record may be a long aggregate.
 const BATCH_RECORDS: usize = 1_024;
 const BATCH_BYTES: usize = 1 << 20;
-/// Records asked for before that is looked at.
+/// Records that are read between two looks at the bytes.
 const STEP_RECORDS: usize = 16;
 
-/// A capture being read.
+/// A capture that is being read.
 pub(crate) struct Reading {
     pub(crate) capture: Capture,
-    /// The batch read last, as far as it was not taken.
+    /// The records of the last batch that were not taken yet.
     pub(crate) records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
-    /// How the capture ended, behind the batch read last.
+    /// How the capture ended after the last batch.
     ended: Option<Step>,
 }
 
-/// What reading on came to.
+/// The result of reading the next batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// There are more records.
     More,
-    /// The capture is at its end.
+    /// The capture was read to its end.
     Over,
-    /// This is not its end; why there is no more.
+    /// Reading ended before the end of the capture; says why.
     Partial(String),
 }
 
 impl Reading {
-    /// Opens it and reads the first batch.
+    /// Opens the capture and reads the first batch.
     ///
     /// # Errors
-    /// When it cannot be opened, or is no capture.
+    /// If it cannot be opened, or is not a capture.
     pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Self, Step)> {
         let capture = input.open(stop).map_err(Error::from)?;
         let (stop, records) = (Arc::clone(stop), Vec::with_capacity(BATCH_RECORDS));
@@ -65,7 +65,7 @@ impl Reading {
         }
     }
 
-    /// Reads until the batch is full, or there is no more.
+    /// Reads until the batch is full or the capture ends.
     fn fill(&mut self) {
         let mut bytes = 0;
         while self.records.len() < BATCH_RECORDS && bytes < BATCH_BYTES && self.ended.is_none() {

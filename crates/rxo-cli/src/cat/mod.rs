@@ -1,9 +1,9 @@
-//! `rxo cat`: standard input goes to the peer, what the peer sends to standard output.
+//! `rxo cat`: standard input goes to the peer, what the peer sends goes to standard output.
 //!
-//! The end of standard input closes that half of the connection (as `nc -N` does) and the other half
-//! goes on; it ends when the peer is done as well. A thread reads standard input, since nothing can
-//! interrupt it there; it ends with the process. When the peer did not get all, or did not come to its
-//! end, that is an error of its own kind: exit code 3.
+//! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when
+//! the peer has closed the other half. A thread reads standard input, because a read there cannot be
+//! interrupted; it ends with the process. If the peer did not get everything, or did not close its half,
+//! the exit code is 3.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -18,10 +18,10 @@ use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
 use crate::exit::partial;
 use crate::flags::CatFlags;
 
-/// Pipes until both sides are done.
+/// Pipes until both halves are closed.
 ///
 /// # Errors
-/// When the plan cannot be, the connection not be opened, or either direction fails.
+/// If the plan is invalid, the connection cannot be opened, or either direction fails.
 pub(crate) fn command(flags: &CatFlags) -> Result<()> {
     let plan = EndpointPlan::from_flags(&flags.endpoint)?;
     let endpoint = Endpoint::start(&plan)?;
@@ -36,7 +36,7 @@ pub(crate) fn command(flags: &CatFlags) -> Result<()> {
 fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     let sending = send_input(stream.try_clone()?)?;
     receive(endpoint, stream)?;
-    // The peer is done; what stands at standard input may still be wanted by it.
+    // The peer has closed its half; it may still want the rest of standard input.
     loop {
         match sending.recv_timeout(LOOK) {
             Ok(outcome) => {
@@ -49,16 +49,16 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Sends standard input from a thread of its own; says how that ended.
+/// Sends standard input from a thread of its own; the channel gets the result.
 fn send_input(mut stream: TcpStream) -> Result<Receiver<Result<()>>> {
-    let (tell, hear) = channel();
+    let (results, result) = channel();
     thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
         let sent = copy(&mut io::stdin().lock(), &mut stream);
         let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write).map_err(not_taken));
-        // Nobody listens when the process ends.
-        _ = tell.send(ended);
+        // The receiver is gone if the process ends.
+        _ = results.send(ended);
     })?;
-    Ok(hear)
+    Ok(result)
 }
 
 fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<()> {
@@ -78,7 +78,7 @@ fn not_taken(error: io::Error) -> Error {
     incomplete("the peer does not take all", &error)
 }
 
-/// Writes all, however long the peer takes.
+/// Writes all of `rest`, however long the peer takes.
 fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     while !rest.is_empty() {
         match to.write(rest) {
@@ -90,7 +90,7 @@ fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes what the peer sends until it is done.
+/// Copies what the peer sends to standard output, until it closes its half.
 fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     let mut out = io::stdout().lock();
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -110,7 +110,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// How often it is looked whether the end is wanted.
+/// How often the request to stop is checked.
 const LOOK: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
 

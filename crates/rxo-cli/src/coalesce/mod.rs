@@ -14,7 +14,7 @@ use crate::exit::{partial, usage};
 use crate::flags::CoalesceFlags;
 use crate::stop;
 
-/// What was done, for a program.
+/// The summary as JSON.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     input: &'a str,
@@ -23,15 +23,15 @@ struct Done<'a> {
     poll: String,
     #[serde(flatten)]
     figures: Coalesced,
-    /// Why not all of the capture was read.
+    /// Why part of the capture was not read.
     partial: Option<String>,
 }
 
 /// Coalesces a capture into a file.
 ///
 /// # Errors
-/// When the plan cannot be, the capture cannot be read or the file not be written, or not all of
-/// the capture could be read.
+/// If the plan is invalid, the capture cannot be read, the file cannot be written, or part of the
+/// capture could not be read.
 pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
@@ -78,7 +78,7 @@ fn print(
     })
 }
 
-/// The error, with the name of what it is about.
+/// The error with the name of the file or flag that it is about.
 fn told(error: RewriteError, plan: &Plan, output: &str) -> Error {
     match error {
         RewriteError::Config(error) => usage(format!("--set, --hold: {error}")),

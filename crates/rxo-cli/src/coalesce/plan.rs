@@ -10,7 +10,7 @@ use crate::captures::Input;
 use crate::flags::CoalesceFlags;
 use crate::{defaults, rules};
 
-/// What is to be done.
+/// A capture to coalesce, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) input: Input,
@@ -20,10 +20,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a value cannot be; the message says what would be accepted.
+    /// If a value is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &CoalesceFlags) -> Result<Self> {
         let point = rules::point(&flags.replay, defaults::WRITTEN_POLL)?;
         let checksums = rules::checksums(&flags.replay.checksum)?;

@@ -1,11 +1,11 @@
-//! What was done, as a sentence.
+//! The summary as a sentence.
 
 use rxo_trace::rewrite::Coalesced;
 
 use super::plan::Plan;
 use crate::numbers::{grouped, ratio};
 
-/// What became of the capture.
+/// What coalescing did to the capture.
 pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
     let point = &plan.settings.point;
     let per_aggregate = ratio(figures.aggregated_packets as f64, figures.aggregates as f64);

@@ -1,8 +1,7 @@
-//! One end of a TCP connection on rxo's own stack, for the commands that are one: `rxo cat`, `rxo sink`,
-//! `rxo source`.
+//! One end of a TCP connection on rxo's own stack: `rxo cat`, `rxo sink` and `rxo source`.
 //!
-//! [`EndpointPlan`] is what the flags mean; [`Endpoint`] is a host that runs, and opens connections in
-//! either way until it is asked to stop.
+//! The flags become an [`EndpointPlan`]; an [`Endpoint`] is a running host that connects or accepts until
+//! it is asked to stop.
 
 mod open;
 mod plan;

@@ -1,4 +1,4 @@
-//! Opening connections, while watching whether to stop.
+//! Opening connections while watching for a request to stop.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
@@ -17,28 +17,28 @@ use super::plan::Other;
 use crate::exit::partial;
 use crate::stop;
 
-/// A host that runs.
+/// A running host.
 pub(crate) struct Endpoint {
     host: RunningHost,
     other: Other,
     stop: Arc<AtomicBool>,
 }
 
-/// Where peers come in.
+/// The listeners of an endpoint that waits for peers.
 pub(crate) struct Listening(Vec<TcpListener>);
 
 impl Endpoint {
-    /// Starts the host. From here on a signal asks for an end instead of making one.
+    /// Starts the host. From here on a signal sets a flag instead of ending the process.
     ///
     /// # Errors
-    /// When the device cannot be opened, or the host cannot be on it.
+    /// If the device cannot be opened, or does not fit the host.
     pub(crate) fn start(plan: &EndpointPlan) -> Result<Self> {
         let stop = stop::on_request()?;
         let host = plan.host.start_with(|config| plan.configure(config))?;
         Ok(Self { host, other: plan.other.clone(), stop })
     }
 
-    /// Whether somebody wants an end, or the host has come to one.
+    /// Whether a signal has come, or the host has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.was_asked() || !self.host.is_running()
     }
@@ -48,10 +48,10 @@ impl Endpoint {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// One connection, in the way of the plan.
+    /// Opens one connection: connects or accepts, as planned.
     ///
     /// # Errors
-    /// When it cannot be opened, or the end came first.
+    /// If it cannot be opened, or a signal came first.
     pub(crate) fn one(&self) -> Result<TcpStream> {
         match &self.listen()? {
             Some(listening) => {
@@ -61,10 +61,10 @@ impl Endpoint {
         }
     }
 
-    /// Where peers come in; `None` when this side connects.
+    /// Listens; `None` if this side connects.
     ///
     /// # Errors
-    /// When the port is taken.
+    /// If the port is taken.
     pub(crate) fn listen(&self) -> Result<Option<Listening>> {
         let Other::Listen(addresses) = &self.other else { return Ok(None) };
         let listeners = addresses.iter().map(|&address| self.listen_on(address));
@@ -78,10 +78,10 @@ impl Endpoint {
         Ok(listener)
     }
 
-    /// A connection to the peer.
+    /// Connects to the peer.
     ///
     /// # Errors
-    /// When it refuses, does not answer in time, or the end came first.
+    /// If the peer refuses, does not answer in time, or a signal came first.
     pub(crate) fn connect(&self) -> Result<TcpStream> {
         let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
         self.connect_to(peer).with_context(|| format!("cannot connect to {peer}"))
@@ -104,7 +104,7 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Stops the host; says what it counted.
+    /// Stops the host; returns its counters.
     ///
     /// # Errors
     /// The failure of its device, if that ended it before.
@@ -116,10 +116,10 @@ impl Endpoint {
 }
 
 impl Listening {
-    /// The next peer; `None` when the end comes first.
+    /// Accepts the next peer; `None` if a signal came first.
     ///
     /// # Errors
-    /// When the host is gone.
+    /// If the host has ended.
     pub(crate) fn accept(&self, endpoint: &Endpoint) -> Result<Option<TcpStream>> {
         while !endpoint.is_over() {
             for listener in &self.0 {
@@ -139,20 +139,19 @@ impl Listening {
     }
 }
 
-/// Waits until all that was sent has been acknowledged, the FIN included: only then may the host go. What
-/// the peer still sends is dropped. A peer that acknowledges nothing for [`SETTLE_TIMEOUT`] is not waited
-/// for any longer.
+/// Waits until everything was acknowledged, the FIN included; only then may the host end. Drops what the
+/// peer still sends. Gives up when the peer acknowledges nothing for [`SETTLE_TIMEOUT`].
 ///
 /// # Errors
-/// When the peer does not get all: the connection fails, the time is over, or the end is wanted before.
+/// If the peer did not get everything: the connection failed, the time was up, or a signal came.
 pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     let (mut left, mut since) = (unacknowledged(stream), Instant::now());
     let mut is_peer_done = false;
     loop {
-        // What failed has nothing left to send: to be asked before and after how much there is.
+        // A failed connection has nothing left to send, so failure is checked before and after.
         refuse_failed(stream)?;
         let (is_over, now_left) = (is_closed(stream), unacknowledged(stream));
-        // A reset after all text leaves the FIN without an answer.
+        // A reset after all data leaves the FIN unacknowledged.
         if now_left == 0 || is_over && now_left == 1 {
             return refuse_failed(stream);
         }
@@ -175,24 +174,24 @@ pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
         }
         is_peer_done = is_peer_done || drop_some(stream);
         if is_peer_done {
-            // Reading would not wait any more.
+            // The peer has closed: a read would return at once.
             wait_readable(&[], Some(TINY))?;
         }
     }
 }
 
-/// What was given to the connection and not acknowledged, in bytes; the FIN counts as one.
+/// Bytes that were written and not acknowledged; the FIN counts as one.
 fn unacknowledged(stream: &TcpStream) -> u32 {
     let seen = stream.statistics();
     (seen.snd_nxt - seen.snd_una).unsigned_abs() + seen.unsent
 }
 
-/// Whether there is no connection any more.
+/// Whether the connection is closed.
 fn is_closed(stream: &TcpStream) -> bool {
     stream.is_connected().is_err()
 }
 
-/// A connection that has failed took what it still had to send with it.
+/// An error if the connection has failed: what it still had to send is lost.
 fn refuse_failed(stream: &TcpStream) -> Result<()> {
     match stream.take_error()? {
         Some(error) => Err(incomplete("the peer did not get all that was sent", &error)),
@@ -200,7 +199,7 @@ fn refuse_failed(stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Drops what the peer sends, for a moment; says whether it is done, or the connection is.
+/// Drops what the peer sends, for a moment. Returns whether the peer or the connection has closed.
 fn drop_some(mut stream: &TcpStream) -> bool {
     match stream.read(&mut [0; 4_096]) {
         Ok(read) => read == 0,
@@ -208,18 +207,18 @@ fn drop_some(mut stream: &TcpStream) -> bool {
     }
 }
 
-/// What failed in the midst of a connection, so that a part is missing at the other end or at this one. The
-/// cause is told as text: that a peer has closed is no closed reader of our own output.
+/// The error of a connection that failed half way, so that one end misses a part. The cause becomes
+/// text: a peer that closed must not be taken for a closed reader of our own output.
 pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }
 
-/// Whether a call only says that it would have waited longer.
+/// Whether a call only timed out.
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Calls on the stream come back soon enough to see that the end is wanted.
+/// Timeout of calls on a stream, short enough to notice a request to stop.
 fn limit_waits(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(SHORT))?;
     stream.set_write_timeout(Some(SHORT))?;
@@ -233,7 +232,7 @@ fn wait_for(stream: &TcpStream) -> Result<()> {
 
 const BACKLOG: usize = 1_024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A peer may pause; one that takes nothing for so long, not even what was lost a few times, is given up.
+/// A peer may pause. Long enough for several retransmissions of the same segment.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 const TINY: Duration = Duration::from_millis(1);

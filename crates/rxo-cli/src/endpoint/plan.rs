@@ -1,4 +1,4 @@
-//! What the flags of an endpoint mean.
+//! The meaning of an endpoint's flags.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags};
 use crate::hosting::HostPlan;
 use crate::rules;
 
-/// A host, and who is at the other end.
+/// A host and its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointPlan {
     pub(crate) host: HostPlan,
@@ -22,20 +22,20 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// Who opens the connection.
+/// Which side opens the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// This side does, to there.
+    /// This side connects to this address.
     Connect(SocketAddr),
-    /// The other side does, to any of these.
+    /// The peer connects to any of these addresses.
     Listen(Vec<SocketAddr>),
 }
 
 impl EndpointPlan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When something cannot be; the message says what would be accepted.
+    /// If a value is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &EndpointFlags) -> Result<Self> {
         let host = HostPlan::from_flags(&flags.host)?;
         let policy =
@@ -50,7 +50,7 @@ impl EndpointPlan {
         })
     }
 
-    /// Changes a host's configuration to what was typed.
+    /// Applies the flags to a host's configuration.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         config.mac = self.mac.or(config.mac);
         config.engine = EngineConfig::new(self.policy);

@@ -13,22 +13,22 @@ use crate::flags::ExpandFlags;
 use crate::numbers::grouped;
 use crate::stop;
 
-/// What was done, for a program.
+/// The summary as JSON.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     input: &'a str,
     output: &'a str,
     #[serde(flatten)]
     figures: Expanded,
-    /// Why not all of the coalesced capture was read.
+    /// Why part of the coalesced capture was not read.
     partial: Option<String>,
 }
 
-/// Gives a capture back.
+/// Restores a capture.
 ///
 /// # Errors
-/// When the input cannot be read, is not what `rxo coalesce` wrote or was changed since, the file
-/// cannot be written, or not all of the input could be read.
+/// If the input cannot be read, does not come from `rxo coalesce` or was changed since, the file
+/// cannot be written, or part of the input could not be read.
 pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let input = Input::new(&flags.input);
     let stop = stop::on_request()?;
@@ -79,7 +79,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// The format that the name asks for; `None` when it does not say.
+/// The format that the extension of the name asks for; `None` if it names none.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
@@ -89,7 +89,7 @@ fn format(name: &Path) -> Option<FileFormat> {
     }
 }
 
-/// The error, with the name of what it is about.
+/// The error with the name of the file that it is about.
 fn told(error: RewriteError, input: &str, output: &str) -> Error {
     match error {
         RewriteError::Write(WriteError::Io(error)) => {

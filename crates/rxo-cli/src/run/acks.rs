@@ -9,7 +9,7 @@ use crate::exit::usage;
 /// keeps that, to be refused by name where the sink cannot carry them.
 ///
 /// # Errors
-/// When the policy's other fields leave nothing to aggregate.
+/// If the policy's other fields leave nothing to aggregate.
 pub(crate) fn aggregated(policy: Policy) -> Result<Policy> {
     let Policy { name, max_acks, keep_every, .. } = policy;
     if !policy.coalesce {

@@ -12,7 +12,7 @@ use crate::exit::usage;
 /// takes.
 ///
 /// # Errors
-/// When the sink cannot carry the policy's aggregates at all; the message says why.
+/// If the sink cannot carry the policy's aggregates at all; the message says why.
 pub(crate) fn carried(policy: Policy, sink: &str, can: SinkCapabilities) -> Result<Policy> {
     let name = policy.name;
     if !policy.coalesce {

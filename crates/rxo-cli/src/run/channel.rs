@@ -69,7 +69,7 @@ impl Report {
     /// The next one.
     ///
     /// # Errors
-    /// When the worker has ended.
+    /// If the worker has ended.
     pub(super) fn receive(from: &UnixStream) -> io::Result<Self> {
         let (kind, number) = receive(from)?;
         let index = u32::try_from(number).map_err(io::Error::other)?;
@@ -93,7 +93,7 @@ impl Control {
     /// Starts the thread. It sets `stop` when the user wants an end, and when the keeper is gone.
     ///
     /// # Errors
-    /// When the system starts no thread.
+    /// If the system starts no thread.
     pub(super) fn start(channel: UnixStream, stop: Arc<AtomicBool>) -> Result<Self> {
         let (sender, orders) = self::channel();
         let from = channel.try_clone()?;

@@ -35,7 +35,7 @@ impl Custody {
     /// Looks at the packet interfaces of the plan, without changing anything.
     ///
     /// # Errors
-    /// When one has what would reach the host twice, or belongs to something else.
+    /// If one has what would reach the host twice, or belongs to something else.
     pub(super) fn examine(plan: &Plan) -> Result<Self> {
         let held = existing(plan).map(|(device, flag)| {
             let takes_over = plan.take_over && *device == plan.nic;
@@ -72,7 +72,7 @@ impl Custody {
     /// afterwards.
     ///
     /// # Errors
-    /// When the kernel cannot be kept off one.
+    /// If the kernel cannot be kept off one.
     pub(super) fn isolate(&mut self, isolates: bool) -> Result<()> {
         self.held.iter_mut().filter(|_| isolates).try_for_each(Held::isolate)
     }
@@ -82,7 +82,7 @@ impl Custody {
     /// the last frame, and what the user should know.
     ///
     /// # Errors
-    /// When the system refuses; what was changed before is to be given back.
+    /// If the system refuses; what was changed before is to be given back.
     pub(super) fn begin(&self, tap: Option<&TapBefore>) -> Result<(Instant, Vec<String>)> {
         let recorded: Vec<Result<()>> = (self.held.iter().enumerate())
             .map(|(n, held)| held.record(self.takes_over && n == 0))
@@ -108,7 +108,7 @@ impl Custody {
     /// The nic has gone, and the interface with this index is in its place.
     ///
     /// # Errors
-    /// When it has gone again.
+    /// If it has gone again.
     pub(super) fn succeed(&mut self, index: u32) -> Result<()> {
         let takes_over = self.takes_over;
         self.held.first_mut().map_or(Ok(()), |nic| nic.succeed(index, takes_over))

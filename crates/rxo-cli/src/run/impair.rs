@@ -11,7 +11,7 @@ use crate::numbers::parse_time;
 /// Reads what was given to `flag`.
 ///
 /// # Errors
-/// When an item cannot be; the message names it and says what would be accepted.
+/// If an item cannot be; the message names it and says what would be accepted.
 pub(super) fn settings(flag: &str, text: &str) -> Result<ImpairmentSettings> {
     let items = text.split(',').filter(|item| !item.is_empty());
     items.into_iter().try_fold(ImpairmentSettings::default(), |settings, item| {

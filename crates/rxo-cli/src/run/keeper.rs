@@ -43,7 +43,7 @@ impl Keeper {
     /// Keeps `custody` for `worker`.
     ///
     /// # Errors
-    /// When signals cannot be waited for.
+    /// If signals cannot be waited for.
     pub(super) fn new(
         custody: Custody,
         worker: Worker,

@@ -42,7 +42,7 @@ use crate::{output, stop};
 /// Runs until a signal, and prints the totals; or only checks, on a dry run.
 ///
 /// # Errors
-/// When the plan cannot be, a device cannot be opened, or one fails while in use.
+/// If the plan is invalid, a device cannot be opened, or one fails while in use.
 pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     if flags.restore {
         return restore(flags);

@@ -41,10 +41,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a name, a number or a time cannot be; the message says what would be accepted.
+    /// If a name, a number or a time is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &RunFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         let host = device("--host", flags.host.as_deref().unwrap_or_default())?;

@@ -42,7 +42,7 @@ impl Sayer {
     /// Starts a thread that prints. It sets `stop` when nobody reads any more.
     ///
     /// # Errors
-    /// When the system starts no thread.
+    /// If the system starts no thread.
     pub(super) fn start(is_json: bool, stop: Arc<AtomicBool>) -> Result<Self> {
         let skipped = if is_json { skipped_json } else { skipped_text };
         Ok(Self { printer: Printer::start(skipped, stop)?, is_json, before: None })
@@ -51,7 +51,7 @@ impl Sayer {
     /// The first line, from which on everything is at work.
     ///
     /// # Errors
-    /// When it is no JSON.
+    /// If it is no JSON.
     pub(super) fn configuration(&self, configuration: &Configuration) -> Result<()> {
         let line = if self.is_json { output::json(configuration)? } else { configuration.line() };
         self.printer.line(line);
@@ -89,7 +89,7 @@ impl Sayer {
     /// The last line, of all parts; waits until all are printed, at most for `patience`.
     ///
     /// # Errors
-    /// When nobody reads any more, or does not for so long.
+    /// If nobody reads any more, or does not for so long.
     pub(super) fn totals(mut self, last: Figures, patience: Duration) -> Result<()> {
         self.part_ended(last);
         let Some(totals) = &self.before else { return Ok(()) };

@@ -22,7 +22,7 @@ impl Capture {
     /// Begins the file, with an interface for each device.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub(super) fn begin(
         path: &Path,
         (nic, host): (&DeviceName, &DeviceName),
@@ -43,7 +43,7 @@ impl Capture {
     /// Writes the rest.
     ///
     /// # Errors
-    /// When packets are missing in it; the message says how many.
+    /// If packets are missing in it; the message says how many.
     pub(super) fn finish(&self) -> Result<()> {
         let finished = self.tracer.finish();
         let missing = self.tracer.counters().unwritten;

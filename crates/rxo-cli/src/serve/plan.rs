@@ -27,10 +27,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When something cannot be; the message says what would be accepted.
+    /// If a value is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &ServeFlags) -> Result<Self> {
         let ServeFlags { directory, port, clients, json, .. } = flags;
         if *port == 0 {

@@ -1,4 +1,4 @@
-//! `rxo verify`: whether two captures say the same, flow by flow.
+//! `rxo verify`: whether two captures carry the same, flow by flow.
 
 mod show;
 
@@ -12,21 +12,21 @@ use crate::exit::{partial, usage};
 use crate::flags::VerifyFlags;
 use crate::{output, stop};
 
-/// What was found, for a program.
+/// The verdict as JSON.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     a: &'a str,
     b: &'a str,
     #[serde(flatten)]
     verdict: &'a Verdict,
-    /// Why not everything was compared.
+    /// Why part of the captures was not compared.
     partial: Option<&'a str>,
 }
 
 /// Compares two captures.
 ///
 /// # Errors
-/// When one cannot be read, they differ, or not all of both could be read.
+/// If one cannot be read, the captures differ, or part of one could not be read.
 pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     let limits = limits(flags)?;
     let inputs = [Input::new(&flags.a), Input::new(&flags.b)];
@@ -59,7 +59,7 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
     Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
 }
 
-/// Reads both side by side. Says what was found, and why not everything was compared.
+/// Reads both side by side. Returns the verdict, and why part of the captures was not compared.
 fn compare(
     limits: Limits,
     mut sides: [(Reading, Step); 2],

@@ -1,4 +1,4 @@
-//! What was found, as text.
+//! The verdict as text.
 
 use rxo_trace::verify::{Difference, Verdict};
 

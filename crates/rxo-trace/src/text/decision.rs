@@ -1,4 +1,4 @@
-//! What is passed on: fewer packets, cores before and after, how long packets wait, and whether that
+//! The headline: packets saved, cores before and after, how long packets wait, and whether coalescing
 //! is worth it.
 
 use rxo_console::numbers::grouped;
@@ -50,7 +50,7 @@ fn costs(decision: &Decision) -> String {
     )
 }
 
-/// Of cores, whether there are many or hardly one.
+/// A number of cores with three significant digits, from thousands to small fractions.
 pub(super) fn three_digits(cores: f64) -> String {
     match cores {
         _ if cores >= 100.0 => format!("{cores:.0}"),

@@ -1,4 +1,4 @@
-//! What it would save at other rates.
+//! What coalescing would save at other rates.
 
 use rxo_console::table::Table;
 

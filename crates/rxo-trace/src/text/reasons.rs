@@ -1,11 +1,11 @@
-//! What stopped coalescing, by reason.
+//! What ended aggregates, and what bypassed, by reason.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
 
 use crate::report::{Outcome, ReasonCount};
 
-/// Reasons below this share are listed without what they mean: the table stays readable.
+/// Rarer reasons than this are listed without their meaning, which keeps the table readable.
 const MAIN_SHARE: f64 = 0.01;
 
 pub(super) fn text(outcome: &Outcome) -> Vec<String> {

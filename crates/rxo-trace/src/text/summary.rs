@@ -1,4 +1,4 @@
-//! What the traffic is, and what the policy does to it, one line each.
+//! The traffic, and what the policy does to it, one line for each fact.
 
 use std::time::Duration;
 

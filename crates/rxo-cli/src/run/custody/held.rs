@@ -33,7 +33,7 @@ impl Held {
     /// Looks at the interface of `device`.
     ///
     /// # Errors
-    /// When it cannot be used; the message names what is in the way and how that is changed.
+    /// If it cannot be used; the message names what is in the way and how that is changed.
     pub(super) fn examine(device: &DeviceName, flag: &str, takes_over: bool) -> Result<Self> {
         let name = device.name();
         let interface = Interface::find(name)?;
@@ -147,7 +147,7 @@ impl Held {
     /// Notes in a file what it is owed from here on.
     ///
     /// # Errors
-    /// When no such file can be written, or the interface has gone.
+    /// If no such file can be written, or the interface has gone.
     pub(super) fn record(&self, was_taken_over: bool) -> Result<()> {
         let link = Link::read(self.index)?;
         let link = link.with_context(|| format!("{} has gone away", self.device))?;

@@ -30,7 +30,7 @@ impl Owed<'_> {
     /// Writes it for `link`, which is to get it: all or nothing.
     ///
     /// # Errors
-    /// When there is no room for such files, as without root.
+    /// If there is no room for such files, as without root.
     pub(super) fn write(&self, link: &Link) -> Result<()> {
         let mut lines = vec![identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
@@ -85,7 +85,7 @@ pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
 /// Gives `device` what a run whose processes were killed owes it. Returns whether there was anything.
 ///
 /// # Errors
-/// When another rxo has it, or the system refuses.
+/// If another rxo has it, or the system refuses.
 pub(in crate::run) fn restore(device: &DeviceName) -> Result<bool> {
     let index = Interface::find(device.name())?.index()?.unsigned_abs();
     let _lock = InterfaceLock::take(&device.to_string(), index)?;

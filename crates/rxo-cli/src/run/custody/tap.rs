@@ -26,7 +26,7 @@ impl TapBefore {
     /// Looks at the TAP with this index.
     ///
     /// # Errors
-    /// When it has gone.
+    /// If it has gone.
     pub(in crate::run) fn read(index: u32, is_persistent: bool) -> Result<Self> {
         let link = Link::read(index)?.context("the host's TAP has gone away")?;
         let settings = Settings::read(&link.name);
