@@ -8,11 +8,10 @@ use rxo_device::SinkCapabilities;
 
 use crate::exit::usage;
 
-/// The policy as the sink named `sink` can carry it: its aggregates are no larger than the sink
-/// takes.
+/// The policy limited to what the sink named `sink` can carry: aggregates of at most the sink's size.
 ///
 /// # Errors
-/// If the sink cannot carry the policy's aggregates at all; the message says why.
+/// If the sink cannot carry the policy's aggregates at all. The message says why.
 pub(crate) fn carried(policy: Policy, sink: &str, can: SinkCapabilities) -> Result<Policy> {
     let name = policy.name;
     if !policy.coalesce {

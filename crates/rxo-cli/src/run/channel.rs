@@ -1,4 +1,4 @@
-//! What keeper and worker tell each other. A message is a byte that says what it is, and a number.
+//! Messages between keeper and worker: a byte for the kind, and a number.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,27 +10,27 @@ use std::thread;
 use anyhow::{Context, Result};
 use rxo_frame::Instant;
 
-/// From the keeper to the worker.
+/// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Everything is as it must be; what arrived before this instant had the kernel.
+    /// The interfaces are prepared. The kernel got every frame that arrived before this instant.
     Begin(Instant),
-    /// It cannot be; the keeper says why.
+    /// The interfaces could not be prepared. The keeper prints the reason.
     Quit,
-    /// The user wants an end.
+    /// The user asked for an end.
     Stop,
-    /// What was changed is put back.
+    /// Everything that was changed is restored.
     PutBack,
 }
 
-/// From the worker to the keeper.
+/// A message from the worker to the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The devices are open; the TAP has this index, 0 when there is none.
+    /// The devices are open. The TAP has this index; 0 if there is no TAP.
     Opened(u32),
-    /// The nic was gone, and one of its name is there and open; this is its index.
+    /// The nic was deleted, and an interface of its name is open now. This is its index.
     NicIsBack(u32),
-    /// The devices are closed for good.
+    /// The devices are closed. The run is over.
     Closed,
 }
 
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// The next one.
+    /// Receives the next report.
     ///
     /// # Errors
     /// If the worker has ended.
@@ -82,7 +82,8 @@ impl Report {
     }
 }
 
-/// The worker's end: orders are read by a thread, so that one to stop is seen whatever it does.
+/// The worker's end of the channel. A thread reads the orders, so that [`Order::Stop`] is noticed whatever
+/// the worker does.
 #[derive(Debug)]
 pub(super) struct Control {
     channel: UnixStream,
@@ -90,10 +91,10 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts the thread. It sets `stop` when the user wants an end, and when the keeper is gone.
+    /// Starts the thread. It sets `stop` when the user asks for an end, and when the keeper is gone.
     ///
     /// # Errors
-    /// If the system starts no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(channel: UnixStream, stop: Arc<AtomicBool>) -> Result<Self> {
         let (sender, orders) = self::channel();
         let from = channel.try_clone()?;
@@ -104,8 +105,8 @@ impl Control {
         Ok(Self { channel, orders })
     }
 
-    /// Tells the keeper, and waits for what it orders: `None` when it is gone, and everything is left
-    /// to this process.
+    /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone: then this
+    /// process must restore the interfaces.
     pub(super) fn report(&self, report: Report) -> Option<Order> {
         report.send(&self.channel).ok()?;
         self.orders.recv().ok()

@@ -18,20 +18,20 @@ pub(super) struct Configuration {
     carries: &'static str,
     mtu: u32,
     checksum: &'static str,
-    /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
+    /// One ACK for every so many segments; `None` does not split the host's ACKs.
     ack_split: Option<u16>,
-    /// Seconds between lines; `None` for totals only.
+    /// Seconds between two lines of figures; `None` prints only totals.
     stats_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
-    /// The worse networks, as they are in force.
+    /// The impairments in force, to the host and back.
     #[serde(skip_serializing_if = "Option::is_none")]
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
     /// What keeps the kernel's own stack off packet interfaces.
     isolation: &'static str,
-    /// What moves from the nic to the TAP for the run; left out where nothing does.
+    /// What moves from the nic to the TAP for the run; left out if nothing moves.
     #[serde(skip_serializing_if = "Option::is_none")]
     take_over: Option<TakeOver>,
     policy: &'static str,
@@ -120,7 +120,7 @@ impl Configuration {
         lines.join("\n")
     }
 
-    /// The essence, for the first line of a run.
+    /// The first line of a run.
     pub(super) fn line(&self) -> String {
         let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);

@@ -1,7 +1,7 @@
 //! What a run changes about interfaces, and gives back.
 //!
-//! Examined before anything else, so that whatever cannot be is said at once. Keeper and worker both
-//! have it: the one that is left gives back.
+//! Examined before anything else, so that a problem is reported at once. Keeper and worker both have it:
+//! the process that outlives the other gives back.
 
 mod held;
 mod state;
@@ -23,10 +23,10 @@ fn existing(plan: &Plan) -> impl Iterator<Item = (&DeviceName, &'static str)> {
     devices.into_iter().filter(|(device, _)| device.kind().interface == Some(Origin::Existing))
 }
 
-/// The interfaces of a run that existed before it.
+/// The interfaces that existed before the run.
 #[derive(Debug)]
 pub(super) struct Custody {
-    /// The nic first, where it is one of them.
+    /// The nic first, if it is one of them.
     held: Vec<Held>,
     takes_over: bool,
 }
@@ -35,7 +35,7 @@ impl Custody {
     /// Looks at the packet interfaces of the plan, without changing anything.
     ///
     /// # Errors
-    /// If one has what would reach the host twice, or belongs to something else.
+    /// If frames of one would reach the host twice, or it is part of another interface.
     pub(super) fn examine(plan: &Plan) -> Result<Self> {
         let held = existing(plan).map(|(device, flag)| {
             let takes_over = plan.take_over && *device == plan.nic;
@@ -44,11 +44,11 @@ impl Custody {
         Ok(Self { held: held.collect::<Result<_>>()?, takes_over: plan.take_over })
     }
 
-    /// The same, and keeps others off the interfaces. Only then they are looked at: a run that is
-    /// ending gives back until it lets go of them. What a run that was killed owes them they get before.
+    /// Locks the packet interfaces of the plan, restores what a killed run owes them, and then examines
+    /// them. The order matters: a run that is ending still gives back while it has the lock.
     ///
     /// # Errors
-    /// As [`Custody::examine`], and when another rxo has one.
+    /// As [`Custody::examine`], and if another rxo has one.
     pub(super) fn take(plan: &Plan) -> Result<Self> {
         let locks = existing(plan).map(|(device, _)| state::lock_and_restore(device));
         let locks: Vec<InterfaceLock> = locks.collect::<Result<_>>()?;
@@ -63,13 +63,13 @@ impl Custody {
         Self { held: Vec::new(), takes_over: false }
     }
 
-    /// What the nic has and the TAP is to get; `None` unless it takes over.
+    /// The nic whose holdings move to the TAP; `None` without `--take-over`.
     pub(super) fn taken_over(&self) -> Option<&Held> {
         self.held.first().filter(|_| self.takes_over)
     }
 
-    /// Prepares what keeps the kernel off the interfaces. Shared with a process that is forked
-    /// afterwards.
+    /// Prepares the isolation of each interface from the kernel. A process that is forked afterwards
+    /// shares it.
     ///
     /// # Errors
     /// If the kernel cannot be kept off one.
@@ -77,12 +77,12 @@ impl Custody {
         self.held.iter_mut().filter(|_| isolates).try_for_each(Held::isolate)
     }
 
-    /// Changes what is to be changed: the kernel's coalescing off, the kernel itself off the
-    /// interfaces, and everything of the nic to `tap` where it takes over. Returns when the kernel saw
-    /// the last frame, and what the user should know.
+    /// Makes the changes: switches the kernel's coalescing off, keeps the kernel off the interfaces and,
+    /// with `--take-over`, moves everything of the nic to `tap`. Returns when the kernel saw the last
+    /// frame, and the notices for the user.
     ///
     /// # Errors
-    /// If the system refuses; what was changed before is to be given back.
+    /// If the system refuses. What was changed before must then be given back.
     pub(super) fn begin(&self, tap: Option<&TapBefore>) -> Result<(Instant, Vec<String>)> {
         let recorded: Vec<Result<()>> = (self.held.iter().enumerate())
             .map(|(n, held)| held.record(self.takes_over && n == 0))
@@ -100,21 +100,21 @@ impl Custody {
         Ok((closed_at, refused.chain(known).chain(of_tap).collect()))
     }
 
-    /// Whether there is no interface any more that is the nic.
+    /// Whether the nic was deleted.
     pub(super) fn has_lost_nic(&self) -> bool {
         self.held.first().is_some_and(Held::is_gone)
     }
 
-    /// The nic has gone, and the interface with this index is in its place.
+    /// Notes that the interface with this index has taken the place of the nic, which was deleted.
     ///
     /// # Errors
-    /// If it has gone again.
+    /// If that interface was deleted as well.
     pub(super) fn succeed(&mut self, index: u32) -> Result<()> {
         let takes_over = self.takes_over;
         self.held.first_mut().map_or(Ok(()), |nic| nic.succeed(index, takes_over))
     }
 
-    /// Changes of the new nic what was changed of the first; `tap` gets its hardware address.
+    /// Makes the changes for the new nic; `tap` gets its hardware address.
     ///
     /// # Errors
     /// As [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
@@ -129,24 +129,24 @@ impl Custody {
         if isolates {
             nic.isolate()?;
         }
-        // Where the first could not be recorded, that was said.
+        // If the first could not be recorded, the user knows already.
         _ = nic.record(takes_over);
         nic.close()?;
         let closed_at = clock::now();
         if let Some(tap) = tap.filter(|_| takes_over) {
             nic.lend_mac(tap)?;
         }
-        // What was said of the first need not be said again.
+        // The user has seen the notices of the first.
         _ = nic.silence();
         Ok(closed_at)
     }
 
-    /// Closes again what has got another name since, which the kernel's filter may have lost by that.
+    /// Isolates interfaces again that were renamed: the kernel's filter is bound to a name.
     pub(super) fn follow_names(&mut self) {
         self.held.iter_mut().for_each(Held::follow_name);
     }
 
-    /// Gives everything back. Returns what could not be, a line each.
+    /// Gives everything back. Returns a line for each thing that could not be.
     pub(super) fn give_back(&self, tap: Option<&TapBefore>) -> Vec<String> {
         let mut refused = Vec::new();
         if let Some(tap) = tap {

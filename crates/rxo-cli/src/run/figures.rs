@@ -1,4 +1,4 @@
-//! What the worker did in an interval, as numbers; how they are shown is `show`'s affair.
+//! What the worker did in an interval, as numbers; `show` renders them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,28 +23,28 @@ pub(crate) struct Figures {
     pub(crate) interval_s: f64,
     /// From the device to rxo.
     pub(crate) nic_in: Incoming,
-    /// Frames from the device that were dropped because more came than could be taken.
+    /// Frames from the device that were dropped because more arrived than could be processed.
     pub(crate) overload: u64,
     /// From rxo to the host.
     pub(crate) host_out: Outgoing,
-    /// Segments that could be coalesced, for each delivery they made.
+    /// Coalescable segments per delivery.
     pub(crate) packets_per_aggregate: f64,
-    /// The two numbers of which that is the ratio.
+    /// The two numbers of that ratio.
     #[serde(skip)]
     pub(super) segments_and_deliveries: [u64; 2],
-    /// Pure ACKs among what came from the device.
+    /// Pure ACKs among the frames from the device.
     pub(crate) acks: PureAcks,
-    /// What --ack-split did; left out without it.
+    /// Results of --ack-split; left out without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ack_split: Option<Split>,
     /// From the host to rxo.
     pub(crate) host_in: Incoming,
     /// From rxo to the device.
     pub(crate) nic_out: Outgoing,
-    /// What --impair did on purpose, by what; left out without it.
+    /// Counts of what --impair did, by kind; left out without it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) impaired: BTreeMap<&'static str, u64>,
-    /// What --impair-back did.
+    /// Counts of what --impair-back did.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) impaired_back: BTreeMap<&'static str, u64>,
     /// The worker's share of one core.
@@ -55,54 +55,54 @@ pub(crate) struct Figures {
     pub(crate) flush: BTreeMap<&'static str, u64>,
 }
 
-/// What a source gave.
+/// What a source received.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Incoming {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) gbit_per_s: f64,
-    /// Lost before us, in the ring's overflow.
+    /// Lost because the ring was full.
     pub(crate) ring_drops: u64,
-    /// Cut short when they came, and therefore not given.
+    /// Dropped because they were truncated.
     pub(crate) truncated: u64,
 }
 
 /// What became of pure ACKs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct PureAcks {
-    /// How many came.
+    /// Pure ACKs that arrived.
     pub(crate) packets: u64,
-    /// Deliveries that they made; as many as came where they are not aggregated.
+    /// Their deliveries; equal to the packets if they are not aggregated.
     pub(crate) deliveries: u64,
-    /// Pure ACKs in a delivery.
+    /// Pure ACKs per delivery.
     pub(crate) per_delivery: f64,
-    /// Those in deliveries of two or more.
+    /// Pure ACKs in deliveries of two or more.
     pub(crate) aggregated: u64,
 }
 
-/// What a sink took.
+/// What a sink sent.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Outgoing {
-    /// Packets handed over; an aggregate is one.
+    /// Packets sent; an aggregate counts as one.
     pub(crate) deliveries: u64,
     pub(crate) bytes: u64,
     /// System calls made for them.
     pub(crate) submissions: u64,
-    /// Aggregates that the system refused and that went as single frames.
+    /// Aggregates that the system refused, sent as single frames instead.
     pub(crate) fallbacks: u64,
-    /// Packets that could not be handed over.
+    /// Packets that could not be sent.
     pub(crate) dropped: u64,
-    /// The frames that those stood for.
+    /// The frames in those packets.
     pub(crate) dropped_frames: u64,
 }
 
 impl Figures {
-    /// Everything up to `now`.
+    /// The figures of the whole run up to `now`.
     pub(crate) fn totals(now: &Reading) -> Self {
         Self { kind: "totals", ..Self::between(&Reading::default(), now) }
     }
 
-    /// What came between two readings.
+    /// The figures of the interval between two readings.
     pub(crate) fn between(then: &Reading, now: &Reading) -> Self {
         let time = now.elapsed.saturating_sub(then.elapsed);
         let cpu = now.cpu.saturating_sub(then.cpu);
@@ -132,7 +132,7 @@ impl Figures {
         }
     }
 
-    /// Frames that were lost on the way, wherever: with what went out and is held, these are what came.
+    /// Frames that were lost anywhere: frames in = frames out + frames held + these.
     pub(crate) const fn lost(&self) -> u64 {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
         let cut = self.nic_in.truncated + self.host_in.truncated;

@@ -8,10 +8,10 @@ use rxo_device::middleware::{Displacement, ImpairmentSettings};
 use crate::exit::usage;
 use crate::numbers::parse_time;
 
-/// Reads what was given to `flag`.
+/// Parses the value of `flag`.
 ///
 /// # Errors
-/// If an item cannot be; the message names it and says what would be accepted.
+/// If an item is invalid. The message names it and says what would be accepted.
 pub(super) fn settings(flag: &str, text: &str) -> Result<ImpairmentSettings> {
     let items = text.split(',').filter(|item| !item.is_empty());
     items.into_iter().try_fold(ImpairmentSettings::default(), |settings, item| {
@@ -19,7 +19,7 @@ pub(super) fn settings(flag: &str, text: &str) -> Result<ImpairmentSettings> {
     })
 }
 
-/// What is in force, as [`settings`] reads it.
+/// The settings as text that [`settings`] parses.
 pub(super) fn text(settings: &ImpairmentSettings) -> String {
     let percent = |ppm: u32| f64::from(ppm) / 10_000.0;
     let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
@@ -41,7 +41,7 @@ pub(super) fn text(settings: &ImpairmentSettings) -> String {
     items.join(",")
 }
 
-/// The settings with one more item, or what would be accepted.
+/// Applies one item to the settings. The error says what would be accepted.
 fn with(settings: ImpairmentSettings, item: &str) -> Result<ImpairmentSettings> {
     let (name, value) = item.split_once('=').unwrap_or((item, ""));
     let with = match name {
@@ -62,7 +62,7 @@ fn with(settings: ImpairmentSettings, item: &str) -> Result<ImpairmentSettings> 
     Ok(with)
 }
 
-/// A percentage as parts of a million.
+/// Parses a percentage, as parts of a million.
 fn share(text: &str) -> Result<u32> {
     let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
@@ -71,7 +71,7 @@ fn share(text: &str) -> Result<u32> {
         .ok_or_else(|| anyhow!("give a share from 0% to 100%, such as 1%"))
 }
 
-/// A share, and by how many frames or how much time.
+/// Parses a share and a distance in frames or time.
 fn reorder(text: &str) -> Result<(u32, Displacement)> {
     let default = Displacement::default();
     let Some((part, by)) = text.split_once('/') else { return Ok((share(text)?, default)) };

@@ -1,5 +1,5 @@
-//! The process that waits beside the one that works, and gives everything back when that has ended,
-//! however it did.
+//! The keeper: a process that waits beside the worker and restores the interfaces when the worker has
+//! ended, for whatever reason.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::exit;
 use crate::output;
 use crate::stop::Requests;
 
-/// What is kept while the worker works.
+/// The state of the keeper.
 #[derive(Debug)]
 pub(super) struct Keeper {
     custody: Custody,
     worker: Worker,
     requests: Requests,
-    /// How often the user asked for an end.
+    /// How often the user has asked for an end.
     asked: usize,
     tap: Option<TapBefore>,
-    /// Whether anything was changed that is not given back yet.
+    /// Whether a change was made that is not given back yet.
     owes: bool,
-    /// Whether the TAP was there before the run.
+    /// Whether the TAP existed before the run.
     has_persistent_tap: bool,
     /// Whether the kernel is kept off the nic.
     isolates: bool,
-    /// Why it cannot be, where this process found that out.
+    /// Why the run cannot begin or go on, if this process found that out.
     refused: Option<Error>,
 }
 
-/// How often names are looked at: an interface that is renamed must be closed again.
+/// How often names are checked: a renamed interface must be isolated again.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Keeper {
@@ -62,11 +62,10 @@ impl Keeper {
         })
     }
 
-    /// Waits for the worker's end, and gives back what it and this process have changed. The result is
-    /// the worker's.
+    /// Waits for the end of the worker, gives back what was changed, and returns the worker's result.
     ///
     /// # Errors
-    /// As the worker ended, or because something could not be as planned.
+    /// As the worker ended, or why the interfaces could not be prepared.
     pub(super) fn keep(mut self) -> Result<()> {
         while self.wait().is_some() {}
         self.give_back();
@@ -81,7 +80,7 @@ impl Keeper {
         exit::as_ended(status.code())
     }
 
-    /// Waits for what comes next and does it; `None` once the worker has ended.
+    /// Waits for a report or a signal and handles it. `None` if the worker has ended.
     fn wait(&mut self) -> Option<()> {
         let (channel, requests) = (self.worker.channel.as_fd(), self.requests.as_fd());
         let ready = wait::wait_readable(&[channel, requests], Some(BETWEEN_LOOKS)).ok()?;
@@ -92,13 +91,13 @@ impl Keeper {
         if ready.has(0) {
             let report = Report::receive(&self.worker.channel).ok()?;
             let order = self.answer(report);
-            // A worker that is gone is seen at the next look.
+            // If the worker is gone, the next receive says so.
             _ = order.send(&self.worker.channel);
         }
         Some(())
     }
 
-    /// Asked once, the worker ends in its own time; asked again, at once.
+    /// The first request lets the worker end by itself; the second kills it.
     fn count_requests(&mut self) {
         let new = self.requests.take();
         if new == 0 {
@@ -130,7 +129,7 @@ impl Keeper {
         }
     }
 
-    /// What becomes of the worker.
+    /// The order that follows from the preparation.
     fn order(&mut self, begun: Result<Instant>) -> Order {
         match begun {
             Ok(closed_at) => Order::Begin(closed_at),

@@ -1,11 +1,10 @@
 //! `rxo run`: a worker between two devices until it is told to stop.
 //!
-//! The flags become a [`plan`]; the [`survey`] looks at what the plan names; [`carry`] fits the
-//! policy to the sink; [`custody`] knows what of the interfaces is changed for the run; what is in force
-//! is the [`configuration`]. Only then the process becomes two: a [`session`] opens the devices and
-//! works, and a [`keeper`] gives back what was changed, however the session ends; they talk over a
-//! [`channel`]. While it runs, readings become [`figures`], these lines of text by [`show`], and [`say`]
-//! prints them.
+//! The flags become a [`plan`]; the [`survey`] looks at the devices of the plan; [`carry`] fits the
+//! policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
+//! is the result. Only then the process becomes two, which talk over a [`channel`]: a [`session`] opens
+//! the devices and works, a [`keeper`] gives back what was changed, however the session ends. While the
+//! session works, readings become [`figures`], [`show`] renders them as text, and [`say`] prints them.
 
 mod acks;
 mod carry;
@@ -39,7 +38,7 @@ use crate::exit::usage;
 use crate::flags::RunFlags;
 use crate::{output, stop};
 
-/// Runs until a signal, and prints the totals; or only checks, on a dry run.
+/// Runs until a signal, and prints the totals. A dry run only checks.
 ///
 /// # Errors
 /// If the plan is invalid, a device cannot be opened, or one fails while in use.
@@ -61,7 +60,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
         };
     }
     custody.isolate(plan.isolates)?;
-    // With one thread still: nothing of it is left half done in the other process.
+    // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => Keeper::new(custody, worker, (&plan, survey))?.keep(),
         Side::Worker(channel) => {
@@ -72,7 +71,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     }
 }
 
-/// Only gives the nic what a run that was killed has left it without.
+/// Gives the nic back what a killed run took, and nothing else.
 fn restore(flags: &RunFlags) -> Result<()> {
     let nic: DeviceName = flags.nic.parse().context("--nic")?;
     if nic.kind().interface != Some(Origin::Existing) {

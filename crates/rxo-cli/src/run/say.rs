@@ -1,4 +1,4 @@
-//! What a run says while it works: each line as text or as JSON, none of them ever waited for.
+//! The output of a run: lines of text or JSON, printed by a thread, so that the worker never waits.
 //!
 //! The kinds of JSON lines are `configuration`, `interval`, `notice`, `skipped` and `totals`.
 
@@ -15,12 +15,12 @@ use super::figures::Figures;
 use super::show;
 use crate::output;
 
-/// Says lines.
+/// Prints the lines of a run.
 #[derive(Debug)]
 pub(super) struct Sayer {
     printer: Printer,
     is_json: bool,
-    /// Of the parts that have ended.
+    /// Figures of the parts that have ended.
     before: Option<Figures>,
 }
 
@@ -31,7 +31,7 @@ struct Notice<'a> {
     text: &'a str,
 }
 
-/// Intervals that nobody was there to read.
+/// Intervals that were left out because the reader was too slow.
 #[derive(Serialize)]
 struct Skipped {
     kind: &'static str,
@@ -39,26 +39,26 @@ struct Skipped {
 }
 
 impl Sayer {
-    /// Starts a thread that prints. It sets `stop` when nobody reads any more.
+    /// Starts the printing thread. It sets `stop` when the reader is gone.
     ///
     /// # Errors
-    /// If the system starts no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(is_json: bool, stop: Arc<AtomicBool>) -> Result<Self> {
         let skipped = if is_json { skipped_json } else { skipped_text };
         Ok(Self { printer: Printer::start(skipped, stop)?, is_json, before: None })
     }
 
-    /// The first line, from which on everything is at work.
+    /// Prints the first line: everything is at work.
     ///
     /// # Errors
-    /// If it is no JSON.
+    /// If it cannot be written as JSON.
     pub(super) fn configuration(&self, configuration: &Configuration) -> Result<()> {
         let line = if self.is_json { output::json(configuration)? } else { configuration.line() };
         self.printer.line(line);
         Ok(())
     }
 
-    /// The figures of an interval; their time goes on from the parts before.
+    /// Prints the figures of an interval. Their time continues from the parts before.
     pub(super) fn interval(&self, mut figures: Figures) {
         figures.elapsed_s += self.before.as_ref().map_or(0.0, |before| before.elapsed_s);
         if !self.is_json {
@@ -68,7 +68,7 @@ impl Sayer {
         }
     }
 
-    /// On standard error, and beside it where a program reads.
+    /// Prints a notice on standard error and, with JSON, also as a line of standard output.
     pub(super) fn notice(&self, text: String) {
         if self.is_json
             && let Ok(line) = output::json(&Notice { kind: "notice", text: &text })
@@ -78,7 +78,7 @@ impl Sayer {
         self.printer.note(text);
     }
 
-    /// A part of the run has ended; its figures are in the totals.
+    /// Adds the figures of a part that has ended to the totals.
     pub(super) fn part_ended(&mut self, figures: Figures) {
         self.before = Some(match self.before.take() {
             Some(before) => before.and(figures),
@@ -86,10 +86,10 @@ impl Sayer {
         });
     }
 
-    /// The last line, of all parts; waits until all are printed, at most for `patience`.
+    /// Prints the totals of all parts as the last line. Waits at most `patience` until all is printed.
     ///
     /// # Errors
-    /// If nobody reads any more, or does not for so long.
+    /// If the reader of the output is gone, or too slow.
     pub(super) fn totals(mut self, last: Figures, patience: Duration) -> Result<()> {
         self.part_ended(last);
         let Some(totals) = &self.before else { return Ok(()) };

@@ -40,7 +40,7 @@ pub(crate) fn line(figures: &Figures) -> String {
     line
 }
 
-/// Everything at the end, a line for each direction and each kind of reason.
+/// The totals: a line for each direction and each kind of reason.
 pub(crate) fn totals(figures: &Figures) -> String {
     let mut text = format!(
         "totals after {:.1} s, cpu {:.0} %\n\
@@ -75,13 +75,13 @@ pub(crate) fn totals(figures: &Figures) -> String {
     text
 }
 
-/// How many packets an aggregate had, if anything could be coalesced at all.
+/// Packets per aggregate, if anything could be coalesced.
 fn per_aggregate(figures: &Figures, unit: &str) -> String {
     let packets = figures.packets_per_aggregate;
     if packets > 0.0 { format!("{packets:.1} {unit}") } else { "none coalesced".to_owned() }
 }
 
-/// Pure ACKs, their deliveries, and how many a delivery had.
+/// Pure ACKs, their deliveries, and pure ACKs per delivery.
 fn acks(acks: PureAcks) -> String {
     let PureAcks { packets, deliveries, per_delivery, .. } = acks;
     if packets == 0 {
@@ -111,7 +111,7 @@ fn went(to: &Outgoing) -> String {
     )
 }
 
-/// What is only said when there is any.
+/// A count that is shown only if it is not zero.
 fn extra(count: u64, what: &str) -> String {
     if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! What `--ack-split` did: as numbers, and in words.
+//! The results of `--ack-split`, as numbers and as text.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use serde::Serialize;
 
 use crate::numbers::grouped;
 
-/// An interval's, or a run's, ACK splitting.
+/// ACK splitting in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Split {
     /// Pure ACKs that came from the host.
     pub(crate) acks_in: u64,
-    /// Pure ACKs that went to the device: those and the inserted ones.
+    /// Pure ACKs that went to the device, the inserted ones included.
     pub(crate) acks_out: u64,
-    /// Among those that came, stretch ACKs: they cover more segments than an ACK shall.
+    /// Stretch ACKs among those from the host: they cover more segments than one ACK should.
     pub(crate) stretch_acks: u64,
-    /// Stretch ACKs that were split: a template was made of each.
+    /// Stretch ACKs that were split; each became a template.
     pub(crate) templates: u64,
-    /// ACKs that left for those, the host's own included.
+    /// ACKs that were sent for those, the host's own included.
     pub(crate) expanded: u64,
-    /// Data segments that the host was given, whose boundaries the splitter was told.
+    /// Data segments delivered to the host, whose boundaries the splitter knows.
     pub(crate) segments: u64,
     /// Flows forgotten because there were too many.
     pub(crate) evicted: u64,
-    /// Frames of the host that were not split, by reason; reasons that did not occur are left out.
+    /// Frames from the host that were not split, by reason; reasons that did not occur are left out.
     pub(crate) passed: BTreeMap<&'static str, u64>,
 }
 
 impl Split {
-    /// What came between two readings; `then` is `None` at the start.
+    /// The splitting between two readings; `then` is `None` at the start.
     pub(crate) fn between(then: Option<&SplitCounters>, now: &SplitCounters) -> Self {
         let start = SplitCounters::default();
         let then = then.unwrap_or(&start);
@@ -48,14 +48,14 @@ impl Split {
         }
     }
 
-    /// For the line of an interval.
+    /// The text in the line of an interval.
     pub(super) fn line(&self) -> String {
         let Self { acks_in, acks_out, templates, .. } = self;
         let (acks_in, acks_out) = (grouped(*acks_in), grouped(*acks_out));
         format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
     }
 
-    /// For the totals; `passed` is the list of reasons.
+    /// The text in the totals; `passed` is the list of reasons.
     pub(super) fn totals(&self, passed: String) -> String {
         let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;
         format!(

@@ -1,4 +1,4 @@
-//! Figures of several parts of a run as those of all of it: a part ends when the nic goes.
+//! The sum of the figures of several parts of a run. A part ends when the nic is deleted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::numbers::{gbit_per_s, ratio, rounded};
 type Counts = BTreeMap<&'static str, u64>;
 
 impl Figures {
-    /// These of an earlier part and `later` ones together.
+    /// The sum of these figures and those of a `later` part.
     pub(super) fn and(self, later: Self) -> Self {
         let time_s = self.interval_s + later.interval_s;
         let time = Duration::from_secs_f64(time_s);

@@ -1,4 +1,4 @@
-//! `--tap FILE`: everything that passes, in a capture.
+//! `--tap FILE`: all traffic, in a capture.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rxo::tracer::{TracePoint, Tracer};
 use rxo_driver::{DeviceName, clock};
 use rxo_frame::LinkKind;
 
-/// A capture being written, and the two places that it is written for.
+/// A capture that is being written, and the two devices that it traces.
 #[derive(Debug)]
 pub(super) struct Capture {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Begins the file, with an interface for each device.
+    /// Creates the file, with an interface for each device.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -40,10 +40,10 @@ impl Capture {
         Ok(Self { path: path.to_owned(), tracer, nic, host })
     }
 
-    /// Writes the rest.
+    /// Writes what is still buffered.
     ///
     /// # Errors
-    /// If packets are missing in it; the message says how many.
+    /// If packets are missing in it. The message says how many.
     pub(super) fn finish(&self) -> Result<()> {
         let finished = self.tracer.finish();
         let missing = self.tracer.counters().unwritten;

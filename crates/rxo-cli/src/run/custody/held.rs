@@ -1,4 +1,4 @@
-//! One interface that existed before the run: what it was like, and who may use it meanwhile.
+//! One interface that existed before the run: its state before, and its lock and isolation during the run.
 
 use std::io;
 
@@ -12,18 +12,17 @@ use super::state::{self, Owed};
 use super::tap::TapBefore;
 use crate::exit::usage;
 
-/// An interface in our hands.
+/// An interface that the run uses.
 #[derive(Debug)]
 pub(in crate::run) struct Held {
     device: String,
-    /// Its index and name now; what it has was read when it had others, if it is one that came in
-    /// the place of the first.
+    /// Its index and name now. If it replaced an interface that was deleted, `holdings` are still those of
+    /// the first.
     index: u32,
     name: String,
     holdings: Holdings,
     settings: Settings,
-    /// Whether the kernel coalesced there. Left on, it would hand us what it has coalesced by rules
-    /// of its own, and ours would find nothing to do.
+    /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
@@ -33,7 +32,7 @@ impl Held {
     /// Looks at the interface of `device`.
     ///
     /// # Errors
-    /// If it cannot be used; the message names what is in the way and how that is changed.
+    /// If it cannot be used. The message names the reason and the remedy.
     pub(super) fn examine(device: &DeviceName, flag: &str, takes_over: bool) -> Result<Self> {
         let name = device.name();
         let interface = Interface::find(name)?;
@@ -59,7 +58,7 @@ impl Held {
         &self.holdings
     }
 
-    /// What the user should know of it.
+    /// Notices about the interface for the user.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let Self { device, .. } = self;
         let remedy = "nothing can pass until it has; is the cable in?";
@@ -86,8 +85,8 @@ impl Held {
         Interface::name_of(self.index).is_none()
     }
 
-    /// Another interface is in the place of this one, which has gone. What was moved stays what it was,
-    /// and is given to this one at the end.
+    /// Notes that another interface has taken the place of this one, which was deleted. It gets what was
+    /// moved when the run ends.
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = Link::read(index)?;
         let link = link.with_context(|| format!("{} has gone away again", self.device))?;
@@ -98,7 +97,7 @@ impl Held {
         self.has_gro = interface.feature(Feature::Gro).unwrap_or(false);
         (self.lock, self.isolation) = (None, None);
         if was_taken_over {
-            // Whoever set it up meanwhile gave it what is elsewhere now.
+            // It may have been set up with addresses that are on the TAP now.
             self.holdings.take_from(&link);
         } else {
             self.holdings = Holdings::read(&link)?;
@@ -106,14 +105,14 @@ impl Held {
         Ok(())
     }
 
-    /// Gives `tap` its hardware address.
+    /// Gives `tap` the hardware address of this interface.
     pub(super) fn lend_mac(&self, tap: &TapBefore) -> Result<()> {
         let link = Link::read(self.index)?;
         link.map_or(Ok(()), |link| Ok(tap.link().set_mac(&link.mac)?))
     }
 
-    /// Switches the kernel's coalescing off, and keeps the kernel off what arrives. An interface that
-    /// does not let coalescing be switched keeps it: its large frames then pass as they come.
+    /// Switches GRO off and isolates the interface. If GRO cannot be switched off, it stays on, and its
+    /// large frames pass unchanged.
     pub(super) fn close(&self) -> Result<()> {
         if self.has_gro {
             _ = Interface::find(&self.name)?.set_feature(Feature::Gro, false);
@@ -121,8 +120,7 @@ impl Held {
         self.isolation.as_ref().map_or(Ok(()), |isolation| Ok(isolation.close(&self.name)?))
     }
 
-    /// Keeps the kernel from sending there by itself: it would in the name of addresses that are
-    /// elsewhere now.
+    /// Keeps the kernel from sending there by itself: it would use addresses that have moved.
     pub(super) fn silence(&self) -> Result<()> {
         Ok(self.settings.silence_ipv6(&self.name)?)
     }
@@ -139,22 +137,22 @@ impl Held {
         let Some(name) = Interface::name_of(self.index) else { return };
         if name != self.name {
             self.name = name;
-            // Refused, it is as it was a moment ago; the next look tries again.
+            // If this is refused, the next look tries again.
             _ = self.close();
         }
     }
 
-    /// Notes in a file what it is owed from here on.
+    /// Records in a file what the interface is owed from now on.
     ///
     /// # Errors
-    /// If no such file can be written, or the interface has gone.
+    /// If the file cannot be written, or the interface was deleted.
     pub(super) fn record(&self, was_taken_over: bool) -> Result<()> {
         let link = Link::read(self.index)?;
         let link = link.with_context(|| format!("{} has gone away", self.device))?;
         self.owed(was_taken_over).write(&link)
     }
 
-    /// Gives it back what it had; nothing to do when it has gone.
+    /// Gives the interface back what it had. Does nothing if it was deleted.
     pub(super) fn give_back(&self, was_taken_over: bool) -> Result<()> {
         let Some(link) = Link::read(self.index)? else {
             state::settle(self.index);
@@ -176,7 +174,7 @@ impl Held {
     }
 }
 
-/// Says so where a device is set to packets that no aggregate can be as large as.
+/// A notice if the device is set to packets larger than any aggregate (BIG TCP).
 pub(super) fn big_packets(device: &str, link: &Link) -> Option<String> {
     let Link { name, most_bytes, .. } = link;
     (*most_bytes > LARGEST_AGGREGATE).then(|| {
@@ -188,10 +186,10 @@ pub(super) fn big_packets(device: &str, link: &Link) -> Option<String> {
     })
 }
 
-/// In bytes, with all headers: what the kernel's `GSO_LEGACY_MAX_SIZE` is.
+/// In bytes, with all headers: the kernel's `GSO_LEGACY_MAX_SIZE`.
 const LARGEST_AGGREGATE: u32 = 65_536;
 
-/// Gives `link` what it is owed. Each on its own: one that is refused must not keep the others.
+/// Gives `link` what it is owed. A refusal of one part does not prevent the others.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     let Owed { holdings, settings, has_gro, was_taken_over } = *owed;
     let woken = settings.wake_ipv6(&link.name);

@@ -1,7 +1,7 @@
-//! What a run owes an interface, in a file: for the case that both of its processes are killed.
+//! What a run owes an interface, in a file, in case both of its processes are killed.
 //!
-//! The file is written before anything is changed and removed when all is given back, so that one
-//! that is there, with nobody holding the interface, says what is still owed.
+//! The file is written before the first change and removed when everything is given back. If a file
+//! exists and nobody holds the interface, the file says what is still owed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -27,10 +27,10 @@ const GRO: &str = "gro";
 const TAKEN_OVER: &str = "taken_over";
 
 impl Owed<'_> {
-    /// Writes it for `link`, which is to get it: all or nothing.
+    /// Writes the file for `link`, atomically.
     ///
     /// # Errors
-    /// If there is no room for such files, as without root.
+    /// If the directory cannot be written, such as without root.
     pub(super) fn write(&self, link: &Link) -> Result<()> {
         let mut lines = vec![identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
@@ -40,7 +40,7 @@ impl Owed<'_> {
         let text = lines.join("\n") + "\n";
         let path = path(link.index).context("cannot tell the network namespace")?;
         let directory = path.parent().unwrap_or(&path);
-        // Whether there is one shows when the file is opened.
+        // If this fails, opening the file fails too.
         _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         let unfinished = path.with_extension("new");
         let written = OpenOptions::new()
@@ -59,30 +59,30 @@ impl Owed<'_> {
     }
 }
 
-/// Nothing is owed any more to the interface with this index.
+/// Removes the file: the interface with this index is owed nothing any more.
 pub(super) fn settle(index: u32) {
     if let Some(path) = path(index) {
-        // There is none where none could be written.
+        // There is no file if none could be written.
         _ = fs::remove_file(path);
     }
 }
 
-/// Locks `device`, and gives it what it is owed.
+/// Locks `device`, then gives it what it is owed.
 ///
 /// # Errors
 /// As [`restore`].
 pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
     let index = Interface::find(device.name())?.index()?.unsigned_abs();
-    // One that is ending gives back itself: what is owed shows when it has let go.
+    // A run that is ending gives back by itself, so the file counts only once the lock is free.
     let lock = InterfaceLock::take(&device.to_string(), index)?;
-    // What cannot be read cannot be given; where it could not be written, that is said.
+    // What cannot be read cannot be given back; a run that could not write it has said so.
     if let Ok(Some(text)) = owed_text(index) {
         give_owed(device, index, &text)?;
     }
     Ok(lock)
 }
 
-/// Gives `device` what a run whose processes were killed owes it. Returns whether there was anything.
+/// Gives `device` what a killed run owes it. Returns whether there was anything.
 ///
 /// # Errors
 /// If another rxo has it, or the system refuses.
@@ -95,7 +95,7 @@ pub(in crate::run) fn restore(device: &DeviceName) -> Result<bool> {
     Ok(text.is_some())
 }
 
-/// What the file says, where there is one.
+/// The content of the file, if there is one.
 fn owed_text(index: u32) -> io::Result<Option<String>> {
     let Some(path) = path(index) else { return Ok(None) };
     match fs::read_to_string(path) {
@@ -106,7 +106,7 @@ fn owed_text(index: u32) -> io::Result<Option<String>> {
 
 fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
     let link = Link::read(index)?.context("the interface has gone away")?;
-    // Another interface can have got its number.
+    // The index may belong to another interface now.
     if text.lines().next() == Some(&identity(&link)) {
         let owed = Owed {
             holdings: &Holdings::from_lines(&link, text),
@@ -115,7 +115,7 @@ fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
             was_taken_over: text.lines().any(|line| line == TAKEN_OVER),
         };
         let given = give(&owed, &link);
-        // What is refused now is refused again, and must not keep every later run from the nic.
+        // A refusal would be repeated, and must not keep later runs from the nic.
         settle(index);
         given?;
         output::note(&format!("{device} has back what a run that was killed had taken"));
@@ -124,16 +124,16 @@ fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What an interface is known by beside its index.
+/// What identifies an interface beside its index.
 fn identity(link: &Link) -> String {
     let mac = link.mac.iter().map(|byte| format!("{byte:02x}"));
-    // The directory may outlive the system, as in a container.
+    // The directory may survive a restart of the system, as in a container.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     format!("interface {} {} {}", link.index, mac.collect::<String>(), boot.trim())
 }
 
-/// A file for each interface of each network namespace, in a directory that does not outlive the
-/// system; a service manager may choose another.
+/// The file of an interface: one for each interface of each network namespace, in a directory that a
+/// restart empties. A service manager may choose another directory.
 fn path(index: u32) -> Option<PathBuf> {
     let namespace = fs::metadata("/proc/self/ns/net").ok()?.ino();
     let directory = std::env::var_os("RUNTIME_DIRECTORY").map_or("/run/rxo".into(), PathBuf::from);

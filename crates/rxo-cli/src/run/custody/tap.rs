@@ -1,4 +1,4 @@
-//! The host's TAP as it was before the run changed it.
+//! The host's TAP, as it was before the run changed it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use rxo_driver::{Holdings, Link, Settings};
 
 use super::held::big_packets;
 
-/// A TAP as it is when opened.
+/// The state of a TAP when it was opened.
 #[derive(Debug)]
 pub(in crate::run) struct TapBefore {
     link: Link,
     settings: Settings,
-    /// What a persistent one had of its own.
+    /// What a persistent TAP had of its own.
     holdings: Holdings,
-    /// Whether it was there before the run.
+    /// Whether it existed before the run.
     is_persistent: bool,
 }
 
@@ -23,10 +23,10 @@ pub(in crate::run) struct TapBefore {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl TapBefore {
-    /// Looks at the TAP with this index.
+    /// Reads the state of the TAP with this index.
     ///
     /// # Errors
-    /// If it has gone.
+    /// If it was deleted.
     pub(in crate::run) fn read(index: u32, is_persistent: bool) -> Result<Self> {
         let link = Link::read(index)?.context("the host's TAP has gone away")?;
         let settings = Settings::read(&link.name);
@@ -38,7 +38,7 @@ impl TapBefore {
         self.link.index
     }
 
-    /// What the user should know of it.
+    /// A notice about the TAP for the user.
     pub(super) fn notice(&self) -> Option<String> {
         big_packets(&format!("tap:{}", self.link.name), &self.link)
     }
@@ -47,7 +47,7 @@ impl TapBefore {
         &self.link
     }
 
-    /// Takes from a persistent one what was moved to it; makes sure that one of ours is gone.
+    /// Removes from a persistent TAP what was moved to it; makes sure that our own TAP is deleted.
     pub(super) fn restore(&self, moved: Option<&Holdings>) -> Result<()> {
         if !self.is_persistent {
             return self.remove();
@@ -59,21 +59,21 @@ impl TapBefore {
         link.set_mac(&self.link.mac)?;
         link.set_up(self.link.is_up)?;
         self.settings.copy_to(&link.name);
-        // Off and on again in between: no address is made for an interface that is down.
+        // Off and on again in between: the kernel generates no address for an interface that is down.
         let silenced = self.settings.silence_ipv6(&link.name);
         self.settings.resume_addresses(&link.name);
         let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
         Ok(allowed.and(self.holdings.give_back(&link))?)
     }
 
-    /// The kernel removes it when its process has ended, but what io_uring has open is closed later.
+    /// The kernel removes it after its process has ended, but io_uring closes its descriptors later.
     fn remove(&self) -> Result<()> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.link.index)? {
             if begin.elapsed() > PATIENCE {
                 return Ok(link.remove()?);
             }
-            // Both at once would each wait for the other's lock; a moment is enough.
+            // The query and the removal take the same lock of the kernel, so pause between two looks.
             thread::sleep(Duration::from_millis(1));
         }
         Ok(())
