@@ -1,7 +1,7 @@
 //! The clocks: the only place where the live parts of this workspace read the time.
 //!
 //! Everything above takes an [`Instant`] as an argument. Contract: [`now`] never goes back, and
-//! [`StampScale`] converts the kernel's stamps to the same clock.
+//! `StampScale` converts the kernel's stamps to the same clock.
 #![allow(unsafe_code, reason = "clock_gettime takes a pointer")]
 
 use rxo_frame::Instant;
