@@ -3,11 +3,12 @@
 //! Kept small, since one is written for every flow of every poll. What a rule needs beyond this
 //! is read from the last frame, which is held with it.
 
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 use rxo_wire::checksum::{self, Sum};
-use rxo_wire::{FlowHash, FlowKey, IpVersion, Parsed, SeqNumber, TcpFlags, TcpSegment};
+use rxo_wire::{FlowHash, FlowKey, IpVersion, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment};
 
 use crate::acks::AckPoint;
+use crate::expected::Shape;
 use crate::store::FrameChain;
 use crate::{FlushReason, PayloadRule, Policy};
 
@@ -92,6 +93,52 @@ pub(crate) struct First {
     pub(crate) flags: TcpFlags,
     pub(crate) version: IpVersion,
     pub(crate) slot: u32,
+}
+
+impl First {
+    /// The segment in `frame`, which stands in `slot` and whose headers were read.
+    pub(crate) fn of<B>(
+        parsed: &Parsed,
+        tcp: &TcpSegment,
+        key: FlowKey,
+        frame: &Frame<B>,
+        slot: u32,
+    ) -> Self {
+        Self {
+            key,
+            arrived_at: frame.arrived_at,
+            seq: tcp.seq,
+            payload_bytes: parsed.payload_bytes(),
+            network: parsed.at.network as u16,
+            transport: parsed.at.transport as u16,
+            header_bytes: parsed.at.payload as u16,
+            flags: tcp.flags,
+            version: parsed.ip.version,
+            slot,
+        }
+    }
+
+    /// The plain segment in `frame`, which stands in `slot` and whose IP header begins at `network`.
+    #[inline(always)]
+    pub(crate) fn plain<S: Shape, B>(
+        (plain, network): (&Plain, usize),
+        key: FlowKey,
+        frame: &Frame<B>,
+        slot: u32,
+    ) -> Self {
+        Self {
+            key,
+            arrived_at: frame.arrived_at,
+            seq: plain.seq,
+            payload_bytes: plain.payload_bytes,
+            network: network as u16,
+            transport: (network + S::IP_BYTES) as u16,
+            header_bytes: network as u16 + plain.header_bytes as u16,
+            flags: TcpFlags::ACK,
+            version: S::VERSION,
+            slot,
+        }
+    }
 }
 
 /// Where this stands in the table.

@@ -252,3 +252,6 @@ fn size(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushR
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

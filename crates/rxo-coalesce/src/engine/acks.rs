@@ -8,7 +8,7 @@ use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{FlowHash, FlowKey, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment, checksum};
 
 use super::Engine;
-use super::apply::{first_of, first_plain, flow_key};
+use super::apply::flow_key;
 use super::batch::Batch;
 use super::run::Verification;
 use crate::acks::{
@@ -81,7 +81,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         let said = AckPoint::read::<S>(packet)?;
         if self.may_hold((hash, &key), (said, false), slot) {
-            let first = first_plain::<S, B>((&plain, network), key, frame, slot);
+            let first = First::plain::<S, B>((&plain, network), key, frame, slot);
             let place = self.hold_ack(first, hash, (said, false), self.now);
             self.recent.note::<S>(packet, place);
         }
@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let hash = self.hasher.hash(&key);
         let has_blocks = tcp.options == OptionLayout::Other;
         let said = AckPoint { ack: tcp.ack, window: tcp.window };
-        let first = first_of(parsed, tcp, key, frame, slot);
+        let first = First::of(parsed, tcp, key, frame, slot);
         let found = self.table.find(&self.store.held, &key, hash);
         let verdict = found
             .and_then(|place| Some((place, self.ack_verdict(batch, slot, place, (parsed, tcp))?)));

@@ -2,13 +2,12 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::{
-    FlowHash, FlowKey, IpVersion, Malformed, Parsed, Plain, TcpFlags, TcpSegment, Transport,
-    Unparsed, checksum,
+    FlowHash, FlowKey, IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum,
 };
 
 use super::Engine;
 use super::batch::Batch;
-use crate::expected::{Shape, V4, V6};
+use crate::expected::{V4, V6};
 use crate::held::First;
 use crate::pairs::Met;
 use crate::store::Store;
@@ -109,7 +108,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 None
             }
             Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
-                let first = first_of(parsed, tcp, key, frame, slot);
+                let first = First::of(parsed, tcp, key, frame, slot);
                 let place = self.start(first, hash, self.now);
                 self.note_data(hash, place, frame);
                 Some(place)
@@ -299,50 +298,6 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// The hash that names the two hosts of a flow, on its VLANs.
     pub(super) fn pair(&self, key: &FlowKey) -> FlowHash {
         self.hasher.hash(&key.without_ports())
-    }
-}
-
-/// What is held once this segment of the full way is, alone.
-pub(super) fn first_of<B>(
-    parsed: &Parsed,
-    tcp: &TcpSegment,
-    key: FlowKey,
-    frame: &Frame<B>,
-    slot: u32,
-) -> First {
-    First {
-        key,
-        arrived_at: frame.arrived_at,
-        seq: tcp.seq,
-        payload_bytes: parsed.payload_bytes(),
-        network: parsed.at.network as u16,
-        transport: parsed.at.transport as u16,
-        header_bytes: parsed.at.payload as u16,
-        flags: tcp.flags,
-        version: parsed.ip.version,
-        slot,
-    }
-}
-
-/// What is held once this plain segment is, alone.
-#[inline(always)]
-pub(super) fn first_plain<S: Shape, B>(
-    (plain, network): (&Plain, usize),
-    key: FlowKey,
-    frame: &Frame<B>,
-    slot: u32,
-) -> First {
-    First {
-        key,
-        arrived_at: frame.arrived_at,
-        seq: plain.seq,
-        payload_bytes: plain.payload_bytes,
-        network: network as u16,
-        transport: (network + S::IP_BYTES) as u16,
-        header_bytes: network as u16 + plain.header_bytes as u16,
-        flags: TcpFlags::ACK,
-        version: S::VERSION,
-        slot,
     }
 }
 

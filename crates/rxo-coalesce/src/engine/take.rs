@@ -17,10 +17,11 @@ use rxo_wire::{
     ethertype,
 };
 
-use super::apply::{first_plain, flow_key};
+use super::apply::flow_key;
 use super::batch::Batch;
 use super::{Engine, most_payload, packet_window};
 use crate::expected::{Shape, V4, V6};
+use crate::held::First;
 use crate::{BypassReason, Deliveries, FlushReason};
 
 /// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
@@ -267,7 +268,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         hash: FlowHash,
     ) -> u32 {
         let frame = batch.frame(slot);
-        let first = first_plain::<S, B>((plain, network), flow_key(plain.key, frame), frame, slot);
+        let first = First::plain::<S, B>((plain, network), flow_key(plain.key, frame), frame, slot);
         let place = self.start(first, hash, self.now);
         if ACKS {
             self.note_data(hash, place, frame);

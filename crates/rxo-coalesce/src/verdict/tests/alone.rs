@@ -1,0 +1,72 @@
+//! What an engine says without a verdict: of what is no TCP segment that it can read or may trust, and of
+//! pure ACKs by what their flow said before.
+
+use std::vec;
+
+use rxo_testkit::{arp, udp};
+
+use super::*;
+
+/// A policy, the packets of a poll, and every reason counted for them.
+type Counted = (Policy, Vec<Packet>, Vec<&'static str>);
+
+pub(super) fn all() -> Vec<Counted> {
+    unread().into_iter().chain(shown()).chain(flushed()).collect()
+}
+
+fn unread() -> Vec<Counted> {
+    let rows = [
+        (seg().cut(20), "truncated"),
+        (seg().length_lie(4000), "truncated"),
+        (seg().header_lie(-1), "malformed"),
+        (seg().offset_lie(-1), "malformed"),
+        (seg().fragment(0, true), "fragment"),
+        (seg().protocol(50), "unknown_header"),
+        (udp(), "not_tcp"),
+        (seg().bad_checksum(), "bad_tcp_checksum"),
+        (seg().pure_ack().bad_checksum(), "bad_tcp_checksum"),
+        (seg().already_aggregated(50), "already_aggregated"),
+    ];
+    rows.into_iter()
+        .map(|(packet, reason)| (Policy::remember(), vec![packet], vec![reason]))
+        .collect()
+}
+
+/// Where the last of several pure ACKs speaks for all.
+fn shown() -> Vec<Counted> {
+    let policy =
+        Policy { pure_acks: crate::PureAckRule::Single, max_acks: 2, ..Policy::linux_gro() };
+    let ack = |number| seg().pure_ack().ack(number);
+    let rows = [
+        (vec![ack(1)], vec!["first_ack"]),
+        (vec![ack(1), ack(1)], vec!["first_ack", "duplicate_ack"]),
+        (vec![ack(1), ack(0)], vec!["first_ack", "old_ack"]),
+        (vec![ack(1), ack(2), ack(3)], vec!["first_ack", "ack_limit"]),
+        (vec![ack(1), ack(2), ack(2).window(9)], vec!["first_ack", "ack_limit"]),
+        (vec![ack(1).tos(3)], vec!["ce_mark"]),
+    ];
+    rows.into_iter().map(|(packets, reasons)| (policy, packets, reasons)).collect()
+}
+
+/// What is held goes before whatever of its flow cannot join it.
+fn flushed() -> Vec<Counted> {
+    let gro = Policy::linux_gro();
+    let rows = [
+        (at(100).syn(), "syn"),
+        (at(100).pure_ack(), "pure_ack"),
+        (at(100).bad_checksum(), "bad_tcp_checksum"),
+        (at(100).bad_ip_checksum(), "bad_ip_checksum"),
+        (at(100).fragment(0, true), "fragment"),
+        (at(100).length_lie(4000), "truncated"),
+    ];
+    rows.into_iter().map(|(next, reason)| (gro, vec![seg(), next], vec!["order", reason])).collect()
+}
+
+#[test]
+fn what_gets_no_verdict_gets_the_reason_of_its_row() {
+    for (policy, packets, reasons) in all() {
+        assert_counted(policy, &packets, reasons);
+    }
+    let arp = [arp()];
+    assert_eq!(counted(Policy::linux_gro(), &arp, LinkKind::Ethernet), ["not_ip"]);
+}
