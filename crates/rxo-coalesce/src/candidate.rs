@@ -9,7 +9,7 @@ use rxo_wire::{Ip, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::Opti
 use crate::merge::MAX_HEADER_BYTES;
 use crate::{BypassReason, CeRule, EceRule, FinRule, OptionRule, Policy};
 
-/// A segment that may be coalesced, if it fits what its flow holds.
+/// A segment that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// The frame's headers.

@@ -84,4 +84,4 @@ pub use policy::{
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
 pub use store::{ChainFrames, IntoFrames};
-pub use verdict::{Last, Verdict, verdict};
+pub use verdict::{Verdict, verdict};

@@ -5,9 +5,8 @@
 
 use core::ops::Range;
 
-use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{IpVersion, Parsed, TcpFlags, TcpSegment};
+use rxo_wire::{IpVersion, TcpFlags};
 
 use crate::{
     AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
@@ -29,40 +28,11 @@ pub enum Verdict {
     Bypass(BypassReason),
 }
 
-/// The last segment that a flow holds.
-#[derive(Clone, Copy, Debug)]
-pub struct Last<'a> {
-    /// Its headers, read.
-    pub parsed: &'a Parsed,
-    /// Its TCP header.
-    pub tcp: &'a TcpSegment,
-    /// Its bytes, for rules that compare byte for byte.
-    pub bytes: &'a [u8],
-    /// What is known of its checksum.
-    pub checksum: ChecksumStatus,
-    /// The VLAN tag that the device took out of it.
-    pub vlan: Option<VlanTag>,
-}
-
-impl<'a> Last<'a> {
-    /// The segment in `frame`, whose headers were read.
-    #[inline]
-    #[must_use]
-    pub fn new<B: AsRef<[u8]>>(
-        parsed: &'a Parsed,
-        tcp: &'a TcpSegment,
-        frame: &'a Frame<B>,
-    ) -> Self {
-        let Frame { checksum, vlan, .. } = *frame;
-        Self { parsed, tcp, bytes: frame.bytes(), checksum, vlan }
-    }
-}
-
-/// Judges `candidate` against what its flow holds.
+/// Judges `candidate` against what its flow holds: that, and the last segment of it.
 #[inline]
 #[must_use]
 pub fn verdict(
-    held: Option<(&Held, Last<'_>)>,
+    held: Option<(&Held, Candidate<'_>)>,
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Verdict {
@@ -121,7 +91,7 @@ fn close_after(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option
 #[inline]
 fn mismatch(
     held: &Held,
-    last: Last<'_>,
+    last: Candidate<'_>,
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
@@ -145,7 +115,7 @@ fn mismatch(
 
 /// The IP header's fields, the ID left aside.
 #[inline]
-pub(crate) fn ip_fields(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+pub(crate) fn ip_fields(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held_ip, next) = (&last.parsed.ip, &candidate.parsed.ip);
     if next.traffic_class != held_ip.traffic_class {
         Some(FlushReason::TrafficClass)
@@ -163,7 +133,7 @@ pub(crate) fn ip_fields(last: Last<'_>, candidate: Candidate<'_>) -> Option<Flus
 /// IPv4 ID: fixed or incrementing by one, decided at the second segment. A fixed one needs DF:
 /// without it equal IDs would name fragments of one packet.
 #[inline]
-fn id_follows(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> bool {
+fn id_follows(held: &Held, last: Candidate<'_>, candidate: Candidate<'_>) -> bool {
     let ip = &candidate.parsed.ip;
     if ip.version == IpVersion::V6 {
         return true;
@@ -179,7 +149,11 @@ fn id_follows(held: &Held, last: Last<'_>, candidate: Candidate<'_>) -> bool {
 
 /// The TCP header's fields.
 #[inline]
-fn transport(last: Last<'_>, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
+fn transport(
+    last: Candidate<'_>,
+    candidate: Candidate<'_>,
+    policy: &Policy,
+) -> Option<FlushReason> {
     let (last, next) = (last.tcp, candidate.tcp);
     let watched = TcpFlags::ECE | TcpFlags::AE;
     if next.flags.bits() & watched.bits() != last.flags.bits() & watched.bits() {
@@ -209,7 +183,7 @@ fn transport(last: Last<'_>, candidate: Candidate<'_>, policy: &Policy) -> Optio
 
 /// What must be equal byte for byte below TCP: link header and extension headers.
 #[inline]
-pub(crate) fn link_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+pub(crate) fn link_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last.parsed, candidate.parsed);
     let network = next.at.network as usize;
     let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
@@ -227,7 +201,7 @@ pub(crate) fn link_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<Flu
 
 /// Options that were not read must be equal byte for byte.
 #[inline]
-fn option_bytes(last: Last<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
+fn option_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last.parsed, candidate.parsed);
     let options = next.at.tcp_options();
     let was_read =

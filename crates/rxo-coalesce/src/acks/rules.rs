@@ -9,7 +9,7 @@ use rxo_wire::{Parsed, TcpFlags, TcpSegment, Transport};
 use super::sack::Sack;
 use super::{AckPoint, News};
 use crate::candidate::{is_marked_ce, odd_ip};
-use crate::verdict::{Last, ip_fields, link_bytes};
+use crate::verdict::{ip_fields, link_bytes};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Policy, PureAckRule};
 
 /// Marks of ECN (RFC 3168, RFC 9768): they may be there, if they stay as they are.
@@ -108,7 +108,7 @@ pub(crate) enum AckVerdict {
 }
 
 /// Judges `next` against `last`, the last pure ACK held of its flow.
-pub(crate) fn ack_verdict(last: Last<'_>, next: Candidate<'_>) -> AckVerdict {
+pub(crate) fn ack_verdict(last: Candidate<'_>, next: Candidate<'_>) -> AckVerdict {
     let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
     let next_has_blocks = next.tcp.options == OptionLayout::Other;
     let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
@@ -130,7 +130,7 @@ pub(crate) fn ack_verdict(last: Last<'_>, next: Candidate<'_>) -> AckVerdict {
 }
 
 /// The first rule that `next` breaks after `last`, what both acknowledge left aside.
-fn mismatch(last: Last<'_>, next: Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
+fn mismatch(last: Candidate<'_>, next: Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
     if next.tcp.seq != last.tcp.seq {
         return Some(FlushReason::OutOfSequence);
     }
@@ -145,7 +145,7 @@ fn mismatch(last: Last<'_>, next: Candidate<'_>, has_blocks: bool) -> Option<Flu
 }
 
 /// The same options must stand in the same places, and the timestamp must not go back.
-fn timestamp(last: Last<'_>, next: Candidate<'_>) -> Option<FlushReason> {
+fn timestamp(last: Candidate<'_>, next: Candidate<'_>) -> Option<FlushReason> {
     let went_back = next.tcp.timestamp.value.wrapping_sub(last.tcp.timestamp.value) as i32;
     if !are_arranged_alike(last, next) {
         return Some(FlushReason::Options);
@@ -153,7 +153,7 @@ fn timestamp(last: Last<'_>, next: Candidate<'_>) -> Option<FlushReason> {
     (went_back < 0).then_some(FlushReason::Timestamp)
 }
 
-fn are_arranged_alike(last: Last<'_>, next: Candidate<'_>) -> bool {
+fn are_arranged_alike(last: Candidate<'_>, next: Candidate<'_>) -> bool {
     let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
     let kinds = |options| {
         Options::new(options).map(|option| option.map(|option| (option.kind, option.data.len())))
@@ -162,7 +162,7 @@ fn are_arranged_alike(last: Last<'_>, next: Candidate<'_>) -> bool {
 }
 
 /// Whether the options of `next` say all that those of `last` say.
-fn covers(last: Last<'_>, next: Candidate<'_>) -> bool {
+fn covers(last: Candidate<'_>, next: Candidate<'_>) -> bool {
     let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
     let (Some(old_blocks), Some(new_blocks)) = (Sack::read(old), Sack::read(new)) else {
         return false;

@@ -16,7 +16,6 @@ use crate::acks::{
 };
 use crate::expected::Shape;
 use crate::held::{First, HeldAcks};
-use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason};
 
 impl<B: AsRef<[u8]>> Engine<B> {
@@ -163,7 +162,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         let (last, last_tcp) = self.last_of(batch, place)?;
         let held = &self.store.held[usize::from(place)];
-        let last = Last::new(&last, &last_tcp, batch.frame(held.chain.tail));
+        let last = Candidate::new(&last, &last_tcp, batch.frame(held.chain.tail));
         Some(ack_verdict(last, Candidate::new(parsed, tcp, batch.frame(slot))))
     }
 

@@ -11,7 +11,6 @@ use crate::expected::{V4, V6};
 use crate::held::First;
 use crate::pairs::Met;
 use crate::store::Store;
-use crate::verdict::Last;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
 
 impl<B: AsRef<[u8]>> Engine<B> {
@@ -141,7 +140,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let candidate = Candidate::new(parsed, tcp, frame);
         let held = found.map(|(place, (parsed, tcp))| {
             let held = &self.store.held[usize::from(place)];
-            (held, Last::new(parsed, tcp, batch.frame(held.chain.tail)))
+            (held, Candidate::new(parsed, tcp, batch.frame(held.chain.tail)))
         });
         verdict(held, candidate, &self.config.policy)
     }

@@ -5,7 +5,6 @@ use std::vec;
 use super::*;
 use crate::Candidate;
 use crate::acks::{AckVerdict, ack_candidate, ack_verdict};
-use crate::verdict::Last;
 use Verdict::{Append, Bypass, FlushThenBypass, FlushThenStart, Start};
 
 pub(super) fn all() -> impl Iterator<Item = Row> {
@@ -85,7 +84,7 @@ fn judge(row: &Row) -> Verdict {
     }
     let Some(last) = row.held.last().map(Packet::frame) else { return Verdict::Start(None) };
     let (last_parsed, last_tcp) = read(&last);
-    let last = Last::new(&last_parsed, &last_tcp, &last);
+    let last = Candidate::new(&last_parsed, &last_tcp, &last);
     match ack_verdict(last, Candidate::new(&parsed, &tcp, &frame)) {
         AckVerdict::Append => Verdict::Append(None),
         AckVerdict::FlushThenStart(reason) => Verdict::FlushThenStart(reason, None),

@@ -4,7 +4,7 @@ use std::vec;
 
 use super::*;
 use crate::held::First;
-use crate::verdict::{Last, verdict};
+use crate::verdict::verdict;
 use crate::{Candidate, Held, candidate};
 use Verdict::{Append, Bypass, FlushThenBypass, FlushThenStart, Start};
 
@@ -173,7 +173,7 @@ fn judge(row: &Row) -> Verdict {
         (last, last_tcp) = (parsed, tcp);
     }
     let frame = frames.last().expect("one at least");
-    verdict(Some((&held, Last::new(&last, &last_tcp, frame))), next, &row.policy)
+    verdict(Some((&held, Candidate::new(&last, &last_tcp, frame))), next, &row.policy)
 }
 
 #[test]
