@@ -11,7 +11,7 @@ fn main() {
 mod dpdk {
     use std::process::Command;
 
-    /// Asks `pkg-config` for DPDK, compiles the shim, and links the one library that it needs.
+    /// Asks `pkg-config` for DPDK, compiles the shim, and links the two libraries that it needs.
     pub(crate) fn build() {
         let mut shim = cc::Build::new();
         shim.file("shim/gro.c").opt_level(3).warnings(true);
@@ -25,6 +25,7 @@ mod dpdk {
             }
         }
         println!("cargo::rustc-link-lib=dylib=rte_gro");
+        println!("cargo::rustc-link-lib=dylib=rte_net");
     }
 
     fn pkg_config(what: &str) -> Vec<String> {

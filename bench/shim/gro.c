@@ -13,6 +13,7 @@
 #include <rte_gro.h>
 #include <rte_mbuf_core.h>
 #include <rte_mbuf_ptype.h>
+#include <rte_net.h>
 #include <rte_prefetch.h>
 
 enum {
@@ -22,6 +23,13 @@ enum {
 	STRIDE = OBJECT_HEADER + sizeof(struct rte_mbuf) + HEADROOM + DATA_ROOM,
 	BATCH_LIMIT = 128,
 	LINE = 64,
+};
+
+/* What the caller does with a batch before it hands it over. */
+enum gro_caller {
+	CALLER_DOES_NOTHING,
+	CALLER_PREFETCHES,
+	CALLER_READS_TYPES,
 };
 
 struct gro_packets {
@@ -123,8 +131,23 @@ static void prefetch_headers(struct rte_mbuf **batch, uint16_t count)
 	}
 }
 
+/* What a driver does whose device does not say what a packet is. */
+static void read_types(struct rte_mbuf **batch, uint16_t count)
+{
+	const uint32_t layers = RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK | RTE_PTYPE_L4_MASK;
+
+	for (uint16_t i = 0; i < count; i++) {
+		struct rte_net_hdr_lens lens = { 0 };
+
+		batch[i]->packet_type = rte_net_get_ptype(batch[i], &lens, layers);
+		batch[i]->l2_len = lens.l2_len;
+		batch[i]->l3_len = lens.l3_len;
+		batch[i]->l4_len = lens.l4_len;
+	}
+}
+
 /* The timed part: every packet once, in batches; a batch is coalesced and delivered whole. */
-void gro_pass(struct gro_packets *packets, uint16_t batch_frames, int prefetch,
+void gro_pass(struct gro_packets *packets, uint16_t batch_frames, enum gro_caller caller,
 	      struct gro_outcome *outcome)
 {
 	const struct rte_gro_param rules = {
@@ -140,8 +163,10 @@ void gro_pass(struct gro_packets *packets, uint16_t batch_frames, int prefetch,
 		uint16_t count = left < batch_frames ? left : batch_frames;
 
 		memcpy(batch, packets->in_order + first, count * sizeof(batch[0]));
-		if (prefetch)
+		if (caller == CALLER_PREFETCHES)
 			prefetch_headers(batch, count);
+		if (caller == CALLER_READS_TYPES)
+			read_types(batch, count);
 		count = rte_gro_reassemble_burst(batch, count, &rules);
 		outcome->deliveries += count;
 		for (uint16_t i = 0; i < count; i++) {

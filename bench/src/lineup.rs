@@ -75,6 +75,9 @@ pub(crate) const PURE_ACKS: [(&str, Acks); 4] = [
     ("recorded, polls of 256", Acks { rule: PureAckRule::Record, batch_frames: 256 }),
 ];
 
+/// The variant of DPDK whose caller reads the packet types.
+pub(crate) const READS_TYPES: &str = "reads types";
+
 impl Course {
     /// Makes the packets.
     pub(crate) fn new(kind: Workload) -> Self {
@@ -151,15 +154,16 @@ impl Course {
     }
 
     #[cfg(feature = "dpdk")]
-    fn dpdk(&self) -> [Entry<'_>; 2] {
-        use crate::contender::{Dpdk, Prefetch};
-        let entry = |variant, prefetch| {
-            let contender = Dpdk::new(&self.headers, prefetch);
+    fn dpdk(&self) -> [Entry<'_>; 3] {
+        use crate::contender::{Caller, Dpdk};
+        let entry = |variant, caller| {
+            let contender = Dpdk::new(&self.headers, caller);
             Entry::new(EngineName::Dpdk, Checksum::Trusted, variant, contender)
         };
         [
-            entry("as it is", Prefetch::No).by_default(),
-            entry("caller prefetches", Prefetch::Headers),
+            entry("as it is", Caller::DoesNothing).by_default(),
+            entry("caller prefetches", Caller::Prefetches),
+            entry(READS_TYPES, Caller::ReadsTypes),
         ]
     }
 }

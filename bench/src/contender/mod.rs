@@ -11,7 +11,7 @@ mod rxo;
 mod tun_rs;
 
 #[cfg(feature = "dpdk")]
-pub(crate) use dpdk::{Dpdk, Prefetch};
+pub(crate) use dpdk::{Caller, Dpdk};
 pub(crate) use rxo::{Acks, Rxo};
 #[cfg(feature = "tun-rs")]
 pub(crate) use tun_rs::TunRs;

@@ -5,7 +5,7 @@ mod targets;
 
 use serde::Serialize;
 
-use crate::lineup::{Checksum, EngineName};
+use crate::lineup::{Checksum, EngineName, READS_TYPES};
 use crate::machine::Machine;
 use crate::race::{Cache, Lap};
 
@@ -95,8 +95,10 @@ impl Report {
     }
 
     fn best_dpdk(&self, workload: &str, cache: Cache) -> Option<f64> {
+        let reads_types = workload == targets::READING;
         let comparable = |row: &&Row| {
-            row.engine == EngineName::Dpdk && row.workload == workload && row.cache == cache
+            let is_dpdk = row.engine == EngineName::Dpdk && row.workload == workload;
+            is_dpdk && row.cache == cache && (row.variant == READS_TYPES) == reads_types
         };
         self.rows.iter().filter(comparable).map(|row| row.ns_per_packet).reduce(f64::min)
     }

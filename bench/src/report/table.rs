@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::targets::{AGAINST_DPDK, TIMES_FASTER};
+use super::targets;
 use super::{Report, Row};
 use crate::lineup::Checksum;
 use crate::race::Cache;
@@ -77,11 +77,9 @@ fn against_target(row: &Row) -> String {
 
 fn against_dpdk(row: &Row) -> String {
     let Some(times) = row.times_faster_than_dpdk else { return String::new() };
-    let wanted = AGAINST_DPDK.contains(&row.workload);
-    let verdict = if wanted {
-        format!(" (>= {TIMES_FASTER:.0} {})", verdict(times >= TIMES_FASTER))
-    } else {
-        String::new()
+    let verdict = match targets::times_faster(row.workload, row.cache) {
+        Some(wanted) => format!(" (>= {wanted:.1} {})", verdict(times >= wanted)),
+        None => String::new(),
     };
     format!("{times:.1} x DPDK's best{verdict}")
 }

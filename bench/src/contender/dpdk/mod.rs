@@ -15,29 +15,33 @@ use self::sys::{GroOutcome, Lengths, Packets};
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
 
-/// Whether the caller prefetches the headers of a batch, as DPDK's example programs do. Best when
-/// cold, a little slower when warm.
+/// What the caller does with a batch before it hands it over: `enum gro_caller` of the shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefetch {
-    /// Prefetches nothing.
-    No,
-    /// Prefetches both header lines of every packet.
-    Headers,
+#[repr(C)]
+pub(crate) enum Caller {
+    /// Nothing: the device told the packet types.
+    DoesNothing,
+    /// Prefetches both header lines of every packet, as DPDK's example programs do. Best when cold, a
+    /// little slower when warm.
+    Prefetches,
+    /// Reads packet types and header lengths (`rte_net_get_ptype`), as drivers do whose device does not tell
+    /// them.
+    ReadsTypes,
 }
 
 /// `rte_gro_reassemble_burst` with a workload in mbufs.
 pub(crate) struct Dpdk<'a> {
     packets: Packets,
     traffic: &'a Traffic,
-    prefetch: Prefetch,
+    caller: Caller,
     last: GroOutcome,
 }
 
 impl<'a> Dpdk<'a> {
     /// Copies `traffic` into mbufs.
-    pub(crate) fn new(traffic: &'a Traffic, prefetch: Prefetch) -> Self {
+    pub(crate) fn new(traffic: &'a Traffic, caller: Caller) -> Self {
         let packets = Packets::new(traffic.len());
-        Self { packets, traffic, prefetch, last: GroOutcome::default() }
+        Self { packets, traffic, caller, last: GroOutcome::default() }
     }
 }
 
@@ -56,7 +60,7 @@ impl Contender for Dpdk<'_> {
     }
 
     fn pass(&mut self) {
-        self.last = self.packets.pass(BATCH_FRAMES, self.prefetch == Prefetch::Headers);
+        self.last = self.packets.pass(BATCH_FRAMES, self.caller);
         black_box(self.last.touched);
     }
 

@@ -3,6 +3,8 @@
 
 use std::ptr::NonNull;
 
+use super::Caller;
+
 /// Packets in mbufs, in memory that the C code owns.
 pub(super) struct Packets {
     raw: NonNull<RawPackets>,
@@ -36,13 +38,14 @@ impl Packets {
     }
 
     /// Processes every packet once. All must have been loaded since the last pass.
-    pub(super) fn pass(&mut self, batch_frames: usize, prefetch: bool) -> GroOutcome {
+    pub(super) fn pass(&mut self, batch_frames: usize, caller: Caller) -> GroOutcome {
         assert!((1..=BATCH_LIMIT).contains(&batch_frames));
         let mut outcome = GroOutcome::default();
         // SAFETY: `raw` is live and borrowed mutably, every slot was loaded by `Dpdk::prepare`,
-        // the batch is within C's array, and `outcome` is a live value of C's layout.
+        // the batch is within C's array, `caller` is one of C's three values, and `outcome` is a live
+        // value of C's layout.
         unsafe {
-            gro_pass(self.raw.as_ptr(), batch_frames as u16, i32::from(prefetch), &raw mut outcome);
+            gro_pass(self.raw.as_ptr(), batch_frames as u16, caller, &raw mut outcome);
         }
         outcome
     }
@@ -106,7 +109,7 @@ unsafe extern "C" {
     fn gro_pass(
         packets: *mut RawPackets,
         batch_frames: u16,
-        prefetch: i32,
+        caller: Caller,
         outcome: *mut GroOutcome,
     );
 }
