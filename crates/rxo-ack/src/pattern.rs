@@ -70,7 +70,7 @@ impl<'a> Pattern<'a> {
     }
 
     /// Makes the pattern of `frame`; `parsed` is its parsed form.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(parsed: &Parsed, frame: Frame<&'a [u8]>) -> Result<Self, NotATemplate> {
         let tcp = pure_ack(parsed, frame)?;
         let has_timestamp = match tcp.options {

@@ -340,6 +340,16 @@ impl<'a, B> IntoFrames<'a, B> {
     pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain) -> Self {
         Self { frames: &mut store.frames, links: &store.links, chain }
     }
+
+    /// Shows the next frame and skips it. It stays in the engine and is dropped after the sink has seen
+    /// all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
+    #[inline]
+    pub fn next_ref(&mut self) -> Option<&Frame<B>> {
+        let slot = self.chain.head;
+        let frame = self.frames.get(slot as usize)?;
+        self.chain.head = if slot == self.chain.tail { NONE } else { self.links.next(slot) };
+        Some(frame)
+    }
 }
 
 impl<B: Default> Iterator for IntoFrames<'_, B> {

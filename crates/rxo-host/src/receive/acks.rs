@@ -1,31 +1,39 @@
 //! Pure ACKs, read at places that are known.
 
+use rxo_coalesce::IntoFrames;
 use rxo_frame::Frame;
 use rxo_wire::Offsets;
 use rxo_wire::tcp::AckRecord;
 
 use super::segments::class_and_end;
+use crate::buffer::Buffer;
 
-/// The records of the pure ACKs in frames whose headers begin at the same places.
-#[derive(Clone, Debug)]
-pub(crate) struct AckRecords<F> {
-    frames: F,
+/// The records of the pure ACKs in frames whose headers begin at the same places. The frames stay in the
+/// engine.
+#[derive(Debug)]
+pub(crate) struct AckRecords<'a, B> {
+    frames: IntoFrames<'a, Buffer<B>>,
     at: Offsets,
 }
 
-impl<F> AckRecords<F> {
+impl<'a, B> AckRecords<'a, B> {
     /// The records of the ACKs in `frames`.
-    pub(super) const fn new(frames: F, at: Offsets) -> Self {
+    pub(super) const fn new(frames: IntoFrames<'a, Buffer<B>>, at: Offsets) -> Self {
         Self { frames, at }
     }
 }
 
-impl<B: AsRef<[u8]>, F: Iterator<Item = Frame<B>>> Iterator for AckRecords<F> {
+impl<B: AsRef<[u8]>> Iterator for AckRecords<'_, B> {
     type Item = AckRecord;
 
     #[inline]
     fn next(&mut self) -> Option<AckRecord> {
-        self.frames.find_map(|frame| record_of(&frame, self.at))
+        loop {
+            let record = record_of(self.frames.next_ref()?, self.at);
+            if record.is_some() {
+                return record;
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::buffer::Buffer;
 pub(crate) type Delivered<'a, B> = Arrival<
     Buffer<B>,
     IntoFrames<'a, Buffer<B>>,
-    AckRecords<IntoFrames<'a, Buffer<B>>>,
+    AckRecords<'a, B>,
     Segments<IntoFrames<'a, Buffer<B>>>,
 >;
 
