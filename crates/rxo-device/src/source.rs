@@ -14,9 +14,10 @@ pub trait FrameSource {
     fn capabilities(&self) -> SourceCapabilities;
 
     /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and
-    /// appends them to `batch`. Returns how many it appended. A frame that the source discards (one
-    /// that came cut short) counts against the budget, so that a call is bounded; therefore 0 means
-    /// that nothing is there now or that only discarded frames were.
+    /// appends them to `batch`. Returns how many it appended. Fewer than `budget` means that nothing
+    /// more is there now: the worker relies on it to tell a standing queue from an empty one. Frames
+    /// that the source discards (those that came cut short) are skipped, so many in one call that a
+    /// peer that sends nothing else cannot keep the worker in it.
     ///
     /// # Errors
     /// If the device is gone or refuses; frames already appended stay valid.
