@@ -136,7 +136,10 @@ impl<'r> Opened<'r> {
         let file = File::from(self.root.open_below(&lookup.path, flags)?);
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            self.folder = Some(file);
+            // The index of a directory may be a directory itself; it is not the one to list.
+            if lookup.is_folder {
+                self.folder = Some(file);
+            }
             return Ok(Found::Folder);
         }
         if !metadata.is_file() {
@@ -225,6 +228,20 @@ mod tests {
         let names = opened.names().unwrap();
         assert!(names.after(None).eq([&b"file"[..], b"folder/"]) && !names.is_cut());
         assert_eq!(opened.names().unwrap_err(), Problem::Unreadable);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn an_index_that_is_a_directory_is_not_listed_in_place_of_its_own() {
+        let path = std::env::temp_dir().join(format!("rxo-serve-index-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("index.html/inner")).unwrap();
+        let root = Root::open(&path).unwrap();
+        let mut opened = Opened::new(&root);
+        for (below, is_folder) in [(".", true), ("./index.html", false)] {
+            let lookup = Lookup { path: below.into(), is_folder };
+            assert_eq!(opened.find(&lookup), Ok(Found::Folder));
+        }
+        assert!(opened.names().unwrap().after(None).eq([&b"index.html/"[..]]));
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -3,7 +3,7 @@
 //! Threads, not readiness: reading a file blocks whatever the socket can do, so an event loop would
 //! need threads beside it. The cost of a client is bounded: a small stack, a request head and one
 //! piece of a file, about 100 KiB beside what the stack keeps for the connection. While the list of a
-//! directory is sent, its names are in memory once for all clients. [`Places`] bounds the number of clients and the
+//! directory is sent, its names are in memory, once for all clients that list it unchanged. [`Places`] bounds the number of clients and the
 //! clients of one address.
 
 use std::io;
