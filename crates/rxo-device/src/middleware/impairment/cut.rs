@@ -7,16 +7,16 @@ use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, segment};
 use rxo_wire::{parse, parse_ip};
 
-/// Gives the segments of `frame` in order, with checksums in the form that `frame` has them: partial stays
-/// partial. Returns `false`, and gives nothing, if `frame` is not a TCP GSO frame with payload. Allocates
-/// room for one segment.
+/// Gives the segments of `frame` in order, with checksums in the form that `frame` has them: partial
+/// stays partial. Returns `false`, and gives nothing, if `frame` is not a TCP GSO frame with payload, or
+/// a segment of it would be longer than IP allows. Allocates room for one segment.
 pub(super) fn cut(frame: Frame<&[u8]>, link: LinkKind, mut give: impl FnMut(Frame<&[u8]>)) -> bool {
+    let Some(Gso { kind: GsoKind::TcpV4 | GsoKind::TcpV6, size, .. }) = frame.gso else {
+        return false;
+    };
     let parsed = match link {
         LinkKind::Ethernet => parse(frame.bytes),
         LinkKind::RawIp => parse_ip(frame.bytes),
-    };
-    let Some(Gso { kind: GsoKind::TcpV4 | GsoKind::TcpV6, size, .. }) = frame.gso else {
-        return false;
     };
     let is_partial = frame.checksum.is_partial();
     let checksums =
@@ -25,8 +25,10 @@ pub(super) fn cut(frame: Frame<&[u8]>, link: LinkKind, mut give: impl FnMut(Fram
         parsed.ok().and_then(|parsed| segment(frame.bytes, &parsed, size, checksums).ok());
     let Some(mut segments) = segments else { return false };
     let mut bytes = vec![0; segments.header_bytes() + usize::from(size.get())];
+    let mut is_cut = false;
     while let Ok(Some(length)) = segments.next_into(&mut bytes) {
         give(Frame { bytes: &bytes[..length], gso: None, ..frame });
+        is_cut = true;
     }
-    true
+    is_cut
 }
