@@ -6,7 +6,7 @@
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
 //!   and compares them with those kept in `instructions.json`.
 //!
-//! A package of its own, so that no other crate depends on the rivals, one of which is in C.
+//! A package of its own, so that no other crate depends on the rivals; one is in C.
 //! README.md says how each figure is made.
 
 mod acks;

@@ -112,7 +112,7 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
-    /// Two buffers with the same bytes, of which one is a copy.
+    /// Two buffers with the same bytes; one is a copy of the other.
     pub(crate) fn share(self) -> (Self, Self) {
         let mut copy = Self::take_large(self.length);
         copy.bytes_mut().copy_from_slice(self.as_ref());

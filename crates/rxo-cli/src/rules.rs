@@ -12,7 +12,7 @@ use crate::flags::{PolicyFlags, ReplayFlags};
 /// The profile of this name with the settings (`key=value`) and then `hold` applied, in this order.
 ///
 /// # Errors
-/// If there is no such profile, or a field or value cannot be.
+/// If there is no such profile, or a field or a value is invalid.
 pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
     let PolicyFlags { policy: name, set, hold } = flags;
     let profile =
@@ -33,7 +33,7 @@ pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
 /// How long segments are held, as typed after `--hold`.
 ///
 /// # Errors
-/// If it cannot be.
+/// If `text` is invalid.
 pub(crate) fn hold(text: &str) -> Result<Hold> {
     let mut policy = Policy::none();
     let set = policy.set("hold", text);
@@ -44,7 +44,7 @@ pub(crate) fn hold(text: &str) -> Result<Hold> {
 /// The policy, and when polls end: by `unless_given` where the user does not say.
 ///
 /// # Errors
-/// If one of them cannot be.
+/// If one of them is invalid.
 pub(crate) fn point(flags: &ReplayFlags, unless_given: &str) -> Result<Point> {
     let poll = poll(flags.poll.as_deref().unwrap_or(unless_given))?;
     Ok(Point { policy: policy(&flags.policy)?, poll })
@@ -53,7 +53,7 @@ pub(crate) fn point(flags: &ReplayFlags, unless_given: &str) -> Result<Point> {
 /// When a poll ends, as typed after `--poll`.
 ///
 /// # Errors
-/// If it cannot be.
+/// If `text` is invalid.
 fn poll(text: &str) -> Result<PollRule> {
     text.parse()
         .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))

@@ -18,7 +18,7 @@ pub fn usage(message: impl Into<String>) -> Error {
 #[error("{0}")]
 pub struct PartialError(pub String);
 
-/// The error after a result of which a part is missing: a damaged file, a signal.
+/// The error after an incomplete result: a damaged file, a signal.
 pub fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }

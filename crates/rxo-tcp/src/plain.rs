@@ -65,7 +65,7 @@ impl Layout {
         self.run(frames, 1)
     }
 
-    /// The segments in `frames`, of which the first `alike` are alike: they differ in SEQ, IPv4 ID and
+    /// The segments in `frames`. The first `alike` of them are alike: they differ in SEQ, IPv4 ID and
     /// checksums only, and the text of each begins where that of the one before ends. Then the first header
     /// says what all of them say.
     pub fn run<B, I>(self, frames: I, alike: usize) -> PlainSegments<I>

@@ -1,4 +1,4 @@
-//! Zstandard: consecutive frames, some of which are skippable.
+//! Zstandard: consecutive frames; some may be skippable.
 
 use std::io::{self, BufRead, BufReader, Read};
 

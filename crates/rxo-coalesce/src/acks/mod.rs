@@ -10,7 +10,7 @@
 //! * `follows`: the same verdict for plain ACKs, in a few compares.
 //! * `sack`: when a list of SACK blocks covers another.
 //! * `recent`: where the flow of an ACK is probably held.
-//! * `memory`: what flows said last; `doubts`: of which of them that is in doubt.
+//! * `memory`: what flows said last; `doubts`: the flows for which it is in doubt.
 //! * `delivery`: ACKs as their receiver sees them.
 
 mod delivery;

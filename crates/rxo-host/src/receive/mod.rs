@@ -29,7 +29,7 @@ pub(crate) type Delivered<'a, B> = Arrival<
 /// What the frames of a delivery are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
-    /// Plain segments, of which the first `alike` are alike.
+    /// Plain segments. The first `alike` of them are alike.
     Run { layout: PlainLayout, alike: usize },
     /// One GSO frame whose segments have `size` bytes of text.
     Gso { at: Offsets, size: NonZeroU16 },

@@ -43,7 +43,7 @@ fn carry(ticks: usize, syns_in_each: usize) -> Carried {
 
 #[test]
 fn a_flood_of_syns_takes_neither_memory_nor_the_rate_of_others() {
-    // A build without optimisation takes its time; the variable makes it a million there, too.
+    // With the checks of a debug build each takes longer; the variable makes it a million there, too.
     let usual = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     let syns: usize = std::env::var("RXO_FLOOD_SYNS").map_or(usual, |text| text.parse().unwrap());
     let in_each = 128;

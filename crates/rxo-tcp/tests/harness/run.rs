@@ -7,7 +7,7 @@ use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
 /// A run, and so the frames of one shape in order.
 pub(crate) type Run = PlainSegments<std::vec::IntoIter<Frame<Vec<u8>>>>;
 
-/// The run of `segments`, of which the first `alike` are alike. `None` if one of them has no text or
+/// The run of `segments`. The first `alike` of them are alike. `None` if one of them has no text or
 /// options besides timestamps, or they have different shapes.
 pub(crate) fn run(segments: &[Segment<Vec<u8>>], alike: usize) -> Option<Run> {
     let has_timestamp = segments.first()?.options.timestamp.is_some();

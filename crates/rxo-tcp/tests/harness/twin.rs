@@ -182,7 +182,7 @@ impl Twins {
         }
     }
 
-    /// Gives `texts` to both, of which the first `alike` are alike.
+    /// Gives `texts` to both. The first `alike` of them are alike.
     fn take_run(&mut self, mut texts: Vec<Segment<Vec<u8>>>, alike: usize) {
         texts.retain(|text| self.may_come(text));
         match run_of(&texts, alike) {
