@@ -89,7 +89,7 @@ impl HostPlan {
         self.start_with(|_| {})
     }
 
-    /// The same with settings that `change` makes.
+    /// Starts the host as [`HostPlan::start`] does, with settings that `change` makes.
     ///
     /// # Errors
     /// As [`HostPlan::start`].
@@ -104,12 +104,13 @@ impl HostPlan {
         started.map_err(|error| whose_fault(error).context(format!("--nic {}", self.nic)))
     }
 
-    /// Watches the link of the device, which must be open.
+    /// Watches the link of the device, which must be open. A device that is no interface has none.
     ///
     /// # Errors
     /// If the interface is gone.
     pub(crate) fn link_notices(&self) -> Result<LinkNotices> {
-        let interface = Interface::find(self.nic.name())?;
+        let is_interface = self.nic.kind().interface.is_some();
+        let interface = is_interface.then(|| Interface::find(self.nic.name())).transpose()?;
         let (label, watch) = (self.nic.to_string(), LinkWatch::default());
         Ok(LinkNotices { label, interface, watch, due: Instant::now() })
     }
@@ -119,7 +120,7 @@ impl HostPlan {
 #[derive(Debug)]
 pub(crate) struct LinkNotices {
     label: String,
-    interface: Interface,
+    interface: Option<Interface>,
     watch: LinkWatch,
     due: Instant,
 }
@@ -128,11 +129,9 @@ impl LinkNotices {
     /// Prints a line on standard error if the link has changed. Asks the system at most once a second.
     pub(crate) fn print(&mut self) {
         let now = Instant::now();
-        if now < self.due {
-            return;
-        }
+        let Some(interface) = self.interface.as_ref().filter(|_| now >= self.due) else { return };
         self.due = now + LINK_PERIOD;
-        if let Some(notice) = self.watch.notice(&self.label, &self.interface) {
+        if let Some(notice) = self.watch.notice(&self.label, interface) {
             output::note(&notice);
         }
     }

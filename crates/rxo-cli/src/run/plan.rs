@@ -86,7 +86,9 @@ impl Plan {
 }
 
 fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
-    text.parse().context(flag)
+    let name: DeviceName = text.parse().context(flag)?;
+    name.check_both_ways().context(flag)?;
+    Ok(name)
 }
 
 /// Only a nic has what a TAP can take over.

@@ -3,7 +3,7 @@
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
-use super::{DeviceHandle, DeviceName};
+use super::{DeviceHandle, DeviceName, DeviceOptions, DeviceSink, DeviceSource};
 use crate::{packet, tap};
 
 /// Every kind of device that can be named.
@@ -26,9 +26,25 @@ pub struct DeviceKind {
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes;
     /// `None` if it does not exist yet or only an open one says.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
-    /// Takes hold of the device.
-    pub(crate) attach: fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>,
+    /// Which directions the device has, and what opens them.
+    pub(crate) ends: Ends,
 }
+
+/// The directions of a kind of device, each with the function that opens it.
+#[derive(Debug)]
+pub(crate) enum Ends {
+    /// It gives frames and takes frames. The function takes hold of the device.
+    Both(Attach),
+    /// It only gives frames.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
+    Source(fn(&DeviceName, DeviceOptions) -> Result<DeviceSource, DeviceError>),
+    /// It only takes frames.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
+    Sink(fn(&DeviceName, DeviceOptions) -> Result<DeviceSink, DeviceError>),
+}
+
+/// Takes hold of a device that has both directions.
+pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// Where the interface of a device comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Devices by name.
 //!
 //! [`KINDS`] is the table of device kinds, and a row of it is everything that the rest of rxo knows
-//! of a kind: what its names look like, how one is checked, and how it is opened. An open
-//! [`Device`] is a [`DeviceSource`] and a [`DeviceSink`], which are the same two types for every
-//! kind: any source goes with any sink.
+//! of a kind: what its names look like, how one is checked, and how it is opened: as a source of
+//! frames, as a sink, or both ways. [`DeviceSource`] and [`DeviceSink`] are the same two types for
+//! every kind, so any source goes with any sink. A [`Device`] has one of each.
 //!
 //! # Cost
 //! Both ends are dispatched once a batch: [`FrameSource::receive`] for the source, one submission of
@@ -11,7 +11,8 @@
 //!
 //! # To add a device
 //! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row into
-//! [`KINDS`].
+//! [`KINDS`]. A device that only gives frames, or only takes them, needs no handle, and only one of
+//! the first two.
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
@@ -34,10 +35,11 @@ pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
 pub use sink::DeviceSink;
 
-pub(crate) use kind::interface_name;
+pub(crate) use kind::{Attach, Ends, interface_name};
 pub(crate) use sink::Port;
 
-/// A device of the system, open both ways. It belongs to the thread that opened it.
+/// A device of the system, open both ways, or the source of one beside the sink of another. It
+/// belongs to the thread that opened it.
 #[derive(Debug)]
 pub struct Device {
     /// Gives what arrives on it.
@@ -47,10 +49,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the device `name`.
+    /// Opens the device `name` both ways.
     ///
     /// # Errors
-    /// If it does not exist, is down or taken, or privilege is missing; one line says which.
+    /// If it has one direction only, does not exist, is down or taken, or privilege is missing; one
+    /// line says which.
     pub fn open(name: &DeviceName, options: DeviceOptions) -> Result<Self, DeviceError> {
         name.attach()?.open(options)
     }

@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use rxo_device::DeviceError;
 
-use super::{DeviceHandle, DeviceKind, KINDS};
+use super::kind::{Attach, Ends};
+use super::{DeviceHandle, DeviceKind, DeviceOptions, DeviceSink, DeviceSource, KINDS};
 
 /// A device, by kind and by its name within that kind.
 #[derive(Clone)]
@@ -51,12 +52,60 @@ impl DeviceName {
         (self.kind.survey)(self)
     }
 
-    /// Takes hold of the device, and makes it if it is of a kind that rxo makes.
+    /// Checks that the device gives frames and takes frames, as each device of a worker must.
     ///
     /// # Errors
-    /// If it is taken, or privilege is missing.
+    /// If it does only one of them; the line names the kinds that do both.
+    pub fn check_both_ways(&self) -> Result<(), DeviceError> {
+        self.both_ways().map(|_| ())
+    }
+
+    /// Takes hold of a device that has both directions, and makes it if it is of a kind that rxo
+    /// makes.
+    ///
+    /// # Errors
+    /// If it has one direction only, is taken, or privilege is missing.
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
-        (self.kind.attach)(self)
+        (self.both_ways()?)(self)
+    }
+
+    /// Opens the device for the frames that it gives.
+    ///
+    /// # Errors
+    /// If it only takes frames; else as [`Device::open`](super::Device::open).
+    pub fn open_source(&self, options: DeviceOptions) -> Result<DeviceSource, DeviceError> {
+        match self.kind.ends {
+            Ends::Both(attach) => Ok(attach(self)?.open(options)?.source),
+            Ends::Source(open) => open(self, options),
+            Ends::Sink(_) => Err(self.only("takes", |ends| !matches!(ends, Ends::Sink(_)))),
+        }
+    }
+
+    /// Opens the device for the frames that it takes.
+    ///
+    /// # Errors
+    /// If it only gives frames; else as [`Device::open`](super::Device::open).
+    pub fn open_sink(&self, options: DeviceOptions) -> Result<DeviceSink, DeviceError> {
+        match self.kind.ends {
+            Ends::Both(attach) => Ok(attach(self)?.open(options)?.sink),
+            Ends::Sink(open) => open(self, options),
+            Ends::Source(_) => Err(self.only("gives", |ends| !matches!(ends, Ends::Source(_)))),
+        }
+    }
+
+    fn both_ways(&self) -> Result<Attach, DeviceError> {
+        let has_both = |ends: &Ends| matches!(ends, Ends::Both(_));
+        match self.kind.ends {
+            Ends::Both(attach) => Ok(attach),
+            Ends::Source(_) => Err(self.only("gives", has_both)),
+            Ends::Sink(_) => Err(self.only("takes", has_both)),
+        }
+    }
+
+    /// The device does only what `verb` says; the remedy is a device whose directions `fits`.
+    fn only(&self, verb: &str, fits: fn(&Ends) -> bool) -> DeviceError {
+        let others = forms(KINDS.iter().filter(|kind| fits(&kind.ends)));
+        DeviceError::Usage(format!("device `{self}` only {verb} frames: use {others}"))
     }
 }
 
@@ -89,13 +138,16 @@ impl fmt::Debug for DeviceName {
 }
 
 fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
-    let forms: Vec<_> =
-        kinds.iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
-    let forms = match forms.as_slice() {
+    DeviceError::Usage(format!("device `{text}` is not known: use {}", forms(kinds.iter())))
+}
+
+/// The forms of names of `kinds`: `packet:IFNAME, tap:NAME or tun:NAME`.
+fn forms<'k>(kinds: impl Iterator<Item = &'k DeviceKind>) -> String {
+    let forms: Vec<_> = kinds.map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
+    match forms.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         forms => forms.concat(),
-    };
-    DeviceError::Usage(format!("device `{text}` is not known: use {forms}"))
+    }
 }
 
 #[cfg(test)]

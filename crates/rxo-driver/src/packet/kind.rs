@@ -5,7 +5,8 @@ use rxo_frame::LinkKind;
 
 use super::PacketSource;
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Origin, interface_name,
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends, Origin,
+    interface_name,
 };
 use crate::fault;
 use crate::interface::Interface;
@@ -18,7 +19,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     link: Some(LinkKind::Ethernet),
     check_name: interface_name,
     survey,
-    attach: |name| Ok(Box::new(ByName(name.name().to_owned()))),
+    ends: Ends::Both(|name| Ok(Box::new(ByName(name.name().to_owned())))),
 };
 
 /// The interface must exist and be up.

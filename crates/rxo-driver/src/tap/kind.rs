@@ -4,7 +4,8 @@ use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin, interface_name,
+    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Ends, Origin,
+    interface_name,
 };
 use crate::interface::Interface;
 
@@ -16,8 +17,6 @@ pub(crate) const TAP: DeviceKind =
 pub(crate) const TUN: DeviceKind =
     row(TapKind::Tun, "tun", |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)));
 
-type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
-
 const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind {
     DeviceKind {
         prefix,
@@ -26,7 +25,7 @@ const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind 
         link: Some(kind.link()),
         check_name: interface_name,
         survey,
-        attach,
+        ends: Ends::Both(attach),
     }
 }
 
