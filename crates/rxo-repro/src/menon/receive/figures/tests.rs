@@ -91,3 +91,20 @@ fn what_was_not_measured_is_not_drawn() {
     let numbers: Vec<_> = figures.iter().map(|figure| figure.number).collect();
     assert_eq!(numbers, ["3", "7", "8"]);
 }
+
+/// The verdict on figure 3 of a host whose per-packet routines take `per_packet` of 1,000 ns, and
+/// whose application takes 80.
+fn much_more(per_packet: f64) -> (Option<bool>, String) {
+    let figures = made(&[profiled(1, Stack::ORIGINAL, 1_000.0, per_packet)], &[]);
+    let said = &figures[0].statements[0];
+    (said.holds, said.text())
+}
+
+#[test]
+fn much_more_is_not_a_little_more() {
+    let (holds, text) = much_more(81.0);
+    assert_eq!(holds, Some(false), "8 % is not much more than 8 %: {text}");
+    assert_eq!(much_more(159.0).0, Some(false));
+    assert_eq!(much_more(161.0).0, Some(true));
+    assert!(text.contains("1.0 times"), "{text}");
+}
