@@ -55,8 +55,8 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     if parsed.ip.has_options || parsed.ip.reserved_bit {
         odd_ip(parsed, policy)?;
     }
-    if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.without(HARMLESS) != TcpFlags::default() {
-        odd_flags(parsed, tcp, policy)?;
+    if are_odd(tcp.flags) {
+        odd_flags(tcp.flags, parsed.payload_bytes() == 0, policy)?;
     }
     if tcp.urgent != 0 {
         return Err(BypassReason::Urg);
@@ -93,7 +93,7 @@ fn transport(transport: &Transport) -> Result<&TcpSegment, BypassReason> {
 }
 
 /// Congestion Experienced (RFC 3168 section 5).
-const CE: u8 = 3;
+pub(crate) const CE: u8 = 3;
 
 /// Whether the packet is marked CE.
 #[inline]
@@ -127,10 +127,20 @@ pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReaso
     if mergeable { Ok(()) } else { Err(BypassReason::IpOptions) }
 }
 
-/// Flags other than ACK and PSH. ECE and AE may be merged with their equals; the verdict compares
+/// Whether flags are other than ACK, with or without PSH.
+#[inline(always)]
+pub(crate) const fn are_odd(flags: TcpFlags) -> bool {
+    !flags.contains(TcpFlags::ACK) || flags.without(HARMLESS).bits() != 0
+}
+
+/// Judges flags other than ACK and PSH. ECE and AE may be merged with their equals; the verdict compares
 /// them.
 #[cold]
-fn odd_flags(parsed: &Parsed, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
+pub(crate) fn odd_flags(
+    flags: TcpFlags,
+    is_empty: bool,
+    policy: &Policy,
+) -> Result<(), BypassReason> {
     let refused = [
         (TcpFlags::SYN, BypassReason::Syn),
         (TcpFlags::RST, BypassReason::Rst),
@@ -138,17 +148,16 @@ fn odd_flags(parsed: &Parsed, tcp: &TcpSegment, policy: &Policy) -> Result<(), B
         (TcpFlags::CWR, BypassReason::Cwr),
         (TcpFlags::RESERVED, BypassReason::OddFlags),
     ];
-    if let Some((_, reason)) = refused.iter().find(|(flags, _)| tcp.flags.intersects(*flags)) {
+    if let Some((_, reason)) = refused.iter().find(|(refused, _)| flags.intersects(*refused)) {
         return Err(*reason);
     }
-    if !tcp.flags.contains(TcpFlags::ACK) {
+    if !flags.contains(TcpFlags::ACK) {
         return Err(BypassReason::OddFlags);
     }
-    let empty = parsed.payload_bytes() == 0;
-    if tcp.flags.contains(TcpFlags::FIN) && (empty || policy.fin == FinRule::Bypass) {
+    if flags.contains(TcpFlags::FIN) && (is_empty || policy.fin == FinRule::Bypass) {
         return Err(BypassReason::Fin);
     }
-    if policy.ece == EceRule::Bypass && tcp.flags.contains(TcpFlags::ECE) && !empty {
+    if policy.ece == EceRule::Bypass && flags.contains(TcpFlags::ECE) && !is_empty {
         return Err(BypassReason::Ece);
     }
     Ok(())

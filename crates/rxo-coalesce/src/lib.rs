@@ -63,6 +63,7 @@ mod pairs;
 mod policy;
 mod reason;
 mod record;
+mod refused;
 mod store;
 mod table;
 mod verdict;

@@ -56,7 +56,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
         total: if total > packet.len() { Err(Malformed::Truncated) } else { Ok(total) },
         is_fragment: false,
     };
-    Ok(if is_extension(view.protocol) { walk(packet, view) } else { view })
+    Ok(if is_extension_header(view.protocol) { walk(packet, view) } else { view })
 }
 
 /// Follows the chain of extension headers. One that runs over the packet's end makes the length
@@ -65,7 +65,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
 fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
     view.ip.has_options = true;
     for _ in 0..=MAX_EXTENSIONS {
-        if !is_extension(view.protocol) {
+        if !is_extension_header(view.protocol) {
             return view;
         }
         let Some([next, length]) = packet.get(view.header..view.header + 2) else {
@@ -114,7 +114,10 @@ fn has_home_address(mut options: &[u8]) -> bool {
     false
 }
 
+/// Whether this next header is an extension header (RFC 8200 section 4) that [`parse`](crate::parse())
+/// reads past: hop-by-hop, routing, fragment, authentication or destination options.
 #[inline]
-const fn is_extension(protocol: u8) -> bool {
+#[must_use]
+pub const fn is_extension_header(protocol: u8) -> bool {
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
 }

@@ -38,6 +38,7 @@ pub use ethernet::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VLAN_TAG_BYTES, VlanStack, ethertype,
 };
 pub use flow::{FlowHash, FlowHasher, FlowKey};
+pub use ipv6::is_extension_header;
 pub use offsets::Offsets;
 pub use packet::class_and_length;
 pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};

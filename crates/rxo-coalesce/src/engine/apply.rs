@@ -268,7 +268,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of
     /// them. Looks at no other flow but those that are new since the last time.
-    fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
+    pub(super) fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
         if self.table.is_empty() {
             return;
         }

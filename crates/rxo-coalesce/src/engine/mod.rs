@@ -7,6 +7,7 @@
 mod acks;
 mod apply;
 mod batch;
+mod refuse;
 mod run;
 mod take;
 

@@ -144,6 +144,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         };
         match taken {
             Some(after) => after,
+            // Where no data is coalesced most frames come here, and few of them are refused.
+            None if DATA => self.take_odd(batch, slot),
             None => self.take_any(batch, slot),
         }
     }

@@ -1,0 +1,174 @@
+//! Why a packet is refused by itself, read from fixed offsets.
+//!
+//! The *Plain* tier of traffic that bypasses: SYN, FIN, RST, fragments, other protocols, wrong lengths.
+//! Separate from [`candidate`](crate::candidate()), which judges headers that were parsed: most packets
+//! that are refused need no more than a few fields, and reading all of them takes ten times as long.
+//! Contract: the reason of a packet is the one that `parse` and `candidate` would give, or `None`.
+
+use rxo_wire::checksum::Sum;
+use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
+use rxo_wire::{
+    FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, is_extension_header,
+    plain_v4_checksum,
+};
+
+use crate::candidate::{CE, are_odd, odd_flags};
+use crate::expected::Shape;
+use crate::{BypassReason, CeRule, Policy};
+
+const V4_BYTES: usize = 20;
+const V6_BYTES: usize = 40;
+const UDP_BYTES: usize = 8;
+/// More fragments, and the offset of this one; the bit before them is DF.
+const FRAGMENT: u16 = 0x3fff;
+const RESERVED_BIT: u16 = 0x8000;
+
+/// Why `packet`, which begins with its IP header, is delivered untouched under `policy`. `None` if only the
+/// full rules can tell: they may accept it, or refuse it for a reason that is not read here.
+#[inline(always)]
+pub(crate) fn refused<S: Shape>(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+    match S::VERSION {
+        IpVersion::V4 => refused_v4(packet, policy),
+        IpVersion::V6 => refused_v6(packet, policy),
+    }
+}
+
+/// The flow of a packet that [`refused`] gives a reason for. The ports mean something only if it is a TCP
+/// segment that is not malformed.
+pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
+    let word = |at: usize| {
+        let field = packet.get(at..).and_then(<[u8]>::first_chunk);
+        field.map_or(0, |field| u32::from_be_bytes(*field))
+    };
+    match S::VERSION {
+        IpVersion::V4 => {
+            let header_bytes = packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4);
+            FlowKey::v4(word(12), word(16), word(header_bytes), 0)
+        }
+        IpVersion::V6 => {
+            let addresses = packet.get(8..).and_then(<[u8]>::first_chunk);
+            addresses.map_or(FlowKey::NOBODY, |found| FlowKey::v6(found, word(V6_BYTES), 0))
+        }
+    }
+}
+
+#[inline(always)]
+fn refused_v4(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+    let ip: &[u8; V4_BYTES] = packet.first_chunk()?;
+    let (header_bytes, total) = (usize::from(ip[0] & 0x0f) * 4, half(ip[2], ip[3]).into());
+    if ip[0] >> 4 != 4 {
+        return None;
+    }
+    if header_bytes < V4_BYTES || total < header_bytes {
+        return Some(BypassReason::Malformed);
+    }
+    let Some(body) = packet.get(header_bytes..total) else { return Some(BypassReason::Truncated) };
+    let fragment = half(ip[6], ip[7]);
+    if fragment & FRAGMENT != 0 {
+        return Some(BypassReason::Fragment);
+    }
+    if ip[9] != PROTOCOL_TCP {
+        return Some(other_protocol(ip[9], body));
+    }
+    let tcp = match Segment::read(body) {
+        Ok(tcp) => tcp,
+        Err(reason) => return Some(reason),
+    };
+    // Pure ACKs that may be aggregated have rules of their own.
+    if tcp.is_empty && policy.ack_limit() >= 2 {
+        return None;
+    }
+    let is_checksum_right = match header_bytes {
+        V4_BYTES => plain_v4_checksum(packet),
+        _ => packet.get(..header_bytes).is_some_and(|header| Sum::of(header).is_valid()),
+    };
+    if !is_checksum_right {
+        return Some(BypassReason::BadIpChecksum);
+    }
+    if fragment & RESERVED_BIT != 0 {
+        return Some(BypassReason::ReservedBit);
+    }
+    if header_bytes != V4_BYTES {
+        return Some(BypassReason::IpOptions);
+    }
+    tcp.refused(ip[1], policy)
+}
+
+#[inline(always)]
+fn refused_v6(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+    let ip: &[u8; V6_BYTES] = packet.first_chunk()?;
+    if ip[0] >> 4 != 6 || is_extension_header(ip[6]) {
+        return None;
+    }
+    let total = V6_BYTES + usize::from(half(ip[4], ip[5]));
+    let Some(body) = packet.get(V6_BYTES..total) else { return Some(BypassReason::Truncated) };
+    if ip[6] != PROTOCOL_TCP {
+        return Some(other_protocol(ip[6], body));
+    }
+    match Segment::read(body) {
+        Ok(tcp) if tcp.is_empty && policy.ack_limit() >= 2 => None,
+        Ok(tcp) => tcp.refused(ip[0] << 4 | ip[1] >> 4, policy),
+        Err(reason) => Some(reason),
+    }
+}
+
+/// Of a packet that is neither TCP nor a fragment.
+#[inline(always)]
+fn other_protocol(protocol: u8, body: &[u8]) -> BypassReason {
+    if protocol != PROTOCOL_UDP {
+        return match Transport::Other(protocol).may_hide_tcp() {
+            true => BypassReason::UnknownHeader,
+            false => BypassReason::NotTcp,
+        };
+    }
+    let Some(udp) = body.first_chunk::<UDP_BYTES>() else { return BypassReason::Truncated };
+    match (UDP_BYTES..=body.len()).contains(&half(udp[4], udp[5]).into()) {
+        true => BypassReason::NotTcp,
+        false => BypassReason::Malformed,
+    }
+}
+
+/// A TCP segment whose lengths are right.
+struct Segment<'a> {
+    header: FixedHeader<'a>,
+    is_empty: bool,
+}
+
+impl<'a> Segment<'a> {
+    #[inline(always)]
+    fn read(segment: &'a [u8]) -> Result<Self, BypassReason> {
+        let header = FixedHeader::of(segment).ok_or(BypassReason::Truncated)?;
+        let header_bytes = header.header_bytes();
+        if header_bytes < MIN_HEADER_BYTES || header_bytes > segment.len() {
+            return Err(BypassReason::Malformed);
+        }
+        Ok(Self { header, is_empty: header_bytes == segment.len() })
+    }
+
+    /// Why the segment is refused, whose IP header is in order and has this traffic class.
+    #[inline(always)]
+    fn refused(&self, traffic_class: u8, policy: &Policy) -> Option<BypassReason> {
+        let flags = self.header.flags();
+        if are_odd(flags)
+            && let Err(reason) = odd_flags(flags, self.is_empty, policy)
+        {
+            return Some(reason);
+        }
+        if self.header.urgent() != 0 {
+            return Some(BypassReason::Urg);
+        }
+        if self.is_empty {
+            return Some(BypassReason::PureAck);
+        }
+        let is_marked_ce = traffic_class & CE == CE;
+        (is_marked_ce && policy.ce == CeRule::Bypass).then_some(BypassReason::CeMark)
+    }
+}
+
+#[inline(always)]
+const fn half(upper: u8, lower: u8) -> u16 {
+    u16::from_be_bytes([upper, lower])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The fixed offsets against the full rules.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::collection;
+use proptest::prelude::{any, prop_assert_eq, proptest};
+use proptest::sample::select;
+use rxo_testkit::script::{property, scripts};
+use rxo_testkit::{Packet, seg, udp};
+use rxo_wire::{ETHERNET_HEADER_BYTES, Malformed, parse_ip};
+
+use super::*;
+use crate::acks::{ack_candidate, is_pure};
+use crate::candidate;
+use crate::expected::{V4, V6};
+
+/// The reason from fixed offsets.
+fn by_offsets(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+    refused::<V4>(packet, policy).or_else(|| refused::<V6>(packet, policy))
+}
+
+/// The reason from the full parse.
+fn by_the_rules(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+    match parse_ip(packet) {
+        Ok(parsed) if is_pure(&parsed) && policy.ack_limit() >= 2 => {
+            ack_candidate(&parsed, packet, policy).err()
+        }
+        Ok(parsed) => candidate(&parsed, policy).err(),
+        Err(unparsed) => Some(match unparsed.why {
+            Malformed::NotIp => BypassReason::NotIp,
+            Malformed::Truncated => BypassReason::Truncated,
+            Malformed::Version | Malformed::Length => BypassReason::Malformed,
+        }),
+    }
+}
+
+/// Packets that are refused for a reason that fixed offsets show.
+fn shown() -> Vec<(Packet, BypassReason)> {
+    vec![
+        (seg().syn(), BypassReason::Syn),
+        (seg().rst(), BypassReason::Rst),
+        (seg().fin(), BypassReason::Fin),
+        (seg().urg(), BypassReason::Urg),
+        (seg().urgent(1), BypassReason::Urg),
+        (seg().cwr(), BypassReason::Cwr),
+        (seg().ece(), BypassReason::Ece),
+        (seg().no_ack(), BypassReason::OddFlags),
+        (seg().tos(3), BypassReason::CeMark),
+        (seg().pure_ack().psh(), BypassReason::PureAck),
+        (seg().pure_ack().sack(&[(1, 2)]), BypassReason::PureAck),
+        (seg().length_lie(4000), BypassReason::Truncated),
+        (seg().offset_lie(-1), BypassReason::Malformed),
+        (seg().protocol(50), BypassReason::UnknownHeader),
+        (udp(), BypassReason::NotTcp),
+    ]
+}
+
+/// The same, of IPv4 alone.
+fn shown_v4() -> Vec<(Packet, BypassReason)> {
+    vec![
+        (seg().header_lie(-1), BypassReason::Malformed),
+        (seg().bad_ip_checksum(), BypassReason::BadIpChecksum),
+        (seg().reserved_bit(), BypassReason::ReservedBit),
+        (seg().ip_options(&[1]), BypassReason::IpOptions),
+        (seg().ip_options(&[1]).bad_ip_checksum(), BypassReason::BadIpChecksum),
+        (seg().fragment(0, true), BypassReason::Fragment),
+    ]
+}
+
+#[test]
+fn fixed_offsets_show_why_most_packets_are_refused() {
+    let policy = Policy { fin: crate::FinRule::Bypass, ..Policy::linux_gro() };
+    let policy = Policy { ece: crate::EceRule::Bypass, ..policy };
+    let v6 = shown().into_iter().map(|(packet, reason)| (packet.v6(), reason));
+    for (packet, reason) in shown().into_iter().chain(shown_v4()).chain(v6) {
+        let bytes = packet.clone().raw_ip().bytes();
+        assert_eq!(by_offsets(&bytes, &policy), Some(reason), "{packet:#?}");
+        assert_eq!(by_the_rules(&bytes, &policy), Some(reason), "{packet:#?}");
+    }
+}
+
+#[test]
+fn segments_that_may_be_coalesced_are_left_to_the_rules() {
+    let policy = Policy::linux_gro();
+    for packet in [seg(), seg().psh(), seg().ts(1, 2), seg().v6(), seg().extension(0, &[])] {
+        let bytes = packet.raw_ip().bytes();
+        assert_eq!(by_offsets(&bytes, &policy), None);
+    }
+    let record = Policy { pure_acks: crate::PureAckRule::Record, max_acks: 8, ..policy };
+    assert_eq!(by_offsets(&seg().pure_ack().raw_ip().bytes(), &record), None);
+}
+
+proptest! {
+    #![proptest_config(property(300))]
+
+    #[test]
+    fn any_packet_gets_the_reason_of_the_full_rules(
+        script in scripts(60),
+        changes in collection::vec((0..80_usize, any::<u8>()), 0..3),
+        policy in select(Policy::all().to_vec()),
+    ) {
+        for frame in script.frames() {
+            let mut bytes = frame.bytes().to_vec();
+            for (at, byte) in &changes {
+                if let Some(changed) = bytes.get_mut(*at) {
+                    *changed = *byte;
+                }
+            }
+            for start in [0, ETHERNET_HEADER_BYTES] {
+                let packet = bytes.get(start..).unwrap_or_default();
+                if let Some(reason) = by_offsets(packet, &policy) {
+                    prop_assert_eq!(Some(reason), by_the_rules(packet, &policy));
+                }
+            }
+        }
+    }
+}
