@@ -31,6 +31,7 @@ mod sys;
 pub mod tap;
 mod transmit;
 mod uring;
+pub mod vhost_user;
 pub mod wait;
 
 pub use buffer::DeviceBuf;

@@ -1,0 +1,109 @@
+//! Messages out of a stream of bytes and descriptors.
+
+use std::os::fd::OwnedFd;
+
+use super::{HEADER_BYTES, Header, MOST_DESCRIPTORS, Wrong};
+
+/// A whole message.
+#[derive(Debug)]
+pub struct Message {
+    /// Its header.
+    pub header: Header,
+    /// As many bytes as the header says.
+    pub payload: Vec<u8>,
+    /// What came with these bytes, in order.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// Puts messages together. Give it at most as many bytes at a time as it wants, so that the
+/// descriptors of the next message do not come with this one.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    bytes: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Assembler {
+    /// How many bytes belong to this header or payload and have not come yet, at least 1.
+    ///
+    /// # Errors
+    /// If the header is invalid.
+    pub fn wanted(&self) -> Result<usize, Wrong> {
+        Ok(self.whole_bytes()? - self.bytes.len())
+    }
+
+    /// Adds what came. Returns the message if it is whole.
+    ///
+    /// # Errors
+    /// If the header is invalid, more bytes came than were wanted, or too many descriptors.
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        descriptors: impl IntoIterator<Item = OwnedFd>,
+    ) -> Result<Option<Message>, Wrong> {
+        if bytes.len() > self.wanted()? {
+            return Err(Wrong::Size);
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.descriptors.extend(descriptors);
+        if self.descriptors.len() > MOST_DESCRIPTORS {
+            return Err(Wrong::Descriptors);
+        }
+        match self.header()? {
+            Some(header) if self.bytes.len() == self.whole_bytes()? => {
+                let payload = self.bytes.split_off(HEADER_BYTES);
+                self.bytes.clear();
+                let descriptors = std::mem::take(&mut self.descriptors);
+                Ok(Some(Message { header, payload, descriptors }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The length of the header, or of the whole message once that is known, in bytes.
+    fn whole_bytes(&self) -> Result<usize, Wrong> {
+        let payload_bytes = self.header()?.map_or(0, |header| header.payload_bytes);
+        Ok(HEADER_BYTES + payload_bytes)
+    }
+
+    fn header(&self) -> Result<Option<Header>, Wrong> {
+        self.bytes.first_chunk().map(Header::read).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(payload_bytes: usize) -> Vec<u8> {
+        let header = Header { request: 2, is_reply: false, needs_reply: false, payload_bytes };
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.extend((0..payload_bytes).map(|n| n as u8));
+        bytes
+    }
+
+    #[test]
+    fn messages_come_out_whole_however_the_bytes_come() {
+        let stream = [message(8), message(0), message(264)].concat();
+        for at_once in [1, 5, 12, 4_096] {
+            let (mut assembler, mut rest, mut seen) =
+                (Assembler::default(), &stream[..], Vec::new());
+            while !rest.is_empty() {
+                let count = assembler.wanted().unwrap().min(at_once).min(rest.len());
+                let (bytes, after) = rest.split_at(count);
+                rest = after;
+                seen.extend(assembler.push(bytes, []).unwrap());
+            }
+            let sizes: Vec<_> = seen.iter().map(|message| message.payload.len()).collect();
+            assert_eq!(sizes, [8, 0, 264], "{at_once} at once");
+        }
+    }
+
+    #[test]
+    fn a_message_has_a_bounded_number_of_descriptors() {
+        let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let mut assembler = Assembler::default();
+        assert!(assembler.push(&[1], (0..MOST_DESCRIPTORS).map(|_| file())).is_ok());
+        assert_eq!(assembler.push(&[0], [file()]).unwrap_err(), Wrong::Descriptors);
+    }
+}

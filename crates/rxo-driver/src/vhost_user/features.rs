@@ -1,0 +1,88 @@
+//! The bits on which front end and back end agree: virtio features (virtio 1.2, sections 2.2, 5.1.3
+//! and 6) and protocol features of vhost-user. Each constant is a mask.
+//!
+//! Not offered: `HASH_REPORT` and `RSS`, because rxo steers no flows to queues; `RSC_EXT`, because
+//! Linux guests do not read it; `CTRL_VQ`, `MAC`, `STATUS`, which the front end answers by itself;
+//! `LOG_ALL`, without which a guest cannot be migrated while it runs.
+
+/// The device accepts frames with a partial checksum.
+pub const CSUM: u64 = 1;
+/// The driver accepts frames with a partial checksum.
+pub const GUEST_CSUM: u64 = 1 << 1;
+/// The driver accepts GSO frames of TCP over IPv4.
+pub const GUEST_TSO4: u64 = 1 << 7;
+/// The driver accepts GSO frames of TCP over IPv6.
+pub const GUEST_TSO6: u64 = 1 << 8;
+/// The driver accepts GSO frames whose first segment alone has CWR.
+pub const GUEST_ECN: u64 = 1 << 9;
+/// The device accepts GSO frames of TCP over IPv4.
+pub const HOST_TSO4: u64 = 1 << 11;
+/// The device accepts GSO frames of TCP over IPv6.
+pub const HOST_TSO6: u64 = 1 << 12;
+/// The device accepts GSO frames whose first segment alone has CWR.
+pub const HOST_ECN: u64 = 1 << 13;
+/// A frame may fill several of the driver's buffers.
+pub const MRG_RXBUF: u64 = 1 << 15;
+/// There may be several pairs of queues.
+pub const MQ: u64 = 1 << 22;
+/// The driver accepts GSO frames of UDP over IPv4.
+pub const GUEST_USO4: u64 = 1 << 54;
+/// The driver accepts GSO frames of UDP over IPv6.
+pub const GUEST_USO6: u64 = 1 << 55;
+/// The device accepts GSO frames of UDP.
+pub const HOST_USO: u64 = 1 << 56;
+
+/// A descriptor may name a table of descriptors.
+pub const INDIRECT_DESC: u64 = 1 << 28;
+/// Each side says after which buffer it wants a notification.
+pub const EVENT_IDX: u64 = 1 << 29;
+/// The back end has protocol features. Not a feature of virtio: guests never see it.
+pub const PROTOCOL_FEATURES: u64 = 1 << 30;
+/// The device follows virtio 1.0 or later.
+pub const VERSION_1: u64 = 1 << 32;
+/// Queues have the packed layout.
+pub const RING_PACKED: u64 = 1 << 34;
+
+/// What `vhost:PATH` offers.
+pub const DEVICE_OFFERS: u64 = CSUM
+    | GUEST_CSUM
+    | GUEST_TSO4
+    | GUEST_TSO6
+    | GUEST_ECN
+    | HOST_TSO4
+    | HOST_TSO6
+    | HOST_ECN
+    | MRG_RXBUF
+    | MQ
+    | GUEST_USO4
+    | GUEST_USO6
+    | HOST_USO
+    | INDIRECT_DESC
+    | EVENT_IDX
+    | PROTOCOL_FEATURES
+    | VERSION_1
+    | RING_PACKED;
+
+/// Protocol feature: several pairs of queues.
+pub const PROTOCOL_MQ: u64 = 1;
+/// Protocol feature: the back end announces a guest after a migration.
+pub const PROTOCOL_RARP: u64 = 1 << 2;
+/// Protocol feature: a request may ask for a reply that says whether it succeeded.
+pub const PROTOCOL_REPLY_ACK: u64 = 1 << 3;
+/// Protocol feature: the front end tells the MTU.
+pub const PROTOCOL_MTU: u64 = 1 << 4;
+/// Protocol feature: the front end can reset the device.
+pub const PROTOCOL_RESET_DEVICE: u64 = 1 << 13;
+/// Protocol feature: memory regions are added and removed one by one.
+pub const PROTOCOL_MEM_SLOTS: u64 = 1 << 15;
+/// Protocol feature: the front end tells the virtio status.
+pub const PROTOCOL_STATUS: u64 = 1 << 16;
+
+/// The protocol features that `vhost:PATH` offers. `RARP` is not among them: a front end that is not
+/// offered it lets the guest announce itself.
+pub const DEVICE_OFFERS_PROTOCOL: u64 = PROTOCOL_MQ
+    | PROTOCOL_REPLY_ACK
+    | PROTOCOL_MTU
+    | PROTOCOL_RESET_DEVICE
+    | PROTOCOL_MEM_SLOTS
+    | PROTOCOL_STATUS;

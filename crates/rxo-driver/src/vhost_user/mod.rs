@@ -1,0 +1,41 @@
+//! vhost-user: the messages by which two processes share the queues of a virtio device.
+//!
+//! The *front end* (a machine monitor such as QEMU, or [`virtio:PATH`](crate::DeviceName)) owns the
+//! memory and drives the device; the *back end* (`vhost:PATH`) is the device. The front end sends
+//! requests over a unix socket, with descriptors of its memory and of its notifications; some
+//! requests have a reply.
+//!
+//! * [`features`]: the bits that both sides agree on.
+//! * [`Header`], [`Request`], [`Reply`]: messages as bytes and as values, for both sides.
+//! * [`Assembler`]: messages out of a stream. [`Channel`]: a socket with an assembler.
+//! * [`Session`]: what a front end has told a back end, and which requests are valid next.
+//!
+//! It is apart from the devices so that a fuzzer and tests can use it without a socket. Contract:
+//! nothing but [`Channel`] makes system calls, and no bytes and no order of messages panic.
+//! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
+
+mod assembler;
+mod channel;
+pub mod features;
+mod fields;
+mod header;
+mod region;
+mod reply;
+mod request;
+mod session;
+mod wrong;
+
+pub use assembler::{Assembler, Message};
+pub use channel::Channel;
+pub use header::{HEADER_BYTES, Header, MOST_PAYLOAD_BYTES};
+pub use region::{Region, SharedRegion};
+pub use reply::Reply;
+pub use request::{Request, RingAddresses, RingDescriptor, RingNumber};
+pub use session::{Change, Done, Ring, Session};
+pub use wrong::Wrong;
+
+/// The most descriptors that one message may carry: those of a table of memory regions.
+pub const MOST_DESCRIPTORS: usize = 8;
+
+/// The most regions that a table of memory regions may have.
+pub const MOST_TABLE_REGIONS: usize = 8;

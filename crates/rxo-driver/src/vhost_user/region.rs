@@ -1,0 +1,66 @@
+//! A region of the front end's memory.
+
+use super::Wrong;
+use super::fields::Fields;
+
+/// A region of memory, in the two address spaces by which messages and descriptors name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where the guest has it: the addresses in descriptors.
+    pub guest_address: u64,
+    /// Its length in bytes, at least 1.
+    pub bytes: u64,
+    /// Where the front end's process has it: the addresses of rings in messages.
+    pub user_address: u64,
+    /// Where it begins in its file, in bytes.
+    pub file_offset: u64,
+}
+
+/// A region and the descriptor of its file.
+#[derive(Clone, Debug)]
+pub struct SharedRegion<F> {
+    /// The region.
+    pub region: Region,
+    /// Its file, to be mapped.
+    pub file: F,
+}
+
+impl Region {
+    /// Reads a region, and checks that its ends are addresses.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
+        let guest_address = fields.u64()?;
+        let bytes = fields.u64()?;
+        let region =
+            Self { guest_address, bytes, user_address: fields.u64()?, file_offset: fields.u64()? };
+        let starts = [region.guest_address, region.user_address, region.file_offset];
+        let is_possible = starts.iter().all(|start| start.checked_add(bytes).is_some());
+        if bytes == 0 || !is_possible {
+            return Err(Wrong::Region(region));
+        }
+        Ok(region)
+    }
+
+    pub(super) fn write(&self, payload: &mut Vec<u8>) {
+        for field in [self.guest_address, self.bytes, self.user_address, self.file_offset] {
+            payload.extend_from_slice(&field.to_ne_bytes());
+        }
+    }
+
+    /// Whether both have an address in common, to the guest or to the front end.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        meet(self.guest_address, self.bytes, other.guest_address, other.bytes)
+            || meet(self.user_address, self.bytes, other.user_address, other.bytes)
+    }
+
+    /// Whether both are at the same addresses and have the same length.
+    pub(super) const fn is_at(&self, other: &Self) -> bool {
+        self.guest_address == other.guest_address
+            && self.user_address == other.user_address
+            && self.bytes == other.bytes
+    }
+}
+
+const fn meet(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
+    a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
+}

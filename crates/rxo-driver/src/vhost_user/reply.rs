@@ -1,0 +1,63 @@
+//! Replies. All that rxo gives and expects have eight bytes.
+
+use super::fields::Fields;
+use super::{HEADER_BYTES, Header, RingNumber, Wrong};
+
+/// A reply: the number of its request and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    request: u32,
+    value: [u8; 8],
+}
+
+impl Reply {
+    pub(super) fn number(request: u32, value: u64) -> Self {
+        Self { request, value: value.to_ne_bytes() }
+    }
+
+    pub(super) fn ring(request: u32, RingNumber { ring, number }: RingNumber) -> Self {
+        let mut value = [0; 8];
+        value[..4].copy_from_slice(&ring.to_ne_bytes());
+        value[4..].copy_from_slice(&number.to_ne_bytes());
+        Self { request, value }
+    }
+
+    /// Reads the reply to the request with number `request`.
+    ///
+    /// # Errors
+    /// If the message is no reply to it, or has another length.
+    pub fn read(request: u32, header: Header, payload: &[u8]) -> Result<Self, Wrong> {
+        if !header.is_reply || header.request != request {
+            return Err(Wrong::Direction);
+        }
+        let value = payload.try_into().map_err(|_| Wrong::Size)?;
+        Ok(Self { request, value })
+    }
+
+    /// The message as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES + 8] {
+        let header = Header {
+            request: self.request,
+            is_reply: true,
+            needs_reply: false,
+            payload_bytes: self.value.len(),
+        };
+        let mut bytes = [0; HEADER_BYTES + 8];
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes[HEADER_BYTES..].copy_from_slice(&self.value);
+        bytes
+    }
+
+    /// Its value as one number: features, counts, or zero for success.
+    #[must_use]
+    pub const fn value(self) -> u64 {
+        u64::from_ne_bytes(self.value)
+    }
+
+    /// Its value as a ring and the number that was asked for.
+    #[must_use]
+    pub fn ring_number(self) -> Option<RingNumber> {
+        RingNumber::read(&mut Fields::new(&self.value)).ok()
+    }
+}

@@ -1,0 +1,366 @@
+//! Requests of the front end, as values.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::fields::Fields;
+use super::{Header, MOST_TABLE_REGIONS, Message, Region, SharedRegion, Wrong};
+
+/// A request with its payload. `F` is a descriptor: owned by whoever received it, borrowed by whoever
+/// sends it.
+#[derive(Clone, Debug)]
+pub enum Request<F = OwnedFd> {
+    /// Which features does the device offer?
+    GetFeatures,
+    /// These features are in use.
+    SetFeatures(u64),
+    /// This connection owns the device.
+    SetOwner,
+    /// It does not any more. Deprecated; front ends send it at the end.
+    ResetOwner,
+    /// All memory regions, in place of those before.
+    SetMemTable(Vec<SharedRegion<F>>),
+    /// The number of entries of a ring.
+    SetRingSize(RingNumber),
+    /// Where the parts of a ring are.
+    SetRingAddresses(RingAddresses),
+    /// At which entry a ring begins.
+    SetRingBase(RingNumber),
+    /// Stop a ring; at which entry does it go on?
+    GetRingBase(u32),
+    /// The driver's notifications; starts the ring.
+    SetRingKick(RingDescriptor<F>),
+    /// The device's notifications.
+    SetRingCall(RingDescriptor<F>),
+    /// Where the device may report a broken ring.
+    SetRingError(RingDescriptor<F>),
+    /// Which protocol features does the back end offer?
+    GetProtocolFeatures,
+    /// These protocol features are in use.
+    SetProtocolFeatures(u64),
+    /// How many pairs of queues can the device have?
+    GetQueueNumber,
+    /// Whether the device may use a ring: 1 or 0.
+    SetRingEnable(RingNumber),
+    /// Announce the guest with this Ethernet address after a migration.
+    SendRarp([u8; 6]),
+    /// The MTU of the device, in bytes.
+    SetMtu(u64),
+    /// Forget rings and features, as after a power cycle.
+    ResetDevice,
+    /// How many memory regions can there be?
+    GetMaxMemSlots,
+    /// One more memory region.
+    AddMemRegion(SharedRegion<F>),
+    /// One less.
+    RemoveMemRegion(Region),
+    /// The virtio status of the device; 0 resets it.
+    SetStatus(u64),
+    /// What was the status set to?
+    GetStatus,
+}
+
+/// A ring and a number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingNumber {
+    /// Index of the ring. Ring 0 is the first pair's receive ring, 1 its transmit ring, and so on.
+    pub ring: u32,
+    /// A size, a base, or whether it is enabled.
+    pub number: u32,
+}
+
+/// Where the parts of a ring are, as addresses of the front end's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingAddresses {
+    /// Index of the ring.
+    pub ring: u32,
+    /// Bit 0: accesses are to be logged.
+    pub flags: u32,
+    /// The descriptors; of a packed ring all entries.
+    pub descriptors: u64,
+    /// What the device writes: the used ring, or the device event area of a packed ring.
+    pub device: u64,
+    /// What the driver writes: the available ring, or the driver event area of a packed ring.
+    pub driver: u64,
+    /// Where accesses would be logged.
+    pub log: u64,
+}
+
+/// A ring and a descriptor for it; `None` if the ring is to be polled.
+#[derive(Clone, Debug)]
+pub struct RingDescriptor<F> {
+    /// Index of the ring, up to 255.
+    pub ring: u32,
+    /// An eventfd.
+    pub file: Option<F>,
+}
+
+const NO_DESCRIPTOR: u64 = 1 << 8;
+const RING_MASK: u64 = 0xff;
+
+/// The numbers of the requests.
+mod number {
+    pub(super) const GET_FEATURES: u32 = 1;
+    pub(super) const SET_FEATURES: u32 = 2;
+    pub(super) const SET_OWNER: u32 = 3;
+    pub(super) const RESET_OWNER: u32 = 4;
+    pub(super) const SET_MEM_TABLE: u32 = 5;
+    pub(super) const SET_VRING_NUM: u32 = 8;
+    pub(super) const SET_VRING_ADDR: u32 = 9;
+    pub(super) const SET_VRING_BASE: u32 = 10;
+    pub(super) const GET_VRING_BASE: u32 = 11;
+    pub(super) const SET_VRING_KICK: u32 = 12;
+    pub(super) const SET_VRING_CALL: u32 = 13;
+    pub(super) const SET_VRING_ERR: u32 = 14;
+    pub(super) const GET_PROTOCOL_FEATURES: u32 = 15;
+    pub(super) const SET_PROTOCOL_FEATURES: u32 = 16;
+    pub(super) const GET_QUEUE_NUM: u32 = 17;
+    pub(super) const SET_VRING_ENABLE: u32 = 18;
+    pub(super) const SEND_RARP: u32 = 19;
+    pub(super) const NET_SET_MTU: u32 = 20;
+    pub(super) const RESET_DEVICE: u32 = 34;
+    pub(super) const GET_MAX_MEM_SLOTS: u32 = 36;
+    pub(super) const ADD_MEM_REG: u32 = 37;
+    pub(super) const REM_MEM_REG: u32 = 38;
+    pub(super) const SET_STATUS: u32 = 39;
+    pub(super) const GET_STATUS: u32 = 40;
+}
+
+impl Request {
+    /// Reads a request and takes its descriptors. A message has exactly the bytes and descriptors of
+    /// its request; descriptors of a refused message are closed.
+    ///
+    /// # Errors
+    /// If the request is unknown, or has other bytes or descriptors.
+    pub fn read(message: Message) -> Result<Self, Wrong> {
+        let Message { header, payload, descriptors } = message;
+        if header.is_reply {
+            return Err(Wrong::Direction);
+        }
+        let mut fields = Fields::new(&payload);
+        let mut files = descriptors.into_iter();
+        let request = Self::read_payload(header.request, &mut fields, &mut files)?;
+        fields.end()?;
+        // Some front ends send the file of a region that they remove.
+        let may_have_more = matches!(request, Self::RemoveMemRegion(_));
+        if files.len() > usize::from(may_have_more) {
+            return Err(Wrong::Descriptors);
+        }
+        Ok(request)
+    }
+
+    fn read_payload(
+        request: u32,
+        fields: &mut Fields<'_>,
+        files: &mut impl Iterator<Item = OwnedFd>,
+    ) -> Result<Self, Wrong> {
+        Ok(match request {
+            number::GET_FEATURES => Self::GetFeatures,
+            number::SET_FEATURES => Self::SetFeatures(fields.u64()?),
+            number::SET_OWNER => Self::SetOwner,
+            number::RESET_OWNER => Self::ResetOwner,
+            number::SET_MEM_TABLE => Self::SetMemTable(read_table(fields, files)?),
+            number::SET_VRING_NUM => Self::SetRingSize(RingNumber::read(fields)?),
+            number::SET_VRING_ADDR => Self::SetRingAddresses(RingAddresses::read(fields)?),
+            number::SET_VRING_BASE => Self::SetRingBase(RingNumber::read(fields)?),
+            number::GET_VRING_BASE => Self::GetRingBase(RingNumber::read(fields)?.ring),
+            number::SET_VRING_KICK => Self::SetRingKick(RingDescriptor::read(fields, files)?),
+            number::SET_VRING_CALL => Self::SetRingCall(RingDescriptor::read(fields, files)?),
+            number::SET_VRING_ERR => Self::SetRingError(RingDescriptor::read(fields, files)?),
+            number::GET_PROTOCOL_FEATURES => Self::GetProtocolFeatures,
+            number::SET_PROTOCOL_FEATURES => Self::SetProtocolFeatures(fields.u64()?),
+            number::GET_QUEUE_NUM => Self::GetQueueNumber,
+            number::SET_VRING_ENABLE => Self::SetRingEnable(RingNumber::read(fields)?),
+            number::SEND_RARP => {
+                let [address @ .., _, _] = fields.u64()?.to_ne_bytes();
+                Self::SendRarp(address)
+            }
+            number::NET_SET_MTU => Self::SetMtu(fields.u64()?),
+            number::RESET_DEVICE => Self::ResetDevice,
+            number::GET_MAX_MEM_SLOTS => Self::GetMaxMemSlots,
+            number::ADD_MEM_REG => {
+                let _padding = fields.u64()?;
+                let region = Region::read(fields)?;
+                Self::AddMemRegion(SharedRegion { region, file: next(files)? })
+            }
+            number::REM_MEM_REG => {
+                let _padding = fields.u64()?;
+                Self::RemoveMemRegion(Region::read(fields)?)
+            }
+            number::SET_STATUS => Self::SetStatus(fields.u64()?),
+            number::GET_STATUS => Self::GetStatus,
+            unknown => return Err(Wrong::Request(unknown)),
+        })
+    }
+}
+
+impl<F> Request<F> {
+    /// The number by which messages name the request.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        match self {
+            Self::GetFeatures => number::GET_FEATURES,
+            Self::SetFeatures(_) => number::SET_FEATURES,
+            Self::SetOwner => number::SET_OWNER,
+            Self::ResetOwner => number::RESET_OWNER,
+            Self::SetMemTable(_) => number::SET_MEM_TABLE,
+            Self::SetRingSize(_) => number::SET_VRING_NUM,
+            Self::SetRingAddresses(_) => number::SET_VRING_ADDR,
+            Self::SetRingBase(_) => number::SET_VRING_BASE,
+            Self::GetRingBase(_) => number::GET_VRING_BASE,
+            Self::SetRingKick(_) => number::SET_VRING_KICK,
+            Self::SetRingCall(_) => number::SET_VRING_CALL,
+            Self::SetRingError(_) => number::SET_VRING_ERR,
+            Self::GetProtocolFeatures => number::GET_PROTOCOL_FEATURES,
+            Self::SetProtocolFeatures(_) => number::SET_PROTOCOL_FEATURES,
+            Self::GetQueueNumber => number::GET_QUEUE_NUM,
+            Self::SetRingEnable(_) => number::SET_VRING_ENABLE,
+            Self::SendRarp(_) => number::SEND_RARP,
+            Self::SetMtu(_) => number::NET_SET_MTU,
+            Self::ResetDevice => number::RESET_DEVICE,
+            Self::GetMaxMemSlots => number::GET_MAX_MEM_SLOTS,
+            Self::AddMemRegion(_) => number::ADD_MEM_REG,
+            Self::RemoveMemRegion(_) => number::REM_MEM_REG,
+            Self::SetStatus(_) => number::SET_STATUS,
+            Self::GetStatus => number::GET_STATUS,
+        }
+    }
+
+    /// Whether the request has a reply of its own.
+    #[must_use]
+    pub const fn has_reply(&self) -> bool {
+        matches!(
+            self,
+            Self::GetFeatures
+                | Self::GetProtocolFeatures
+                | Self::GetQueueNumber
+                | Self::GetRingBase(_)
+                | Self::GetMaxMemSlots
+                | Self::GetStatus
+        )
+    }
+}
+
+impl<F: AsFd> Request<F> {
+    /// The message as bytes, with `needs_reply` in its header. [`Request::files`] go with them.
+    #[must_use]
+    pub fn to_bytes(&self, needs_reply: bool) -> Vec<u8> {
+        let mut payload = Vec::new();
+        self.write_payload(&mut payload);
+        let header = Header {
+            request: self.number(),
+            is_reply: false,
+            needs_reply,
+            payload_bytes: payload.len(),
+        };
+        [&header.to_bytes()[..], &payload].concat()
+    }
+
+    /// The descriptors that go with the message, in order.
+    #[must_use]
+    pub fn files(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::SetMemTable(table) => table.iter().map(|shared| shared.file.as_fd()).collect(),
+            Self::AddMemRegion(shared) => vec![shared.file.as_fd()],
+            Self::SetRingKick(of) | Self::SetRingCall(of) | Self::SetRingError(of) => {
+                of.file.iter().map(AsFd::as_fd).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn write_payload(&self, payload: &mut Vec<u8>) {
+        match self {
+            Self::GetFeatures
+            | Self::SetOwner
+            | Self::ResetOwner
+            | Self::GetProtocolFeatures
+            | Self::GetQueueNumber
+            | Self::ResetDevice
+            | Self::GetMaxMemSlots
+            | Self::GetStatus => {}
+            Self::SetFeatures(number)
+            | Self::SetProtocolFeatures(number)
+            | Self::SetMtu(number)
+            | Self::SetStatus(number) => payload.extend(number.to_ne_bytes()),
+            Self::SetMemTable(table) => {
+                payload.extend((table.len() as u32).to_ne_bytes());
+                payload.extend([0; 4]);
+                table.iter().for_each(|shared| shared.region.write(payload));
+            }
+            Self::SetRingSize(of) | Self::SetRingBase(of) | Self::SetRingEnable(of) => {
+                of.write(payload);
+            }
+            Self::SetRingAddresses(addresses) => addresses.write(payload),
+            Self::GetRingBase(ring) => RingNumber { ring: *ring, number: 0 }.write(payload),
+            Self::SetRingKick(of) | Self::SetRingCall(of) | Self::SetRingError(of) => {
+                of.write(payload);
+            }
+            Self::SendRarp(address) => payload.extend([&address[..], &[0; 2]].concat()),
+            Self::AddMemRegion(SharedRegion { region, .. }) | Self::RemoveMemRegion(region) => {
+                payload.extend([0; 8]);
+                region.write(payload);
+            }
+        }
+    }
+}
+
+impl RingNumber {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
+        Ok(Self { ring: fields.u32()?, number: fields.u32()? })
+    }
+
+    fn write(self, payload: &mut Vec<u8>) {
+        payload.extend(self.ring.to_ne_bytes());
+        payload.extend(self.number.to_ne_bytes());
+    }
+}
+
+impl RingAddresses {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
+        let (ring, flags) = (fields.u32()?, fields.u32()?);
+        let (descriptors, device) = (fields.u64()?, fields.u64()?);
+        Ok(Self { ring, flags, descriptors, device, driver: fields.u64()?, log: fields.u64()? })
+    }
+
+    fn write(self, payload: &mut Vec<u8>) {
+        payload.extend(self.ring.to_ne_bytes());
+        payload.extend(self.flags.to_ne_bytes());
+        for address in [self.descriptors, self.device, self.driver, self.log] {
+            payload.extend(address.to_ne_bytes());
+        }
+    }
+}
+
+impl<F> RingDescriptor<F> {
+    fn read(fields: &mut Fields<'_>, files: &mut impl Iterator<Item = F>) -> Result<Self, Wrong> {
+        let word = fields.u64()?;
+        let file = if word & NO_DESCRIPTOR == 0 { Some(next(files)?) } else { None };
+        Ok(Self { ring: (word & RING_MASK) as u32, file })
+    }
+
+    fn write(&self, payload: &mut Vec<u8>) {
+        let none = if self.file.is_none() { NO_DESCRIPTOR } else { 0 };
+        payload.extend((u64::from(self.ring) & RING_MASK | none).to_ne_bytes());
+    }
+}
+
+fn read_table<F>(
+    fields: &mut Fields<'_>,
+    files: &mut impl Iterator<Item = F>,
+) -> Result<Vec<SharedRegion<F>>, Wrong> {
+    let count = fields.u32()? as usize;
+    let _padding = fields.u32()?;
+    if count > MOST_TABLE_REGIONS {
+        return Err(Wrong::TooManyRegions(MOST_TABLE_REGIONS));
+    }
+    (0..count)
+        .map(|_| Ok(SharedRegion { region: Region::read(fields)?, file: next(files)? }))
+        .collect()
+}
+
+fn next<F>(files: &mut impl Iterator<Item = F>) -> Result<F, Wrong> {
+    files.next().ok_or(Wrong::Descriptors)
+}
+
+#[cfg(test)]
+mod tests;

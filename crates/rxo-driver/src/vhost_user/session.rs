@@ -1,0 +1,309 @@
+//! What a front end has told a back end: features, memory, rings.
+//!
+//! Any request is accepted at any time if it is possible by itself, because front ends differ in
+//! their order: QEMU enables rings before it sets the features. A ring is usable once everything for
+//! it is there, in whatever order that came.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::features::{
+    DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL, PROTOCOL_FEATURES, PROTOCOL_MEM_SLOTS, PROTOCOL_MTU,
+    PROTOCOL_RARP, PROTOCOL_REPLY_ACK, PROTOCOL_RESET_DEVICE, PROTOCOL_STATUS, RING_PACKED,
+};
+use super::{
+    Message, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion, Wrong,
+};
+
+/// One connection of a front end.
+#[derive(Debug)]
+pub struct Session {
+    features: u64,
+    protocol: u64,
+    status: u64,
+    mtu: Option<u16>,
+    regions: Vec<SharedRegion<OwnedFd>>,
+    rings: Vec<Ring>,
+}
+
+/// What a front end has told of one ring.
+#[derive(Debug, Default)]
+pub struct Ring {
+    /// Its number of entries; 0 if it was not told.
+    pub size: u16,
+    /// Where its parts are.
+    pub addresses: Option<RingAddresses>,
+    /// Where it begins, or went on to: the next available entry, and for a packed ring the wrap
+    /// counters and the next used entry.
+    pub base: u32,
+    is_enabled: bool,
+    is_started: bool,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+}
+
+/// What a request has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing that queues depend on.
+    None,
+    /// The rings: make the queues again.
+    Rings,
+    /// The memory: map it again and make the queues again.
+    Memory,
+}
+
+/// A request that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What to do before the reply is sent.
+    pub change: Change,
+    /// The reply, if the front end waits for one.
+    pub reply: Option<Reply>,
+}
+
+impl Session {
+    /// A new connection to a device with so many rings, two for each pair of queues.
+    #[must_use]
+    pub fn new(rings: usize) -> Self {
+        Self {
+            features: 0,
+            protocol: 0,
+            status: 0,
+            mtu: None,
+            regions: Vec::new(),
+            rings: (0..rings).map(|_| Ring::default()).collect(),
+        }
+    }
+
+    /// Takes a message. If queues are in use, call [`Session::set_base`] for each of them before.
+    ///
+    /// # Errors
+    /// If the message is impossible. The connection must be closed then: what was set before may be
+    /// half of what the front end means.
+    pub fn take(&mut self, message: Message) -> Result<Done, Wrong> {
+        let wants_reply = message.header.needs_reply;
+        let request = Request::read(message)?;
+        let number = request.number();
+        let own = self.reply(&request)?;
+        let change = self.apply(request)?;
+        let is_acknowledged = wants_reply && self.protocol & PROTOCOL_REPLY_ACK != 0;
+        let reply = own.or_else(|| is_acknowledged.then(|| Reply::number(number, 0)));
+        Ok(Done { change, reply })
+    }
+
+    /// Remembers how far the queue of a ring has come.
+    pub fn set_base(&mut self, ring: usize, base: u32) {
+        if let Some(ring) = self.rings.get_mut(ring) {
+            ring.base = base;
+        }
+    }
+
+    /// The features in use; 0 before they are set.
+    #[must_use]
+    pub const fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// The MTU of the device in bytes, if the front end has told it.
+    #[must_use]
+    pub const fn mtu(&self) -> Option<u16> {
+        self.mtu
+    }
+
+    /// The memory regions and their files.
+    #[must_use]
+    pub fn regions(&self) -> &[SharedRegion<OwnedFd>] {
+        &self.regions
+    }
+
+    /// All rings of the device.
+    #[must_use]
+    pub fn rings(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// The ring with this index if it can be used: it is complete, started and enabled.
+    #[must_use]
+    pub fn usable(&self, ring: usize) -> Option<&Ring> {
+        let is_enabled = |ring: &&Ring| ring.is_enabled || self.features & PROTOCOL_FEATURES == 0;
+        let is_complete = |ring: &&Ring| {
+            ring.is_started && ring.size > 0 && ring.addresses.is_some() && self.features != 0
+        };
+        self.rings.get(ring).filter(is_enabled).filter(is_complete)
+    }
+
+    fn reply(&self, request: &Request) -> Result<Option<Reply>, Wrong> {
+        let value = match *request {
+            Request::GetFeatures => DEVICE_OFFERS,
+            Request::GetProtocolFeatures => DEVICE_OFFERS_PROTOCOL,
+            Request::GetQueueNumber => self.rings.len() as u64 / 2,
+            Request::GetMaxMemSlots => MOST_REGIONS as u64,
+            Request::GetStatus => self.status,
+            Request::GetRingBase(ring) => {
+                let number = self.ring(ring)?.base;
+                return Ok(Some(Reply::ring(request.number(), RingNumber { ring, number })));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Reply::number(request.number(), value)))
+    }
+
+    fn apply(&mut self, request: Request) -> Result<Change, Wrong> {
+        self.check_agreed(&request)?;
+        match request {
+            Request::SetFeatures(features) => {
+                self.features = offered(features, DEVICE_OFFERS)?;
+                return Ok(Change::Rings);
+            }
+            Request::SetProtocolFeatures(features) => {
+                self.protocol = offered(features, DEVICE_OFFERS_PROTOCOL)?;
+            }
+            Request::SetMtu(mtu) => self.mtu = u16::try_from(mtu).ok(),
+            Request::SetStatus(status) => {
+                self.status = status;
+                if status == 0 {
+                    self.rings.iter_mut().for_each(Ring::stop);
+                    return Ok(Change::Rings);
+                }
+            }
+            Request::ResetOwner | Request::ResetDevice => {
+                self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
+                return Ok(Change::Rings);
+            }
+            Request::SetMemTable(_) | Request::AddMemRegion(_) | Request::RemoveMemRegion(_) => {
+                return self.apply_to_memory(request);
+            }
+            request => return self.apply_to_ring(request),
+        }
+        Ok(Change::None)
+    }
+
+    fn apply_to_memory(&mut self, request: Request) -> Result<Change, Wrong> {
+        match request {
+            Request::SetMemTable(table) => {
+                self.regions.clear();
+                table.into_iter().try_for_each(|shared| self.add(shared))?;
+            }
+            Request::AddMemRegion(shared) => self.add(shared)?,
+            Request::RemoveMemRegion(region) => {
+                let is_it = |shared: &SharedRegion<_>| shared.region.is_at(&region);
+                let at = self.regions.iter().position(is_it);
+                self.regions.remove(at.ok_or(Wrong::NoSuchRegion(region))?);
+            }
+            _ => return Ok(Change::None),
+        }
+        Ok(Change::Memory)
+    }
+
+    fn apply_to_ring(&mut self, request: Request) -> Result<Change, Wrong> {
+        match request {
+            Request::SetRingSize(RingNumber { ring, number }) => {
+                self.ring_mut(ring)?.size = ring_size(number)?;
+            }
+            Request::SetRingAddresses(addresses) => {
+                self.ring_mut(addresses.ring)?.addresses = Some(addresses);
+            }
+            Request::SetRingBase(RingNumber { ring, number }) => {
+                // Before the features are set, the queue decides.
+                let is_split = self.features != 0 && self.features & RING_PACKED == 0;
+                if is_split && number > u32::from(u16::MAX) {
+                    return Err(Wrong::RingBase(number));
+                }
+                self.ring_mut(ring)?.base = number;
+            }
+            Request::GetRingBase(ring) => self.ring_mut(ring)?.stop(),
+            Request::SetRingKick(RingDescriptor { ring, file }) => {
+                let ring = self.ring_mut(ring)?;
+                (ring.kick, ring.is_started) = (file, true);
+            }
+            Request::SetRingCall(RingDescriptor { ring, file }) => self.ring_mut(ring)?.call = file,
+            // A broken ring ends the connection, which says more than an event.
+            Request::SetRingError(RingDescriptor { ring, .. }) => {
+                self.ring_mut(ring)?;
+                return Ok(Change::None);
+            }
+            Request::SetRingEnable(RingNumber { ring, number }) => {
+                self.ring_mut(ring)?.is_enabled = number != 0;
+            }
+            _ => return Ok(Change::None),
+        }
+        Ok(Change::Rings)
+    }
+
+    fn add(&mut self, shared: SharedRegion<OwnedFd>) -> Result<(), Wrong> {
+        let overlaps = |other: &SharedRegion<_>| shared.region.overlaps(&other.region);
+        if self.regions.iter().any(overlaps) {
+            return Err(Wrong::Overlap(shared.region));
+        }
+        if self.regions.len() == MOST_REGIONS {
+            return Err(Wrong::TooManyRegions(MOST_REGIONS));
+        }
+        self.regions.push(shared);
+        Ok(())
+    }
+
+    /// Checks that the protocol feature that the request needs is in use.
+    fn check_agreed(&self, request: &Request) -> Result<(), Wrong> {
+        let needed = match request {
+            Request::SendRarp(_) => PROTOCOL_RARP,
+            Request::SetMtu(_) => PROTOCOL_MTU,
+            Request::ResetDevice => PROTOCOL_RESET_DEVICE,
+            Request::GetMaxMemSlots | Request::AddMemRegion(_) | Request::RemoveMemRegion(_) => {
+                PROTOCOL_MEM_SLOTS
+            }
+            Request::SetStatus(_) | Request::GetStatus => PROTOCOL_STATUS,
+            _ => 0,
+        };
+        if self.protocol & needed == needed {
+            Ok(())
+        } else {
+            Err(Wrong::NotAgreed(request.number()))
+        }
+    }
+
+    fn ring(&self, ring: u32) -> Result<&Ring, Wrong> {
+        self.rings.get(ring as usize).ok_or(Wrong::NoRing(ring))
+    }
+
+    fn ring_mut(&mut self, ring: u32) -> Result<&mut Ring, Wrong> {
+        self.rings.get_mut(ring as usize).ok_or(Wrong::NoRing(ring))
+    }
+}
+
+impl Ring {
+    /// The driver's notifications; `None` if the ring is to be polled.
+    #[must_use]
+    pub fn kick(&self) -> Option<BorrowedFd<'_>> {
+        self.kick.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The device's notifications; `None` if the driver polls.
+    #[must_use]
+    pub fn call(&self) -> Option<BorrowedFd<'_>> {
+        self.call.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Stops the ring. It keeps its base, and whether it is enabled.
+    fn stop(&mut self) {
+        *self = Self { base: self.base, is_enabled: self.is_enabled, ..Self::default() };
+    }
+}
+
+fn offered(features: u64, offers: u64) -> Result<u64, Wrong> {
+    let unknown = features & !offers;
+    if unknown == 0 { Ok(features) } else { Err(Wrong::Features(unknown)) }
+}
+
+fn ring_size(entries: u32) -> Result<u16, Wrong> {
+    let size = u16::try_from(entries).ok().filter(|size| (1..=MOST_ENTRIES).contains(size));
+    size.ok_or(Wrong::RingSize(entries))
+}
+
+/// The most entries of a ring, by the specification of virtio.
+const MOST_ENTRIES: u16 = 32_768;
+
+/// The most memory regions of a session.
+const MOST_REGIONS: usize = 32;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Stories of front ends, and requests that must end a connection.
+
+use std::fs::File;
+
+use super::*;
+use crate::vhost_user::features::{CSUM, GUEST_CSUM, VERSION_1};
+use crate::vhost_user::{HEADER_BYTES, Header, Region};
+
+fn file() -> OwnedFd {
+    File::open("/dev/null").unwrap().into()
+}
+
+fn told(session: &mut Session, request: &Request) -> Result<Done, Wrong> {
+    let bytes = request.to_bytes(true);
+    let header = Header::read(bytes.first_chunk().unwrap()).unwrap();
+    let descriptors = request.files().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect();
+    session.take(Message { header, payload: bytes[HEADER_BYTES..].to_vec(), descriptors })
+}
+
+fn region(guest_address: u64, bytes: u64) -> SharedRegion<OwnedFd> {
+    let user_address = guest_address + (1 << 40);
+    let region = Region { guest_address, bytes, user_address, file_offset: 0 };
+    SharedRegion { region, file: file() }
+}
+
+const fn of(ring: u32, number: u32) -> RingNumber {
+    RingNumber { ring, number }
+}
+
+const fn at(ring: u32) -> RingAddresses {
+    RingAddresses { ring, flags: 0, descriptors: 0, device: 0, driver: 0, log: 0 }
+}
+
+fn kicked(ring: u32) -> Request {
+    Request::SetRingKick(RingDescriptor { ring, file: Some(file()) })
+}
+
+const AGREED: u64 = VERSION_1 | PROTOCOL_FEATURES | CSUM | GUEST_CSUM;
+
+fn agreed() -> Session {
+    let mut session = Session::new(4);
+    told(&mut session, &Request::SetProtocolFeatures(DEVICE_OFFERS_PROTOCOL)).unwrap();
+    session
+}
+
+/// QEMU enables rings before it sets features.
+#[test]
+fn a_ring_is_usable_in_whatever_order_it_is_told() {
+    let steps = || {
+        vec![
+            Request::SetRingEnable(of(1, 1)),
+            Request::SetFeatures(AGREED),
+            Request::SetMemTable(vec![region(0, 1 << 20)]),
+            Request::SetRingSize(of(1, 256)),
+            Request::SetRingBase(of(1, 7)),
+            Request::SetRingAddresses(at(1)),
+            kicked(1),
+            Request::SetRingCall(RingDescriptor { ring: 1, file: Some(file()) }),
+        ]
+    };
+    for first in 0..steps().len() {
+        let mut order = steps();
+        order.rotate_left(first);
+        let mut session = agreed();
+        for step in &order {
+            told(&mut session, step).unwrap();
+        }
+        let ring = session.usable(1).unwrap();
+        assert_eq!((ring.size, ring.base, ring.kick().is_some()), (256, 7, true));
+        assert!(session.usable(0).is_none());
+    }
+}
+
+#[test]
+fn without_protocol_features_rings_need_not_be_enabled() {
+    let mut session = Session::new(2);
+    let steps = [
+        Request::SetFeatures(VERSION_1),
+        Request::SetRingSize(of(0, 8)),
+        Request::SetRingAddresses(at(0)),
+        kicked(0),
+    ];
+    steps.iter().for_each(|step| _ = told(&mut session, step).unwrap());
+    assert!(session.usable(0).is_some());
+    let done = told(&mut session, &Request::SetOwner).unwrap();
+    assert_eq!(done.reply, None, "a reply that was not agreed on would be taken for the next");
+}
+
+#[test]
+fn a_ring_that_is_asked_for_its_base_stops_and_goes_on_there() {
+    let mut session = agreed();
+    let steps = [
+        Request::SetFeatures(AGREED),
+        Request::SetRingEnable(of(0, 1)),
+        Request::SetRingSize(of(0, 8)),
+        Request::SetRingAddresses(at(0)),
+        kicked(0),
+    ];
+    steps.iter().for_each(|step| _ = told(&mut session, step).unwrap());
+    assert!(session.usable(0).is_some());
+    session.set_base(0, 3);
+    let done = told(&mut session, &Request::GetRingBase(0)).unwrap();
+    assert_eq!(done.reply.unwrap().ring_number(), Some(of(0, 3)));
+    assert!(session.usable(0).is_none());
+    steps[2..].iter().for_each(|step| _ = told(&mut session, step).unwrap());
+    assert_eq!(session.usable(0).unwrap().base, 3);
+}
+
+#[test]
+fn a_reset_stops_every_ring() {
+    for reset in [Request::ResetOwner, Request::ResetDevice, Request::SetStatus(0)] {
+        let mut session = agreed();
+        let steps = [
+            Request::SetFeatures(AGREED),
+            Request::SetRingEnable(of(0, 1)),
+            Request::SetRingSize(of(0, 8)),
+            Request::SetRingAddresses(at(0)),
+            kicked(0),
+        ];
+        steps.iter().for_each(|step| _ = told(&mut session, step).unwrap());
+        assert!(session.usable(0).is_some());
+        assert_eq!(told(&mut session, &reset).unwrap().change, Change::Rings);
+        assert!(session.usable(0).is_none(), "{reset:?}");
+    }
+}
+
+#[test]
+fn memory_comes_and_goes_by_regions() {
+    let mut session = agreed();
+    told(&mut session, &Request::SetMemTable(vec![region(0, 10), region(10, 10)])).unwrap();
+    told(&mut session, &Request::AddMemRegion(region(20, 10))).unwrap();
+    let overlap = region(29, 10);
+    let wrong = Wrong::Overlap(overlap.region);
+    assert_eq!(told(&mut session, &Request::AddMemRegion(overlap)), Err(wrong));
+    let done = told(&mut session, &Request::RemoveMemRegion(region(10, 10).region)).unwrap();
+    assert_eq!(done.change, Change::Memory);
+    assert_eq!(session.regions().len(), 2);
+    let gone = region(10, 10).region;
+    let again = told(&mut session, &Request::RemoveMemRegion(gone));
+    assert_eq!(again, Err(Wrong::NoSuchRegion(gone)));
+}
+
+#[test]
+fn questions_have_answers() {
+    let mut session = agreed();
+    told(&mut session, &Request::SetStatus(15)).unwrap();
+    let rows = [
+        (Request::GetFeatures, DEVICE_OFFERS),
+        (Request::GetProtocolFeatures, DEVICE_OFFERS_PROTOCOL),
+        (Request::GetQueueNumber, 2),
+        (Request::GetMaxMemSlots, MOST_REGIONS as u64),
+        (Request::GetStatus, 15),
+        (Request::SetOwner, 0),
+        (Request::SetMtu(9_000), 0),
+    ];
+    for (request, value) in rows {
+        let reply = told(&mut session, &request).unwrap().reply.unwrap();
+        assert_eq!(reply.value(), value, "{request:?}");
+        let bytes = reply.to_bytes();
+        let header = Header::read(bytes.first_chunk().unwrap()).unwrap();
+        let read = Reply::read(request.number(), header, &bytes[HEADER_BYTES..]);
+        assert_eq!(read, Ok(reply));
+    }
+    assert_eq!(session.mtu(), Some(9_000));
+}
+
+#[test]
+fn what_is_impossible_is_refused() {
+    let rows = [
+        (Request::SetFeatures(1 << 57), Wrong::Features(1 << 57)),
+        (Request::SetProtocolFeatures(1 << 2), Wrong::Features(1 << 2)),
+        (Request::SetRingSize(of(4, 8)), Wrong::NoRing(4)),
+        (Request::GetRingBase(4), Wrong::NoRing(4)),
+        (kicked(255), Wrong::NoRing(255)),
+        (Request::SetRingSize(of(0, 0)), Wrong::RingSize(0)),
+        (Request::SetRingSize(of(0, 32_769)), Wrong::RingSize(32_769)),
+        (Request::SendRarp([0; 6]), Wrong::NotAgreed(19)),
+    ];
+    for (request, wrong) in rows {
+        assert_eq!(told(&mut agreed(), &request), Err(wrong), "{request:?}");
+    }
+    let mut split = agreed();
+    told(&mut split, &Request::SetFeatures(AGREED)).unwrap();
+    let base = told(&mut split, &Request::SetRingBase(of(0, 65_536)));
+    assert_eq!(base, Err(Wrong::RingBase(65_536)), "a split ring counts to 65,535");
+    let early = told(&mut Session::new(2), &Request::SetStatus(1));
+    assert_eq!(early, Err(Wrong::NotAgreed(39)));
+}
