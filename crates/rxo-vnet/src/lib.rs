@@ -1,6 +1,7 @@
 //! `virtio_net_hdr`: ten bytes before each packet that say which checksum is to be completed and
 //! how the packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and
-//! virtio guests all use it.
+//! virtio guests all use it. For guests it has twelve bytes: the last two count the buffers that the
+//! packet fills.
 //!
 //! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet. The crate is
 //! separate from `rxo-driver` so that an embedder and a guest device can use it without system
@@ -20,8 +21,15 @@ use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
 /// sockets.
 pub const VNET_HEADER_BYTES: usize = 10;
 
+/// The length of the header with a buffer count, in bytes: every virtio device since version 1.0.
+pub const VIRTIO_HEADER_BYTES: usize = 12;
+
+/// Where the buffer count stands in the longer header, in bytes from its start.
+pub const BUFFER_COUNT_AT: usize = 10;
+
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
+const COALESCED: u8 = 4;
 
 const GSO_NONE: u8 = 0;
 const GSO_TCP_V4: u8 = 1;
@@ -97,6 +105,43 @@ impl VnetHeader {
         header
     }
 
+    /// The header with the number of `buffers` that the packet fills; 1 if buffers are not merged
+    /// (section 5.1.6.4.1). A guest reads little-endian, as this machine must be.
+    #[inline]
+    #[must_use]
+    pub fn to_virtio_bytes(self, buffers: u16) -> [u8; VIRTIO_HEADER_BYTES] {
+        let mut bytes = [0; VIRTIO_HEADER_BYTES];
+        bytes[..BUFFER_COUNT_AT].copy_from_slice(&self.to_bytes());
+        bytes[BUFFER_COUNT_AT..].copy_from_slice(&buffers.to_le_bytes());
+        bytes
+    }
+
+    /// This header, of a packet that a device made of several (`VIRTIO_NET_F_RSC_EXT`, section
+    /// 5.1.6.4). The counts take the place of the checksum's offsets, so the packet's checksum must be
+    /// complete; the header says that it was verified.
+    #[inline]
+    #[must_use]
+    pub const fn with_coalesced(self, counts: Coalesced) -> Self {
+        Self {
+            flags: self.flags & !NEEDS_CHECKSUM | DATA_VALID | COALESCED,
+            checksum_start: counts.segments,
+            checksum_offset: counts.duplicate_acks,
+            ..self
+        }
+    }
+
+    /// Of how many packets the device made this one; `None` if the header does not say. Only a device
+    /// with `VIRTIO_NET_F_RSC_EXT` may say it.
+    #[inline]
+    #[must_use]
+    pub const fn coalesced(self) -> Option<Coalesced> {
+        if self.flags & (COALESCED | NEEDS_CHECKSUM) != COALESCED {
+            return None;
+        }
+        let (segments, duplicate_acks) = (self.checksum_start, self.checksum_offset);
+        Some(Coalesced { segments, duplicate_acks })
+    }
+
     /// What the header says of the transport checksum.
     #[inline]
     #[must_use]
@@ -127,6 +172,15 @@ impl VnetHeader {
         let size = NonZeroU16::new(self.gso_size)?;
         Some(Gso { kind, ecn: self.gso_type & GSO_ECN != 0, size })
     }
+}
+
+/// Of what a device made one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coalesced {
+    /// How many segments it was made of.
+    pub segments: u16,
+    /// How many duplicate ACKs it stands for.
+    pub duplicate_acks: u16,
 }
 
 const fn gso_type(gso: Gso) -> u8 {
@@ -184,6 +238,34 @@ mod tests {
     #[test]
     fn nothing_said_is_ten_zeros() {
         assert_eq!(VnetHeader::for_packet(Offload::default(), 0).to_bytes(), [0; 10]);
+    }
+
+    #[test]
+    fn the_longer_header_ends_with_the_number_of_buffers() {
+        let header = VnetHeader::for_packet(Offload { checksum: PARTIAL, ..Offload::default() }, 0);
+        let bytes = header.to_virtio_bytes(0x0102);
+        assert_eq!(bytes[..VNET_HEADER_BYTES], header.to_bytes());
+        assert_eq!(bytes[BUFFER_COUNT_AT..], [2, 1]);
+    }
+
+    #[test]
+    fn counts_take_the_place_of_the_checksums_offsets() {
+        let offload =
+            Offload { checksum: PARTIAL, gso: Some(gso(GsoKind::TcpV4, false)), header_bytes: 66 };
+        let header = VnetHeader::for_packet(offload, 0);
+        assert_eq!(header.coalesced(), None);
+        let counts = Coalesced { segments: 44, duplicate_acks: 2 };
+        let bytes = header.with_coalesced(counts).to_bytes();
+        let read = VnetHeader::read(&bytes).unwrap();
+        assert_eq!((bytes[0], read.coalesced()), (6, Some(counts)));
+        assert_eq!((read.checksum(), read.gso()), (ChecksumStatus::Verified, header.gso()));
+    }
+
+    #[test]
+    fn offsets_of_a_checksum_are_not_counts() {
+        let bytes = [5, 0, 0, 0, 0, 0, 34, 0, 16, 0];
+        let read = VnetHeader::read(&bytes).unwrap();
+        assert_eq!((read.coalesced(), read.checksum()), (None, PARTIAL));
     }
 
     #[test]
