@@ -69,6 +69,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("rxo-console", 2, MAY_DO_IO, &[]),
     layer("rxo-serve", 2, PURE, &[]),
+    layer("rxo-virtqueue", 2, PURE, &[]),
     layer("rxo-vnet", 2, PURE, &[("rxo-frame", "what the header says of a frame")]),
     layer("rxo-capture", 2, MAY_DO_IO, &[("rxo-frame", "instants, link kinds, VLAN tags")]),
     layer(
@@ -78,6 +79,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo-device", "implements its traits"),
             ("rxo-frame", "fills pool buffers"),
+            ("rxo-virtqueue", "rings shared with guests, both sides"),
             ("rxo-vnet", "the header before each packet"),
         ],
     ),
@@ -245,6 +247,7 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
 pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),
     ("rxo-frame", "src/pool", "buffers that come back from any thread"),
+    ("rxo-virtqueue", "src/memory", "memory shared with a guest"),
     ("rxo-driver", "", "system calls and memory-mapped rings"),
     ("rxo-coalesce", "tests/no_allocation/counting.rs", "an allocator that counts"),
     (

@@ -1,0 +1,195 @@
+//! Where a queue lies in guest memory and what was negotiated for it.
+
+use std::fmt;
+
+use crate::memory::{Memory, Words};
+
+/// The form of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Descriptor table, available ring and used ring (section 2.7).
+    Split,
+    /// One ring of descriptors that both sides write (section 2.8, `VIRTIO_F_RING_PACKED`).
+    Packed,
+}
+
+/// One queue. Addresses are guest addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// The form of the ring.
+    pub layout: Layout,
+    /// The number of descriptors: 1 to 32768, for a split ring a power of two.
+    pub size: u16,
+    /// The descriptor area: 16 bytes a descriptor, aligned to 16.
+    pub descriptors: u64,
+    /// The driver area: the available ring, aligned to 2, or the driver's event suppression, aligned
+    /// to 4.
+    pub driver: u64,
+    /// The device area: the used ring or the device's event suppression, aligned to 4.
+    pub device: u64,
+    /// `VIRTIO_F_EVENT_IDX` was negotiated.
+    pub event_index: bool,
+    /// `VIRTIO_F_INDIRECT_DESC` was negotiated.
+    pub indirect: bool,
+}
+
+/// Where a driver keeps its indirect tables: `entries` descriptors for each descriptor of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndirectTables {
+    /// The guest address, aligned to 16. [`IndirectTables::bytes`] are needed there.
+    pub address: u64,
+    /// The most segments of one chain that uses a table.
+    pub entries: u16,
+}
+
+impl IndirectTables {
+    /// How many bytes the tables of a queue of `size` descriptors take.
+    #[must_use]
+    pub const fn bytes(self, size: u16) -> usize {
+        size as usize * self.entries as usize * DESCRIPTOR_BYTES
+    }
+}
+
+/// The most descriptors of a queue (sections 2.7 and 2.8).
+pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
+pub(crate) const DESCRIPTOR_BYTES: usize = 16;
+
+impl QueueConfig {
+    /// A queue of `size` descriptors whose three areas follow each other from `start` on, which is
+    /// aligned to 16. [`QueueConfig::bytes`] says how many bytes that takes.
+    #[must_use]
+    pub const fn contiguous(layout: Layout, size: u16, start: u64) -> Self {
+        let driver = start + (size as usize * DESCRIPTOR_BYTES) as u64;
+        let device = (driver + driver_bytes(layout, size) as u64).next_multiple_of(4);
+        Self {
+            layout,
+            size,
+            descriptors: start,
+            driver,
+            device,
+            event_index: false,
+            indirect: false,
+        }
+    }
+
+    /// How many bytes a queue takes whose areas follow each other.
+    #[must_use]
+    pub const fn bytes(layout: Layout, size: u16) -> usize {
+        let first = size as usize * DESCRIPTOR_BYTES + driver_bytes(layout, size);
+        first.next_multiple_of(4) + device_bytes(layout, size)
+    }
+
+    /// Finds the three areas.
+    pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
+        let (layout, size) = (self.layout, self.size);
+        let is_size = match layout {
+            Layout::Split => size.is_power_of_two(),
+            Layout::Packed => size > 0,
+        };
+        if !is_size || size > MOST_DESCRIPTORS {
+            return Err(ConfigError::Size { layout, size });
+        }
+        let find = |area, address, bytes, alignment| {
+            let words = memory.words(address, bytes, alignment);
+            words.ok_or(ConfigError::Area { area, address, bytes })
+        };
+        let descriptors_bytes = usize::from(size) * DESCRIPTOR_BYTES;
+        let driver_alignment = match layout {
+            Layout::Split => 2,
+            Layout::Packed => 4,
+        };
+        let driver_bytes = driver_bytes(layout, size);
+        Ok(Areas {
+            descriptors: find(Area::Descriptors, self.descriptors, descriptors_bytes, 16)?,
+            driver: find(Area::Driver, self.driver, driver_bytes, driver_alignment)?,
+            device: find(Area::Device, self.device, device_bytes(layout, size), 4)?,
+        })
+    }
+}
+
+/// With the field for the event index, which is there whether negotiated or not.
+const fn driver_bytes(layout: Layout, size: u16) -> usize {
+    match layout {
+        Layout::Split => 6 + 2 * size as usize,
+        Layout::Packed => 4,
+    }
+}
+
+const fn device_bytes(layout: Layout, size: u16) -> usize {
+    match layout {
+        Layout::Split => 6 + 8 * size as usize,
+        Layout::Packed => 4,
+    }
+}
+
+/// The areas of a queue, found.
+#[derive(Debug)]
+pub(crate) struct Areas {
+    pub(crate) descriptors: Words,
+    pub(crate) driver: Words,
+    pub(crate) device: Words,
+}
+
+/// A part of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// The descriptor table or ring.
+    Descriptors,
+    /// The available ring or the driver's event suppression.
+    Driver,
+    /// The used ring or the device's event suppression.
+    Device,
+    /// The driver's indirect tables.
+    Tables,
+}
+
+/// Why a queue cannot be made. The fault of the side that chose its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// The size is zero, too large, or no power of two in a split ring.
+    Size {
+        /// The form of the ring.
+        layout: Layout,
+        /// The size asked for.
+        size: u16,
+    },
+    /// An area is not inside one region, or not aligned.
+    Area {
+        /// Which.
+        area: Area,
+        /// Its guest address.
+        address: u64,
+        /// Its length, in bytes.
+        bytes: usize,
+    },
+    /// The base of the ring is no position in it.
+    Base {
+        /// The base given.
+        base: u32,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size { layout: Layout::Split, size } => {
+                write!(f, "a split queue of {size} descriptors: needs a power of two to 32768")
+            }
+            Self::Size { layout: Layout::Packed, size } => {
+                write!(f, "a packed queue of {size} descriptors: needs 1 to 32768")
+            }
+            Self::Area { area, address, bytes } => {
+                let area = match area {
+                    Area::Descriptors => "descriptor area",
+                    Area::Driver => "driver area",
+                    Area::Device => "device area",
+                    Area::Tables => "area of indirect tables",
+                };
+                write!(f, "{area} of {bytes} bytes at {address:#x}: unaligned or not in one region")
+            }
+            Self::Base { base } => write!(f, "queue base {base:#x} is not a position in the ring"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

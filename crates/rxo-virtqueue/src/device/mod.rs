@@ -1,0 +1,383 @@
+//! The device's side of a queue: takes what a driver sends, and fills the buffers it posts.
+//!
+//! [`DeviceQueue`] consumes chains in the order in which they were made available, and returns them in
+//! this order. What it returns is written at once but becomes visible to the driver only with
+//! [`DeviceQueue::publish`], all of it at one moment: a driver must not find half a packet that fills
+//! several buffers.
+
+mod packed;
+mod split;
+mod walk;
+mod writer;
+
+use packed::PackedDevice;
+use split::SplitDevice;
+use walk::{Access, Walk};
+pub use writer::{Overrun, Writer};
+
+use crate::config::{ConfigError, Layout, QueueConfig};
+use crate::invalid::{InvalidChain, InvalidCounts};
+use crate::memory::Memory;
+use crate::ring::Position;
+
+/// Where a device begins in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// At the beginning of a ring that nobody has used.
+    Start,
+    /// Where another device stopped: the value of `VHOST_USER_SET_VRING_BASE`. A split ring's used
+    /// index is read from its memory. In a packed ring used descriptors follow from the available
+    /// position (low 16 bits), as nothing is in flight.
+    Vring(u32),
+}
+
+/// What [`DeviceQueue::take`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// No chain is available.
+    Empty,
+    /// A frame with so many bytes was copied, including the header before it.
+    Frame(usize),
+    /// A chain broke a rule. It was counted and returned to the driver, if it could be.
+    Invalid(InvalidChain),
+}
+
+/// How a packet may be laid out in the driver's buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// In one chain (without `VIRTIO_NET_F_MRG_RXBUF`).
+    OneChain,
+    /// In as many chains as it takes (`VIRTIO_NET_F_MRG_RXBUF`, section 5.1.6.3.2).
+    Merged {
+        /// Where the packet's `num_buffers` stands, in bytes from its start. Two bytes there are
+        /// written at the end, little-endian.
+        count_at: u32,
+    },
+}
+
+/// Why [`DeviceQueue::reserve`] cannot place a packet. Nothing valid was consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The driver has not posted enough buffers. More may come.
+    NoBuffers,
+    /// The next chain is too small for the packet, and only one may be used. It is still there.
+    DoesNotFit {
+        /// The chain's writable bytes.
+        capacity: u32,
+    },
+    /// A chain broke a rule. It was counted, and returned to the driver empty, with those gathered
+    /// before it. Another attempt may succeed.
+    Invalid(InvalidChain),
+}
+
+/// The device's side of one queue.
+#[derive(Debug)]
+pub struct DeviceQueue {
+    ring: Ring,
+    size: u16,
+    walk: Walk,
+    chains: Vec<Chain>,
+    is_broken: bool,
+    invalid: InvalidCounts,
+}
+
+/// A chain that is going to be filled.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    head: Head,
+    writable_bytes: u32,
+    /// Where the chain after it begins.
+    after: Position,
+}
+
+/// What returns a chain to the driver.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    id: u16,
+    /// Descriptors of the ring that it takes; 1 in a split ring.
+    descriptors: u16,
+}
+
+/// What a ring has at a cursor, which is then behind it.
+enum Next {
+    Empty,
+    Chain(Head),
+    Invalid(InvalidChain, Option<Head>),
+    /// Nothing that follows can be found.
+    Broken(InvalidChain),
+}
+
+impl DeviceQueue {
+    /// A queue whose rings are where `config` says. Allocates. Notifications of the driver are as the
+    /// ring's memory has them; call [`DeviceQueue::enable_notifications`] before waiting for one.
+    ///
+    /// # Errors
+    /// If the size is invalid, if an area is not inside one region, or if `base` is not a position in
+    /// the ring.
+    pub fn new(memory: &Memory, config: &QueueConfig, base: Base) -> Result<Self, ConfigError> {
+        let areas = config.areas(memory)?;
+        let ring = match config.layout {
+            Layout::Split => Ring::Split(SplitDevice::new(areas, config, base)),
+            Layout::Packed => Ring::Packed(PackedDevice::new(areas, config, base)?),
+        };
+        Ok(Self {
+            ring,
+            size: config.size,
+            walk: Walk::new(config.size),
+            chains: Vec::with_capacity(usize::from(config.size)),
+            is_broken: false,
+            invalid: InvalidCounts::default(),
+        })
+    }
+
+    /// Copies the next chain's readable bytes to the start of `into` and returns the chain to the
+    /// driver (visible after [`DeviceQueue::publish`]). The copy is the caller's alone: the driver cannot
+    /// change it. A chain is followed for at most as many descriptors as the queue has. Does not
+    /// allocate, once a chain of this length was seen.
+    #[inline]
+    pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
+        self.walk.start(Access::Read);
+        let head = match self.next_chain(memory, &mut self.ring.cursor()) {
+            Ok(Some(chain)) => chain,
+            Ok(None) => return Taken::Empty,
+            Err(kind) => return Taken::Invalid(kind),
+        };
+        self.ring.consume(head.after);
+        self.ring.put_used(head.head, 0);
+        match self.copy_to(memory, into) {
+            Ok(bytes) => Taken::Frame(bytes),
+            Err(kind) => {
+                self.invalid.count(kind);
+                Taken::Invalid(kind)
+            }
+        }
+    }
+
+    #[inline]
+    fn copy_to(&self, memory: &Memory, into: &mut [u8]) -> Result<usize, InvalidChain> {
+        let bytes = self.walk.readable_bytes as usize;
+        if bytes == 0 {
+            return Err(InvalidChain::NothingReadable);
+        }
+        let Some(mut rest) = into.get_mut(..bytes) else {
+            return Err(InvalidChain::FrameTooLarge);
+        };
+        for &place in &self.walk.places {
+            let (part, after) = rest.split_at_mut(place.bytes as usize);
+            if !memory.read_place(place, part) {
+                return Err(InvalidChain::OutsideMemory);
+            }
+            rest = after;
+        }
+        Ok(bytes)
+    }
+
+    /// Finds buffers for a packet of `bytes`, including the header before it, and returns a writer
+    /// into them. Nothing is consumed before [`Writer::finish`]; dropping the writer leaves all
+    /// buffers where they are. Looks at no more chains than the queue has descriptors.
+    ///
+    /// # Errors
+    /// If the buffers do not suffice, or a chain is invalid.
+    #[inline]
+    pub fn reserve<'q>(
+        &'q mut self,
+        memory: &'q Memory,
+        bytes: u32,
+        fit: Fit,
+    ) -> Result<Writer<'q>, Refused> {
+        self.walk.start(Access::Write);
+        self.chains.clear();
+        let (mut cursor, mut capacity) = (self.ring.cursor(), 0_u32);
+        loop {
+            let chain = match self.next_chain(memory, &mut cursor) {
+                Ok(Some(chain)) => chain,
+                Ok(None) => return Err(Refused::NoBuffers),
+                Err(kind) => return Err(Refused::Invalid(kind)),
+            };
+            if chain.writable_bytes == 0 {
+                let kind = InvalidChain::NothingWritable;
+                self.give_up(kind, Some(chain.head), cursor);
+                return Err(Refused::Invalid(kind));
+            }
+            self.chains.push(chain);
+            capacity = capacity.saturating_add(chain.writable_bytes);
+            if capacity >= bytes {
+                return Ok(Writer::new(self, memory, fit));
+            }
+            if fit == Fit::OneChain {
+                return Err(Refused::DoesNotFit { capacity });
+            }
+            if self.chains.len() == usize::from(self.size) {
+                return Err(Refused::NoBuffers);
+            }
+        }
+    }
+
+    /// The next valid chain at `cursor`, or which rule it broke; it is then dealt with.
+    #[inline]
+    fn next_chain(
+        &mut self,
+        memory: &Memory,
+        cursor: &mut Position,
+    ) -> Result<Option<Chain>, InvalidChain> {
+        if self.is_broken {
+            return Ok(None);
+        }
+        match self.ring.next(memory, cursor, &mut self.walk) {
+            Next::Empty => Ok(None),
+            Next::Chain(head) => {
+                let writable_bytes = self.walk.writable_bytes;
+                Ok(Some(Chain { head, writable_bytes, after: *cursor }))
+            }
+            Next::Invalid(kind, head) => {
+                if self.walk.is_writing() {
+                    self.give_up(kind, head, *cursor);
+                } else {
+                    self.return_empty(kind, head, *cursor);
+                }
+                Err(kind)
+            }
+            Next::Broken(kind) => {
+                self.is_broken = true;
+                self.invalid.count(kind);
+                Err(kind)
+            }
+        }
+    }
+
+    /// Returns the chains gathered so far and the invalid one after them, all empty.
+    #[cold]
+    fn give_up(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
+        for chain in self.chains.drain(..) {
+            self.ring.put_used(chain.head, 0);
+        }
+        self.return_empty(kind, head, after);
+    }
+
+    #[cold]
+    fn return_empty(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
+        self.invalid.count(kind);
+        self.ring.consume(after);
+        if let Some(head) = head {
+            self.ring.put_used(head, 0);
+        }
+    }
+
+    /// Shows the driver everything that was returned, at one moment. Call it once for each batch.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.ring.publish();
+    }
+
+    /// Whether the driver must be notified of what was published since the last call (section 2.7.7,
+    /// 2.8.10). Exact with the event index; otherwise as the driver's flag says.
+    #[inline]
+    pub fn needs_notify(&mut self) -> bool {
+        self.ring.needs_notify()
+    }
+
+    /// Asks the driver not to notify. A driver may do so all the same.
+    pub fn disable_notifications(&mut self) {
+        self.ring.disable_notifications();
+    }
+
+    /// Asks the driver to notify of the next chain that it makes available. Returns `true` if one is
+    /// available already: then no notification comes for it, and the caller must work before it waits.
+    #[must_use]
+    pub fn enable_notifications(&mut self) -> bool {
+        self.ring.enable_notifications() && !self.is_broken
+    }
+
+    /// How many published entries the driver has not consumed, at most the queue size: published ones
+    /// behind the entry that the driver asked to be notified of. 0 means that the driver has consumed all
+    /// and waits. A driver that is at work updates this late, so the number may be too large. `None`
+    /// if the event index was not negotiated, or the driver does not use it.
+    #[must_use]
+    pub fn backlog(&self) -> Option<u16> {
+        self.ring.backlog()
+    }
+
+    /// Where the next device would continue: the value for `VHOST_USER_GET_VRING_BASE`. Call
+    /// [`DeviceQueue::publish`] before.
+    #[must_use]
+    pub fn base(&self) -> u32 {
+        self.ring.base()
+    }
+
+    /// Whether the ring is so invalid that its next chain cannot be found. It stays empty until the
+    /// queue is made anew.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Invalid chains by kind.
+    #[must_use]
+    pub const fn invalid(&self) -> &InvalidCounts {
+        &self.invalid
+    }
+}
+
+/// Either ring. The calls of a frame go through here, and are predicted.
+#[derive(Debug)]
+enum Ring {
+    Split(SplitDevice),
+    Packed(PackedDevice),
+}
+
+macro_rules! either {
+    ($ring:expr, $side:ident => $call:expr) => {
+        match $ring {
+            Ring::Split($side) => $call,
+            Ring::Packed($side) => $call,
+        }
+    };
+}
+
+impl Ring {
+    #[inline]
+    const fn cursor(&self) -> Position {
+        either!(self, ring => ring.cursor())
+    }
+
+    #[inline]
+    fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
+        either!(self, ring => ring.next(memory, cursor, walk))
+    }
+
+    #[inline]
+    const fn consume(&mut self, to: Position) {
+        either!(self, ring => ring.consume(to));
+    }
+
+    #[inline]
+    fn put_used(&mut self, head: Head, written: u32) {
+        either!(self, ring => ring.put_used(head, written));
+    }
+
+    #[inline]
+    fn publish(&mut self) {
+        either!(self, ring => ring.publish());
+    }
+
+    #[inline]
+    fn needs_notify(&mut self) -> bool {
+        either!(self, ring => ring.needs_notify())
+    }
+
+    fn disable_notifications(&mut self) {
+        either!(self, ring => ring.disable_notifications());
+    }
+
+    fn enable_notifications(&mut self) -> bool {
+        either!(self, ring => ring.enable_notifications())
+    }
+
+    fn backlog(&self) -> Option<u16> {
+        either!(self, ring => ring.backlog())
+    }
+
+    fn base(&self) -> u32 {
+        either!(self, ring => ring.base())
+    }
+}

@@ -1,0 +1,212 @@
+//! The device's side of a packed ring (VIRTIO 1.2, section 2.8).
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::walk::{Rules, Walk};
+use super::{Base, Head, InvalidChain, Next};
+use crate::config::{Areas, ConfigError, DESCRIPTOR_BYTES, QueueConfig};
+use crate::memory::Memory;
+use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
+use crate::ring::{AVAILABLE, Descriptor, INDIRECT, NEXT, Position, USED, WRITE};
+
+/// State of the device's side.
+#[derive(Debug)]
+pub(super) struct PackedDevice {
+    areas: Areas,
+    rules: Rules,
+    event_index: bool,
+    /// The next descriptor to consume.
+    available: Position,
+    /// The next descriptor to write as used.
+    used: Position,
+    /// The position after the last used descriptor that the driver can see.
+    published: Position,
+    /// The first used descriptor that is not published. Those after it are in the ring already, but the
+    /// driver reads them in order, so it does not see them yet.
+    first: Option<(u16, u64)>,
+    /// Descriptors passed by used ones that are not published.
+    unpublished: u32,
+    /// Descriptors passed and published since the last `needs_notify`.
+    unnotified: u32,
+}
+
+impl PackedDevice {
+    pub(super) fn new(areas: Areas, config: &QueueConfig, base: Base) -> Result<Self, ConfigError> {
+        let start = match base {
+            Base::Start => Position::START,
+            Base::Vring(base) => Position::from_off_wrap(base & 0xffff, config.size)
+                .ok_or(ConfigError::Base { base })?,
+        };
+        Ok(Self {
+            areas,
+            rules: Rules { size: config.size, indirect: config.indirect, is_packed: true },
+            event_index: config.event_index,
+            available: start,
+            used: start,
+            published: start,
+            first: None,
+            unpublished: 0,
+            unnotified: 0,
+        })
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        self.available.off_wrap() | self.used.off_wrap() << 16
+    }
+
+    #[inline]
+    pub(super) const fn cursor(&self) -> Position {
+        self.available
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
+        let Some(first) = self.available_at(*cursor) else { return Next::Empty };
+        walk.begin_chain();
+        let (mut descriptor, mut descriptors, mut at) = (first, 1, *cursor);
+        let mut outcome = Ok(());
+        loop {
+            if outcome.is_ok() {
+                outcome = self.add(memory, descriptor, descriptors, walk);
+            }
+            // The list is followed to its end even if it is invalid: the next chain begins there.
+            if descriptor.flags & NEXT == 0 {
+                break;
+            }
+            if descriptors == self.rules.size {
+                return Next::Broken(InvalidChain::TooLong);
+            }
+            at = at.ahead(1, self.rules.size);
+            descriptors += 1;
+            descriptor = self.descriptor(at, self.rest(at, Ordering::Relaxed));
+        }
+        let head = Head { id: descriptor.link, descriptors };
+        *cursor = cursor.ahead(descriptors, self.rules.size);
+        match outcome {
+            Ok(()) => Next::Chain(head),
+            Err(kind) => Next::Invalid(kind, Some(head)),
+        }
+    }
+
+    #[inline]
+    fn add(
+        &self,
+        memory: &Memory,
+        descriptor: Descriptor,
+        descriptors: u16,
+        walk: &mut Walk,
+    ) -> Result<(), InvalidChain> {
+        if descriptor.flags & INDIRECT == 0 {
+            return walk.add(memory, descriptor);
+        }
+        if descriptors > 1 || descriptor.flags & NEXT != 0 {
+            return Err(InvalidChain::IndirectChained);
+        }
+        walk.add_table(memory, descriptor, self.rules.size, self.rules)
+    }
+
+    /// The descriptor at `at` if it is available. The rest of its chain then is, too.
+    #[inline]
+    fn available_at(&self, at: Position) -> Option<Descriptor> {
+        let descriptor = self.rest(at, Ordering::Acquire);
+        let flags = (descriptor >> 48) as u16;
+        let is_available = flags & (AVAILABLE | USED) == at.available_bits();
+        is_available.then(|| self.descriptor(at, descriptor))
+    }
+
+    #[inline]
+    fn rest(&self, at: Position, ordering: Ordering) -> u64 {
+        let offset = usize::from(at.index) * DESCRIPTOR_BYTES + 8;
+        u64::from_le(self.areas.descriptors.word64(offset).load(ordering))
+    }
+
+    #[inline]
+    fn descriptor(&self, at: Position, rest: u64) -> Descriptor {
+        let offset = usize::from(at.index) * DESCRIPTOR_BYTES;
+        let address = self.areas.descriptors.word64(offset).load(Ordering::Relaxed);
+        Descriptor::packed(u64::from_le(address), rest)
+    }
+
+    #[inline]
+    pub(super) const fn consume(&mut self, to: Position) {
+        self.available = to;
+    }
+
+    #[inline]
+    pub(super) fn put_used(&mut self, head: Head, written: u32) {
+        // The length counts only with this flag (section 2.8.4).
+        let flags = self.used.both_bits() | if written > 0 { WRITE } else { 0 };
+        let used = Descriptor { address: 0, bytes: written, flags, link: head.id }.to_packed();
+        if self.first.is_none() {
+            self.first = Some((self.used.index, used));
+        } else {
+            self.store(self.used.index, used, Ordering::Relaxed);
+        }
+        self.used = self.used.ahead(head.descriptors, self.rules.size);
+        self.unpublished = self.unpublished.saturating_add(u32::from(head.descriptors));
+    }
+
+    #[inline]
+    fn store(&self, index: u16, used: u64, ordering: Ordering) {
+        let offset = usize::from(index) * DESCRIPTOR_BYTES + 8;
+        self.areas.descriptors.word64(offset).store(used.to_le(), ordering);
+    }
+
+    #[inline]
+    pub(super) fn publish(&mut self) {
+        if let Some((index, used)) = self.first.take() {
+            self.store(index, used, Ordering::Release);
+            self.published = self.used;
+            let more = std::mem::take(&mut self.unpublished);
+            self.unnotified = self.unnotified.saturating_add(more);
+        }
+    }
+
+    #[inline]
+    pub(super) fn needs_notify(&mut self) -> bool {
+        let passed = std::mem::take(&mut self.unnotified);
+        if passed == 0 {
+            return false;
+        }
+        // The used descriptors must be visible before what the driver wants is read: the driver writes
+        // and reads in the opposite order.
+        fence(Ordering::SeqCst);
+        packed_passes(self.event(), self.published, passed, self.rules.size, self.event_index)
+    }
+
+    #[inline]
+    fn event(&self) -> u32 {
+        u32::from_le(self.areas.driver.word32(0).load(Ordering::Relaxed))
+    }
+
+    pub(super) fn backlog(&self) -> Option<u16> {
+        let (size, event) = (self.rules.size, self.event());
+        if !self.event_index || event >> 16 == FLAG_ENABLE {
+            return None;
+        }
+        let asked = (event >> 16 == FLAG_DESCRIPTOR)
+            .then(|| Position::from_off_wrap(event & 0xffff, size))
+            .flatten();
+        // A driver that wants no notification is at work; how far it is cannot be seen.
+        let Some(asked) = asked else { return Some(size) };
+        let lap = 2 * u32::from(size);
+        let behind = (self.published.linear(size) + lap - asked.linear(size)) % lap;
+        Some(u16::try_from(behind).map_or(size, |behind| behind.min(size)))
+    }
+
+    pub(super) fn disable_notifications(&mut self) {
+        self.areas.device.word32(0).store((FLAG_DISABLE << 16).to_le(), Ordering::Relaxed);
+    }
+
+    pub(super) fn enable_notifications(&mut self) -> bool {
+        let event = if self.event_index {
+            FLAG_DESCRIPTOR << 16 | self.available.off_wrap()
+        } else {
+            FLAG_ENABLE << 16
+        };
+        self.areas.device.word32(0).store(event.to_le(), Ordering::Relaxed);
+        // As in `needs_notify`, with the sides exchanged.
+        fence(Ordering::SeqCst);
+        self.available_at(self.available).is_some()
+    }
+}

@@ -1,0 +1,184 @@
+//! The device's side of a split ring (VIRTIO 1.2, section 2.7).
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::walk::{Rules, Walk};
+use super::{Base, Head, InvalidChain, Next};
+use crate::config::{Areas, QueueConfig};
+use crate::memory::Memory;
+use crate::notify::split_passes;
+use crate::ring::{Descriptor, ENTRIES_AT, INDEX_AT, INDIRECT, NEXT, NO_NOTIFICATION, Position};
+
+/// State of the device's side. Indices run freely over 16 bits.
+#[derive(Debug)]
+pub(super) struct SplitDevice {
+    areas: Areas,
+    rules: Rules,
+    event_index: bool,
+    /// The next entry of the available ring to consume.
+    next_available: u16,
+    /// The available index as last read. Entries before it can be read.
+    known_available: u16,
+    /// The next entry of the used ring to write.
+    next_used: u16,
+    /// The used index that the driver can see.
+    published: u16,
+    /// Used entries published since the last `needs_notify`.
+    unnotified: u32,
+}
+
+impl SplitDevice {
+    pub(super) fn new(areas: Areas, config: &QueueConfig, base: Base) -> Self {
+        let (available, used) = match base {
+            Base::Start => (0, 0),
+            Base::Vring(base) => {
+                (base as u16, u16::from_le(areas.device.half(INDEX_AT).load(Ordering::Acquire)))
+            }
+        };
+        Self {
+            areas,
+            rules: Rules { size: config.size, indirect: config.indirect, is_packed: false },
+            event_index: config.event_index,
+            next_available: available,
+            known_available: available,
+            next_used: used,
+            published: used,
+            unnotified: 0,
+        }
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        u32::from(self.next_available)
+    }
+
+    #[inline]
+    pub(super) const fn cursor(&self) -> Position {
+        Position { index: self.next_available, wrap: true }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
+        if cursor.index == self.known_available {
+            let available = self.available_index();
+            if available.wrapping_sub(self.next_available) > self.rules.size {
+                return Next::Broken(InvalidChain::AvailableIndex);
+            }
+            self.known_available = available;
+            if cursor.index == available {
+                return Next::Empty;
+            }
+        }
+        let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
+        let head = u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed));
+        cursor.index = cursor.index.wrapping_add(1);
+        if head >= self.rules.size {
+            return Next::Invalid(InvalidChain::DescriptorIndex, None);
+        }
+        let entry = Head { id: head, descriptors: 1 };
+        walk.begin_chain();
+        match self.follow(memory, head, walk) {
+            Ok(()) => Next::Chain(entry),
+            Err(kind) => Next::Invalid(kind, Some(entry)),
+        }
+    }
+
+    #[inline]
+    fn follow(&self, memory: &Memory, head: u16, walk: &mut Walk) -> Result<(), InvalidChain> {
+        let mut index = head;
+        for before in 0..self.rules.size {
+            let descriptor = Descriptor::of_split(&self.areas.descriptors, index);
+            if descriptor.flags & INDIRECT != 0 {
+                if descriptor.flags & NEXT != 0 {
+                    return Err(InvalidChain::IndirectChained);
+                }
+                return walk.add_table(memory, descriptor, self.rules.size - before, self.rules);
+            }
+            walk.add(memory, descriptor)?;
+            if descriptor.flags & NEXT == 0 {
+                return Ok(());
+            }
+            index = descriptor.link;
+            if index >= self.rules.size {
+                return Err(InvalidChain::DescriptorIndex);
+            }
+        }
+        Err(InvalidChain::TooLong)
+    }
+
+    #[inline]
+    fn available_index(&self) -> u16 {
+        u16::from_le(self.areas.driver.half(INDEX_AT).load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) const fn consume(&mut self, to: Position) {
+        self.next_available = to.index;
+    }
+
+    #[inline]
+    pub(super) fn put_used(&mut self, head: Head, written: u32) {
+        let at = ENTRIES_AT + 8 * usize::from(self.next_used & (self.rules.size - 1));
+        let used = &self.areas.device;
+        used.word32(at).store(u32::from(head.id).to_le(), Ordering::Relaxed);
+        used.word32(at + 4).store(written.to_le(), Ordering::Relaxed);
+        self.next_used = self.next_used.wrapping_add(1);
+    }
+
+    #[inline]
+    pub(super) fn publish(&mut self) {
+        let more = self.next_used.wrapping_sub(self.published);
+        if more > 0 {
+            self.areas.device.half(INDEX_AT).store(self.next_used.to_le(), Ordering::Release);
+            self.published = self.next_used;
+            self.unnotified = self.unnotified.saturating_add(u32::from(more));
+        }
+    }
+
+    #[inline]
+    pub(super) fn needs_notify(&mut self) -> bool {
+        let passed = std::mem::take(&mut self.unnotified);
+        if passed == 0 {
+            return false;
+        }
+        // The index must be visible before what the driver wants is read: the driver writes and reads
+        // in the opposite order.
+        fence(Ordering::SeqCst);
+        if self.event_index {
+            split_passes(self.used_event(), self.published, passed)
+        } else {
+            let flags = u16::from_le(self.areas.driver.half(0).load(Ordering::Relaxed));
+            flags & NO_NOTIFICATION == 0
+        }
+    }
+
+    #[inline]
+    fn used_event(&self) -> u16 {
+        let at = ENTRIES_AT + 2 * usize::from(self.rules.size);
+        u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed))
+    }
+
+    pub(super) fn backlog(&self) -> Option<u16> {
+        let behind = self.published.wrapping_sub(self.used_event());
+        self.event_index.then(|| behind.min(self.rules.size))
+    }
+
+    pub(super) fn disable_notifications(&mut self) {
+        // With the event index the driver notifies only when it passes an entry that was asked for.
+        if !self.event_index {
+            self.areas.device.half(0).store(NO_NOTIFICATION.to_le(), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn enable_notifications(&mut self) -> bool {
+        let used = &self.areas.device;
+        if self.event_index {
+            let at = ENTRIES_AT + 8 * usize::from(self.rules.size);
+            used.half(at).store(self.next_available.to_le(), Ordering::Relaxed);
+        } else {
+            used.half(0).store(0, Ordering::Relaxed);
+        }
+        // As in `needs_notify`, with the sides exchanged.
+        fence(Ordering::SeqCst);
+        self.available_index() != self.next_available
+    }
+}

@@ -1,0 +1,177 @@
+//! Follows one chain: checks its descriptors and collects the places of its buffers.
+//!
+//! The descriptors come from either ring or from an indirect table; the rules for them are the same.
+
+use super::InvalidChain;
+use crate::config::DESCRIPTOR_BYTES;
+use crate::memory::{MOST_REGIONS, Memory, Place};
+use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE};
+
+/// What the device is going to do with the buffers it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// The places collected. They are numbers, valid for the memory that they were found in.
+#[derive(Debug)]
+pub(super) struct Walk {
+    /// Buffers of the access asked for, of one or several chains.
+    pub(super) places: Vec<Place>,
+    access: Access,
+    /// The most places of one chain: descriptors may continue into the next region.
+    most_places: usize,
+    first_place: usize,
+    /// Bytes of this chain that the device may read.
+    pub(super) readable_bytes: u32,
+    /// Bytes of this chain that the device may write.
+    pub(super) writable_bytes: u32,
+}
+
+/// The limits of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) size: u16,
+    pub(super) indirect: bool,
+    pub(super) is_packed: bool,
+}
+
+impl Walk {
+    pub(super) fn new(size: u16) -> Self {
+        Self {
+            places: Vec::with_capacity(usize::from(size)),
+            access: Access::Read,
+            most_places: usize::from(size) + MOST_REGIONS,
+            first_place: 0,
+            readable_bytes: 0,
+            writable_bytes: 0,
+        }
+    }
+
+    /// Forgets all places. The next chains are for `access`.
+    #[inline]
+    pub(super) fn start(&mut self, access: Access) {
+        self.places.clear();
+        self.access = access;
+    }
+
+    /// Whether the places are for writing.
+    #[inline]
+    pub(super) fn is_writing(&self) -> bool {
+        self.access == Access::Write
+    }
+
+    /// Begins a chain; the places of those before stay.
+    #[inline]
+    pub(super) fn begin_chain(&mut self) {
+        self.first_place = self.places.len();
+        (self.readable_bytes, self.writable_bytes) = (0, 0);
+    }
+
+    /// Adds one buffer of a chain.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        memory: &Memory,
+        descriptor: Descriptor,
+    ) -> Result<(), InvalidChain> {
+        let Descriptor { address, bytes, flags, .. } = descriptor;
+        if bytes == 0 {
+            return Err(InvalidChain::ZeroLength);
+        }
+        let access = if flags & WRITE != 0 { Access::Write } else { Access::Read };
+        if access == Access::Read && self.writable_bytes > 0 {
+            return Err(InvalidChain::ReadableAfterWritable);
+        }
+        let all = self.readable_bytes + self.writable_bytes;
+        if all.checked_add(bytes).is_none() {
+            return Err(InvalidChain::TooManyBytes);
+        }
+        match access {
+            Access::Read => self.readable_bytes += bytes,
+            Access::Write => self.writable_bytes += bytes,
+        }
+        if access == self.access { self.locate(memory, address, bytes) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn locate(
+        &mut self,
+        memory: &Memory,
+        mut address: u64,
+        mut bytes: u32,
+    ) -> Result<(), InvalidChain> {
+        loop {
+            let place = memory.locate(address, bytes).ok_or(InvalidChain::OutsideMemory)?;
+            if self.places.len() - self.first_place == self.most_places {
+                return Err(InvalidChain::TooLong);
+            }
+            self.places.push(place);
+            bytes -= place.bytes;
+            if bytes == 0 {
+                return Ok(());
+            }
+            address = address.wrapping_add(u64::from(place.bytes));
+        }
+    }
+
+    /// Adds the buffers of an indirect table, of at most `left` descriptors.
+    pub(super) fn add_table(
+        &mut self,
+        memory: &Memory,
+        table: Descriptor,
+        left: u16,
+        rules: Rules,
+    ) -> Result<(), InvalidChain> {
+        if !rules.indirect {
+            return Err(InvalidChain::IndirectNotNegotiated);
+        }
+        let whole = table.bytes.is_multiple_of(DESCRIPTOR_BYTES as u32);
+        if table.bytes == 0 || !whole {
+            return Err(InvalidChain::IndirectLength);
+        }
+        let entries = table.bytes / DESCRIPTOR_BYTES as u32;
+        if rules.is_packed && entries > u32::from(left) {
+            return Err(InvalidChain::TooLong);
+        }
+        let mut index = 0;
+        for _ in 0..left {
+            let descriptor = entry(memory, table.address, index, rules.is_packed)?;
+            if descriptor.flags & INDIRECT != 0 {
+                return Err(InvalidChain::IndirectNested);
+            }
+            self.add(memory, descriptor)?;
+            // In a packed ring's table the entries follow each other (section 2.8.7).
+            let (ends, next) = if rules.is_packed {
+                (index + 1 == entries, index + 1)
+            } else {
+                (descriptor.flags & NEXT == 0, u32::from(descriptor.link))
+            };
+            if ends {
+                return Ok(());
+            }
+            if next >= entries {
+                return Err(InvalidChain::DescriptorIndex);
+            }
+            index = next;
+        }
+        Err(InvalidChain::TooLong)
+    }
+}
+
+/// A copy of one entry of an indirect table.
+fn entry(
+    memory: &Memory,
+    table: u64,
+    index: u32,
+    is_packed: bool,
+) -> Result<Descriptor, InvalidChain> {
+    let at = u64::from(index) * DESCRIPTOR_BYTES as u64;
+    let address = table.checked_add(at).ok_or(InvalidChain::IndirectOutside)?;
+    let mut bytes = [0; DESCRIPTOR_BYTES];
+    if !memory.read(address, &mut bytes) {
+        return Err(InvalidChain::IndirectOutside);
+    }
+    Ok(Descriptor::from_bytes(bytes, is_packed))
+}

@@ -1,0 +1,220 @@
+//! The driver's side of a queue: posts buffers and takes them back.
+//!
+//! The driver owns the memory that it posts; [`DriverQueue`] only names it by guest address. Whatever
+//! the device writes to the rings, the queue trusts what it keeps to itself: which chain has which id
+//! and how large its buffers are.
+
+mod packed;
+mod slots;
+mod split;
+mod tables;
+
+use std::fmt;
+
+use packed::PackedDriver;
+use slots::Slot;
+use split::SplitDriver;
+use tables::Tables;
+
+use crate::config::{ConfigError, IndirectTables, Layout, QueueConfig};
+use crate::memory::Memory;
+
+/// A part of a chain: memory that the device reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The guest address.
+    pub address: u64,
+    /// The length, not zero.
+    pub bytes: u32,
+    /// Whether the device writes it. All that it writes follow all that it reads (section 2.7.4.2).
+    pub is_writable: bool,
+}
+
+/// A chain that the device has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// What the caller posted it with.
+    pub token: u32,
+    /// How many bytes the device says it wrote, never more than it may.
+    pub written_bytes: u32,
+}
+
+/// What a device did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidUsed {
+    /// The used index is ahead of what was posted. The queue is broken until it is made anew.
+    UsedIndex,
+    /// A chain was returned that the device does not have. The queue is broken until it is made
+    /// anew.
+    UnknownId {
+        /// Its id.
+        id: u32,
+    },
+    /// The device claims to have written more than there was room for. The chain is back, and its
+    /// contents are not to be used.
+    TooLong {
+        /// What the caller posted it with.
+        token: u32,
+        /// How many bytes the device says it wrote.
+        claimed_bytes: u32,
+    },
+}
+
+/// The queue has no free descriptors for the chain, or a chain has no segments. Nothing was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no free descriptors in the queue")
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// The driver's side of one queue.
+#[derive(Debug)]
+pub struct DriverQueue {
+    ring: Ring,
+    tables: Option<Tables>,
+    is_broken: bool,
+    invalid: u64,
+}
+
+impl DriverQueue {
+    /// A queue at the beginning of its rings, whose memory must be zero. `tables` are used for chains of
+    /// more than one segment if `config.indirect`. Allocates.
+    ///
+    /// # Errors
+    /// If the size is invalid, or an area is not inside one region.
+    pub fn new(
+        memory: &Memory,
+        config: &QueueConfig,
+        tables: Option<IndirectTables>,
+    ) -> Result<Self, ConfigError> {
+        let areas = config.areas(memory)?;
+        let tables = tables.filter(|_| config.indirect);
+        let tables = tables.map(|place| Tables::new(memory, config, place)).transpose()?;
+        let ring = match config.layout {
+            Layout::Split => Ring::Split(SplitDriver::new(areas, config)),
+            Layout::Packed => Ring::Packed(PackedDriver::new(areas, config)),
+        };
+        Ok(Self { ring, tables, is_broken: false, invalid: 0 })
+    }
+
+    /// How many descriptors are free. A chain takes one for each segment, or only one with a table.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        match &self.ring {
+            Ring::Split(ring) => ring.free(),
+            Ring::Packed(ring) => ring.free(),
+        }
+    }
+
+    /// Posts a chain; `token` comes back with it. The device sees it after [`DriverQueue::publish`]. Does
+    /// not allocate.
+    ///
+    /// # Errors
+    /// If there are not enough free descriptors, or no segments.
+    #[inline]
+    pub fn post(&mut self, segments: &[Segment], token: u32) -> Result<(), NoRoom> {
+        let tables = self.tables.as_ref();
+        let tables = tables.filter(|tables| segments.len() > 1 && tables.hold(segments.len()));
+        let descriptors = if tables.is_some() { 1 } else { segments.len() };
+        let descriptors = u16::try_from(descriptors).ok().filter(|&n| n > 0).ok_or(NoRoom)?;
+        let writable = segments.iter().filter(|segment| segment.is_writable);
+        let writable_bytes = writable.map(|segment| segment.bytes).fold(0, u32::saturating_add);
+        let slot = Slot { token, writable_bytes, descriptors };
+        match &mut self.ring {
+            Ring::Split(ring) => ring.post(segments, tables, slot),
+            Ring::Packed(ring) => ring.post(segments, tables, slot),
+        }
+    }
+
+    /// Makes everything that was posted available, at one moment.
+    #[inline]
+    pub fn publish(&mut self) {
+        match &mut self.ring {
+            Ring::Split(ring) => ring.publish(),
+            Ring::Packed(ring) => ring.publish(),
+        }
+    }
+
+    /// Whether the device must be notified of what was published since the last call (section 2.7.7,
+    /// 2.8.10). Exact with the event index; otherwise as the device's flag says.
+    #[inline]
+    pub fn needs_notify(&mut self) -> bool {
+        match &mut self.ring {
+            Ring::Split(ring) => ring.needs_notify(),
+            Ring::Packed(ring) => ring.needs_notify(),
+        }
+    }
+
+    /// Takes back the next chain that the device returned; `None` if there is none. Does not
+    /// allocate.
+    ///
+    /// # Errors
+    /// If what the device wrote is invalid. It is counted. A broken queue says so once, and then has no
+    /// chains.
+    #[inline]
+    pub fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        if self.is_broken {
+            return Ok(None);
+        }
+        let taken = match &mut self.ring {
+            Ring::Split(ring) => ring.take_used(),
+            Ring::Packed(ring) => ring.take_used(),
+        };
+        if let Err(invalid) = taken {
+            self.invalid += 1;
+            self.is_broken = !matches!(invalid, InvalidUsed::TooLong { .. });
+        }
+        taken
+    }
+
+    /// Asks the device not to notify. A device may do so all the same.
+    pub fn disable_notifications(&mut self) {
+        match &mut self.ring {
+            Ring::Split(ring) => ring.disable_notifications(),
+            Ring::Packed(ring) => ring.disable_notifications(),
+        }
+    }
+
+    /// Asks the device to notify of the next chain that it returns. Returns `true` if one is there
+    /// already: then no notification comes for it, and the caller must take it before it waits.
+    #[must_use]
+    pub fn enable_notifications(&mut self) -> bool {
+        let has_used = match &mut self.ring {
+            Ring::Split(ring) => ring.enable_notifications(),
+            Ring::Packed(ring) => ring.enable_notifications(),
+        };
+        has_used && !self.is_broken
+    }
+
+    /// Whether the device broke the ring's rules so that nothing after it makes sense.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// How often the device broke a rule.
+    #[must_use]
+    pub const fn invalid(&self) -> u64 {
+        self.invalid
+    }
+}
+
+#[derive(Debug)]
+enum Ring {
+    Split(SplitDriver),
+    Packed(PackedDriver),
+}
+
+/// What the caller learns of a chain that came back.
+#[inline]
+fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
+    if bytes > slot.writable_bytes {
+        return Err(InvalidUsed::TooLong { token: slot.token, claimed_bytes: bytes });
+    }
+    Ok(Used { token: slot.token, written_bytes: bytes })
+}

@@ -1,0 +1,161 @@
+//! The driver's side of a packed ring (VIRTIO 1.2, section 2.8).
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::slots::{Slot, Slots};
+use super::tables::{Link, Tables, for_each_descriptor};
+use super::{InvalidUsed, NoRoom, Segment, Used, written};
+use crate::config::{Areas, DESCRIPTOR_BYTES, QueueConfig};
+use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
+use crate::ring::{AVAILABLE, Descriptor, Position, USED};
+
+/// State of the driver's side.
+#[derive(Debug)]
+pub(super) struct PackedDriver {
+    areas: Areas,
+    size: u16,
+    event_index: bool,
+    slots: Slots,
+    /// Descriptors of the ring that no chain takes.
+    free: u16,
+    /// The next descriptor to make available.
+    available: Position,
+    /// The next descriptor that will be used.
+    used: Position,
+    /// The first available descriptor that is not published: second half of it. Those after it are in
+    /// the ring already, but the device reads them in order, so it does not see them yet.
+    first: Option<(u16, u64)>,
+    /// The position behind the last descriptor that the device can see.
+    published: Position,
+    /// Descriptors made available but not published.
+    unpublished: u32,
+    /// Descriptors published since the last `needs_notify`.
+    unnotified: u32,
+}
+
+impl PackedDriver {
+    pub(super) fn new(areas: Areas, config: &QueueConfig) -> Self {
+        Self {
+            areas,
+            size: config.size,
+            event_index: config.event_index,
+            slots: Slots::new(config.size),
+            free: config.size,
+            available: Position::START,
+            used: Position::START,
+            first: None,
+            published: Position::START,
+            unpublished: 0,
+            unnotified: 0,
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        usize::from(self.free)
+    }
+
+    #[inline]
+    pub(super) fn post(
+        &mut self,
+        segments: &[Segment],
+        tables: Option<&Tables>,
+        slot: Slot,
+    ) -> Result<(), NoRoom> {
+        if slot.descriptors > self.free {
+            return Err(NoRoom);
+        }
+        let id = self.slots.put(slot).ok_or(NoRoom)?;
+        match tables {
+            Some(tables) => {
+                let rest = tables.fill_packed(id, segments, self.available.available_bits());
+                self.put(tables.address(id), rest);
+            }
+            None => for_each_descriptor(segments, |segment, flags, _| {
+                let flags = flags | self.available.available_bits();
+                self.put(segment.address, segment.rest(flags, Link::Packed(id)));
+            }),
+        }
+        self.free -= slot.descriptors;
+        Ok(())
+    }
+
+    /// Writes the next descriptor; the first of a batch without its second half, so that it does not
+    /// become available yet.
+    #[inline]
+    fn put(&mut self, address: u64, rest: u64) {
+        let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
+        self.areas.descriptors.word64(at).store(address.to_le(), Ordering::Relaxed);
+        if self.first.is_none() {
+            self.first = Some((self.available.index, rest));
+        } else {
+            let half = self.areas.descriptors.word64(at + 8);
+            half.store(rest.to_le(), Ordering::Relaxed);
+        }
+        self.available = self.available.ahead(1, self.size);
+        self.unpublished += 1;
+    }
+
+    #[inline]
+    pub(super) fn publish(&mut self) {
+        if let Some((index, rest)) = self.first.take() {
+            let at = usize::from(index) * DESCRIPTOR_BYTES + 8;
+            self.areas.descriptors.word64(at).store(rest.to_le(), Ordering::Release);
+            self.published = self.available;
+            let more = std::mem::take(&mut self.unpublished);
+            self.unnotified = self.unnotified.saturating_add(more);
+        }
+    }
+
+    #[inline]
+    pub(super) fn needs_notify(&mut self) -> bool {
+        let passed = std::mem::take(&mut self.unnotified);
+        if passed == 0 {
+            return false;
+        }
+        // The descriptors must be visible before what the device wants is read: the device writes and
+        // reads in the opposite order.
+        fence(Ordering::SeqCst);
+        let event = u32::from_le(self.areas.device.word32(0).load(Ordering::Relaxed));
+        packed_passes(event, self.published, passed, self.size, self.event_index)
+    }
+
+    /// The descriptor that comes next, if it is used.
+    #[inline]
+    fn next_used(&self) -> Option<Descriptor> {
+        let at = usize::from(self.used.index) * DESCRIPTOR_BYTES + 8;
+        let rest = u64::from_le(self.areas.descriptors.word64(at).load(Ordering::Acquire));
+        let descriptor = Descriptor::packed(0, rest);
+        let is_used = descriptor.flags & (AVAILABLE | USED) == self.used.both_bits();
+        is_used.then_some(descriptor)
+    }
+
+    #[inline]
+    pub(super) fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        // In memory that was never written the bits may look used.
+        if self.free == self.size {
+            return Ok(None);
+        }
+        let Some(used) = self.next_used() else { return Ok(None) };
+        let id = u32::from(used.link);
+        let slot = self.slots.remove(id).ok_or(InvalidUsed::UnknownId { id })?;
+        self.used = self.used.ahead(slot.descriptors, self.size);
+        self.free += slot.descriptors;
+        written(slot, if slot.writable_bytes > 0 { used.bytes } else { 0 }).map(Some)
+    }
+
+    pub(super) fn disable_notifications(&mut self) {
+        self.areas.driver.word32(0).store((FLAG_DISABLE << 16).to_le(), Ordering::Relaxed);
+    }
+
+    pub(super) fn enable_notifications(&mut self) -> bool {
+        let event = if self.event_index {
+            FLAG_DESCRIPTOR << 16 | self.used.off_wrap()
+        } else {
+            FLAG_ENABLE << 16
+        };
+        self.areas.driver.word32(0).store(event.to_le(), Ordering::Relaxed);
+        // As in `needs_notify`, with the sides exchanged.
+        fence(Ordering::SeqCst);
+        self.free < self.size && self.next_used().is_some()
+    }
+}

@@ -1,0 +1,113 @@
+//! Descriptors as a driver writes them, in the ring and in indirect tables.
+
+use super::Segment;
+use crate::config::{Area, ConfigError, DESCRIPTOR_BYTES, IndirectTables, QueueConfig};
+use crate::memory::{Memory, Words};
+use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE, write_descriptor};
+
+/// The indirect tables, one for each id. The device reads them; it may also write them, and then
+/// harms only itself.
+#[derive(Debug)]
+pub(super) struct Tables {
+    words: Words,
+    place: IndirectTables,
+    most_segments: usize,
+}
+
+/// The last field of a descriptor, by the form of the ring.
+pub(super) enum Link {
+    /// The next descriptor.
+    Split(u16),
+    /// The buffer's id.
+    Packed(u16),
+}
+
+impl Segment {
+    /// The second half of its descriptor.
+    #[inline]
+    pub(super) const fn rest(&self, flags: u16, link: Link) -> u64 {
+        let (address, bytes) = (self.address, self.bytes);
+        match link {
+            Link::Split(link) => Descriptor { address, bytes, flags, link }.to_split(),
+            Link::Packed(link) => Descriptor { address, bytes, flags, link }.to_packed(),
+        }
+    }
+}
+
+/// Calls `visit` with each segment, the flags of its descriptor, and whether it is the last.
+#[inline]
+pub(super) fn for_each_descriptor(
+    segments: &[Segment],
+    mut visit: impl FnMut(&Segment, u16, bool),
+) {
+    for (index, segment) in segments.iter().enumerate() {
+        let is_last = index + 1 == segments.len();
+        let write = if segment.is_writable { WRITE } else { 0 };
+        visit(segment, write | if is_last { 0 } else { NEXT }, is_last);
+    }
+}
+
+impl Tables {
+    pub(super) fn new(
+        memory: &Memory,
+        config: &QueueConfig,
+        place: IndirectTables,
+    ) -> Result<Self, ConfigError> {
+        let (address, bytes) = (place.address, place.bytes(config.size));
+        let words = memory.words(address, bytes, DESCRIPTOR_BYTES);
+        let words = words.ok_or(ConfigError::Area { area: Area::Tables, address, bytes })?;
+        // No chain is longer than the queue (section 2.7.5.3.1), however large the tables are.
+        let most_segments = usize::from(place.entries.min(config.size));
+        Ok(Self { words, place, most_segments })
+    }
+
+    /// Whether a table holds so many segments.
+    #[inline]
+    pub(super) fn hold(&self, segments: usize) -> bool {
+        segments <= self.most_segments
+    }
+
+    /// The guest address of the table of `id`.
+    #[inline]
+    pub(super) fn address(&self, id: u16) -> u64 {
+        self.place.address + (self.first(id) * DESCRIPTOR_BYTES) as u64
+    }
+
+    #[inline]
+    fn first(&self, id: u16) -> usize {
+        usize::from(id) * usize::from(self.place.entries)
+    }
+
+    /// Writes the table of `id`. Returns the second half of the ring's descriptor.
+    #[inline]
+    pub(super) fn fill_split(&self, id: u16, segments: &[Segment]) -> u64 {
+        let (first, mut next) = (self.first(id), 0);
+        for_each_descriptor(segments, |segment, flags, is_last| {
+            let at = first + usize::from(next);
+            next += 1;
+            let link = Link::Split(if is_last { 0 } else { next });
+            write_descriptor(&self.words, at, segment.address, segment.rest(flags, link));
+        });
+        table(segments, INDIRECT, 0).to_split()
+    }
+
+    /// Writes the table of `id`. Returns the second half of the ring's descriptor, with `available`
+    /// among its flags.
+    #[inline]
+    pub(super) fn fill_packed(&self, id: u16, segments: &[Segment], available: u16) -> u64 {
+        let mut at = self.first(id);
+        for_each_descriptor(segments, |segment, flags, _| {
+            let rest = segment.rest(flags & WRITE, Link::Packed(0));
+            write_descriptor(&self.words, at, segment.address, rest);
+            at += 1;
+        });
+        table(segments, INDIRECT | available, id).to_packed()
+    }
+}
+
+/// The descriptor of a table of `segments`.
+#[inline]
+fn table(segments: &[Segment], flags: u16, link: u16) -> Descriptor {
+    let bytes = (segments.len() * DESCRIPTOR_BYTES) as u32;
+    Descriptor { address: 0, bytes, flags, link }
+}

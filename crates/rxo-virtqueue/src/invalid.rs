@@ -1,0 +1,105 @@
+//! What can be wrong with what a driver made available, and how often it was.
+
+/// A rule of VIRTIO 1.2 that an available chain breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum InvalidChain {
+    /// The available index is ahead by more than the queue size. The queue is broken until it is made
+    /// anew.
+    AvailableIndex,
+    /// The available ring or a `next` field names a descriptor outside the table.
+    DescriptorIndex,
+    /// There are more descriptors than the queue size; so it is with every loop (section 2.7.5.3.1). A
+    /// packed queue is broken after it, because the next chain cannot be found.
+    TooLong,
+    /// A descriptor has no bytes (section 2.7.5).
+    ZeroLength,
+    /// A buffer is not inside regions.
+    OutsideMemory,
+    /// The buffers together have 2³² bytes or more (section 2.7.5).
+    TooManyBytes,
+    /// A buffer for the device to read follows one for it to write (section 2.7.4.2).
+    ReadableAfterWritable,
+    /// There is an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
+    IndirectNotNegotiated,
+    /// The table's length is not a multiple of 16 (section 2.7.5.3).
+    IndirectLength,
+    /// The table is not inside regions.
+    IndirectOutside,
+    /// A table inside a table (section 2.7.5.3.1).
+    IndirectNested,
+    /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring belongs to
+    /// a list.
+    IndirectChained,
+    /// A frame was to be read, but the chain has nothing to read.
+    NothingReadable,
+    /// A buffer was to be filled, but the chain has nothing to write.
+    NothingWritable,
+    /// The frame is larger than the buffer that the caller gave for it.
+    FrameTooLarge,
+}
+
+impl InvalidChain {
+    /// Every kind.
+    pub const ALL: [Self; 15] = [
+        Self::AvailableIndex,
+        Self::DescriptorIndex,
+        Self::TooLong,
+        Self::ZeroLength,
+        Self::OutsideMemory,
+        Self::TooManyBytes,
+        Self::ReadableAfterWritable,
+        Self::IndirectNotNegotiated,
+        Self::IndirectLength,
+        Self::IndirectOutside,
+        Self::IndirectNested,
+        Self::IndirectChained,
+        Self::NothingReadable,
+        Self::NothingWritable,
+        Self::FrameTooLarge,
+    ];
+
+    /// A name for counters, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AvailableIndex => "available-index",
+            Self::DescriptorIndex => "descriptor-index",
+            Self::TooLong => "too-long",
+            Self::ZeroLength => "zero-length",
+            Self::OutsideMemory => "outside-memory",
+            Self::TooManyBytes => "too-many-bytes",
+            Self::ReadableAfterWritable => "readable-after-writable",
+            Self::IndirectNotNegotiated => "indirect-not-negotiated",
+            Self::IndirectLength => "indirect-length",
+            Self::IndirectOutside => "indirect-outside",
+            Self::IndirectNested => "indirect-nested",
+            Self::IndirectChained => "indirect-chained",
+            Self::NothingReadable => "nothing-readable",
+            Self::NothingWritable => "nothing-writable",
+            Self::FrameTooLarge => "frame-too-large",
+        }
+    }
+}
+
+/// How many invalid chains of each kind a queue has met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InvalidCounts([u64; InvalidChain::ALL.len()]);
+
+impl InvalidCounts {
+    /// How many of `kind`.
+    #[must_use]
+    pub const fn of(&self, kind: InvalidChain) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// How many of all kinds together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(crate) const fn count(&mut self, kind: InvalidChain) {
+        self.0[kind as usize] += 1;
+    }
+}

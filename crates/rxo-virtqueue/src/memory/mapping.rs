@@ -1,0 +1,193 @@
+//! Mapped memory that another program can change at any time, and every access to it.
+//!
+//! Contract: each access is checked against the mapping's length. No reference to plain bytes is ever
+//! made: words are atomics, and longer data is copied between raw pointers. A torn copy is possible, and
+//! callers must accept any bytes.
+#![allow(unsafe_code, reason = "memory shared with another program")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
+
+/// The alignment of a mapping made by [`Mapping::zeroed`], in bytes.
+const PAGE_BYTES: usize = 4_096;
+
+/// Memory that stays mapped as long as this value lives.
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+    /// Unmaps when dropped.
+    _owner: Box<dyn Send + Sync>,
+}
+
+impl Mapping {
+    /// A mapping of the `bytes` at `start`. Dropping the mapping drops `owner`, which may then
+    /// unmap the memory.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped, all `bytes` at `start` must stay readable and writable, and this
+    /// process must access them only through this mapping or as other programs would: through raw
+    /// pointers and atomics. A file below the mapping must not shrink (a memory file can be sealed
+    /// against it), because an access beyond its end ends the process.
+    #[must_use]
+    pub unsafe fn from_raw(start: NonNull<u8>, bytes: usize, owner: Box<dyn Send + Sync>) -> Self {
+        Self { start, bytes, _owner: owner }
+    }
+
+    /// A mapping of `bytes` zeros in this process's own memory, aligned to 4 KiB. Allocates.
+    #[must_use]
+    pub fn zeroed(bytes: usize) -> Self {
+        let heap = Heap::zeroed(bytes);
+        Self { start: heap.start, bytes, _owner: Box::new(heap) }
+    }
+
+    /// Its length, in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Copies from `offset` to all of `to`. Returns `false` and copies nothing if that would leave the
+    /// mapping.
+    #[inline]
+    #[must_use]
+    pub(super) fn read(&self, offset: usize, to: &mut [u8]) -> bool {
+        let Some(from) = self.at(offset, to.len()) else { return false };
+        // SAFETY: `at` checked the range; `to` is private memory, which no mapping overlaps. Any byte
+        // is valid, so it does not matter if the other program writes meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+        true
+    }
+
+    /// Copies all of `from` to `offset`. Returns `false` and copies nothing if that would leave the
+    /// mapping.
+    #[inline]
+    #[must_use]
+    pub(super) fn write(&self, offset: usize, from: &[u8]) -> bool {
+        let Some(to) = self.at(offset, from.len()) else { return false };
+        // SAFETY: `at` checked the range; `from` is private memory, which no mapping overlaps.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), from.len()) };
+        true
+    }
+
+    /// The address of `bytes` at `offset`; `None` if they are not all inside.
+    #[inline]
+    fn at(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
+        if offset > self.bytes || bytes > self.bytes - offset {
+            return None;
+        }
+        // SAFETY: `offset` is within the mapping, by the check above.
+        Some(unsafe { self.start.add(offset) })
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mapping").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: the memory belongs to no thread, and every access is atomic or a copy by raw pointers that
+// accepts any bytes; the owner is `Send`.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; the owner is `Sync` and never used.
+unsafe impl Sync for Mapping {}
+
+/// Zeroed memory from the allocator.
+struct Heap {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Heap {
+    fn zeroed(bytes: usize) -> Self {
+        let Ok(layout) = Layout::from_size_align(bytes.max(1), PAGE_BYTES) else {
+            handle_alloc_error(Layout::new::<u8>())
+        };
+        // SAFETY: the layout has at least one byte.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout; the mapping that used it is gone.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+// SAFETY: owns its allocation; the pointer is only used to free it.
+unsafe impl Send for Heap {}
+// SAFETY: as above; nothing is accessible through a shared reference.
+unsafe impl Sync for Heap {}
+
+/// A part of a mapping that is accessed as words: a ring. It keeps the mapping alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    start: NonNull<u8>,
+    bytes: usize,
+    _mapping: Arc<Mapping>,
+}
+
+impl Words {
+    /// The `bytes` at `offset`; `None` if they are not all inside, or do not start at a multiple of
+    /// `alignment` in this process.
+    pub(super) fn new(
+        mapping: &Arc<Mapping>,
+        offset: usize,
+        bytes: usize,
+        alignment: usize,
+    ) -> Option<Self> {
+        let start = mapping.at(offset, bytes)?;
+        let is_aligned = start.addr().get().is_multiple_of(alignment);
+        is_aligned.then(|| Self { start, bytes, _mapping: Arc::clone(mapping) })
+    }
+
+    /// The 16 bits at `offset`.
+    ///
+    /// # Panics
+    /// If they are not inside, or not aligned: a mistake of this crate, never of the other side.
+    #[inline]
+    pub(crate) fn half(&self, offset: usize) -> &AtomicU16 {
+        // SAFETY: `word` checked range and alignment; only atomics access rings.
+        unsafe { self.word::<AtomicU16>(offset).as_ref() }
+    }
+
+    /// The 32 bits at `offset`. Panics as [`Words::half`] does.
+    #[inline]
+    pub(crate) fn word32(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: `word` checked range and alignment; only atomics access rings.
+        unsafe { self.word::<AtomicU32>(offset).as_ref() }
+    }
+
+    /// The 64 bits at `offset`. Panics as [`Words::half`] does.
+    #[inline]
+    pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: `word` checked range and alignment; only atomics access rings.
+        unsafe { self.word::<AtomicU64>(offset).as_ref() }
+    }
+
+    #[inline]
+    fn word<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset < self.bytes && size_of::<T>() <= self.bytes - offset, "outside the ring");
+        // SAFETY: inside the mapping, by the check above.
+        let word = unsafe { self.start.add(offset) }.cast::<T>();
+        debug_assert!(word.is_aligned());
+        word
+    }
+}
+
+// SAFETY: only atomics are accessible, in memory that belongs to no thread and that the mapping keeps.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}

@@ -1,0 +1,215 @@
+//! Shared memory: regions of guest addresses, each backed by a mapping of this process.
+//!
+//! [`Memory`] translates guest addresses and checks every access. It is separate from the queues
+//! because all queues of a device share it and regions come and go while the queues run
+//! (`VHOST_USER_ADD_MEM_REG`, `VHOST_USER_REM_MEM_REG`).
+//!
+//! # Contract
+//! Regions never overlap. An access is inside one region or is refused. Queues are given `&Memory` in
+//! each call, so a region that was removed is unreachable from the next call on. A queue keeps the
+//! mappings in which its own rings lie alive until it is dropped.
+
+mod mapping;
+mod region;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use mapping::Mapping;
+pub(crate) use mapping::Words;
+pub use region::{Region, RegionError};
+
+/// The most regions there may be: more than any kernel or QEMU uses.
+pub const MOST_REGIONS: usize = 512;
+
+/// With so few regions a linear search takes fewer instructions than a binary search.
+const FEW_REGIONS: usize = 4;
+
+/// The regions of a guest's memory, ordered by guest address.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    regions: Vec<Region>,
+}
+
+/// Bytes inside one region. Only numbers: [`Memory`] checks them again at each access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    region: u32,
+    offset: usize,
+    pub(crate) bytes: u32,
+}
+
+impl Memory {
+    /// No memory: every address is outside.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { regions: Vec::new() }
+    }
+
+    /// Adds a region.
+    ///
+    /// # Errors
+    /// If it overlaps another region, in guest addresses or in front-end addresses, or if there are
+    /// [`MOST_REGIONS`] already.
+    pub fn add(&mut self, region: Region) -> Result<(), RegionError> {
+        if self.regions.len() == MOST_REGIONS {
+            return Err(RegionError::TooMany);
+        }
+        if self.regions.iter().any(|other| other.overlaps(&region)) {
+            return Err(RegionError::Overlaps { guest_start: region.guest_start() });
+        }
+        let at = self.regions.partition_point(|r| r.guest_start() < region.guest_start());
+        self.regions.insert(at, region);
+        Ok(())
+    }
+
+    /// Removes the region that has exactly this place and length, and returns it.
+    pub fn remove(&mut self, guest_start: u64, bytes: u64) -> Option<Region> {
+        let at = self
+            .regions
+            .iter()
+            .position(|r| r.guest_start() == guest_start && r.byte_len() == bytes)?;
+        Some(self.regions.remove(at))
+    }
+
+    /// All regions, ordered by guest address.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The guest address of what the front end has at `user`, its own virtual address. vhost-user
+    /// gives the addresses of rings in this form. `None` if no region holds it.
+    #[must_use]
+    pub fn guest_address(&self, user: u64) -> Option<u64> {
+        self.regions.iter().find_map(|region| region.guest_address(user))
+    }
+
+    /// Copies the bytes at `address` to `to`. They may continue from one region to the next.
+    ///
+    /// Returns `false` if they are not all inside regions; `to` is then partly written.
+    #[must_use]
+    pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        let mut done = 0;
+        self.for_each_place(address, to.len(), |memory, place| {
+            let end = done + place.bytes as usize;
+            let is_read = memory.read_place(place, &mut to[done..end]);
+            done = end;
+            is_read
+        })
+    }
+
+    /// Copies `from` to `address`. The bytes may continue from one region to the next.
+    ///
+    /// Returns `false` if they are not all inside regions; they are then partly written.
+    #[must_use]
+    pub fn write(&self, address: u64, from: &[u8]) -> bool {
+        let mut done = 0;
+        self.for_each_place(address, from.len(), |memory, place| {
+            let end = done + place.bytes as usize;
+            let is_written = memory.write_place(place, 0, &from[done..end]);
+            done = end;
+            is_written
+        })
+    }
+
+    fn for_each_place(
+        &self,
+        mut address: u64,
+        bytes: usize,
+        mut access: impl FnMut(&Self, Place) -> bool,
+    ) -> bool {
+        let mut left = bytes;
+        while left > 0 {
+            let most = u32::try_from(left).unwrap_or(u32::MAX);
+            let Some(place) = self.locate(address, most) else { return false };
+            if !access(self, place) {
+                return false;
+            }
+            left -= place.bytes as usize;
+            address = address.wrapping_add(u64::from(place.bytes));
+        }
+        true
+    }
+
+    /// Where `address` lies, with as many of the `bytes` there as the region holds. `None` if it is
+    /// outside all regions, or if `bytes` is zero.
+    #[inline]
+    pub(crate) fn locate(&self, address: u64, bytes: u32) -> Option<Place> {
+        let index = self.region_of(address)?;
+        let region = &self.regions[index];
+        let inside = address - region.guest_start();
+        let left = region.byte_len() - inside;
+        let bytes = if u64::from(bytes) <= left { bytes } else { low_half(left) };
+        // Both fit: there are at most `MOST_REGIONS`, and a mapping is no longer than a `usize`.
+        (bytes > 0).then(|| Place {
+            region: low_half(index as u64),
+            offset: region.offset() + usize_of(inside),
+            bytes,
+        })
+    }
+
+    #[inline]
+    fn region_of(&self, address: u64) -> Option<usize> {
+        let holds = |r: &Region| address.wrapping_sub(r.guest_start()) < r.byte_len();
+        if self.regions.len() <= FEW_REGIONS {
+            return self.regions.iter().position(holds);
+        }
+        let after = self.regions.partition_point(|r| r.guest_start() <= address);
+        let index = after.checked_sub(1)?;
+        holds(&self.regions[index]).then_some(index)
+    }
+
+    /// Copies from `place` to `to`, which is not longer. Returns `false` if it is, or if there is no
+    /// such place.
+    #[inline]
+    #[must_use]
+    pub(crate) fn read_place(&self, place: Place, to: &mut [u8]) -> bool {
+        let Some(region) = self.regions.get(place.region as usize) else { return false };
+        to.len() <= place.bytes as usize && region.mapping().read(place.offset, to)
+    }
+
+    /// Copies `from` to `skip` bytes after the start of `place`. Returns `false` if there is no
+    /// room.
+    #[inline]
+    #[must_use]
+    pub(crate) fn write_place(&self, place: Place, skip: u32, from: &[u8]) -> bool {
+        let Some(region) = self.regions.get(place.region as usize) else { return false };
+        let fits = skip <= place.bytes && from.len() <= (place.bytes - skip) as usize;
+        fits && region.mapping().write(place.offset + skip as usize, from)
+    }
+
+    /// The `bytes` at `address` as words, if one region holds them all and they are aligned.
+    pub(crate) fn words(&self, address: u64, bytes: usize, alignment: usize) -> Option<Words> {
+        let region = &self.regions[self.region_of(address)?];
+        let inside = address - region.guest_start();
+        if u64::try_from(bytes).ok()? > region.byte_len() - inside {
+            return None;
+        }
+        let offset = region.offset() + usize_of(inside);
+        Words::new(region.mapping(), offset, bytes, alignment)
+    }
+
+    /// A memory of one region of `bytes` zeros in this process, at guest and front-end address
+    /// `start`. Allocates.
+    ///
+    /// # Errors
+    /// If the region would wrap around.
+    pub fn zeroed(start: u64, bytes: usize) -> Result<Self, RegionError> {
+        let mapping = Arc::new(Mapping::zeroed(bytes));
+        let mut memory = Self::new();
+        memory.add(Region::new(start, start, mapping, 0, bytes as u64)?)?;
+        Ok(memory)
+    }
+}
+
+#[inline]
+const fn low_half(value: u64) -> u32 {
+    value as u32
+}
+
+#[inline]
+const fn usize_of(inside: u64) -> usize {
+    inside as usize
+}

@@ -1,0 +1,135 @@
+//! One region: a range of guest addresses and the part of a mapping behind it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Mapping;
+
+/// A range of guest addresses backed by part of a mapping.
+#[derive(Clone, Debug)]
+pub struct Region {
+    guest_start: u64,
+    user_start: u64,
+    bytes: u64,
+    mapping: Arc<Mapping>,
+    offset: usize,
+}
+
+impl Region {
+    /// The region of `bytes` at guest address `guest_start`, which the front end has at `user_start`
+    /// and this process at `offset` in `mapping`.
+    ///
+    /// # Errors
+    /// If it has no bytes, if an end would wrap around, or if it is longer than the mapping.
+    pub fn new(
+        guest_start: u64,
+        user_start: u64,
+        mapping: Arc<Mapping>,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Self, RegionError> {
+        let ends = guest_start.checked_add(bytes).and(user_start.checked_add(bytes));
+        if bytes == 0 || ends.is_none() {
+            return Err(RegionError::Range { guest_start, bytes });
+        }
+        let mapped = mapping.len() as u64;
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= mapped);
+        let offset = usize::try_from(offset).ok().filter(|_| is_inside);
+        let Some(offset) = offset else { return Err(RegionError::Beyond { guest_start, mapped }) };
+        Ok(Self { guest_start, user_start, bytes, mapping, offset })
+    }
+
+    /// The first guest address.
+    #[inline]
+    #[must_use]
+    pub const fn guest_start(&self) -> u64 {
+        self.guest_start
+    }
+
+    /// The first address in the front end's own memory.
+    #[must_use]
+    pub const fn user_start(&self) -> u64 {
+        self.user_start
+    }
+
+    /// Its length, in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn byte_len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The mapping behind it.
+    #[inline]
+    #[must_use]
+    pub const fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// Where it starts in the mapping.
+    #[inline]
+    pub(super) const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn guest_address(&self, user: u64) -> Option<u64> {
+        let inside = user.wrapping_sub(self.user_start);
+        (inside < self.bytes).then(|| self.guest_start + inside)
+    }
+
+    pub(super) const fn overlaps(&self, other: &Self) -> bool {
+        meet(self.guest_start, self.bytes, other.guest_start, other.bytes)
+            || meet(self.user_start, self.bytes, other.user_start, other.bytes)
+    }
+}
+
+/// Whether two ranges, neither of which wraps, have an address in common.
+const fn meet(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
+    a < b + b_bytes && b < a + a_bytes
+}
+
+/// Why a region is refused. The front end's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionError {
+    /// It has no bytes, or its end wraps around.
+    Range {
+        /// Its first guest address.
+        guest_start: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// It ends beyond its mapping.
+    Beyond {
+        /// Its first guest address.
+        guest_start: u64,
+        /// The length of the mapping, in bytes.
+        mapped: u64,
+    },
+    /// It overlaps another region.
+    Overlaps {
+        /// Its first guest address.
+        guest_start: u64,
+    },
+    /// There are [`super::MOST_REGIONS`] already.
+    TooMany,
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range { guest_start, bytes } => {
+                write!(f, "the memory region at {guest_start:#x} of {bytes} bytes is no range")
+            }
+            Self::Beyond { guest_start, mapped } => write!(
+                f,
+                "the memory region at {guest_start:#x} ends beyond the {mapped} bytes that are mapped"
+            ),
+            Self::Overlaps { guest_start } => {
+                write!(f, "the memory region at {guest_start:#x} overlaps another")
+            }
+            Self::TooMany => write!(f, "there are {} memory regions already", super::MOST_REGIONS),
+        }
+    }
+}
+
+impl std::error::Error for RegionError {}

@@ -1,0 +1,125 @@
+//! When a side may leave out a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
+//!
+//! Pure functions, separate from the rings so that a naive oracle can be held against them alone.
+
+use crate::ring::Position;
+
+/// Whether a split ring's index, on its way from `old` to `new`, left the entry `event`: the other
+/// side asked to be notified of it (section 2.7.10.1). `passed` entries lie between; from 65536 on
+/// every entry was left.
+#[inline]
+#[must_use]
+pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {
+    let behind = new.wrapping_sub(event).wrapping_sub(1);
+    (behind as u32) < passed
+}
+
+/// Whether a packed ring's position left the descriptor that the other side asked for (section
+/// 2.8.10), where `passed` descriptors were left on the way to `now`.
+///
+/// `event` is the event suppression structure: offset and wrap counter in the low half, flags in the
+/// high half. Flags and offsets that do not exist count as "always", because a spurious notification
+/// does no harm.
+#[inline]
+#[must_use]
+pub(crate) const fn packed_passes(
+    event: u32,
+    now: Position,
+    passed: u32,
+    size: u16,
+    event_index: bool,
+) -> bool {
+    if passed == 0 {
+        return false;
+    }
+    match event >> 16 {
+        FLAG_DISABLE => return false,
+        FLAG_DESCRIPTOR if event_index => {}
+        _ => return true,
+    }
+    let Some(asked) = Position::from_off_wrap(event & 0xffff, size) else { return true };
+    let lap = 2 * size as u32;
+    let behind = (now.linear(size) + lap - asked.linear(size)) % lap;
+    // Zero is the descriptor that comes next, or the one a whole lap ago.
+    let behind = if behind == 0 { lap } else { behind };
+    behind <= passed
+}
+
+/// Flags of the event suppression structure: notify always.
+pub(crate) const FLAG_ENABLE: u32 = 0;
+/// Never notify.
+pub(crate) const FLAG_DISABLE: u32 = 1;
+/// Notify when a certain descriptor is passed.
+pub(crate) const FLAG_DESCRIPTOR: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every step left, compared one by one.
+    fn naive_split(event: u16, new: u16, passed: u32) -> bool {
+        (1..=passed).any(|back| new.wrapping_sub(back as u16) == event)
+    }
+
+    #[test]
+    fn the_split_rule_is_the_naive_one() {
+        for new in [0_u16, 1, 2, 100, 0x7fff, 0x8000, 0xfffe, 0xffff] {
+            for event in (0..600).map(|near: u16| new.wrapping_add(near).wrapping_sub(300)) {
+                for passed in [0, 1, 2, 3, 17, 255, 299, 300, 0xffff, 0x1_0000, u32::MAX] {
+                    let naive = passed > 0xffff || naive_split(event, new, passed);
+                    assert_eq!(split_passes(event, new, passed), naive, "{event} {new} {passed}");
+                }
+            }
+        }
+    }
+
+    /// The position one place before.
+    fn before(at: Position, size: u16) -> Position {
+        match at.index {
+            0 => Position { index: size - 1, wrap: !at.wrap },
+            index => Position { index: index - 1, wrap: at.wrap },
+        }
+    }
+
+    fn naive_packed(asked: Position, mut now: Position, passed: u32, size: u16) -> bool {
+        (0..passed).any(|_| {
+            now = before(now, size);
+            now == asked
+        })
+    }
+
+    fn positions(size: u16) -> impl Iterator<Item = Position> {
+        (0..2 * size).map(move |n| Position { index: n % size, wrap: n < size })
+    }
+
+    #[test]
+    fn the_packed_rule_is_the_naive_one() {
+        for size in 1..=9 {
+            for now in positions(size) {
+                for asked in positions(size) {
+                    for passed in 0..5 * u32::from(size) {
+                        let event = FLAG_DESCRIPTOR << 16 | asked.off_wrap();
+                        let naive = naive_packed(asked, now, passed, size);
+                        assert_eq!(packed_passes(event, now, passed, size, true), naive);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn flags_of_a_packed_ring_decide_alone_without_the_event_index() {
+        let now = Position::START;
+        for (flags, indexed, plain) in [
+            (FLAG_ENABLE, true, true),
+            (FLAG_DISABLE, false, false),
+            (FLAG_DESCRIPTOR, false, true),
+            (3, true, true),
+        ] {
+            assert_eq!(packed_passes(flags << 16 | 2, now, 1, 4, true), indexed);
+            assert_eq!(packed_passes(flags << 16 | 2, now, 1, 4, false), plain);
+            assert!(!packed_passes(flags << 16, now, 0, 4, true), "nothing was passed");
+        }
+        assert!(packed_passes(FLAG_DESCRIPTOR << 16 | 4, now, 1, 4, true), "outside the ring");
+    }
+}

@@ -1,0 +1,142 @@
+//! What both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
+
+use std::sync::atomic::Ordering;
+
+use crate::config::DESCRIPTOR_BYTES;
+use crate::memory::Words;
+
+/// The descriptor continues with another one.
+pub(crate) const NEXT: u16 = 1;
+/// The device writes the buffer; otherwise it reads it.
+pub(crate) const WRITE: u16 = 2;
+/// The buffer is a table of descriptors.
+pub(crate) const INDIRECT: u16 = 4;
+/// Packed ring: equals the driver's wrap counter if the descriptor is available.
+pub(crate) const AVAILABLE: u16 = 1 << 7;
+/// Packed ring: equals the device's wrap counter if the descriptor is used.
+pub(crate) const USED: u16 = 1 << 15;
+
+/// Split ring, `flags` of either ring: do not notify.
+pub(crate) const NO_NOTIFICATION: u16 = 1;
+/// Split ring: where `idx` stands in either ring.
+pub(crate) const INDEX_AT: usize = 2;
+/// Split ring: where the entries of either ring begin.
+pub(crate) const ENTRIES_AT: usize = 4;
+
+/// A copy of one descriptor, of either ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) address: u64,
+    pub(crate) bytes: u32,
+    pub(crate) flags: u16,
+    /// Split ring: the next descriptor. Packed ring: the buffer's id.
+    pub(crate) link: u16,
+}
+
+impl Descriptor {
+    /// Reads the descriptor at `index` of a split ring's table. Each half is read once.
+    #[inline]
+    pub(crate) fn of_split(table: &Words, index: u16) -> Self {
+        let at = usize::from(index) * DESCRIPTOR_BYTES;
+        let address = u64::from_le(table.word64(at).load(Ordering::Relaxed));
+        Self::split(address, u64::from_le(table.word64(at + 8).load(Ordering::Relaxed)))
+    }
+
+    #[inline]
+    const fn split(address: u64, rest: u64) -> Self {
+        let (flags, link) = ((rest >> 32) as u16, (rest >> 48) as u16);
+        Self { address, bytes: rest as u32, flags, link }
+    }
+
+    /// The second half of a descriptor of a split ring.
+    #[inline]
+    pub(crate) const fn to_split(self) -> u64 {
+        self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
+    }
+
+    /// A descriptor of a packed ring from its two halves.
+    #[inline]
+    pub(crate) const fn packed(address: u64, rest: u64) -> Self {
+        let (link, flags) = ((rest >> 32) as u16, (rest >> 48) as u16);
+        Self { address, bytes: rest as u32, flags, link }
+    }
+
+    /// The second half of a descriptor of a packed ring.
+    #[inline]
+    pub(crate) const fn to_packed(self) -> u64 {
+        self.bytes as u64 | (self.link as u64) << 32 | (self.flags as u64) << 48
+    }
+
+    /// A descriptor of an indirect table from its bytes.
+    #[inline]
+    pub(crate) fn from_bytes(bytes: [u8; DESCRIPTOR_BYTES], is_packed: bool) -> Self {
+        let both = u128::from_le_bytes(bytes);
+        let (address, rest) = (both as u64, (both >> 64) as u64);
+        if is_packed { Self::packed(address, rest) } else { Self::split(address, rest) }
+    }
+}
+
+/// Writes the two halves of a descriptor. The other side must not see it before a later release.
+#[inline]
+pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: u64) {
+    let at = index * DESCRIPTOR_BYTES;
+    table.word64(at).store(address.to_le(), Ordering::Relaxed);
+    table.word64(at + 8).store(rest.to_le(), Ordering::Relaxed);
+}
+
+/// A place in a packed ring and the lap, odd or even (the wrap counter, section 2.8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) index: u16,
+    pub(crate) wrap: bool,
+}
+
+impl Position {
+    /// Where both sides start.
+    pub(crate) const START: Self = Self { index: 0, wrap: true };
+
+    /// From a field with the offset in 15 bits and the wrap counter above; `None` if the offset is not in
+    /// the ring.
+    #[inline]
+    pub(crate) const fn from_off_wrap(field: u32, size: u16) -> Option<Self> {
+        let (index, wrap) = (field & 0x7fff, field & 0x8000 != 0);
+        if index >= size as u32 {
+            return None;
+        }
+        Some(Self { index: index as u16, wrap })
+    }
+
+    /// Such a field.
+    #[inline]
+    pub(crate) const fn off_wrap(self) -> u32 {
+        self.index as u32 | (self.wrap as u32) << 15
+    }
+
+    /// `by` places further, at most the ring's size.
+    #[inline]
+    pub(crate) const fn ahead(self, by: u16, size: u16) -> Self {
+        let index = self.index as u32 + by as u32;
+        if index < size as u32 {
+            return Self { index: index as u16, wrap: self.wrap };
+        }
+        Self { index: (index - size as u32) as u16, wrap: !self.wrap }
+    }
+
+    /// A number that grows by one with each place over two laps.
+    #[inline]
+    pub(crate) const fn linear(self, size: u16) -> u32 {
+        self.index as u32 + if self.wrap { 0 } else { size as u32 }
+    }
+
+    /// The two bits of `flags` that this lap has, both set or both clear.
+    #[inline]
+    pub(crate) const fn both_bits(self) -> u16 {
+        if self.wrap { AVAILABLE | USED } else { 0 }
+    }
+
+    /// The bits that make a descriptor available in this lap.
+    #[inline]
+    pub(crate) const fn available_bits(self) -> u16 {
+        if self.wrap { AVAILABLE } else { USED }
+    }
+}

@@ -1,0 +1,105 @@
+//! Single frames, told step by step, for every combination of features.
+
+use super::pair::{BUFFERS, Pair, all_features, readable, writable};
+use crate::{Fit, InvalidUsed, NoRoom, Refused, Taken, Used};
+
+const MERGED: Fit = Fit::Merged { count_at: 10 };
+
+#[test]
+fn a_frame_goes_from_the_driver_to_the_device_and_its_buffer_back() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 8);
+        assert!(pair.memory.write(BUFFERS, b"header and payload"));
+        let segments = [readable(BUFFERS, 6), readable(BUFFERS + 6, 12)];
+        pair.driver.post(&segments, 7).unwrap();
+        let mut frame = [0; 64];
+        assert_eq!(pair.device.take(&pair.memory, &mut frame), Taken::Empty, "not published");
+        pair.driver.publish();
+        assert!(pair.driver.needs_notify(), "{features:?}");
+        assert_eq!(pair.device.take(&pair.memory, &mut frame), Taken::Frame(18));
+        assert_eq!(&frame[..18], b"header and payload");
+        assert_eq!(pair.driver.take_used(), Ok(None), "not published");
+        pair.device.publish();
+        assert!(pair.device.needs_notify());
+        assert_eq!(pair.driver.take_used(), Ok(Some(Used { token: 7, written_bytes: 0 })));
+        assert_eq!((pair.driver.take_used(), pair.driver.free()), (Ok(None), 8));
+    }
+}
+
+#[test]
+fn a_packet_fills_merged_buffers_and_says_how_many() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 8);
+        for token in 0..4 {
+            let at = BUFFERS + u64::from(token) * 0x100;
+            pair.driver
+                .post(&[writable(at, 9), writable(at + 0x80, 11)], token)
+                .unwrap_or_else(|NoRoom| panic!("{features:?}"));
+        }
+        pair.driver.publish();
+        let mut writer = pair.device.reserve(&pair.memory, 50, MERGED).unwrap();
+        writer.write(&[1; 12]);
+        writer.write(&[2; 38]);
+        assert_eq!(writer.finish(), Ok(3));
+        assert_eq!(pair.driver.take_used(), Ok(None), "not published");
+        pair.device.publish();
+        let used = [(0, 20), (1, 20), (2, 10)];
+        for (token, written_bytes) in used {
+            assert_eq!(pair.driver.take_used(), Ok(Some(Used { token, written_bytes })));
+        }
+        let mut first = [0; 9];
+        assert!(pair.memory.read(BUFFERS, &mut first));
+        assert_eq!(first, [1; 9]);
+        assert!(pair.memory.read(BUFFERS + 0x80, &mut first));
+        assert_eq!(first, [1, 3, 0, 2, 2, 2, 2, 2, 2], "num_buffers across two pieces");
+    }
+}
+
+#[test]
+fn a_packet_without_enough_buffers_consumes_none() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 8);
+        for token in 0..2 {
+            pair.driver.post(&[writable(BUFFERS, 30)], token).unwrap();
+        }
+        pair.driver.publish();
+        let refused = |refused| move |result: Result<_, _>| result.err() == Some(refused);
+        assert!(refused(Refused::NoBuffers)(
+            pair.device.reserve(&pair.memory, 61, MERGED).map(drop)
+        ));
+        assert!(refused(Refused::DoesNotFit { capacity: 30 })(
+            pair.device.reserve(&pair.memory, 31, Fit::OneChain).map(drop)
+        ));
+        let mut writer = pair.device.reserve(&pair.memory, 60, MERGED).unwrap();
+        writer.write(&[9; 61]);
+        assert!(writer.finish().is_err(), "more than was reserved");
+        drop(pair.device.reserve(&pair.memory, 60, MERGED).unwrap());
+        pair.device.publish();
+        assert_eq!(pair.driver.take_used(), Ok(None));
+        let mut writer = pair.device.reserve(&pair.memory, 60, MERGED).unwrap();
+        writer.write(&[9; 60]);
+        assert_eq!(writer.finish(), Ok(2));
+    }
+}
+
+#[test]
+fn a_driver_does_not_believe_a_device_that_wrote_too_much() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 4);
+        let mut lying = Pair::new(features, 4);
+        // The device that answers believes in larger buffers than the driver posted.
+        pair.driver.post(&[writable(BUFFERS, 10)], 5).unwrap();
+        lying.driver.post(&[writable(BUFFERS, 20)], 5).unwrap();
+        lying.driver.publish();
+        let mut writer = lying.device.reserve(&lying.memory, 20, Fit::OneChain).unwrap();
+        writer.write(&[0; 20]);
+        writer.finish().unwrap();
+        lying.device.publish();
+        let mut rings = vec![0; crate::QueueConfig::bytes(features.layout, 4)];
+        assert!(lying.memory.read(lying.config.descriptors, &mut rings));
+        assert!(pair.memory.write(pair.config.descriptors, &rings));
+        let invalid = InvalidUsed::TooLong { token: 5, claimed_bytes: 20 };
+        assert_eq!(pair.driver.take_used(), Err(invalid));
+        assert_eq!((pair.driver.invalid(), pair.driver.free()), (1, 4));
+    }
+}
