@@ -15,12 +15,15 @@ use crate::apt;
 use crate::sh::Program;
 use crate::workspace::Workspace;
 
-/// How long each target runs, and with `--all`.
-const SECONDS: u32 = 10;
+/// How long each target runs, and with `--all`. The step `test` has replayed the kept corpus by then.
+const SECONDS: u32 = 5;
 const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;
 /// How much of what a target says is shown when it found something: the panic and the input.
 const LINES_SHOWN: usize = 20;
+
+/// Optimised, unlike most of the profile: what is built here is run for longer than it takes to build.
+const OPTIMISED: &str = "--config profile.ci.opt-level=1";
 
 /// What `cargo fuzz` would pass: counters and comparisons for libFuzzer. The profile has the checks.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -88,7 +91,9 @@ impl Fuzzer {
         let Workspace { root, target, .. } = &scene.workspace;
         let host = host(scene)?;
         scene
-            .cargo(&format!("build {CHECKED} -p rxo-fuzz --features fuzzing --target {host}"))
+            .cargo(&format!(
+                "build {CHECKED} {OPTIMISED} -p rxo-fuzz --features fuzzing --target {host}"
+            ))
             .env("RUSTFLAGS", FLAGS)
             .run()?;
         Ok(Self {

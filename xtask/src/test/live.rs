@@ -5,6 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Result, bail};
 
@@ -15,15 +16,19 @@ use crate::sh::{self, Program};
 
 /// Live tests beside a program that is no part of Rust, by target.
 const PACKAGES: &[(&str, &[Package])] =
-    &[("live", &[apt::IPROUTE, apt::PING]), ("live_curl", &[apt::CURL])];
+    &[("live_command", &[apt::IPROUTE, apt::PING]), ("live_curl", &[apt::CURL])];
+
+/// The tests of the command take about as long as all others.
+const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
 
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
 }
 
-/// Runs them one at a time: they share two cores with the kernel's side of the traffic. With `--all`
-/// they run as released, otherwise as the other tests, which spares a build.
+/// Runs them two at a time, because they wait most of their time; not more, because they share two
+/// cores with the kernel's side of the traffic. With `--all` they run as released, otherwise as the
+/// other tests, which spares a build.
 ///
 /// # Errors
 /// A test fails; or they cannot run here and nobody would read that they did not.
@@ -36,9 +41,13 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let profile = if scene.all { RELEASED } else { CHECKED };
     let obstacle = match possible() {
         Ok(()) => {
-            let chosen = chosen(&with_packages(targets, report)?);
-            let command = format!("test --workspace {profile} --no-fail-fast {chosen}");
-            return scene.test(&format!("{command} -- --test-threads=1"), report);
+            let targets = with_packages(targets, report)?;
+            if targets.is_empty() {
+                return Ok(());
+            }
+            let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
+            scene.cargo(&build).run()?;
+            return run_rows(scene, profile, &targets, report);
         }
         Err(obstacle) => obstacle,
     };
@@ -66,8 +75,36 @@ fn with_packages<'t>(targets: Vec<&'t str>, report: &mut Report) -> Result<Vec<&
     Ok(present)
 }
 
+/// Runs the tests of the command beside all others. What the others say follows at the end.
+fn run_rows(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report) -> Result<()> {
+    let (command, others): (Vec<&str>, Vec<&str>) =
+        targets.iter().partition(|target| OF_THE_COMMAND.contains(target));
+    let (Some(command), Some(others)) = (test(profile, &command), test(profile, &others)) else {
+        return test(profile, targets).map_or(Ok(()), |all| scene.test(&all, report));
+    };
+    thread::scope(|scope| {
+        let others = scope.spawn(|| scene.cargo(&others).output_of_both());
+        let result = scene.test(&command, report);
+        let Ok(others) = others.join() else { bail!("a thread of the live step ended") };
+        let (succeeded, said) = others?;
+        report.count(said.lines().collect());
+        println!("{said}");
+        if !succeeded {
+            bail!("a live test failed");
+        }
+        result
+    })
+}
+
+/// Cargo's arguments that run these targets; `None` if there are none.
+fn test(profile: &str, targets: &[&str]) -> Option<String> {
+    let chosen = chosen(targets);
+    let all = format!("test --workspace {profile} --no-fail-fast{chosen} -- --test-threads=1");
+    (!targets.is_empty()).then_some(all)
+}
+
 fn chosen(targets: &[&str]) -> String {
-    targets.iter().map(|target| format!("--test {target}")).collect::<Vec<_>>().join(" ")
+    targets.iter().map(|target| format!(" --test {target}")).collect()
 }
 
 /// Whether this machine lets us make what the live tests need.
@@ -93,6 +130,13 @@ fn listed(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_target_is_not_every_target() {
+        assert_eq!(test("--release", &[]), None);
+        let one = "test --workspace --release --no-fail-fast --test live -- --test-threads=1";
+        assert_eq!(test("--release", &["live"]).as_deref(), Some(one));
+    }
 
     #[test]
     fn the_list_is_read() {

@@ -43,7 +43,8 @@ pub(super) const STEPS: &[Step] = &[
     step("clippy", "lints, warnings are errors", clippy),
     step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
     step("no-std", "the pure crates without the standard library", no_std::run),
-    step("test", "unit, integration and documentation tests, optimised and checked", test),
+    step("build", "every test that the steps below run, at once", build),
+    step("test", "unit, integration and documentation tests, with debug assertions", test),
     long(step("test-release", "unit and integration tests, as released", test_release)),
     step(
         "tools",
@@ -52,7 +53,11 @@ pub(super) const STEPS: &[Step] = &[
     ),
     step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
     step("live", "real traffic in private namespaces", live::run),
-    step("bench-once", "every benchmark once, as a test", bench_once),
+    long(step(
+        "bench-once",
+        "every benchmark once, as released; counts of instructions",
+        bench_once,
+    )),
     step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
     step("deny", "licences, advisories and sources of the dependencies", deny),
 ];
@@ -67,7 +72,8 @@ pub(super) struct Scene {
     pub(super) all: bool,
 }
 
-/// The profile of lints, documentation and tests; Cargo.toml says what it is.
+/// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
+/// the whole workspace: for a part of it the dependencies would have other features, and be built again.
 pub(super) const CHECKED: &str = "--profile ci";
 /// The profile of what users run.
 pub(super) const RELEASED: &str = "--release";
@@ -100,20 +106,19 @@ impl Scene {
         live.into_iter().collect()
     }
 
-    /// Cargo's arguments for everything but live and documentation tests, and those that need a
-    /// program, of all packages except `left_out`: cargo can choose test targets by name, not leave some out.
-    fn chosen_targets(&self, left_out: Option<&str>) -> String {
-        let packages = self.workspace.packages.iter();
-        let tests = packages.filter(|package| Some(package.name.as_str()) != left_out);
-        let mut arguments = "--workspace --lib --bins --examples".to_owned();
-        if let Some(name) = left_out {
-            arguments += &format!(" --exclude {name}");
-        }
-        let apart = |name: &str| is_live(name) || needs_tool(name);
-        for name in tests.flat_map(|package| &package.tests).filter(|name| !apart(name)) {
-            arguments += &format!(" --test {name}");
-        }
-        arguments
+    /// Cargo's arguments for the unit tests and for all integration tests except live tests and those
+    /// that need a program: cargo can choose test targets by name, not leave some out.
+    fn chosen_targets(&self) -> String {
+        self.targets(|name| !is_live(name) && !needs_tool(name))
+    }
+
+    /// Cargo's arguments for the unit tests and for the integration tests whose name `is_chosen`.
+    fn targets(&self, is_chosen: impl Fn(&str) -> bool) -> String {
+        let names = self.workspace.packages.iter().flat_map(|package| &package.tests);
+        let chosen: BTreeSet<&str> =
+            names.map(String::as_str).filter(|name| is_chosen(name)).collect();
+        let tests: String = chosen.into_iter().map(|name| format!(" --test {name}")).collect();
+        format!("--workspace --lib --bins{tests}")
     }
 }
 
@@ -151,18 +156,24 @@ fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One build for both: optimised, so that properties see many cases; with the assertions and overflow
-/// checks of a debug build, so that they see what goes wrong inside.
+/// One build keeps all cores busy to its end; with one for each step they would wait for the last
+/// crate of each. With `--all` the live tests run as released and are built there.
+fn build(scene: &Scene, _: &mut Report) -> Result<()> {
+    let targets = scene.targets(|name| !scene.all || !is_live(name));
+    scene.cargo(&format!("test {CHECKED} --no-run {targets}")).run()
+}
+
+/// With the assertions and overflow checks of a debug build, so that they see what goes wrong inside.
 fn test(scene: &Scene, report: &mut Report) -> Result<()> {
-    let targets = scene.chosen_targets(None);
+    let targets = scene.chosen_targets();
     scene.test(&format!("test {CHECKED} --no-fail-fast {targets}"), report)?;
     scene.test(&format!("test {CHECKED} --workspace --no-fail-fast --doc"), report)
 }
 
-/// Without the benchmarks: their tests are the step `bench-once`.
+/// With the examples, which have no tests but are linked as they are released.
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
-    let targets = scene.chosen_targets(Some(BENCH));
-    scene.test(&format!("test {RELEASED} --no-fail-fast {targets}"), report)
+    let targets = scene.chosen_targets();
+    scene.test(&format!("test {RELEASED} --no-fail-fast {targets} --examples"), report)
 }
 
 /// The project's own runner has them in `test`, on every machine.
@@ -219,13 +230,11 @@ mod tests {
         let (root, target) = (PathBuf::new(), PathBuf::new());
         let scene = Scene { workspace: Workspace { root, target, packages }, all: false };
         assert_eq!(scene.live_targets(), ["live", "live_bulk"]);
+        let unit = "--workspace --lib --bins";
+        assert_eq!(scene.chosen_targets(), format!("{unit} --test promises --test speed"));
         assert_eq!(
-            scene.chosen_targets(None),
-            "--workspace --lib --bins --examples --test promises --test speed"
-        );
-        assert_eq!(
-            scene.chosen_targets(Some("b")),
-            "--workspace --lib --bins --examples --exclude b --test promises"
+            scene.targets(|name| !is_live(name)),
+            format!("{unit} --test browser --test promises --test speed")
         );
     }
 }

@@ -29,6 +29,15 @@ impl Tally {
     }
 }
 
+/// The sum of what these lines say.
+impl<'l> FromIterator<&'l str> for Tally {
+    fn from_iter<I: IntoIterator<Item = &'l str>>(lines: I) -> Self {
+        let mut tally = Self::default();
+        lines.into_iter().for_each(|line| tally.read(line));
+        tally
+    }
+}
+
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
@@ -43,16 +52,14 @@ mod tests {
 
     #[test]
     fn result_lines_add_up() {
-        let mut tally = Tally::default();
-        for line in [
+        let lines = [
             "running 3 tests",
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; \
              finished in 0.01s",
             "test a::test_result ... ok",
             "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
-        ] {
-            tally.read(line);
-        }
+        ];
+        let tally: Tally = lines.into_iter().collect();
         assert_eq!(tally, Tally { passed: 8, failed: 2, ignored: 1 });
     }
 
