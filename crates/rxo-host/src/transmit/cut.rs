@@ -1,33 +1,53 @@
 //! A GSO send segmented, where the device does not do that; and text in two pieces, as the send buffer
 //! holds it.
 
+use std::num::NonZeroU16;
+
 use rxo_wire::Offsets;
 use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::segmentation::{Checksums, Part, Segmenter};
 
-/// The headers of a GSO send, and how those of its segments follow from them.
+use super::headers::MOST_HEADERS_BYTES;
+
+/// Makes the headers of the segments of a GSO send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutter<'h> {
-    headers: &'h [u8],
+    /// Those of the GSO send.
+    whole: &'h [u8],
+    /// Those of a segment in the middle.
+    middle: [u8; MOST_HEADERS_BYTES],
     segmenter: Segmenter,
 }
 
 impl<'h> Cutter<'h> {
-    /// For a GSO send with these headers, which are where `at` says. `None` if they are invalid. Without
-    /// a `summer` the device completes checksums.
-    pub(super) fn new(headers: &'h [u8], at: Offsets, summer: Option<Summer>) -> Option<Self> {
+    /// For a GSO send with the headers `whole`, which are where `at` says, and segments of `size` bytes of
+    /// text. `None` if the headers are invalid. Without a `summer` the device completes checksums.
+    pub(super) fn new(
+        whole: &'h [u8],
+        at: Offsets,
+        size: NonZeroU16,
+        summer: Option<Summer>,
+    ) -> Option<Self> {
         let checksums = summer.map_or(Checksums::Partial, Checksums::Complete);
-        let segmenter = Segmenter::new(headers, at, checksums).ok()?;
-        Some(Self { headers, segmenter })
+        let segmenter = Segmenter::new(whole, at, size, checksums).ok()?;
+        let mut middle = [0; MOST_HEADERS_BYTES];
+        let headers = middle.get_mut(..whole.len())?;
+        headers.copy_from_slice(whole);
+        let part = Part { index: 1, offset: 0, bytes: size.get().into(), is_last: false };
+        segmenter.write(headers, part, &[]).ok()?;
+        Some(Self { whole, middle, segmenter })
     }
 
     /// Appends the headers of the segment `part`, whose text is `text`.
     #[inline(always)]
     pub(super) fn append(&self, part: Part, text: [&[u8]; 2], out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend_from_slice(self.headers);
-        // There is room, and a segment is shorter than the whole.
-        let _fits = self.segmenter.write(&mut out[start..], part, &text);
+        out.extend_from_slice(&self.middle[..self.whole.len()]);
+        if !self.segmenter.write_middle(&mut out[start..], part, &text) {
+            out[start..].copy_from_slice(self.whole);
+            // There is room, and a segment is shorter than the whole.
+            let _fits = self.segmenter.write(&mut out[start..], part, &text);
+        }
     }
 }
 

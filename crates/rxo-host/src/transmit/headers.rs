@@ -79,4 +79,4 @@ impl Headers {
 }
 
 /// Ethernet, IPv6, TCP with all its options.
-const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;
+pub(super) const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;

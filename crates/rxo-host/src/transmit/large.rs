@@ -59,7 +59,7 @@ impl Large {
 
     fn bytes(&self, head: &[u8], mut text: [&[u8]; 2]) -> Vec<u8> {
         // A device that takes GSO sends completes checksums.
-        let Some(cutter) = Cutter::new(head, self.at, None) else { return Vec::new() };
+        let Some(cutter) = Cutter::new(head, self.at, self.size, None) else { return Vec::new() };
         let parts = parts(text[0].len() + text[1].len(), self.size);
         let mut bytes = Vec::with_capacity(parts.len() * (head.len() + self.size()));
         for part in parts {

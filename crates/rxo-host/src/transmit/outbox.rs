@@ -201,14 +201,16 @@ impl Outbox {
     ) -> Result<(), BuildError> {
         let headers = Headers::new(path, transmit, size.get().into(), id)?;
         let head = headers.bytes();
-        let Some(cutter) = Cutter::new(head, headers.at(), self.shape.summer()) else {
+        let Some(cutter) = Cutter::new(head, headers.at(), size, self.shape.summer()) else {
             return Ok(());
         };
         let parts = parts(transmit.payload_bytes(), size);
         let (count, size) = (parts.len(), size.get().into());
         let mut text = transmit.payload;
+        let sums_text = !self.shape.completes_checksums;
         for part in parts {
-            cutter.append(part, take(&mut text, part.bytes), &mut self.arena);
+            let own = if sums_text { take(&mut text, part.bytes) } else { [&[][..]; 2] };
+            cutter.append(part, own, &mut self.arena);
         }
         let offload = headers.offload(self.shape.completes_checksums);
         self.plan_borrowed(count, head.len(), offload).borrow(transmit, size);

@@ -16,9 +16,6 @@ pub(super) struct Ip {
     pub(super) pseudo: Sum,
 }
 
-/// As much of an IP header as differs.
-type Start = [u8; ipv4::MIN_HEADER_BYTES];
-
 impl Ip {
     /// Reads `header`: the whole IP header, with options or extension headers. `None` if it is not an IP
     /// header.
@@ -42,21 +39,44 @@ impl Ip {
         })
     }
 
-    /// Writes the fields of the segment `index` into `header`, a copy of the header. Its packet has
-    /// `packet_bytes` bytes. `None`, and nothing is written, if `header` is too short.
+    /// What a packet of `bytes` bytes has in the length field of its header: its own length for IPv4, that
+    /// of its payload for IPv6. `None` if the field cannot say it.
     #[inline(always)]
-    pub(super) fn write(&self, header: &mut [u8], index: usize, packet_bytes: u16) -> Option<()> {
-        let header: &mut Start = header.first_chunk_mut()?;
+    pub(super) fn length(&self, bytes: usize) -> Option<Length> {
+        let counted = if self.is_v4 { bytes } else { bytes.checked_sub(ipv6::HEADER_BYTES)? };
+        let field = u16::try_from(counted).ok()?;
+        Some(Length { field, sum: self.sum + Sum::word(field) })
+    }
+
+    /// Writes the fields of the segment `index` into `header`, a copy of the header.
+    #[inline(always)]
+    pub(super) fn write(&self, header: &mut Start, index: usize, length: Length) {
+        let at = if self.is_v4 { 2 } else { 4 };
+        header[at..at + 2].copy_from_slice(&length.field.to_be_bytes());
+        self.write_id(header, index, length);
+    }
+
+    /// Writes the fields in which the headers of packets of this length differ: for IPv4 identification and
+    /// checksum.
+    #[inline(always)]
+    pub(super) fn write_id(&self, header: &mut Start, index: usize, length: Length) {
         if self.is_v4 {
             let id = self.id.wrapping_add((index as u16).wrapping_mul(self.id_step));
-            let checksum = (self.sum + Sum::word(packet_bytes) + Sum::word(id)).checksum();
-            header[2..4].copy_from_slice(&packet_bytes.to_be_bytes());
+            let checksum = (length.sum + Sum::word(id)).checksum();
             header[4..6].copy_from_slice(&id.to_be_bytes());
             header[10..12].copy_from_slice(&checksum.to_be_bytes());
-        } else {
-            let payload_bytes = packet_bytes.saturating_sub(ipv6::HEADER_BYTES as u16);
-            header[4..6].copy_from_slice(&payload_bytes.to_be_bytes());
         }
-        Some(())
     }
 }
+
+/// What the length of a packet decides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    /// The field.
+    field: u16,
+    /// The sum of the IPv4 header without identification and checksum.
+    sum: Sum,
+}
+
+/// As much of an IP header as differs.
+pub(super) type Start = [u8; ipv4::MIN_HEADER_BYTES];

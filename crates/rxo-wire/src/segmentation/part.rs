@@ -30,6 +30,13 @@ impl Part {
         self.offset..self.offset.saturating_add(self.bytes)
     }
 
+    /// Whether segments stand before and after it.
+    #[inline]
+    #[must_use]
+    pub const fn is_middle(self) -> bool {
+        self.index > 0 && !self.is_last
+    }
+
     /// The flags of this segment, if `whole` are those of the GSO frame: PSH and FIN stand on the last
     /// segment only, CWR on the first (RFC 3168 section 6.1.2).
     #[inline]

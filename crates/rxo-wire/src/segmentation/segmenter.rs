@@ -1,13 +1,16 @@
 //! The headers of a GSO frame, and those of its segments.
 
-use super::ip::Ip;
-use super::tcp::Tcp;
+use core::num::NonZeroU16;
+
+use super::ip::{self, Ip, Length};
+use super::tcp::{self, Tcp};
 use super::{Checksums, NotSegmentable, Part};
 use crate::Offsets;
 use crate::build::BuildError;
+use crate::checksum::Sum;
 
-/// Makes the headers of segments from those of their GSO frame. What all segments share is looked at once,
-/// when it is made.
+/// Makes the headers of segments from those of their GSO frame. It reads once what all segments share, and
+/// computes once what all segments of the same length share.
 ///
 /// # Examples
 /// Payload that stays where it is, as for `writev`:
@@ -22,7 +25,7 @@ use crate::build::BuildError;
 /// # TcpHeader::default().write(ip.write(&mut headers)?)?;
 /// # let (payload, size) = ([7; 2_500], NonZeroU16::new(1_000).unwrap());
 /// let at = Offsets { network: 0, transport: 20, payload: 40, end: 40 };
-/// let segmenter = Segmenter::new(&headers, at, Checksums::Partial)?;
+/// let segmenter = Segmenter::new(&headers, at, size, Checksums::Partial)?;
 /// for part in parts(payload.len(), size) {
 ///     let (mut head, payload) = (headers, &payload[part.range()]);
 ///     segmenter.write(&mut head, part, &[payload])?;
@@ -36,27 +39,44 @@ pub struct Segmenter {
     at: Offsets,
     ip: Ip,
     tcp: Tcp,
+    size: usize,
+    /// Of a segment with `size` bytes of payload. `None` if it is longer than IP allows.
+    full: Option<Lengths>,
+}
+
+/// What the length of a segment decides.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    ip: Length,
+    tcp: (Sum, u16),
 }
 
 impl Segmenter {
-    /// Reads `headers`: the bytes of a GSO frame from its first to its last TCP option; more may follow.
-    /// Of `at` the end is not used.
+    /// Reads `headers`: the bytes of a GSO frame from its first to its last TCP option; more may follow. Each
+    /// segment but the last has `size` bytes of payload. Does not use the end in `at`.
     ///
     /// # Errors
     /// [`NotSegmentable::NotTcp`] if there are no IP header and TCP header at these offsets. The protocol
-    /// number is not looked at.
+    /// number is not read.
     #[inline]
-    pub fn new(headers: &[u8], at: Offsets, checksums: Checksums) -> Result<Self, NotSegmentable> {
+    pub fn new(
+        headers: &[u8],
+        at: Offsets,
+        size: NonZeroU16,
+        checksums: Checksums,
+    ) -> Result<Self, NotSegmentable> {
         let read = || {
             let ip = Ip::read(headers.get(at.ip_header())?)?;
             let tcp = Tcp::read(headers.get(at.transport_header())?, ip.pseudo, checksums)?;
-            Some(Self { at, ip, tcp })
+            let mut segmenter = Self { at, ip, tcp, size: size.get().into(), full: None };
+            segmenter.full = segmenter.lengths(segmenter.size).ok();
+            Some(segmenter)
         };
         read().ok_or(NotSegmentable::NotTcp)
     }
 
-    /// The same segmenter, which gives all segments the IPv4 identification of the first. By default each
-    /// has the one before plus 1. Does nothing for IPv6.
+    /// Gives all segments the IPv4 identification of the first. By default each has the one before plus 1.
+    /// Does nothing for IPv6.
     ///
     /// Some senders never change the identification of packets with DF (RFC 6864, section 4.1); kernels
     /// know that as `SKB_GSO_TCP_FIXEDID`, a virtio-net header cannot say it.
@@ -80,16 +100,47 @@ impl Segmenter {
         part: Part,
         payload: &[&[u8]],
     ) -> Result<(), BuildError> {
-        let Offsets { network, transport, payload: end, .. } = self.at;
-        let segment_bytes = ((end - transport) as usize).saturating_add(part.bytes);
-        let bytes = ((transport - network) as usize).saturating_add(segment_bytes);
-        let packet_bytes = u16::try_from(bytes).map_err(|_| BuildError::PacketTooLong { bytes })?;
-        let no_room = BuildError::NoRoom { needed: end as usize, given: headers.len() };
-        let headers = headers.get_mut(..end as usize).ok_or(no_room)?;
-        let (ip, tcp) = headers.split_at_mut_checked(transport as usize).ok_or(no_room)?;
-        let ip = ip.get_mut(network as usize..).ok_or(no_room)?;
-        let ip_written = self.ip.write(ip, part.index, packet_bytes);
-        let tcp_written = self.tcp.write(tcp, part, segment_bytes as u32, payload);
-        ip_written.and(tcp_written).ok_or(no_room)
+        let Lengths { ip: length, tcp: sum } = match self.full {
+            Some(full) if part.bytes == self.size => full,
+            _ => self.lengths(part.bytes)?,
+        };
+        let no_room = BuildError::NoRoom { needed: self.at.payload as usize, given: headers.len() };
+        let (ip, tcp) = self.split(headers).ok_or(no_room)?;
+        self.ip.write(ip, part.index, length);
+        self.tcp.write(tcp, part, sum, payload);
+        Ok(())
+    }
+
+    /// Makes `headers` those of the segment `part` if it stands in the middle: it is neither the first nor
+    /// the last. `headers` is a copy of the headers of any other segment in the middle, so only the fields in
+    /// which these differ are written. Returns `false`, and writes nothing, if `part` is the first or the
+    /// last, or `headers` is too short.
+    #[inline(always)]
+    pub fn write_middle(&self, headers: &mut [u8], part: Part, payload: &[&[u8]]) -> bool {
+        let Some((Lengths { ip: length, tcp: (sum, _) }, (ip, tcp))) =
+            self.full.filter(|_| part.is_middle()).zip(self.split(headers))
+        else {
+            return false;
+        };
+        self.ip.write_id(ip, part.index, length);
+        self.tcp.write_seq(tcp, part, sum, payload);
+        true
+    }
+
+    /// The part of each header that differs from segment to segment.
+    #[inline(always)]
+    fn split<'h>(&self, headers: &'h mut [u8]) -> Option<(&'h mut ip::Start, &'h mut tcp::Start)> {
+        let Offsets { network, transport, payload, .. } = self.at;
+        let headers = headers.get_mut(..payload as usize)?;
+        let (ip, tcp) = headers.split_at_mut_checked(transport as usize)?;
+        Some((ip.get_mut(network as usize..)?.first_chunk_mut()?, tcp.first_chunk_mut()?))
+    }
+
+    fn lengths(&self, payload_bytes: usize) -> Result<Lengths, BuildError> {
+        let segment_bytes = self.at.transport_header().len().saturating_add(payload_bytes);
+        let bytes = self.at.ip_header().len().saturating_add(segment_bytes);
+        let ip = self.ip.length(bytes).ok_or(BuildError::PacketTooLong { bytes })?;
+        let sum = self.tcp.sum(segment_bytes as u32);
+        Ok(Lengths { ip, tcp: (sum, sum.fold()) })
     }
 }

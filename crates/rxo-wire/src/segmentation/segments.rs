@@ -30,7 +30,7 @@ pub fn segment<'f>(
     if payload.is_empty() {
         return Err(NotSegmentable::NoPayload);
     }
-    let segmenter = Segmenter::new(headers, parsed.at, checksums)?;
+    let segmenter = Segmenter::new(headers, parsed.at, size, checksums)?;
     Ok(Segments { segmenter, headers, payload, parts: parts(payload.len(), size) })
 }
 

@@ -33,32 +33,44 @@ impl Tcp {
         Some(Self { seq: fixed.seq(), flags: fixed.flags(), sum, summer })
     }
 
-    /// Writes the fields of the segment `part` into `header`, a copy of the header. `segment_bytes`
-    /// counts header and payload. `None`, and nothing is written, if `header` is too short.
+    /// The sum of the header and the pseudo-header of a segment with `bytes` bytes, header and payload, without
+    /// sequence number, flags and checksum; for partial checksums that of the pseudo-header.
+    #[inline(always)]
+    pub(super) fn sum(&self, bytes: u32) -> Sum {
+        self.sum + Sum::long(bytes)
+    }
+
+    /// Writes the fields of the segment `part` into `header`, a copy of the header. `sum` is what
+    /// [`Tcp::sum`] gives for its length, `seed` the same folded.
     #[inline(always)]
     pub(super) fn write(
         &self,
-        header: &mut [u8],
+        header: &mut Start,
         part: Part,
-        segment_bytes: u32,
+        (sum, seed): (Sum, u16),
         payload: &[&[u8]],
-    ) -> Option<()> {
-        let header: &mut [u8; MIN_HEADER_BYTES] = header.first_chunk_mut()?;
+    ) {
+        header[FLAGS_AT] = part.flags(self.flags).bits() as u8;
+        header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&seed.to_be_bytes());
+        self.write_seq(header, part, sum, payload);
+    }
+
+    /// Writes the fields in which the headers of segments with the same flags and length differ: the sequence
+    /// number and a complete checksum.
+    #[inline(always)]
+    pub(super) fn write_seq(&self, header: &mut Start, part: Part, sum: Sum, payload: &[&[u8]]) {
         let seq = self.seq + part.offset as u32;
-        let flags = part.flags(self.flags).bits() as u8;
-        let checksum = match self.summer {
-            None => (self.sum + Sum::long(segment_bytes)).fold(),
-            Some(summer) => {
-                let own = Sum::longs([segment_bytes, seq.0, flags.into()]);
-                (self.sum + own + sum_of(payload, summer)).checksum()
-            }
-        };
         header[4..8].copy_from_slice(&seq.0.to_be_bytes());
-        header[FLAGS_AT] = flags;
-        header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
-        Some(())
+        if let Some(summer) = self.summer {
+            let own = Sum::longs([seq.0, header[FLAGS_AT].into()]);
+            let checksum = (sum + own + sum_of(payload, summer)).checksum();
+            header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
     }
 }
+
+/// As much of a TCP header as differs.
+pub(super) type Start = [u8; MIN_HEADER_BYTES];
 
 /// The sum of payload in several pieces.
 #[inline(always)]

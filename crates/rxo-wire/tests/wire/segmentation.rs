@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use proptest::prelude::*;
 use rxo_wire::build::{BuildError, write_tcp_seed};
 use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, parts, segment};
+use rxo_wire::segmentation::{Checksums, NotSegmentable, Segmenter, Segments, parts, segment};
 use rxo_wire::{Parsed, TcpFlags, parse};
 
 use crate::packets::{Shape, TCP, any_shape};
@@ -119,6 +119,27 @@ proptest! {
     }
 
     #[test]
+    fn segments_in_the_middle_differ_in_few_fields(gso in any_gso(), is_partial: bool) {
+        let frame = gso.whole.frame();
+        let Parsed { at, ip, .. } = parse(&frame).unwrap();
+        prop_assume!(!ip.has_odd_extensions);
+        let checksums = if is_partial { Checksums::Partial } else { COMPLETE };
+        let (headers, payload) = (&frame[..at.payload as usize], &frame[at.payload_range()]);
+        let segmenter = Segmenter::new(headers, at, gso.size, checksums).unwrap();
+        let mut other = headers.to_vec();
+        for part in parts(payload.len(), gso.size) {
+            let (mut head, own) = (headers.to_vec(), &payload[part.range()]);
+            segmenter.write(&mut head, part, &[own]).unwrap();
+            if part.index == 1 {
+                other.clone_from(&head);
+            }
+            let is_written = segmenter.write_middle(&mut other, part, &[own]);
+            prop_assert_eq!(is_written, part.is_middle());
+            prop_assert!(!is_written || other == head);
+        }
+    }
+
+    #[test]
     fn any_bytes_are_segmented_or_refused(
         gso in any_gso(), at in any::<prop::sample::Index>(), byte: u8,
     ) {
@@ -150,6 +171,17 @@ proptest! {
         }
         prop_assert_eq!(end, payload_bytes);
     }
+}
+
+#[test]
+fn an_ipv6_packet_has_as_much_payload_as_its_length_field_can_say() {
+    let payload = vec![7; 65_535 - 20];
+    let frame = Shape { is_v6: true, payload, ..Shape::default() }.frame();
+    let parsed = parse(&frame).unwrap();
+    let mut segments = segment(&frame, &parsed, size(65_515), COMPLETE).unwrap();
+    let mut buffer = vec![0; frame.len()];
+    assert_eq!(segments.next_into(&mut buffer), Ok(Some(frame.len())));
+    assert_eq!(buffer, frame);
 }
 
 #[test]
