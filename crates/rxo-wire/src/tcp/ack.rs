@@ -1,10 +1,10 @@
 //! What a pure ACK says.
 
-use super::{OptionKind, OptionLayout, Options, TcpFlags, TcpSegment, Timestamp};
+use super::{FixedHeader, MIN_HEADER_BYTES, TcpFlags, Timestamp};
 use crate::SeqNumber;
 
-/// One pure ACK in 32 bytes: all that a sender learns from it. What a receive engine keeps of each
-/// ACK that it aggregates, and what an endpoint takes in its place.
+/// One pure ACK in 32 bytes: all that a sender learns from it. A receive engine keeps a record of each ACK
+/// that it aggregates, and an endpoint takes the record in place of the ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AckRecord {
@@ -14,9 +14,9 @@ pub struct AckRecord {
     pub seq: SeqNumber,
     /// SEG.ACK.
     pub ack: SeqNumber,
-    /// TSval; 0 when there is no timestamp.
+    /// TSval; 0 if there is no timestamp.
     pub ts_value: u32,
-    /// TSecr; 0 when there is no timestamp.
+    /// TSecr; 0 if there is no timestamp.
     pub ts_echo: u32,
     /// SEG.WND, unscaled.
     pub window: u16,
@@ -30,47 +30,25 @@ pub struct AckRecord {
 
 impl AckRecord {
     /// Reads a segment without payload, from the first byte of its TCP header to the end of its
-    /// packet; `traffic_class` is its IP header's. `None` when the header is cut short.
-    #[inline]
+    /// packet. `traffic_class` is that of its IP header. `None` if the header is cut short.
+    #[inline(always)]
     #[must_use]
     pub fn read(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
-        let (tcp, _) = super::read(segment).ok()?;
-        let timestamp = timestamp(&tcp, segment);
+        let tcp = FixedHeader::of(segment)?;
+        let timestamp = Timestamp::find(segment.get(MIN_HEADER_BYTES..tcp.header_bytes())?);
         let Timestamp { value, echo } = timestamp.unwrap_or_default();
         Some(Self {
             arrived_at_ns,
-            seq: tcp.seq,
-            ack: tcp.ack,
+            seq: tcp.seq(),
+            ack: tcp.ack(),
             ts_value: value,
             ts_echo: echo,
-            window: tcp.window,
-            flags: tcp.flags,
+            window: tcp.window(),
+            flags: tcp.flags(),
             ecn: traffic_class & 3,
             has_timestamp: timestamp.is_some(),
         })
     }
-}
-
-/// The timestamp, also where SACK blocks stand beside it.
-#[inline]
-fn timestamp(tcp: &TcpSegment, segment: &[u8]) -> Option<Timestamp> {
-    match tcp.options {
-        OptionLayout::Other => timestamp_beside(segment),
-        layout => layout.has_timestamp().then_some(tcp.timestamp),
-    }
-}
-
-#[cold]
-fn timestamp_beside(segment: &[u8]) -> Option<Timestamp> {
-    let header_bytes = usize::from(segment.get(12)? >> 4) * 4;
-    let option = Options::new(segment.get(20..header_bytes)?)
-        .flatten()
-        .find(|option| option.kind == OptionKind::Timestamp && option.data.len() == 8)?;
-    let [a, b, c, d, e, f, g, h] = *option.data.first_chunk()?;
-    Some(Timestamp {
-        value: u32::from_be_bytes([a, b, c, d]),
-        echo: u32::from_be_bytes([e, f, g, h]),
-    })
 }
 
 #[cfg(test)]
