@@ -5,28 +5,32 @@
 
 use core::num::NonZeroU16;
 
-use rxo_wire::TcpFlags;
+use rxo_wire::segmentation::{Parts, parts};
 
 use crate::segment::{Payload, Segment};
 
 /// A GSO frame, as a local sender or a device with LRO hands it over: the segments that it stands for
 /// have `size` bytes of text each, the last may have less.
 ///
-/// As an iterator it yields these segments. FIN and PSH belong to the last of them, CWR to the first.
+/// As an iterator it yields these segments, with the flags that
+/// [`Part::flags`](rxo_wire::segmentation::Part::flags) gives them.
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {
-    /// What has not been yielded.
+    /// The text that has not been yielded, with the flags of the GSO frame.
     pub(crate) rest: Option<Segment<B>>,
     /// Bytes of text.
     pub(crate) size: NonZeroU16,
+    /// Of the text that has not been yielded.
+    parts: Parts,
     share: fn(B) -> (B, B),
 }
 
 impl<B> GsoSegment<B> {
     /// The GSO frame `whole` with segments of `size` bytes. `share` makes two buffers with the same
     /// bytes of one; it is called only where the segments are taken one by one.
-    pub const fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
-        Self { rest: Some(whole), size, share }
+    pub fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
+        let parts = parts(whole.text_bytes() as usize, size);
+        Self { rest: Some(whole), size, parts, share }
     }
 }
 
@@ -34,22 +38,20 @@ impl<B> Iterator for GsoSegment<B> {
     type Item = Segment<B>;
 
     fn next(&mut self) -> Option<Segment<B>> {
-        let mut first = self.rest.take()?;
-        let size = u32::from(self.size.get());
-        if first.text_bytes() <= size {
-            return Some(first);
+        let mut segment = self.rest.take()?;
+        let Some(part) = self.parts.next() else { return Some(segment) };
+        let whole = segment.flags;
+        segment.flags = part.flags(whole);
+        if part.is_last {
+            return Some(segment);
         }
-        let (buffer, range) = first.payload.take()?.into_parts();
-        let ((front, back), cut) = ((self.share)(buffer), range.start + size as usize);
-        self.rest = Some(Segment {
-            seq: first.seq + size,
-            flags: first.flags.without(TcpFlags::CWR),
-            payload: Payload::known(back, cut..range.end),
-            ..first
-        });
-        first.flags = first.flags.without(TcpFlags::FIN | TcpFlags::PSH);
-        first.payload = Payload::known(front, range.start..cut);
-        Some(first)
+        let (buffer, range) = segment.payload.take()?.into_parts();
+        let ((front, back), cut) = ((self.share)(buffer), range.start + part.bytes);
+        let (seq, payload) =
+            (segment.seq + part.bytes as u32, Payload::known(back, cut..range.end));
+        self.rest = Some(Segment { seq, flags: whole, payload, ..segment });
+        segment.payload = Payload::known(front, range.start..cut);
+        Some(segment)
     }
 }
 
@@ -59,7 +61,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use rxo_frame::Instant;
-    use rxo_wire::SeqNumber;
+    use rxo_wire::{SeqNumber, TcpFlags};
 
     use super::*;
     use crate::{Ecn, SegmentOptions};
