@@ -81,7 +81,7 @@ pub use gso::GsoSegment;
 pub use isn::Secret;
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;
-pub use plain::{Layout, PlainSegment, PlainSegments};
+pub use plain::{PlainSegment, PlainSegments, has_plain_options};
 pub use receive::AckOwed;
 pub use recovery::{RecoveryPhase, RecoveryStatistics};
 pub use segment::{Ecn, Payload, Segment};

@@ -1,12 +1,12 @@
 //! A plain segment: text and no options but timestamps. Aggregates are made of these.
 //!
 //! Separate from [`Segment`] because it is small, and because a few loads read it, while a header of any
-//! shape is walked option by option. All frames of an aggregate have the same shape, so the places of
-//! their fields are found once, from the merged header: [`Layout`].
+//! shape is walked option by option. All frames of an aggregate have the same shape, so the engine's
+//! [`Offsets`] say where the fields of each are.
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES, Timestamp};
-use rxo_wire::{SeqNumber, TcpFlags, class_and_length};
+use rxo_wire::{Offsets, SeqNumber, TcpFlags, class_and_length};
 
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload, Segment};
@@ -32,52 +32,14 @@ pub struct PlainSegment<B> {
     pub arrived_at: Instant,
 }
 
-/// Where the headers are in frames of one shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    network: usize,
-    transport: usize,
-    has_timestamp: bool,
-}
-
-impl Layout {
-    /// Reads the layout of frames that begin like `header`, which ends with the TCP header. The IP header
-    /// begins at `network`, the TCP header at `transport`. `None` if the header is cut short, or has
-    /// options besides timestamps in their usual place: such segments are not plain.
-    #[must_use]
-    pub fn of_header(header: &[u8], network: usize, transport: usize) -> Option<Self> {
-        let options = header.get(transport.checked_add(MIN_HEADER_BYTES)?..)?;
-        let has_timestamp = match options {
-            [] => false,
-            [1, 1, 8, 10, ..] if options.len() == TIMESTAMP_BYTES => true,
-            _ => return None,
-        };
-        let has_ip = network < transport && header.get(network)? >> 4 >= 4;
-        has_ip.then_some(Self { network, transport, has_timestamp })
-    }
-
-    /// The segments in `frames`, without those that have no text. Takes the buffers; copies nothing.
-    pub fn segments<B, I>(self, frames: I) -> PlainSegments<I>
-    where
-        B: AsRef<[u8]>,
-        I: Iterator<Item = Frame<B>>,
-    {
-        self.run(frames, 1)
-    }
-
-    /// The segments in `frames`. The first `alike` of them are alike: they differ in SEQ, IPv4 ID and
-    /// checksums only, and the text of each begins where that of the one before ends. Then the first header
-    /// says what all of them say.
-    pub fn run<B, I>(self, frames: I, alike: usize) -> PlainSegments<I>
-    where
-        B: AsRef<[u8]>,
-        I: Iterator<Item = Frame<B>>,
-    {
-        PlainSegments { frames, layout: self, like_last: 0, alike }
-    }
-
-    fn header_bytes(self) -> usize {
-        MIN_HEADER_BYTES + if self.has_timestamp { TIMESTAMP_BYTES } else { 0 }
+/// Whether segments whose headers end like `header`, and are where `at` says, are plain: they have no options,
+/// or timestamps in their usual place. What they have of text does not matter.
+#[must_use]
+pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
+    match header.get(at.tcp_options()) {
+        Some([]) => true,
+        Some([1, 1, 8, 10, rest @ ..]) => rest.len() == 8,
+        _ => false,
     }
 }
 
@@ -86,11 +48,22 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,
-    layout: Layout,
+    at: Offsets,
     /// How many of the first frames are alike. 1 once the first of them has been read.
     alike: usize,
     /// How many of the next frames are like the one that was read last.
     like_last: usize,
+}
+
+impl<I> PlainSegments<I> {
+    /// The segments in `frames`, without those that have no text. The headers of all are where `at` says,
+    /// and [`has_plain_options`] is true for them; where each segment ends is read from its own. The first
+    /// `alike` of them, at least 1, are alike: they differ in SEQ, IPv4 ID and checksums only, and the text
+    /// of each begins where that of the one before ends. The first header then says what all of them say.
+    /// Takes the buffers; copies nothing.
+    pub const fn new(frames: I, at: Offsets, alike: usize) -> Self {
+        Self { frames, at, like_last: 0, alike }
+    }
 }
 
 impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I> {
@@ -101,7 +74,7 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
         loop {
             let frame = self.frames.next()?;
             self.like_last = core::mem::replace(&mut self.alike, 1).saturating_sub(1);
-            let segment = PlainSegment::of_frame(frame.bytes, self.layout, frame.arrived_at);
+            let segment = PlainSegment::of_frame(frame.bytes, self.at, frame.arrived_at);
             if segment.is_some() {
                 return segment;
             }
@@ -124,34 +97,35 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
 }
 
 impl<B: AsRef<[u8]>> PlainSegment<B> {
-    /// The segment in the frame `buffer`, whose headers are where `layout` says. `None` if the frame is too
-    /// short for them, or there is no text. Takes the buffer; copies nothing.
+    /// The segment in the frame `buffer`, whose headers are where `at` says, and whose options are plain.
+    /// `None` if the frame is too short for them, or there is no text. Where the text ends is read from the
+    /// frame. Takes the buffer; copies nothing.
     #[inline(always)]
     #[must_use]
-    pub fn of_frame(buffer: B, layout: Layout, arrived_at: Instant) -> Option<Self> {
+    pub fn of_frame(buffer: B, at: Offsets, arrived_at: Instant) -> Option<Self> {
+        let (network, transport) = (at.network as usize, at.transport as usize);
         let bytes = buffer.as_ref();
-        let (class, packet_bytes) = class_and_length(bytes.get(layout.network..)?)?;
-        let tcp = bytes.get(layout.transport..)?;
+        let (class, packet_bytes) = class_and_length(bytes.get(network..)?)?;
+        let tcp = bytes.get(transport..)?;
         let fixed = FixedHeader::of(tcp)?;
-        let timestamp = match layout.has_timestamp {
+        let timestamp = match at.transport_header().len() > MIN_HEADER_BYTES {
             true => {
                 let header: &[u8; MIN_HEADER_BYTES + TIMESTAMP_BYTES] = tcp.first_chunk()?;
                 Some(Timestamp { value: word(header, 24), echo: word(header, 28) })
             }
             false => None,
         };
-        let end = layout.network + packet_bytes;
+        let end = network + packet_bytes;
         if end > bytes.len() {
             return None;
         }
-        let text = layout.transport + layout.header_bytes()..end;
         Some(Self {
             seq: fixed.seq(),
             ack: fixed.ack(),
             flags: fixed.flags(),
             window: fixed.window(),
             timestamp,
-            payload: Payload::known(buffer, text)?,
+            payload: Payload::known(buffer, at.payload as usize..end)?,
             ecn: Ecn::from_traffic_class(class),
             arrived_at,
         })
@@ -183,8 +157,6 @@ mod tests {
     use rxo_wire::parse;
 
     use super::*;
-
-    const ETHERNET_BYTES: usize = 14;
 
     /// A frame with `text` bytes, padded; `number` makes everything else up.
     fn frame(is_v6: bool, options: &[u8], text: usize, number: u32) -> Vec<u8> {
@@ -218,10 +190,14 @@ mod tests {
         bytes
     }
 
-    fn layout(frame: &[u8]) -> Option<Layout> {
-        let parsed = parse(frame).expect("headers");
-        let header = &frame[..parsed.at.payload as usize];
-        Layout::of_header(header, ETHERNET_BYTES, parsed.at.transport as usize)
+    /// Where the headers of `frame` are, if its options are plain.
+    fn plain(frame: &[u8]) -> Option<Offsets> {
+        let at = parse(frame).expect("headers").at;
+        has_plain_options(frame, at).then_some(at)
+    }
+
+    fn any_place() -> impl Strategy<Value = u32> {
+        prop_oneof![9 => 0_u32..100, 1 => any::<u32>()]
     }
 
     proptest! {
@@ -232,9 +208,9 @@ mod tests {
         ) {
             let stamp = timestamp_option(Timestamp { value: number, echo: !number });
             let frame = frame(is_v6, if has_timestamp { &stamp } else { &[] }, text, number);
-            let layout = layout(&frame).expect("a plain segment");
+            let at = plain(&frame).expect("a plain segment");
             let parsed = parse(&frame).expect("headers");
-            let plain = PlainSegment::of_frame(frame.clone(), layout, Instant::ZERO);
+            let plain = PlainSegment::of_frame(frame.clone(), at, Instant::ZERO);
             let whole = Segment::of_frame(frame, &parsed, Instant::ZERO);
             prop_assert_eq!(plain.map(Segment::from), whole);
         }
@@ -242,29 +218,27 @@ mod tests {
         /// For any bytes, and any places of headers.
         #[test]
         fn any_bytes_are_a_segment_or_none(
-            bytes in prop::collection::vec(any::<u8>(), 0..120), network in 0_usize..100, transport in 0_usize..100,
+            bytes in prop::collection::vec(any::<u8>(), 0..120), at in [any_place(), any_place(), any_place()],
         ) {
-            let long = frame(false, &[], 9, 1);
-            for header in [&bytes[..], &long] {
-                if let Some(layout) = Layout::of_header(header, network, transport) {
-                    let _ = PlainSegment::of_frame(bytes.clone(), layout, Instant::ZERO);
-                }
-            }
+            let [network, transport, payload] = at;
+            let at = Offsets { network, transport, payload, end: 0 };
+            let _ = has_plain_options(&bytes, at);
+            let _ = PlainSegment::of_frame(bytes, at, Instant::ZERO);
         }
     }
 
     #[test]
     fn other_options_are_not_plain() {
-        assert_eq!(layout(&frame(false, &[1, 1, 1, 1], 9, 1)), None);
-        assert!(layout(&frame(false, &[], 9, 1)).is_some());
+        assert_eq!(plain(&frame(false, &[1, 1, 1, 1], 9, 1)), None);
+        assert!(plain(&frame(false, &[], 9, 1)).is_some());
         let both = [timestamp_option(Timestamp::default()).as_slice(), &[1, 1, 4, 2]].concat();
-        assert_eq!(layout(&frame(true, &both, 9, 1)), None);
+        assert_eq!(plain(&frame(true, &both, 9, 1)), None);
     }
 
     #[test]
     fn without_text_there_is_none() {
         let frame = frame(false, &[], 0, 1);
-        let layout = layout(&frame).expect("a layout");
-        assert_eq!(PlainSegment::of_frame(frame, layout, Instant::ZERO), None);
+        let at = plain(&frame).expect("plain options");
+        assert_eq!(PlainSegment::of_frame(frame, at, Instant::ZERO), None);
     }
 }

@@ -4,9 +4,9 @@ mod emit;
 
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_tcp::{AckPolicy, Arrival, Config, Connection, GsoSegment, Layout, Secret, Segment};
+use rxo_tcp::{AckPolicy, Arrival, Config, Connection, GsoSegment, PlainSegments, Secret, Segment};
 use rxo_wire::checksum::{Summer, verify_transport};
-use rxo_wire::{FlowKey, parse_ip};
+use rxo_wire::{FlowKey, Offsets, parse_ip};
 
 use self::emit::Emitter;
 use super::link::{Buffer, Port};
@@ -146,10 +146,11 @@ impl Endpoints {
             }
             Delivery::Aggregate(aggregate) => {
                 let number = self.number(&aggregate.flow_key());
-                let layout = Layout::of_header(aggregate.header(), 0, aggregate.transport_at())
-                    .expect("an aggregate of plain segments");
+                let (transport, payload) = (aggregate.transport_at(), aggregate.header().len());
+                let (transport, payload) = (transport as u32, payload as u32);
+                let at = Offsets { network: 0, transport, payload, end: payload };
                 let alike = aggregate.alike_segments();
-                let segments = layout.run(taken.into_frames(), alike);
+                let segments = PlainSegments::new(taken.into_frames(), at, alike);
                 self.connections[number].on_arrival(now, Arrival::run(segments));
                 self.touch(number);
             }

@@ -11,7 +11,8 @@ use std::num::NonZeroU16;
 
 use rxo_coalesce::{Acks, Aggregate, IntoFrames};
 use rxo_frame::Frame;
-use rxo_tcp::{Arrival, GsoSegment, Layout as PlainLayout};
+use rxo_tcp::{Arrival, GsoSegment, PlainSegments, has_plain_options};
+use rxo_wire::tcp::FixedHeader;
 use rxo_wire::{Offsets, Parsed, TcpFlags, Transport};
 
 use self::acks::AckRecords;
@@ -26,46 +27,60 @@ pub(crate) type Delivered<'a, B> = Arrival<
     Segments<IntoFrames<'a, Buffer<B>>>,
 >;
 
-/// What the frames of a delivery are.
+/// What the frames of a delivery are. The headers of all of them are at the same places, which are said once;
+/// where each frame ends is read from its own header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) struct Form {
+    at: Offsets,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
     /// Plain segments. The first `alike` of them are alike.
-    Run { layout: PlainLayout, alike: usize },
+    Run { alike: usize },
     /// One GSO frame whose segments have `size` bytes of text.
-    Gso { at: Offsets, size: NonZeroU16 },
+    Gso { size: NonZeroU16 },
     /// Pure ACKs.
-    Acks(Offsets),
+    Acks,
     /// Any segments.
-    Segments(Offsets),
+    Segments,
 }
 
 impl Form {
     /// The form of a segment that stands alone, whose headers are `parsed`.
     pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, parsed: &Parsed) -> Self {
-        let at = parsed.at;
-        if let Some(gso) = frame.gso.filter(|gso| parsed.payload_bytes() > gso.size.get().into()) {
-            return Self::Gso { at, size: gso.size };
-        }
-        let header = frame.bytes().get(..at.payload as usize).unwrap_or_default();
-        match PlainLayout::of_header(header, at.network as usize, at.transport as usize) {
-            Some(layout) if parsed.payload_bytes() > 0 => Self::Run { layout, alike: 1 },
-            Some(_) if is_pure_ack(parsed) => Self::Acks(at),
-            _ => Self::Segments(at),
-        }
+        let (at, has_text) = (parsed.at, parsed.payload_bytes() > 0);
+        let kind = match frame.gso {
+            Some(gso) if parsed.payload_bytes() > gso.size.get().into() => {
+                Kind::Gso { size: gso.size }
+            }
+            _ if !has_plain_options(frame.bytes(), at) => Kind::Segments,
+            _ if has_text => Kind::Run { alike: 1 },
+            _ if is_pure_ack(parsed) => Kind::Acks,
+            _ => Kind::Segments,
+        };
+        Self { at, kind }
     }
 
     /// The form of `aggregate`.
     pub(crate) fn of_aggregate<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>) -> Self {
+        let header = aggregate.header();
         let (network, transport) = (aggregate.network_at(), aggregate.transport_at());
-        match PlainLayout::of_header(aggregate.header(), network, transport) {
-            Some(layout) => Self::Run { layout, alike: aggregate.alike_segments() },
-            None => Self::Segments(at(network, transport)),
-        }
+        let at = at([network, transport, header.len()], aggregate.gso_size().into());
+        let kind = match has_plain_options(header, at) {
+            true => Kind::Run { alike: aggregate.alike_segments() },
+            false => Kind::Segments,
+        };
+        Self { at, kind }
     }
 
     /// The form of `acks`.
     pub(crate) fn of_acks<B: AsRef<[u8]>>(acks: &Acks<'_, B>) -> Self {
-        Self::Acks(at(acks.network_at(), acks.transport_at()))
+        let (network, transport) = (acks.network_at(), acks.transport_at());
+        let header = acks.last().bytes().get(transport..).and_then(FixedHeader::of);
+        let end = transport + header.map_or(0, FixedHeader::header_bytes);
+        Self { at: at([network, transport, end], 0), kind: Kind::Acks }
     }
 
     /// The arrival of `frames`, which have this form.
@@ -74,11 +89,12 @@ impl Form {
     where
         B: AsRef<[u8]>,
     {
-        match self {
-            Self::Run { layout, alike } => Arrival::Run(layout.run(frames, alike)),
-            Self::Acks(at) => Arrival::Acks(AckRecords::new(frames, at)),
-            Self::Segments(at) => Arrival::Segments(Segments::new(frames, at)),
-            Self::Gso { at, size } => {
+        let Self { at, kind } = self;
+        match kind {
+            Kind::Run { alike } => Arrival::Run(PlainSegments::new(frames, at, alike)),
+            Kind::Acks => Arrival::Acks(AckRecords::new(frames, at)),
+            Kind::Segments => Arrival::Segments(Segments::new(frames, at)),
+            Kind::Gso { size } => {
                 let mut segments = Segments::new(frames, at);
                 match segments.next() {
                     Some(whole) => Arrival::Gso(GsoSegment::new(whole, size, Buffer::share)),
@@ -89,10 +105,11 @@ impl Form {
     }
 }
 
-/// Where the headers of all frames of a delivery begin. Where each ends is read from the frame.
-const fn at(network: usize, transport: usize) -> Offsets {
-    let (network, transport) = (network as u32, transport as u32);
-    Offsets { network, transport, payload: transport, end: transport }
+/// Where the headers are that begin, and end, at `places`, with `text_bytes` of text behind them.
+const fn at(places: [usize; 3], text_bytes: usize) -> Offsets {
+    let [network, transport, payload] = places;
+    let (network, transport, end) = (network as u32, transport as u32, payload + text_bytes);
+    Offsets { network, transport, payload: payload as u32, end: end as u32 }
 }
 
 /// Whether a segment without text acknowledges and says nothing else, but for marks of ECN.

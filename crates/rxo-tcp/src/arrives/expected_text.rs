@@ -15,9 +15,7 @@ use crate::sequence::before;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a run of plain segments. Of those that are alike (see [`Layout::run`]) one header is read.
-    ///
-    /// [`Layout::run`]: crate::Layout::run
+    /// Takes a run of plain segments. Of those that are alike (see [`PlainSegments::new`]) one header is read.
     #[inline(never)]
     pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where

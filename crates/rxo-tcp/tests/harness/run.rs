@@ -1,8 +1,9 @@
 //! Plain segments in frames, as an engine delivers them.
 
 use rxo_frame::Frame;
-use rxo_tcp::{Layout, PlainSegments, Segment, SegmentOptions};
+use rxo_tcp::{PlainSegments, Segment, SegmentOptions};
 use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
+use rxo_wire::parse_ip;
 
 /// A run, and so the frames of one shape in order.
 pub(crate) type Run = PlainSegments<std::vec::IntoIter<Frame<Vec<u8>>>>;
@@ -20,9 +21,8 @@ pub(crate) fn run(segments: &[Segment<Vec<u8>>], alike: usize) -> Option<Run> {
         return None;
     }
     let frames: Vec<_> = segments.iter().map(frame).collect();
-    let headers = IP_BYTES + TCP_BYTES + if has_timestamp { TIMESTAMP_BYTES } else { 0 };
-    let layout = Layout::of_header(&frames.first()?.bytes[..headers], 0, IP_BYTES)?;
-    Some(layout.run(frames.into_iter(), alike))
+    let at = parse_ip(&frames.first()?.bytes).expect("a packet").at;
+    Some(PlainSegments::new(frames.into_iter(), at, alike))
 }
 
 fn frame(segment: &Segment<Vec<u8>>) -> Frame<Vec<u8>> {
@@ -47,6 +47,3 @@ fn frame(segment: &Segment<Vec<u8>>) -> Frame<Vec<u8>> {
 }
 
 const IP_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
-/// With two no-operations before it.
-const TIMESTAMP_BYTES: usize = 12;
