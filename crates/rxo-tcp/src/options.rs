@@ -34,6 +34,16 @@ impl SegmentOptions {
         read
     }
 
+    /// Whether there is nothing but a timestamp.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        let Self { maximum_segment_size, window_scale, is_sack_permitted, timestamp: _, sack } =
+            self;
+        let is_of_syn =
+            maximum_segment_size.is_some() || window_scale.is_some() || *is_sack_permitted;
+        !is_of_syn && sack.is_empty()
+    }
+
     fn take(&mut self, kind: OptionKind, data: &[u8]) {
         match (kind, data) {
             (OptionKind::MaximumSegmentSize, &[high, low]) => {

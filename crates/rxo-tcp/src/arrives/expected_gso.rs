@@ -3,7 +3,7 @@
 use rxo_frame::Instant;
 
 use super::expected_text::{Header, Run};
-use crate::{Connection, GsoSegment, Segment, SegmentOptions};
+use crate::{Connection, GsoSegment, Segment};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes a GSO frame whole if it is what comes next, else the segments that it stands for by the
@@ -28,8 +28,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let Segment { seq, ack, flags, window, options, ref payload, ecn, .. } = *whole;
         let timestamp = options.timestamp;
         let header = Header { seq, ack, flags, window, timestamp, ecn };
-        let is_plain = options == SegmentOptions { timestamp, ..SegmentOptions::default() };
         let bytes = payload.as_ref()?.bytes();
-        (run.may_expect && is_plain && self.expects_text(header, bytes)).then_some(header)
+        let may_expect = run.may_expect && options.is_plain();
+        (may_expect && self.expects_text(header, bytes)).then_some(header)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Connection::on_arrival`] is the one way in. The steps are the slow path, which takes any segment;
 //! `expected_text.rs`, `expected_gso.rs` and `expected_acks.rs` are the fast path of one form of
-//! [`Arrival`] each, and leave what they do not expect to the steps.
+//! [`Arrival`] each, and leave what they do not expect to the steps. A pure ACK among segments of any kind
+//! takes the fast path for ACKs.
 //!
 //! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all others
 //! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security)
@@ -24,9 +25,11 @@ mod syn_sent;
 
 pub(crate) use self::syn::offered_scale;
 
+use core::iter::once;
 use core::ops::ControlFlow;
 
 use rxo_frame::{Frame, Instant};
+use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
 use crate::options::SegmentOptions;
@@ -52,12 +55,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Arrival::Run(segments) => self.take_run(now, segments),
             Arrival::Gso(segment) => self.take_gso(now, segment),
             Arrival::Acks(records) => self.take_acks(now, records),
-            Arrival::Segments(segments) => segments.for_each(|it| self.take_segment(now, it)),
+            Arrival::Segments(segments) => segments.for_each(|it| self.take_one(now, it)),
         }
         if self.config.acks == AckPolicy::OneForAnAggregate {
             self.acks.stretch(owed_before);
         }
         self.update_timers(now);
+    }
+
+    /// Takes one segment: a pure ACK by its record, any other by the steps.
+    #[inline]
+    fn take_one(&mut self, now: Instant, segment: Segment<B>) {
+        match segment.ack_record() {
+            Some(record) => self.take_acks(now, once(record)),
+            None => self.take_segment(now, segment),
+        }
     }
 
     /// The slow path: takes one segment by the steps.
@@ -103,6 +115,27 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let fin_at = self.fin_of(segment);
         self.take_text(segment);
         self.check_fin(now, fin_at);
+    }
+}
+
+impl<B> Segment<B> {
+    /// The record of this segment if it is a pure ACK with no options but timestamps, and without marks of ECN
+    /// in its TCP header. `None` for any other.
+    #[inline]
+    fn ack_record(&self) -> Option<AckRecord> {
+        let is_pure_ack = self.flags == TcpFlags::ACK && self.payload.is_none();
+        let Timestamp { value, echo } = self.options.timestamp.unwrap_or_default();
+        (is_pure_ack && self.options.is_plain()).then_some(AckRecord {
+            arrived_at_ns: self.arrived_at.as_nanos(),
+            seq: self.seq,
+            ack: self.ack,
+            ts_value: value,
+            ts_echo: echo,
+            window: self.window,
+            flags: self.flags,
+            ecn: self.ecn.bits(),
+            has_timestamp: self.options.timestamp.is_some(),
+        })
     }
 }
 

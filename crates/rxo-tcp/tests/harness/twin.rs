@@ -265,8 +265,12 @@ impl Twins {
         let mut ack = self.fast.statistics().snd_una;
         let records: Vec<_> =
             (0..1 + script.byte() % 12).map(|_| self.ack(script, &mut ack)).collect();
-        self.step(records.iter().map(of_record).collect());
-        self.fast.on_arrival(self.now, Arrival::acks(records));
+        let segments: Vec<_> = records.iter().map(of_record).collect();
+        self.step(segments.clone());
+        match script.byte() & 1 {
+            0 => self.fast.on_arrival(self.now, Arrival::acks(records)),
+            _ => self.fast.on_arrival(self.now, Arrival::segments(segments)),
+        }
     }
 
     /// A duplicate with SACK, or anything else that makes recovery begin. No fast path takes it.

@@ -11,6 +11,7 @@ impl Twins {
     /// Gives `segments` to the one that takes the steps.
     pub(super) fn step(&mut self, segments: Vec<Segment<Vec<u8>>>) {
         self.segments += segments.len() as u64;
+        let segments: Vec<_> = segments.into_iter().map(for_the_steps).collect();
         if !self.transmits_between {
             self.slow.on_arrival(self.now, Arrival::segments(segments));
             return;
@@ -67,3 +68,9 @@ fn says(transmit: &Transmit<'_>) -> Vec<String> {
 
 /// More than any receive buffer here, and its rounding.
 const FAR_BEHIND_ANY_WINDOW: i32 = 80_000;
+
+/// `segment` with an option that means nothing outside a SYN, so that no fast path takes it.
+fn for_the_steps(mut segment: Segment<Vec<u8>>) -> Segment<Vec<u8>> {
+    segment.options.is_sack_permitted |= !segment.has(TcpFlags::SYN);
+    segment
+}
