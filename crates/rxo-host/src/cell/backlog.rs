@@ -53,11 +53,13 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     ) -> bool {
         let mut segments = segments.peekable();
         while let Some(segment) = segments.next() {
-            if self.count.load(Ordering::Relaxed) >= MOST_WAITING {
+            let waiting = self.count.load(Ordering::Relaxed);
+            if waiting >= MOST_WAITING {
                 return false;
             }
+            // Behind the last segment for which there is room, the queue goes on with another arrival.
+            let has_more = segments.peek().is_some() && waiting + 1 < MOST_WAITING;
             // Sending cannot fail: the other end lives as long as the cell.
-            let has_more = segments.peek().is_some();
             let _sent = self.queue.send(Waiting { now, segment, has_more });
             self.count.fetch_add(1, Ordering::SeqCst);
         }
@@ -104,3 +106,39 @@ impl<B: AsRef<[u8]>> Backlog<B> {
 
 /// In segments. An application holds the lock while it copies one buffer; fewer arrive in that time.
 const MOST_WAITING: isize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use rxo_tcp::{Ecn, SegmentOptions};
+    use rxo_wire::{SeqNumber, TcpFlags};
+
+    use super::*;
+
+    fn segment() -> Segment<Buffer<Vec<u8>>> {
+        Segment {
+            seq: SeqNumber(1),
+            ack: SeqNumber(1),
+            flags: TcpFlags::ACK,
+            window: 1,
+            options: SegmentOptions::default(),
+            payload: None,
+            ecn: Ecn::NotCapable,
+            arrived_at: Instant::ZERO,
+        }
+    }
+
+    #[test]
+    fn an_arrival_that_was_cut_short_does_not_take_the_next_one_in() {
+        let (backlog, mut arrivals) = Backlog::new();
+        let most = MOST_WAITING as usize;
+        assert!(!backlog.push(Instant::ZERO, (0..=most).map(|_| segment())));
+        assert!(backlog.next(&mut arrivals).is_some_and(|first| first.has_more));
+        assert!(
+            backlog.push(Instant::from_micros(1), [segment()].into_iter()),
+            "there is room again"
+        );
+        let rest: Vec<_> = std::iter::from_fn(|| backlog.next(&mut arrivals)).collect();
+        let ends: Vec<_> = (0..rest.len()).filter(|index| !rest[*index].has_more).collect();
+        assert_eq!(ends, [most - 2, most - 1]);
+    }
+}
