@@ -12,7 +12,8 @@
 //!   offloads.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
-//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost.
+//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
+//!   [`MachineReading`] what else the machine did meanwhile.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -32,6 +33,7 @@
 mod cpu;
 mod error;
 mod link;
+mod load;
 mod namespace;
 mod netlink;
 mod shared_link;
@@ -45,6 +47,7 @@ mod worker;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
+pub use load::{MachineReading, MachineUse};
 pub use namespace::Namespace;
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::StackCounters;

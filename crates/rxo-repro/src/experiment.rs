@@ -11,9 +11,10 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use rxo_console::fault::partial;
 use rxo_console::output;
-use rxo_lab::{Privilege, become_root_in_user_namespace};
+use rxo_lab::{MachineReading, Privilege, become_root_in_user_namespace};
 use serde::Serialize;
 
+use crate::load::Load;
 use crate::machine::Machine;
 use crate::turns::Turns;
 use crate::wrap::wrapped;
@@ -66,6 +67,9 @@ pub(crate) trait Findings: Serialize {
         Vec::new()
     }
 
+    /// Takes back every verdict and leaves the figures: the machine was busy with something else.
+    fn withhold(&mut self);
+
     /// What it all means; the last paragraph.
     fn conclusion(&self) -> Option<String> {
         None
@@ -88,6 +92,8 @@ struct Report<F> {
     #[serde(flatten)]
     findings: F,
     machine: Machine,
+    /// What else the machine did meanwhile; `None` where nothing was timed.
+    load: Option<Load>,
     /// How it was done, a paragraph each.
     notes: Vec<String>,
     /// The drawings that were written.
@@ -106,11 +112,18 @@ pub(crate) fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()
     let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
     let Output { json, drawings } = experiment.output();
     let turns = Turns::new(experiment.steps()?, *json, stop);
-    let findings = experiment.measure(&turns)?;
+    let before = experiment.needs_networks().then(MachineReading::now).transpose()?;
+    let mut findings = experiment.measure(&turns)?;
     turns.finish();
+    let load = before.map(|before| MachineReading::now().map(|now| now.since(&before)));
+    let load = load.transpose()?.map(Load::of);
+    if load.is_some_and(|load| !load.permits_verdict) {
+        findings.withhold();
+    }
     let files = drawings.as_deref().map(|out| draw(findings.drawings(), out));
     let report = Report {
         machine: Machine::read(privilege),
+        load,
         notes: experiment.notes(&findings),
         files: files.transpose()?.unwrap_or_default(),
         partial: turns.why_ended().or_else(|| findings.damage()),
@@ -159,9 +172,14 @@ impl<F: Findings> Report<F> {
         how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
         // Notes alone make one paragraph with the machine.
         let separator = if how.len() == 1 { "\n" } else { "\n\n" };
-        how.push(self.machine.to_string());
+        let (busy, quiet) = match self.load {
+            Some(load) if load.permits_verdict => (None, format!("\n{}", load.line())),
+            Some(load) => (Some(load.line()), String::new()),
+            None => (None, String::new()),
+        };
+        how.push(format!("{}{quiet}", self.machine));
         parts.push(how.join(separator));
-        parts.extend(self.findings.conclusion().map(|text| wrapped(&text)));
+        parts.extend(busy.or_else(|| self.findings.conclusion()).map(|text| wrapped(&text)));
         parts.join("\n\n")
     }
 }
@@ -186,6 +204,10 @@ fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rxo_lab::MachineUse;
+
     use super::*;
 
     #[derive(Serialize)]
@@ -198,15 +220,25 @@ mod tests {
             vec!["a table".into()]
         }
 
+        fn withhold(&mut self) {}
+
         fn conclusion(&self) -> Option<String> {
             Some("What it means.".into())
         }
+    }
+
+    /// Of two cores and ten seconds.
+    fn load(others_s: u64) -> Option<Load> {
+        let [elapsed, others] = [10, others_s].map(Duration::from_secs);
+        let used = MachineUse { cores: 2, elapsed, others, ..MachineUse::default() };
+        Some(Load::of(used))
     }
 
     fn report() -> Report<Found> {
         Report {
             findings: Found { rows: [1, 2] },
             machine: Machine::read("root"),
+            load: None,
             notes: vec!["How.".into(), "And where.".into()],
             files: Vec::new(),
             partial: None,
@@ -228,6 +260,21 @@ mod tests {
              What it means."
         );
         assert_eq!(partial.text(), expected);
+    }
+
+    #[test]
+    fn on_a_busy_machine_the_last_paragraph_says_so_and_nothing_else() {
+        let machine = Machine::read("root");
+        let quiet = Report { load: load(1), ..report() }.text();
+        let line = "Other processes used 5 % of the two cores during the rounds.";
+        assert!(quiet.ends_with(&format!("{machine}\n{line}\n\nWhat it means.")), "{quiet}");
+        let busy = Report { load: load(8), ..report() };
+        let line = wrapped(&busy.load.unwrap().line());
+        assert!(busy.text().starts_with("a table\n\n"), "figures are printed all the same");
+        assert!(busy.text().ends_with(&format!("{machine}\n\n{line}")), "{}", busy.text());
+        assert!(line.contains("used 40 % of the two cores during the rounds: no verdict"));
+        let json = serde_json::to_value(busy).unwrap();
+        assert_eq!(json["load"]["permits_verdict"], false);
     }
 
     #[test]

@@ -74,6 +74,11 @@ impl Series {
 }
 
 impl Figure {
+    /// Takes back every verdict. The values and what was found stay.
+    pub(crate) fn withhold(&mut self) {
+        self.statements.iter_mut().for_each(Statement::withhold);
+    }
+
     /// The name of its file.
     pub(crate) fn file_name(&self) -> String {
         format!("{}.svg", self.name().to_lowercase().replace(' ', "-"))

@@ -15,11 +15,24 @@ pub(crate) struct Statement {
     pub(crate) ours: String,
     /// Why it is not so, or not quite.
     pub(crate) why: Option<String>,
+    /// Whether a verdict was taken back, because the machine was busy.
+    #[serde(skip)]
+    pub(crate) is_withheld: bool,
+}
+
+/// A verdict as reports name it. `is_withheld` where it was taken back.
+pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static str {
+    match holds {
+        Some(true) => "holds",
+        Some(false) => "DOES NOT HOLD",
+        None if is_withheld => "no verdict",
+        None => "not measured",
+    }
 }
 
 impl Statement {
     pub(crate) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
-        Self { paper, holds, ours, why: None }
+        Self { paper, holds, ours, why: None, is_withheld: false }
     }
 
     /// Adds a reason if the statement does not hold.
@@ -33,13 +46,16 @@ impl Statement {
         Self { why: Some(why), ..self }
     }
 
+    /// Takes the verdict back, and its reason. What was found stays.
+    pub(crate) fn withhold(&mut self) {
+        if self.holds.take().is_some() {
+            (self.why, self.is_withheld) = (None, true);
+        }
+    }
+
     pub(crate) fn text(&self) -> String {
-        let Self { paper, holds, ours, why } = self;
-        let verdict = match holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "not measured",
-        };
+        let Self { paper, holds, ours, why, is_withheld } = self;
+        let verdict = verdict(*holds, *is_withheld);
         let why = why.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
         wrapped(&format!("{verdict}: the paper: {paper}. Here: {ours}{why}"))
     }
@@ -55,5 +71,19 @@ mod tests {
         assert_eq!(held.clone().unless_it_holds(|| "Why.".into()), held);
         let failed = Statement { holds: Some(false), ..held }.unless_it_holds(|| "Why.".into());
         assert_eq!(failed.text(), "DOES NOT HOLD: the paper: more. Here: More. Why.");
+    }
+
+    #[test]
+    fn a_verdict_can_be_taken_back_but_not_what_was_found() {
+        let failed = Statement::new("more", Some(false), "Less.".into());
+        let mut withheld = failed.because("Why.".into());
+        withheld.withhold();
+        assert_eq!(
+            (withheld.holds, withheld.text().as_str()),
+            (None, "no verdict: the paper: more. Here: Less.")
+        );
+        let mut unmeasured = Statement::new("more", None, "Nothing.".into());
+        unmeasured.withhold();
+        assert!(unmeasured.text().starts_with("not measured: "));
     }
 }

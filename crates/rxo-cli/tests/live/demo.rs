@@ -1,12 +1,18 @@
 //! The demo, short: every path works, and the JSON has what it must.
 
+use std::process::{Child, Command};
+
 use rxo_lab::Namespace;
 use serde_json::Value;
 
 use crate::Test;
 use crate::process::run;
+use crate::repro::assert_sentence;
 
-pub(crate) const TESTS: &[Test] = &[("the_demo_measures_five_paths", the_demo_measures_five_paths)];
+pub(crate) const TESTS: &[Test] = &[
+    ("the_demo_measures_five_paths", the_demo_measures_five_paths),
+    ("a_busy_machine_permits_no_verdict", no_verdict_beside_other_work),
+];
 
 const PATHS: [&str; 5] = ["kernel-gro-off", "kernel-gro-on", "write-per-frame", "none", "rxo"];
 
@@ -32,5 +38,37 @@ fn the_demo_measures_five_paths() {
     let per_aggregate = |index: usize| rows[index]["segments_per_aggregate"].as_f64().unwrap();
     assert!(per_aggregate(4) > 2.0 && per_aggregate(3) < 1.01 && per_aggregate(2) < 1.01);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
-    assert!(report["sentence"].as_str().unwrap().ends_with('.'));
+    assert_sentence(&report);
+}
+
+/// A process that keeps a core busy until it is dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn no_verdict_beside_other_work() {
+    let namespace = Namespace::new("demo").unwrap();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let busy: Vec<Busy> = (0..cores).map(|_| Busy::start()).collect();
+    let output = run(&namespace, "demo --json --rounds 1 --seconds 0.2s");
+    drop(busy);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["load"]["others_percent"].as_f64().unwrap() >= 10.0, "{report}");
+    assert_eq!(
+        (&report["load"]["permits_verdict"], &report["sentence"]),
+        (&false.into(), &Value::Null)
+    );
+    assert_eq!(report["rows"].as_array().unwrap().len(), 5, "figures are printed all the same");
 }

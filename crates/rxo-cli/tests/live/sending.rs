@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::process::{Rxo, run, run_within, wait_until};
-use crate::repro::{LONG, Scratch};
+use crate::repro::{LONG, Scratch, assert_sentence};
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -168,7 +168,7 @@ fn the_demo_shows_the_senders_side() {
     let per_delivery = |row: &Value| row["acks_per_delivery"]["median"].as_f64().unwrap();
     assert!(per_delivery(&rows[2]) > 1.5, "{report}");
     assert!(per_delivery(&rows[0]) < 1.1 && per_delivery(&rows[1]) < 1.1, "{report}");
-    assert!(report["sentence"].as_str().unwrap().ends_with('.'));
+    assert_sentence(&report);
     let alone = run(&namespace, "demo --peer-acks 2");
     assert_eq!(alone.status.code(), Some(2), "--peer-acks is for --reverse");
 }

@@ -16,7 +16,8 @@ use crate::stats::Spread;
 pub(crate) struct Found {
     rows: Vec<Row>,
     setup: Setup,
-    sentence: String,
+    /// `None` on a busy machine.
+    sentence: Option<String>,
 }
 
 /// What was measured, so that it can be measured again.
@@ -35,7 +36,7 @@ pub(super) struct Setup {
 impl Found {
     /// What these rows, measured as planned, say.
     pub(super) fn new(rows: Vec<Row>, plan: &Plan) -> Self {
-        Self { sentence: sentence(&rows), rows, setup: plan.setup() }
+        Self { sentence: Some(sentence(&rows)), rows, setup: plan.setup() }
     }
 
     /// What was measured, and what the columns say.
@@ -65,8 +66,12 @@ impl Findings for Found {
         vec![table.render()]
     }
 
+    fn withhold(&mut self) {
+        self.sentence = None;
+    }
+
     fn conclusion(&self) -> Option<String> {
-        Some(self.sentence.clone())
+        self.sentence.clone()
     }
 
     fn is_intact(&self) -> bool {

@@ -31,6 +31,10 @@ impl Findings for Found {
         tables.chain(self.statements.iter().map(Statement::text)).collect()
     }
 
+    fn withhold(&mut self) {
+        self.statements.iter_mut().for_each(Statement::withhold);
+    }
+
     fn drawings(&self) -> Vec<(String, String)> {
         drawing::all(&self.tables)
     }

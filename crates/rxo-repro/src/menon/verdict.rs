@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::statement;
 use crate::wrap::wrapped;
 
 /// One claim, held against what was measured.
@@ -12,15 +13,23 @@ pub(super) struct Verdict {
     pub(super) holds: Option<bool>,
     /// What was found here.
     pub(super) found: String,
+    /// Whether the verdict was taken back, because the machine was busy.
+    #[serde(skip)]
+    pub(super) is_withheld: bool,
 }
 
 impl Verdict {
+    pub(super) fn new(claim: impl Into<String>, holds: Option<bool>, found: String) -> Self {
+        Self { claim: claim.into(), holds, found, is_withheld: false }
+    }
+
+    /// Takes the verdict back. What was found stays.
+    pub(super) fn withhold(&mut self) {
+        self.is_withheld |= self.holds.take().is_some();
+    }
+
     pub(super) fn text(&self) -> String {
-        let verdict = match self.holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "not measured",
-        };
+        let verdict = statement::verdict(self.holds, self.is_withheld);
         wrapped(&format!("{verdict}: {}. Here: {}", self.claim, self.found))
     }
 }

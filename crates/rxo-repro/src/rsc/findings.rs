@@ -82,6 +82,10 @@ impl Findings for Found {
         parts
     }
 
+    fn withhold(&mut self) {
+        self.figures.iter_mut().for_each(Figure::withhold);
+    }
+
     fn drawings(&self) -> Vec<(String, String)> {
         let figures = self.figures.iter().map(|figure| (figure.file_name(), figure.svg()));
         let projection = self.projection.iter().map(|p| ("projection.svg".to_owned(), p.svg()));

@@ -17,7 +17,8 @@ use crate::stats::Spread;
 pub(crate) struct Found {
     rows: Vec<Row>,
     setup: Measured,
-    sentence: String,
+    /// `None` on a busy machine.
+    sentence: Option<String>,
 }
 
 /// What was measured, so that it can be measured again.
@@ -49,7 +50,7 @@ impl Found {
             host_core: setup.cores.receiver,
             policy: policy.map(|policy| fields(policy.settings())).unwrap_or_default(),
         };
-        Self { sentence: sentence(&rows), rows, setup }
+        Self { sentence: Some(sentence(&rows)), rows, setup }
     }
 
     /// What was measured, and what the columns say.
@@ -83,8 +84,12 @@ impl Findings for Found {
         vec![table.render()]
     }
 
+    fn withhold(&mut self) {
+        self.sentence = None;
+    }
+
     fn conclusion(&self) -> Option<String> {
-        Some(self.sentence.clone())
+        self.sentence.clone()
     }
 
     fn is_intact(&self) -> bool {

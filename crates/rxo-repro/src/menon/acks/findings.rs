@@ -19,7 +19,7 @@ use crate::menon::verdict::Verdict;
 pub(crate) struct Found {
     split: Vec<split::Row>,
     keep: Vec<keep::Row>,
-    /// The largest setting that harms no sender.
+    /// The largest setting that harms no sender; `None` also on a busy machine.
     keep_every: Option<u16>,
     verdicts: Vec<Verdict>,
     rate_mbit_per_s: u64,
@@ -135,6 +135,11 @@ impl Findings for Found {
         }
         parts.extend(self.verdicts.iter().map(Verdict::text));
         parts
+    }
+
+    fn withhold(&mut self) {
+        self.keep_every = None;
+        self.verdicts.iter_mut().for_each(Verdict::withhold);
     }
 
     fn drawings(&self) -> Vec<(String, String)> {

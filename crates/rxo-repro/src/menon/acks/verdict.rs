@@ -41,12 +41,8 @@ pub(super) fn of_keep(rows: &[keep::Row]) -> Vec<Verdict> {
     let chosen = choice.map_or("No setting is harmless.".to_owned(), |count| {
         format!("The largest that is harmless, and all below it: keep_every = {count}.")
     });
-    vec![Verdict {
-        claim: "Linux senders, which count bytes, do as well when rxo aggregates their pure ACKs"
-            .into(),
-        holds: Some(choice.is_some()),
-        found: format!("{harm} {chosen}"),
-    }]
+    let claim = "Linux senders, which count bytes, do as well when rxo aggregates their pure ACKs";
+    vec![Verdict::new(claim, Some(choice.is_some()), format!("{harm} {chosen}"))]
 }
 
 fn find(rows: &[Row], sender: Sender, network: Network, treatment: Treatment) -> Option<&Row> {
@@ -115,7 +111,7 @@ fn compared(
         }
         _ => (None, "It was not measured over a delay.".to_owned()),
     };
-    Verdict { claim: claim.to_owned(), holds, found }
+    Verdict::new(claim, holds, found)
 }
 
 /// Without coalescing, with it, and with splitting: as fast in all three, and what splitting costs.
@@ -140,7 +136,7 @@ fn linux_does_not_care(sender: Sender, rows: &[Row]) -> Option<Verdict> {
         sender.name()
     );
     let holds = !is_behind(coalesced, none) && !is_behind(coalesced, split);
-    Some(Verdict { claim, holds: Some(holds), found })
+    Some(Verdict::new(claim, Some(holds), found))
 }
 
 fn is_slower(one: &Row, other: &Row) -> bool {

@@ -24,13 +24,13 @@ fn gain(rows: Rows<'_>, connections: usize, least: f64) -> Verdict {
     );
     let times = rows.gain(connections, Stack::OPTIMIZED);
     let found = times.map_or(NOT_MEASURED.to_owned(), |times| format!("{times:.2} times."));
-    Verdict { claim, holds: times.map(|times| times >= least), found }
+    Verdict::new(claim, times.map(|times| times >= least), found)
 }
 
 fn alike(claim: &str, change_percent: Option<f64>, most: f64) -> Verdict {
     let found = change_percent.map_or(NOT_MEASURED.to_owned(), |change| format!("{change:+.1} %."));
     let holds = change_percent.map(|change| change.abs() <= most);
-    Verdict { claim: claim.to_owned(), holds, found }
+    Verdict::new(claim, holds, found)
 }
 
 /// By how much more is received in the same time, in percent.

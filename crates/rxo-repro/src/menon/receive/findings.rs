@@ -129,6 +129,11 @@ impl Findings for Found {
         parts
     }
 
+    fn withhold(&mut self) {
+        self.figures.iter_mut().for_each(Figure::withhold);
+        self.aims.iter_mut().for_each(Verdict::withhold);
+    }
+
     fn drawings(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|figure| (figure.file_name(), figure.svg())).collect()
     }

@@ -1,0 +1,244 @@
+//! What the machine does beside this process: the time that other processes use, and the time that a
+//! hypervisor takes.
+//!
+//! Separate from the [meter](crate::CpuMeter), which counts what an experiment costs: this counts
+//! what disturbs it. Two independent sums are compared, and the larger is believed. The first is the
+//! time of all processes that can be seen. The second is the time in which the cores were not idle,
+//! less everything that has an account: it also finds processes that cannot be seen (in another PID
+//! namespace).
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::error::{Context, LabError, Result};
+use crate::sys;
+
+/// The machine's accounts at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineReading {
+    at: Instant,
+    totals: Totals,
+    /// Time of this process.
+    own: Duration,
+    /// Time of the kernel's threads, which work for everybody.
+    kernel: Duration,
+    /// Time of the processes that can be seen and are neither.
+    others: Duration,
+}
+
+/// The machine's use between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineUse {
+    /// Number of cores.
+    pub cores: u32,
+    /// Time between the readings.
+    pub elapsed: Duration,
+    /// Processor time of other processes, on all cores together.
+    pub others: Duration,
+    /// Time in which a core had work and the hypervisor ran something else, on all cores together.
+    pub stolen: Duration,
+}
+
+/// `/proc/stat`: all cores together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    cores: u32,
+    /// Waiting for devices included.
+    idle: Duration,
+    interrupts: Duration,
+    stolen: Duration,
+}
+
+impl MachineReading {
+    /// Reads the accounts of the machine and of all processes that can be seen. Takes some
+    /// microseconds for each process, and allocates.
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read or is not that of Linux.
+    pub fn now() -> Result<Self> {
+        let own = sys::process_cpu_time().context(|| "cannot read the processor time".into())?;
+        let stat = fs::read_to_string(STAT).context(|| format!("cannot read {STAT}"))?;
+        let at = Instant::now();
+        let entries = fs::read_dir("/proc").context(|| "cannot read /proc".into())?;
+        // Not `std::process::id`: /proc may count processes in another namespace.
+        let this = fs::read_link("/proc/self").context(|| "cannot read /proc/self".into())?;
+        let lines = entries.flatten().filter(|entry| entry.file_name() != this.as_os_str());
+        // A process may end before it is read; its parent then has its time.
+        let lines = lines.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+        let totals = Totals::of(&stat)
+            .ok_or_else(|| LabError::Unsupported(format!("{STAT} has no line `cpu`")))?;
+        Ok(Self::of(at, totals, own, lines))
+    }
+
+    fn of(
+        at: Instant,
+        totals: Totals,
+        own: Duration,
+        processes: impl Iterator<Item = String>,
+    ) -> Self {
+        let (mut kernel, mut others) = (Duration::ZERO, Duration::ZERO);
+        for process in processes.filter_map(|line| Process::of(&line)) {
+            *(if process.is_kernel { &mut kernel } else { &mut others }) += process.time;
+        }
+        Self { at, totals, own, kernel, others }
+    }
+
+    /// The use since `earlier`.
+    ///
+    /// Interrupts are taken for this process's: nobody can tell whose they were.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> MachineUse {
+        let (now, then) = (&self.totals, &earlier.totals);
+        let elapsed = self.at.saturating_duration_since(earlier.at);
+        let stolen = now.stolen.saturating_sub(then.stolen);
+        let busy = (elapsed * now.cores)
+            .saturating_sub(now.idle.saturating_sub(then.idle))
+            .saturating_sub(stolen);
+        let unexplained = busy
+            .saturating_sub(now.interrupts.saturating_sub(then.interrupts))
+            .saturating_sub(self.own.saturating_sub(earlier.own))
+            .saturating_sub(self.kernel.saturating_sub(earlier.kernel));
+        // A process that ends between the reading of its parent and its own is counted twice, or not
+        // at all. There cannot be more than what is left.
+        let left = busy.saturating_sub(self.own.saturating_sub(earlier.own));
+        let seen = self.others.saturating_sub(earlier.others).min(left);
+        MachineUse { cores: now.cores, elapsed, others: seen.max(unexplained), stolen }
+    }
+}
+
+impl Totals {
+    fn of(stat: &str) -> Option<Self> {
+        let mut lines = stat.lines();
+        let columns = lines.next()?.strip_prefix("cpu ")?;
+        let columns: Vec<u64> = columns
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()
+            .ok()?;
+        // user nice system idle iowait irq softirq steal; old kernels have fewer.
+        let of =
+            |places: &[usize]| ticks(places.iter().filter_map(|&place| columns.get(place)).sum());
+        let cores = lines.take_while(|line| line.starts_with("cpu")).count();
+        Some(Self {
+            cores: u32::try_from(cores).ok()?,
+            idle: of(&[3, 4]),
+            interrupts: of(&[5, 6]),
+            stolen: of(&[7]),
+        })
+    }
+}
+
+/// One line of `/proc/<process>/stat`.
+struct Process {
+    is_kernel: bool,
+    /// Its own, and that of its children that have ended: so nothing is lost when a process ends.
+    time: Duration,
+}
+
+impl Process {
+    fn of(line: &str) -> Option<Self> {
+        // The name before may contain anything, also parentheses.
+        let columns: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |place: usize| columns.get(place)?.parse::<u64>().ok();
+        // user, system, and both of ended children.
+        let used = [11, 12, 13, 14].into_iter().map(number).sum::<Option<u64>>()?;
+        Some(Self { is_kernel: number(6)? & KERNEL_THREAD != 0, time: ticks(used) })
+    }
+}
+
+/// The kernel shows times in hundredths of a second, whatever its own clock.
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count.saturating_mul(10))
+}
+
+const STAT: &str = "/proc/stat";
+/// `PF_KTHREAD`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    /// The beginning of virtual time; any instant does.
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+    /// A reading at `seconds`, of two cores that idled for `idle` hundredths, had interrupts and lost
+    /// time to a hypervisor for 10 times `seconds` and `stolen`.
+    fn reading(
+        seconds: u64,
+        [idle, stolen, own]: [u64; 3],
+        processes: &[(&str, u64, u64)],
+    ) -> MachineReading {
+        let stat = format!(
+            "cpu  7 7 7 {idle} 0 {interrupts} 0 {stolen} 0 0\ncpu0 1 1\ncpu1 1 1\nintr 5\n",
+            interrupts = 10 * seconds
+        );
+        let lines = processes.iter().map(|(name, own, ended)| {
+            let flags = if name.starts_with('k') { KERNEL_THREAD } else { 4_194_304 };
+            format!("17 ({name}) S 1 17 17 0 -1 {flags} 9 9 9 9 {own} 0 0 {ended} 20 0 1 0 5")
+        });
+        let at = *BEGIN + Duration::from_secs(seconds);
+        MachineReading::of(at, Totals::of(&stat).unwrap(), ticks(own), lines)
+    }
+
+    fn used(before: MachineReading, after: MachineReading) -> (u64, u64) {
+        let MachineUse { cores, elapsed, others, stolen } = after.since(&before);
+        assert_eq!((cores, elapsed), (2, Duration::from_secs(10)));
+        (others.as_millis() as u64 / 10, stolen.as_millis() as u64 / 10)
+    }
+
+    #[test]
+    fn what_this_process_and_the_kernel_do_is_no_disturbance() {
+        // Of 2,000 hundredths: 1,500 of this process, 200 of the kernel, 100 of interrupts.
+        let before = reading(0, [0, 0, 0], &[("shell", 5, 0), ("kworker", 0, 0)]);
+        let after = reading(10, [200, 0, 1_500], &[("shell", 5, 0), ("kworker", 200, 0)]);
+        assert_eq!(used(before, after), (0, 0));
+    }
+
+    #[test]
+    fn other_processes_are_counted_also_when_they_end() {
+        let before = reading(0, [0, 0, 0], &[("a) 1 (b", 0, 100), ("make", 10, 0), ("cc", 50, 0)]);
+        // `cc` has ended: its parent `make` has its 300, 250 of them of this time.
+        let after = reading(10, [0, 0, 1_000], &[("a) 1 (b", 70, 100), ("make", 10, 300)]);
+        assert_eq!(used(before, after).0, 900, "the larger: 2,000 - 100 - 1,000");
+        let after = reading(10, [1_000, 0, 600], &[("a) 1 (b", 70, 100), ("make", 10, 300)]);
+        assert_eq!(used(before, after).0, 320, "the larger: 70 + 250");
+        let after = reading(10, [1_500, 0, 400], &[("a) 1 (b", 70, 100), ("make", 10, 300)]);
+        assert_eq!(used(before, after).0, 100, "500 were not idle, 400 of them this process's");
+    }
+
+    #[test]
+    fn processes_that_cannot_be_seen_are_found_by_what_is_not_idle() {
+        let after = reading(10, [400, 0, 680], &[]);
+        assert_eq!(used(reading(0, [0, 0, 0], &[]), after), (820, 0));
+    }
+
+    #[test]
+    fn what_a_hypervisor_takes_is_nobodys_work() {
+        let after = reading(10, [1_000, 300, 600], &[]);
+        assert_eq!(used(reading(0, [0, 0, 0], &[]), after), (0, 300));
+    }
+
+    #[test]
+    fn accounts_that_go_back_count_as_nothing() {
+        let before = reading(0, [5, 5, 5], &[("gone", 900, 0)]);
+        let after = reading(10, [1_900, 0, 1], &[]);
+        assert_eq!(used(before, after), (5, 0));
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let before = MachineReading::now().unwrap();
+        assert!(before.totals.cores > 0 && before.totals.idle > Duration::ZERO);
+        let used = MachineReading::now().unwrap().since(&before);
+        assert!(used.others <= used.elapsed * used.cores + Duration::from_secs(10), "{used:?}");
+    }
+
+    #[test]
+    fn lines_of_another_form_are_left_out() {
+        assert!(Process::of("17 (name) S 1").is_none() && Process::of("").is_none());
+        assert!(Totals::of("intr 1\n").is_none() && Totals::of("cpu  1 x\n").is_none());
+    }
+}
