@@ -2,9 +2,9 @@
 
 use super::axis::{Axis, Scale};
 use super::draw::{EDGE, text_width};
-use super::numbers::{full, percent, short};
+use super::numbers::{self, full, percent};
 use super::plot::{Figure, Guide};
-use super::series::Mark;
+use super::series::{Mark, Series};
 use super::svg::{Anchor, Area, Point, Svg, at};
 use super::ticks;
 
@@ -21,16 +21,20 @@ struct Ruler<'a> {
     low: f64,
     high: f64,
     ticks: Vec<f64>,
+    /// The names of the ticks.
+    names: Vec<String>,
 }
 
 impl<'a> Frame<'a> {
     /// Fits a frame for a figure into a drawing of this size, below `top`.
     pub(super) fn fit(figure: &'a Figure, top: f64, (width, height): (f64, f64)) -> Self {
-        let top = top + 22.0;
+        // Below the name of the y axis; names of vertical guides have a line of their own.
+        let names = figure.guides.iter().any(|guide| matches!(guide, Guide::X(..)));
+        let top = top + if names { 22.0 + GUIDE_LINE } else { 22.0 };
         let bottom = height - 46.0;
         let levels = (((bottom - top) / 52.0) as usize).clamp(2, 8);
         let y = Ruler::of(&figure.y, figure, |point| point.1, levels);
-        let widest = y.ticks.iter().map(|&tick| text_width(&y.name(tick))).fold(18.0, f64::max);
+        let widest = y.names.iter().map(|name| text_width(name)).fold(18.0, f64::max);
         let left = EDGE + widest + 8.0;
         let area = Area { x: left, y: top, width: width - left - 16.0, height: bottom - top };
         let x = Ruler::of(&figure.x, figure, |point| point.0, (area.width / 64.0) as usize);
@@ -49,6 +53,11 @@ impl<'a> Frame<'a> {
         self.area.bottom() - zero * self.area.height
     }
 
+    /// The y coordinate of the upper end.
+    pub(super) fn top(&self) -> f64 {
+        self.area.y
+    }
+
     /// The width available for the bars of one x value.
     pub(super) fn slot_width(&self) -> f64 {
         self.area.width / self.x.axis.category_count().max(1) as f64
@@ -58,15 +67,22 @@ impl<'a> Frame<'a> {
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
         let x = match &self.x.axis.scale {
-            Scale::Categories(_) => self.x.name(x),
+            Scale::Categories(_) => category(self.x.axis, x),
             Scale::Linear | Scale::Logarithmic => full(x),
         };
         format!("{series}, {} {x}: {y}", self.x.axis.label)
     }
 
+    /// Whether x has names, so that there is room beside each value.
+    pub(super) fn has_slots(&self) -> bool {
+        self.x.axis.category_count() > 0
+    }
+
     /// Draws axes, grid lines and labels.
     pub(super) fn draw(&self, svg: &mut Svg, figure: &Figure) {
-        let left = at(EDGE, self.area.y - 12.0);
+        let names = figure.guides.iter().any(|guide| matches!(guide, Guide::X(..)));
+        let above = if names { 12.0 + GUIDE_LINE } else { 12.0 };
+        let left = at(EDGE, self.area.y - above);
         svg.text("fig-tick", Anchor::Start, left, &self.y.axis.label);
         self.draw_levels(svg);
         self.draw_names(svg);
@@ -78,17 +94,17 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Draws guides across the plot, with their names, over everything else.
+    /// Draws guides across the plot over everything else, and the names of vertical ones above it.
     pub(super) fn draw_guides(&self, svg: &mut Svg, guides: &[Guide]) {
         guides.iter().for_each(|guide| self.draw_guide(svg, guide));
     }
 
     fn draw_levels(&self, svg: &mut Svg) {
-        for &tick in &self.y.ticks {
+        for (&tick, name) in self.y.ticks.iter().zip(&self.y.names) {
             let Some(share) = self.y.share(tick) else { continue };
             let y = self.area.bottom() - share * self.area.height;
             svg.line("fig-grid", at(self.area.x, y), at(self.area.right(), y));
-            svg.text("fig-tick", Anchor::End, at(self.area.x - 8.0, y + 4.0), &self.y.name(tick));
+            svg.text("fig-tick", Anchor::End, at(self.area.x - 8.0, y + 4.0), name);
         }
         let ground = self.ground();
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
@@ -97,17 +113,17 @@ impl<'a> Frame<'a> {
     /// Marks every value on the axis, and labels it unless the label would touch the one before.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
-        for &tick in &self.x.ticks {
+        for (&tick, name) in self.x.ticks.iter().zip(&self.x.names) {
             let Some(share) = self.x.share(tick) else { continue };
-            let (x, name) = (self.area.x + share * self.area.width, self.x.name(tick));
-            let half = text_width(&name) / 2.0;
+            let x = self.area.x + share * self.area.width;
+            let half = text_width(name) / 2.0;
             let bottom = self.area.bottom();
             svg.line("fig-axis", at(x, bottom), at(x, bottom + 4.0));
             if x - half < taken + 6.0 {
                 continue;
             }
             taken = x + half;
-            svg.text("fig-tick", Anchor::Middle, at(x, bottom + 18.0), &name);
+            svg.text("fig-tick", Anchor::Middle, at(x, bottom + 18.0), name);
         }
     }
 
@@ -122,24 +138,16 @@ impl<'a> Frame<'a> {
                 svg.line("fig-guide", at(x, self.area.y), at(x, bottom));
                 svg.line("fig-axis", at(x, bottom), at(x, bottom + 6.0));
                 let (anchor, gap) = beside(share);
-                svg.text("fig-label fig-halo", anchor, at(x + gap, self.area.y + 11.0), name);
+                svg.text("fig-label", anchor, at(x + gap, self.area.y - 6.0), name);
             }
-            Guide::Y(value, name) => {
+            // The legend has its name.
+            Guide::Y(value, _) => {
                 let Some(share) = self.y.share(*value).filter(|share| is_inside(*share)) else {
                     return;
                 };
                 let y = self.area.bottom() - share * self.area.height;
                 svg.line("fig-guide", at(self.area.x, y), at(self.area.right(), y));
                 svg.line("fig-axis", at(self.area.x - 6.0, y), at(self.area.x, y));
-                // At the right and below the line, where curves that rise or level off do not
-                // interfere.
-                let below = if share < 0.1 { -6.0 } else { 14.0 };
-                svg.text(
-                    "fig-label fig-halo",
-                    Anchor::End,
-                    at(self.area.right() - 6.0, y + below),
-                    name,
-                );
             }
         }
     }
@@ -151,14 +159,20 @@ fn is_inside(share: f64) -> bool {
 
 /// The side of a guide on which there is room for its name.
 fn beside(share: f64) -> (Anchor, f64) {
-    if share > 0.6 { (Anchor::End, -6.0) } else { (Anchor::Start, 6.0) }
+    if share > 0.6 { (Anchor::End, 3.0) } else { (Anchor::Start, -3.0) }
 }
+
+/// The height of the names of vertical guides.
+const GUIDE_LINE: f64 = 16.0;
 
 impl<'a> Ruler<'a> {
     fn of(axis: &'a Axis, figure: &Figure, value: fn(&(f64, f64)) -> f64, wanted: usize) -> Self {
         let is_y = std::ptr::eq(axis, &figure.y);
-        let bars = is_y && figure.series.iter().any(|series| series.mark == Mark::Bar);
-        let points = figure.series.iter().flat_map(|series| series.points.iter().map(value));
+        let is_bar = |series: &Series| matches!(series.mark, Mark::Bar | Mark::Stack);
+        let bars = is_y && figure.series.iter().any(is_bar);
+        let single = figure.series.iter().filter(|series| series.mark != Mark::Stack);
+        let points = single.flat_map(Series::extents).chain(stacks(&figure.series));
+        let points = points.map(|point| value(&point));
         let (low, high) = axis.range.unwrap_or_else(|| match &axis.scale {
             Scale::Categories(names) => (-0.5, names.len() as f64 - 0.5),
             Scale::Logarithmic => extent(points.filter(|&value| value > 0.0), (1.0, 10.0)),
@@ -173,7 +187,8 @@ impl<'a> Ruler<'a> {
             }
             Scale::Linear => ticks::linear(low, high, wanted),
         });
-        Self { axis, low, high, ticks }
+        let names = names(axis, &ticks);
+        Self { axis, low, high, ticks, names }
     }
 
     /// The position of a value, from 0 to 1; `None` if it has none.
@@ -186,16 +201,38 @@ impl<'a> Ruler<'a> {
         // A position far outside the frame would only enlarge the drawing.
         share.is_finite().then(|| share.clamp(-0.02, 1.02))
     }
+}
 
-    fn name(&self, value: f64) -> String {
-        match &self.axis.scale {
-            Scale::Categories(names) => {
-                names.get(value.max(0.0) as usize).cloned().unwrap_or_default()
-            }
-            _ if self.axis.is_share => percent(value),
-            _ => short(value),
+/// The names of the ticks of an axis.
+fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
+    match &axis.scale {
+        Scale::Categories(_) => ticks.iter().map(|&place| category(axis, place)).collect(),
+        scale if axis.is_share => {
+            let percents: Vec<f64> = ticks.iter().map(|tick| 100.0 * tick).collect();
+            let names = numbers::ticks(&percents, *scale == Scale::Logarithmic);
+            names.into_iter().map(|name| format!("{name} %")).collect()
         }
+        scale => numbers::ticks(ticks, *scale == Scale::Logarithmic),
     }
+}
+
+/// The name at a place of an axis of names; empty if there is none.
+fn category(axis: &Axis, place: f64) -> String {
+    match &axis.scale {
+        Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),
+        Scale::Linear | Scale::Logarithmic => String::new(),
+    }
+}
+
+/// The upper ends of all stacks.
+fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
+    let parts = || all.iter().filter(|series| series.mark == Mark::Stack);
+    let longest = parts().map(|series| series.points.len()).max().unwrap_or_default();
+    (0..longest).map(move |place| {
+        let finite =
+            parts().filter_map(move |series| series.points.get(place).map(|point| point.1));
+        (place as f64, finite.filter(|value| value.is_finite()).sum())
+    })
 }
 
 /// The smallest and largest finite value; `otherwise` if there are none.

@@ -6,17 +6,33 @@ use super::series::{Mark, Series};
 use super::style::series_class;
 use super::svg::{Anchor, Area, Svg, at};
 
-/// One series in the legend.
-pub(super) struct Entry<'a> {
-    pub(super) series: &'a Series,
-    pub(super) colour: usize,
+/// One sample in the legend, with its name.
+pub(super) enum Entry<'a> {
+    Series {
+        series: &'a Series,
+        colour: usize,
+    },
+    /// A horizontal line across the figure.
+    Guide(String),
+    /// The cross of invalid points, whatever their series.
+    Invalid,
+}
+
+impl Entry<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Series { series, .. } => &series.name,
+            Self::Guide(name) => name,
+            Self::Invalid => "invalid: see the text",
+        }
+    }
 }
 
 /// Draws the entries in lines of at most `width`, and moves the top of the canvas below them.
 pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
     let mut x = EDGE;
     for (index, entry) in entries.iter().enumerate() {
-        let needed = SAMPLE + text_width(&entry.series.name) + GAP;
+        let needed = SAMPLE + text_width(entry.name()) + GAP;
         if index > 0 && x + needed - GAP > EDGE + width {
             x = EDGE;
             canvas.top += LINE;
@@ -29,23 +45,37 @@ pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
     }
 }
 
-fn draw_entry(svg: &mut Svg, Entry { series, colour }: &Entry<'_>, x: f64, y: f64) {
-    svg.begin(&series_class(*colour));
+fn draw_entry(svg: &mut Svg, entry: &Entry<'_>, x: f64, y: f64) {
+    match entry {
+        Entry::Series { series, colour } => draw_sample(svg, series, *colour, x, y),
+        Entry::Guide(_) => svg.line("fig-guide", at(x, y), at(x + 22.0, y)),
+        Entry::Invalid => {
+            svg.begin(NEUTRAL);
+            marks::cross(svg, at(x + 11.0, y), "");
+            svg.end();
+        }
+    }
+    svg.text("fig-label", Anchor::Start, at(x + SAMPLE, y + 4.0), entry.name());
+}
+
+fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
+    svg.begin(&series_class(colour));
     match series.mark {
-        Mark::Bar => {
+        Mark::Bar | Mark::Stack => {
             let area = Area { x: x + 4.0, y: y - 5.0, width: 14.0, height: 10.0 };
             svg.rectangle(marks::bar_class(series), area, 2.0, "");
         }
         Mark::Line | Mark::Step => {
             svg.line(&marks::line_class(series), at(x, y), at(x + 22.0, y));
-            marks::point(svg, series, *colour, at(x + 11.0, y), "");
+            marks::point(svg, series, colour, at(x + 11.0, y), "");
         }
-        Mark::Dot => marks::point(svg, series, *colour, at(x + 11.0, y), ""),
+        Mark::Dot => marks::point(svg, series, colour, at(x + 11.0, y), ""),
     }
     svg.end();
-    svg.text("fig-label", Anchor::Start, at(x + SAMPLE, y + 4.0), &series.name);
 }
 
+/// The class of grey marks.
+const NEUTRAL: &str = "fig-s7";
 /// Distance from an entry's left edge to its name.
 const SAMPLE: f64 = 28.0;
 const GAP: f64 = 18.0;

@@ -1,28 +1,49 @@
-//! The marks of series: lines with their points, dots, bars.
+//! The marks of series: lines with their points, dots, bars, stacks, and what goes with them: ranges,
+//! crosses for invalid points, brackets.
 
 use super::frame::Frame;
+use super::numbers::full;
+use super::plot::Bracket;
 use super::series::{Mark, Series};
 use super::style::series_class;
-use super::svg::{Area, Point, Short, Svg};
+use super::svg::{Anchor, Area, Point, Short, Svg, at};
 
 /// Draws all series: bars first, so that lines are drawn over them.
 pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
-    let bars = all.iter().filter(|series| series.mark == Mark::Bar).count();
-    let order =
-        |is_bar| all.iter().enumerate().filter(move |(_, s)| (s.mark == Mark::Bar) == is_bar);
-    for (place, (index, series)) in order(true).enumerate() {
+    for (index, series) in all.iter().enumerate() {
         svg.begin(&series_class(series.colour.unwrap_or(index)));
-        draw_bars(svg, frame, series, (place, bars));
+        match series.mark {
+            Mark::Bar => draw_bars(svg, frame, all, index),
+            Mark::Stack => draw_stack(svg, frame, all, index),
+            Mark::Line | Mark::Step | Mark::Dot => {}
+        }
         svg.end();
     }
-    for (index, series) in order(false) {
+    for (index, series) in all.iter().enumerate() {
+        if matches!(series.mark, Mark::Bar | Mark::Stack) {
+            continue;
+        }
         let colour = series.colour.unwrap_or(index);
+        let beside = beside(frame, all, index);
         svg.begin(&series_class(colour));
         if is_line(series) {
-            draw_line(svg, frame, series);
+            draw_line(svg, frame, series, beside);
         }
-        draw_points(svg, frame, series, colour);
+        draw_points(svg, frame, series, colour, beside);
         svg.end();
+    }
+}
+
+/// Draws brackets beside stacks, each with name and size on two lines.
+pub(super) fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, all: &[Bracket]) {
+    for Bracket { x, from, to, name } in all {
+        let Some((low, high)) = frame.place(*x, *from).zip(frame.place(*x, *to)) else { continue };
+        let left = stack_left(frame, low.x) + stack_width(frame) + 6.0;
+        let outline = format!("M{},{}h6V{}h-6", Short(left), Short(low.y), Short(high.y));
+        svg.path("fig-bracket", &outline, "");
+        let middle = f64::midpoint(low.y, high.y);
+        svg.text("fig-label", Anchor::Start, at(left + 11.0, middle - 3.0), name);
+        svg.text("fig-label", Anchor::Start, at(left + 11.0, middle + 11.0), &full(to - from));
     }
 }
 
@@ -42,14 +63,36 @@ pub(super) fn point(svg: &mut Svg, series: &Series, colour: usize, at: Point, ti
     svg.path(class, &outline(colour, at), tip);
 }
 
+/// An invalid point.
+pub(super) fn cross(svg: &mut Svg, Point { x, y }: Point, tip: &str) {
+    let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
+    let outline = format!("M{}L{}M{}L{}", p(-4.0, -4.0), p(4.0, 4.0), p(4.0, -4.0), p(-4.0, 4.0));
+    svg.path("fig-cross", &outline, tip);
+}
+
 fn is_line(series: &Series) -> bool {
     matches!(series.mark, Mark::Line | Mark::Step)
 }
 
-/// Draws a line. A gap in the data is a gap in the line.
-fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series) {
-    let places: Vec<Option<Point>> =
-        series.points.iter().map(|&(x, y)| frame.place(x, y)).collect();
+/// How far beside its place a series is drawn, so that the ranges of several do not cover each other.
+fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
+    let moves = |series: &Series| !series.ranges.is_empty() || series.has_invalid();
+    if !frame.has_slots() || !moves(&all[index]) {
+        return 0.0;
+    }
+    let count = all.iter().filter(|series| moves(series)).count();
+    let place = all[..index].iter().filter(|series| moves(series)).count();
+    let step = (frame.slot_width() * 0.6 / count.max(1) as f64).min(FARTHEST_BESIDE);
+    (place as f64 - (count as f64 - 1.0) / 2.0) * step
+}
+
+/// Draws a line. A gap in the data is a gap in the line, and so is an invalid point.
+fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
+    let place = |(index, &(x, y)): (usize, &(f64, f64))| {
+        let place = frame.place(x, y).filter(|_| !series.is_invalid(index))?;
+        Some(at(place.x + beside, place.y))
+    };
+    let places: Vec<Option<Point>> = series.points.iter().enumerate().map(place).collect();
     for stretch in places.split(Option::is_none) {
         let stretch: Vec<Point> = stretch.iter().flatten().copied().collect();
         let stretch = if series.mark == Mark::Step { stepped(&stretch) } else { stretch };
@@ -66,35 +109,106 @@ fn stepped(points: &[Point]) -> Vec<Point> {
     corners.chain(points.last().copied()).collect()
 }
 
-/// Draws the points. A long series shows them only when pointed at, because they would hide the
+/// Draws the points with their ranges. A long series shows only a few of them, so that the line is
+/// told from others as the legend does; the rest shows when pointed at, because it would hide the
 /// line.
-fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize) {
+fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize, beside: f64) {
     let crowded = is_line(series) && series.points.len() > MOST_POINTS;
-    for &(x, y) in &series.points {
+    let every = if crowded { series.points.len() / SHOWN_POINTS } else { 1 };
+    for (index, &(x, y)) in series.points.iter().enumerate() {
         let Some(place) = frame.place(x, y) else { continue };
+        let place = at(place.x + beside, place.y);
         let tip = frame.tip(&series.name, x, y);
-        if crowded {
-            svg.path("fig-touch", &circle(place, 5.0), &tip);
-        } else {
+        if series.is_invalid(index) {
+            draw_invalid(svg, frame, place, &tip);
+            continue;
+        }
+        draw_range(svg, frame, series, index, (place.x, "fig-range"));
+        if index % every == every / 2 {
             point(svg, series, colour, place, &tip);
+        } else {
+            svg.path("fig-touch", &circle(place, 5.0), &tip);
         }
     }
 }
 
-fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, series: &Series, (place, bars): (usize, usize)) {
+/// Draws a cross. Beyond the upper end of the axis it stands at the end, below an arrow.
+fn draw_invalid(svg: &mut Svg, frame: &Frame<'_>, place: Point, tip: &str) {
+    let tip = format!("{tip} (invalid)");
+    let top = frame.top();
+    if place.y >= top {
+        return cross(svg, place, &tip);
+    }
+    let (x, y) = (Short(place.x), Short(top - 4.0));
+    svg.path("fig-cross", &format!("M{x},{y}m-4,5l4,-5l4,5"), "");
+    cross(svg, at(place.x, top + 11.0), &tip);
+}
+
+/// Draws the range of a point at this x, if it has one and is not a single value.
+fn draw_range(
+    svg: &mut Svg,
+    frame: &Frame<'_>,
+    series: &Series,
+    index: usize,
+    (x, class): (f64, &str),
+) {
+    let Some((low, high)) = series.range(index).filter(|(low, high)| high > low) else { return };
+    let at_x = series.points[index].0;
+    let Some((low, high)) = frame.place(at_x, low).zip(frame.place(at_x, high)) else { return };
+    let (left, low, high) = (Short(x - 3.0), Short(low.y), Short(high.y));
+    svg.path(class, &format!("M{left},{low}h6m-3,0V{high}m-3,0h6"), "");
+}
+
+/// Draws the bars of the series `index`. Those of several series stand side by side; a series
+/// without a value takes no room.
+fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
+    let series = &all[index];
+    let stands = |series: &Series, place: usize| {
+        series.mark == Mark::Bar
+            && series.points.get(place).is_some_and(|point| point.1.is_finite())
+    };
+    let count = |all: &[Series], place| all.iter().filter(|series| stands(series, place)).count();
+    let most = (0..series.points.len()).map(|place| count(all, place)).max();
     let slot = frame.slot_width() * 0.76;
-    let width = (slot / bars.max(1) as f64).min(WIDEST_BAR);
+    let width = (slot / most.unwrap_or(1).max(1) as f64).min(WIDEST_BAR);
     let gap = if width > 8.0 { 2.0 } else { 0.0 };
     let ground = frame.ground();
-    for &(x, y) in &series.points {
+    for (place, &(x, y)) in series.points.iter().enumerate() {
         let Some(top) = frame.place(x, y) else { continue };
-        let left = top.x - width * bars as f64 / 2.0 + width * place as f64;
+        let (before, bars) = (count(&all[..index], place), count(all, place));
+        let left = top.x - width * bars as f64 / 2.0 + width * before as f64;
         // Even a bar of value zero must be large enough to point at.
         let height = (ground - top.y).abs().max(0.8);
         let area =
             Area { x: left + gap / 2.0, y: top.y.min(ground - 0.8), width: width - gap, height };
         svg.rectangle(bar_class(series), area, 2.0, &frame.tip(&series.name, x, y));
+        draw_range(svg, frame, series, place, (left + width / 2.0, "fig-range-bar"));
     }
+}
+
+/// Draws the parts of stacks that belong to the series `index`.
+fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
+    let series = &all[index];
+    for (place, &(x, y)) in series.points.iter().enumerate() {
+        let below = all[..index].iter().filter(|series| series.mark == Mark::Stack);
+        let below = below.filter_map(|series| series.points.get(place).map(|point| point.1));
+        let from: f64 = below.filter(|value| value.is_finite()).sum();
+        let Some((low, high)) = frame.place(x, from).zip(frame.place(x, from + y)) else {
+            continue;
+        };
+        let (left, width) = (stack_left(frame, low.x), stack_width(frame));
+        let area = Area { x: left, y: high.y, width, height: low.y - high.y };
+        svg.rectangle(bar_class(series), area, 0.0, &frame.tip(&series.name, x, y));
+    }
+}
+
+/// A stack stands left of its place, so that a bracket has room beside it.
+fn stack_left(frame: &Frame<'_>, place: f64) -> f64 {
+    place - frame.slot_width() * 0.18 - stack_width(frame) / 2.0
+}
+
+fn stack_width(frame: &Frame<'_>) -> f64 {
+    (frame.slot_width() * 0.4).min(WIDEST_STACK)
 }
 
 /// Circle, square, triangle, diamond, and again, so that series differ without colour too.
@@ -120,4 +234,8 @@ fn circle(Point { x, y }: Point, radius: f64) -> String {
 }
 
 const MOST_POINTS: usize = 20;
+/// Of a long series.
+const SHOWN_POINTS: usize = 6;
 const WIDEST_BAR: f64 = 56.0;
+const WIDEST_STACK: f64 = 84.0;
+const FARTHEST_BESIDE: f64 = 11.0;

@@ -44,7 +44,7 @@ pub use axis::{Axis, Scale};
 pub use draw::{Draw, Place, Size};
 pub use heat::HeatMap;
 pub use numbers::{full as number, short as short_number};
-pub use plot::{Figure, Guide};
+pub use plot::{Bracket, Figure, Guide};
 pub use ranking::{Bar, Ranking};
 pub use series::{Mark, Series};
 pub use style::STYLE;

@@ -3,13 +3,40 @@
 /// Formats a value in few characters, for axes: `0.25`, `12`, `1.5k`, `20M`.
 #[must_use]
 pub fn short(value: f64) -> String {
-    const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // Up to 9,999, all digits are short enough.
-    let unit = UNITS.iter().find(|(unit, _)| value.abs() >= unit.max(1e4));
-    match unit {
+    match unit_of(value) {
         Some((unit, suffix)) => format!("{}{suffix}", digits(value / unit)),
         None => digits(value),
     }
+}
+
+/// Formats the round values of an axis with one unit and equally many digits after the point, which
+/// only 0 does without. `is_logarithmic` values up to ten million have all their digits.
+pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
+    let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    if is_logarithmic {
+        let of = if largest < 1e7 { full } else { short };
+        return values.iter().map(|&value| of(value)).collect();
+    }
+    let (unit, suffix) = unit_of(largest).unwrap_or((1.0, ""));
+    let is_exact = |after: &usize| {
+        let scale = 10_f64.powi(*after as i32);
+        values.iter().all(|value| {
+            let scaled = value / unit * scale;
+            (scaled - scaled.round()).abs() <= 1e-6 * scaled.abs().max(1.0)
+        })
+    };
+    let after = (0..=MOST_DIGITS).find(is_exact).unwrap_or(MOST_DIGITS);
+    let text = |&value: &f64| match value == 0.0 {
+        true => "0".to_owned(),
+        false => format!("{:.after$}{suffix}", value / unit),
+    };
+    values.iter().map(text).collect()
+}
+
+/// The unit in which a value has few digits. Up to 9,999, all digits are short enough.
+fn unit_of(value: f64) -> Option<(f64, &'static str)> {
+    const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    UNITS.into_iter().find(|(unit, _)| value.abs() >= unit.max(1e4))
 }
 
 /// Formats a value with digit groups before the point and at most three significant digits after
@@ -37,6 +64,9 @@ pub fn full(value: f64) -> String {
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
+
+/// Values of an axis are round, so that more digits are never needed.
+const MOST_DIGITS: usize = 9;
 
 /// Formats three significant digits, without trailing zeros.
 fn digits(value: f64) -> String {
@@ -74,6 +104,23 @@ mod tests {
         for (value, text) in rows {
             assert_eq!(short(value), text);
         }
+    }
+
+    #[test]
+    fn an_axis_has_one_unit() {
+        let rows: [(&[f64], &[&str]); 6] = [
+            (&[0.0, 5_000.0, 10_000.0, 15_000.0], &["0", "5k", "10k", "15k"]),
+            (&[0.0, 2_500.0, 5_000.0], &["0", "2500", "5000"]),
+            (&[0.0, 0.5, 1.0, 1.5], &["0", "0.5", "1.0", "1.5"]),
+            (&[-0.002, 0.0, 0.002], &["-0.002", "0", "0.002"]),
+            (&[0.0, 500_000.0, 1e6], &["0", "0.5M", "1.0M"]),
+            (&[], &[]),
+        ];
+        for (values, names) in rows {
+            assert_eq!(ticks(values, false), names);
+        }
+        let powers = [0.1, 1.0, 1_000.0, 1e6];
+        assert_eq!(ticks(&powers, true), ["0.1", "1", "1,000", "1,000,000"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document};
 use super::frame::Frame;
 use super::legend::{self, Entry};
 use super::marks;
+use super::numbers::full;
 use super::series::Series;
 
 /// A figure with two axes and any number of series.
@@ -22,6 +23,21 @@ pub struct Figure {
     pub series: Vec<Series>,
     /// Lines across the figure.
     pub guides: Vec<Guide>,
+    /// Parts of stacks that are named.
+    pub brackets: Vec<Bracket>,
+}
+
+/// A bracket beside a stack, with the name and the size of what it encloses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bracket {
+    /// The place of the stack on the x axis.
+    pub x: f64,
+    /// The value where it begins.
+    pub from: f64,
+    /// The value where it ends.
+    pub to: f64,
+    /// The name of the part.
+    pub name: String,
 }
 
 /// A line across a figure that marks one value.
@@ -54,21 +70,39 @@ impl Figure {
         self
     }
 
+    /// Adds a bracket.
+    #[must_use]
+    pub fn bracket(mut self, bracket: Bracket) -> Self {
+        self.brackets.push(bracket);
+        self
+    }
+
     /// Sets the description for readers who cannot see the figure.
     #[must_use]
     pub fn describe(self, description: impl Into<String>) -> Self {
         Self { description: description.into(), ..self }
     }
 
-    /// The legend; empty for a single series, which the title names.
+    /// The legend. A single series has no entry, because the title names it. Horizontal guides are
+    /// named here, where their names cannot cover data.
     fn legend(&self) -> Vec<Entry<'_>> {
-        if self.series.len() < 2 {
-            return Vec::new();
-        }
-        let entries = self.series.iter().enumerate();
-        entries
-            .map(|(index, series)| Entry { series, colour: series.colour.unwrap_or(index) })
-            .collect()
+        let series = self.series.iter().enumerate();
+        let series = series.map(|(index, series)| Entry::Series {
+            series,
+            colour: series.colour.unwrap_or(index),
+        });
+        let series = series.filter(|_| self.series.len() > 1);
+        let levels = self.guides.iter().filter_map(|guide| match guide {
+            Guide::Y(value, name) => Some((*value, name)),
+            Guide::X(..) => None,
+        });
+        let count = levels.clone().count();
+        let levels = levels.map(|(value, name)| match count {
+            1 => Entry::Guide(name.clone()),
+            _ => Entry::Guide(format!("{name} ({})", full(value))),
+        });
+        let invalid = self.series.iter().any(Series::has_invalid).then_some(Entry::Invalid);
+        series.chain(levels).chain(invalid).collect()
     }
 }
 
@@ -85,6 +119,7 @@ impl Draw for Figure {
         let frame = Frame::fit(self, canvas.top, (width, height));
         frame.draw(&mut canvas.svg, self);
         marks::draw(&mut canvas.svg, &frame, &self.series);
+        marks::draw_brackets(&mut canvas.svg, &frame, &self.brackets);
         frame.draw_guides(&mut canvas.svg, &self.guides);
         document(canvas.svg, naming, (width, height), place)
     }

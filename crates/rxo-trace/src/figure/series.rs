@@ -11,6 +11,8 @@ pub enum Mark {
     Step,
     /// Vertical bars from 0. The bars of several series stand side by side.
     Bar,
+    /// Vertical bars on top of each other, those of the first series at the bottom: parts of a whole.
+    Stack,
     /// Points without a line.
     Dot,
 }
@@ -30,6 +32,13 @@ pub struct Series {
     pub colour: Option<usize>,
     /// Whether these are reference values, drawn dashed or hollow.
     pub is_reference: bool,
+    /// The least and most that each point is the middle of, drawn as a line with caps. May be
+    /// shorter than `points`.
+    pub ranges: Vec<Option<(f64, f64)>>,
+    /// Which points are invalid: measured, but not what was to be measured. They are drawn as
+    /// crosses, no line goes through them, and the axes make no room for them: beyond the end of
+    /// an axis an arrow stands for them. May be shorter than `points`.
+    pub invalid: Vec<bool>,
 }
 
 impl Series {
@@ -58,6 +67,12 @@ impl Series {
         Self { mark: Mark::Bar, ..Self::over_categories(name, values) }
     }
 
+    /// A series with one part of a bar for each name of the x axis, in its order.
+    #[must_use]
+    pub fn stack(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
+        Self { mark: Mark::Stack, ..Self::over_categories(name, values) }
+    }
+
     /// A line with one value for each name of the x axis, in its order.
     #[must_use]
     pub fn over_categories(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
@@ -74,5 +89,38 @@ impl Series {
     #[must_use]
     pub fn reference(self) -> Self {
         Self { is_reference: true, ..self }
+    }
+
+    /// Sets the least and most of each point.
+    #[must_use]
+    pub fn ranges(self, ranges: impl IntoIterator<Item = Option<(f64, f64)>>) -> Self {
+        Self { ranges: ranges.into_iter().collect(), ..self }
+    }
+
+    /// Sets which points are invalid.
+    #[must_use]
+    pub fn invalid(self, invalid: impl IntoIterator<Item = bool>) -> Self {
+        Self { invalid: invalid.into_iter().collect(), ..self }
+    }
+
+    pub(super) fn is_invalid(&self, place: usize) -> bool {
+        self.invalid.get(place).copied().unwrap_or_default()
+    }
+
+    pub(super) fn range(&self, place: usize) -> Option<(f64, f64)> {
+        self.ranges.get(place).copied().flatten()
+    }
+
+    pub(super) fn has_invalid(&self) -> bool {
+        (0..self.points.len()).any(|place| self.is_invalid(place))
+    }
+
+    /// Points and ends of ranges that the axes must have room for.
+    pub(super) fn extents(&self) -> impl Iterator<Item = (f64, f64)> {
+        let valid = self.points.iter().enumerate().filter(|(place, _)| !self.is_invalid(*place));
+        valid.flat_map(|(place, &(x, y))| {
+            let (low, high) = self.range(place).unwrap_or((y, y));
+            [(x, y), (x, low), (x, high)]
+        })
     }
 }

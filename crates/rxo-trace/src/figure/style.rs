@@ -28,6 +28,10 @@ pub const STYLE: &str = "\
 .fig-dashed{stroke-dasharray:6 5;stroke-width:1.8}\
 .fig-solid{fill:currentColor}\
 .fig-hollow{fill:#fff;stroke:currentColor;stroke-width:1.8}\
+.fig-range{fill:none;stroke:currentColor;stroke-width:1.2;opacity:.75}\
+.fig-range-bar{fill:none;stroke:#1f2328;stroke-width:1.2}\
+.fig-cross{fill:none;stroke:currentColor;stroke-width:1.8}\
+.fig-bracket{fill:none;stroke:#59636e;stroke-width:1.2}\
 .fig-bar-hollow{fill:currentColor;fill-opacity:.14;stroke:currentColor;stroke-width:1.5;stroke-dasharray:4 3}\
 .fig-touch{fill:currentColor;fill-opacity:0}\
 .fig-touch:hover{fill-opacity:1}\
@@ -38,6 +42,7 @@ pub const STYLE: &str = "\
 @media screen and (prefers-color-scheme:dark){\
 .fig-ground{fill:#14171c}.fig-title,.fig-label,.fig-value{fill:#e8ebef}.fig-tick{fill:#a3acb8}\
 .fig-grid{stroke:#2b313a}.fig-axis{stroke:#6b7480}.fig-guide{stroke:#a3acb8}\
+.fig-range-bar{stroke:#e8ebef}.fig-bracket{stroke:#a3acb8}\
 .fig-halo{stroke:#14171c}.fig-track{fill:#222831}.fig-hollow{fill:#14171c}\
 .fig-cell{fill:#4e9bff;stroke:#14171c}\
 .fig-cell-value{fill:#fff}\

@@ -192,3 +192,137 @@ fn a_step_is_level_and_then_upright() {
         .collect();
     assert_eq!(names, ["2", "3", "4"]);
 }
+
+/// Lines with least and most; of the second point of the first only that is known.
+fn with_ranges() -> Figure {
+    let ranges = [Some((90.0, 120.0)), Some((1.0, 30.0))];
+    Figure::new("ranges", Axis::categories("payload", ["2 KB", "4 KB"]), Axis::linear("percent"))
+        .with(Series::over_categories("one", [100.0, 20.0]).ranges(ranges))
+        .with(Series::over_categories("other", [110.0, 10.0]).ranges([None, Some((9.0, 11.0))]))
+}
+
+#[test]
+fn ranges_are_drawn_and_have_room() {
+    let svg = with_ranges().to_svg();
+    assert_well_formed(&svg);
+    assert_eq!(svg.matches("class=\"fig-range\"").count(), 3, "{svg}");
+    assert!(svg.contains(">120</text>") || svg.contains(">150</text>"), "the axis ends at 100");
+    let bars = Figure::new("bars", Axis::categories("x", ["a"]), Axis::linear("y"))
+        .with(Series::bars("one", [5.0]).ranges([Some((4.0, 6.0))]));
+    assert!(bars.to_svg().contains("fig-range-bar"));
+}
+
+/// The x coordinates of the vertical parts of ranges.
+fn range_places(svg: &str) -> Vec<&str> {
+    let outlines = svg.split("class=\"fig-range\" d=\"M").skip(1);
+    outlines.map(|outline| outline.split(',').next().unwrap()).collect()
+}
+
+#[test]
+fn ranges_of_several_series_stand_beside_each_other() {
+    let svg = with_ranges().to_svg();
+    let places = range_places(&svg);
+    assert_eq!(places.len(), 3);
+    assert_ne!(places[1], places[2], "both are of 4 KB: {svg}");
+}
+
+#[test]
+fn an_invalid_point_is_a_cross_that_flattens_nothing() {
+    let outlier = |invalid: bool| {
+        let series = Series::over_categories("one", [900.0, 20.0, 21.0]).invalid([invalid]);
+        Figure::new("outlier", Axis::categories("x", ["a", "b", "c"]), Axis::linear("y"))
+            .with(series)
+            .to_svg()
+    };
+    let svg = outlier(true);
+    assert_well_formed(&svg);
+    assert!(!svg.contains(">1000</text>") && svg.contains(">20</text>"), "{svg}");
+    assert!(svg.contains("<title>one, x a: 900 (invalid)</title>"), "{svg}");
+    assert!(svg.contains("invalid: see the text"), "the legend says what a cross is");
+    let line = svg.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(line.split(' ').count(), 2, "no line leads to it: {line}");
+    // Beyond the end of the axis: an arrow above the cross. One cross is the legend's.
+    assert_eq!(svg.matches("class=\"fig-cross\"").count(), 3, "{svg}");
+    assert!(outlier(false).contains(">1000</text>"));
+}
+
+#[test]
+fn stacks_add_up_and_brackets_name_a_part() {
+    let figure = Figure::new("stack", Axis::categories("x", ["a", "b"]), Axis::linear("y"))
+        .with(Series::stack("low", [30.0, 10.0]))
+        .with(Series::stack("high", [60.0, f64::NAN]))
+        .bracket(Bracket { x: 0.0, from: 0.0, to: 30.0, name: "part".into() });
+    let svg = figure.to_svg();
+    assert_well_formed(&svg);
+    assert!(svg.contains(">100</text>"), "the axis has room for 90: {svg}");
+    let rectangles: Vec<[f64; 2]> = svg
+        .split("<rect class=\"fig-solid\"")
+        .skip(1)
+        .filter(|rectangle| rectangle.contains("<title>"))
+        .map(|rectangle| {
+            ["y", "height"].map(|name| {
+                let value = rectangle.split(&format!(" {name}=\"")).nth(1).unwrap();
+                value.split('"').next().unwrap().parse().unwrap()
+            })
+        })
+        .collect();
+    let [low, _, high] = rectangles[..] else { panic!("{rectangles:?}") };
+    assert!((high[0] + high[1] - low[0]).abs() < 0.3, "one stands on the other: {rectangles:?}");
+    assert!((high[1] - 2.0 * low[1]).abs() < 0.5, "{rectangles:?}");
+    assert!(svg.contains(">part</text>") && svg.contains(">30</text>"));
+}
+
+#[test]
+fn a_column_has_room_only_for_bars_that_it_has() {
+    let figure = Figure::new("bars", Axis::categories("x", ["paper", "here"]), Axis::linear("y"))
+        .with(Series::bars("paper", [5.0, f64::NAN]).reference())
+        .with(Series::bars("here", [f64::NAN, 5.0]));
+    let svg = figure.to_svg();
+    let tipped = |class: &str| {
+        let begin = format!("<rect class=\"{class}\" x=\"");
+        let mut rectangles = svg.split(begin.as_str()).skip(1);
+        // The legend's has no title, and ends at once.
+        let is_bar = |rectangle: &&str| !rectangle.split('>').next().unwrap().ends_with('/');
+        let bar = rectangles.find(is_bar).unwrap();
+        let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
+        number(bar) + number(bar.split("width=\"").nth(1).unwrap()) / 2.0
+    };
+    // In the middle of its half, not beside it.
+    let (paper, here) = (tipped("fig-bar-hollow"), tipped("fig-solid"));
+    let names: Vec<f64> = svg
+        .split("text-anchor=\"middle\" x=\"")
+        .skip(1)
+        .map(|text| text.split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert!((paper - names[0]).abs() < 0.3 && (here - names[1]).abs() < 0.3, "{svg}");
+}
+
+#[test]
+fn a_long_line_has_some_of_the_legends_markers() {
+    let points = (0..100).map(|x| (f64::from(x), f64::from(x)));
+    let figure = Figure::new("long", Axis::linear("x"), Axis::linear("y"))
+        .with(Series::line("a", points.clone()))
+        .with(Series::line("b", points.map(|(x, y)| (x, 2.0 * y))));
+    let svg = figure.to_svg();
+    let shown = svg.matches("<path class=\"fig-solid\"").count();
+    assert!((8..40).contains(&shown), "{shown}: two in the legend, some on the lines");
+    assert!(svg.matches("fig-touch\"").count() > 150, "all can be pointed at");
+}
+
+#[test]
+fn names_of_guides_do_not_stand_on_data() {
+    let figure = Figure::new("guides", Axis::linear("x"), Axis::linear("y"))
+        .with(Series::line("a", [(0.0, 0.0), (10.0, 100.0)]))
+        .guide(Guide::Y(50.0, "half".into()))
+        .guide(Guide::X(5.0, "this traffic".into()));
+    let svg = figure.to_svg();
+    let y_of = |name: &str| {
+        let head = svg.split(&format!(">{name}</text>")).next().unwrap();
+        head.rsplit(" y=\"").next().unwrap().split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    let top = y_of("100") - 4.0;
+    assert!(y_of("half") < top && y_of("this traffic") < top && y_of("y") < y_of("this traffic"));
+    // With several, the legend says which is which.
+    let two = figure.guide(Guide::Y(80.0, "most".into())).to_svg();
+    assert!(two.contains(">half (50)</text>") && two.contains(">most (80)</text>"), "{two}");
+}
