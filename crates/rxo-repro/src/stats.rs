@@ -1,5 +1,6 @@
 //! Medians and their spread.
 
+use rxo_console::numbers::ratio;
 use serde::Serialize;
 
 /// What several measurements of one quantity came to.
@@ -30,9 +31,33 @@ impl Spread {
     }
 }
 
+/// A transfer's bytes are counted in reads of up to 128 KiB. From so many on, that is 3 %. A time in
+/// which less arrived says nothing about the cost of a byte.
+pub(crate) const LEAST_BYTES: u64 = 4 << 20;
+
+/// Our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would
+/// mislead.
+pub(crate) fn share_of(ours: f64, theirs: f64) -> String {
+    let times = ratio(ours, theirs);
+    if times <= 2.0 { format!("{:.0} % of", 100.0 * times) } else { format!("{times:.1} times") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_share_is_much_larger_than_the_whole() {
+        let rows = [
+            (8.0, 10.0, "80 % of"),
+            (12.0, 10.0, "120 % of"),
+            (20.0, 10.0, "200 % of"),
+            (10.08, 1.0, "10.1 times"),
+        ];
+        for (ours, theirs, text) in rows {
+            assert_eq!(share_of(ours, theirs), text);
+        }
+    }
 
     #[test]
     fn the_median_is_the_middle_whatever_the_order() {

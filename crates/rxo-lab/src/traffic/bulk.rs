@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
 use super::connect::{self, Ends};
 use super::pattern::Pattern;
 use super::receiver::{ReceivingEnd, receive_all};
@@ -185,8 +186,33 @@ impl BulkTransfer {
     /// # Errors
     /// If a thread of the meter has ended.
     pub fn measure(&self, duration: Duration, meter: &CpuMeter) -> Result<Window> {
+        self.measure_at_least(duration, 0, meter)
+    }
+
+    /// Waits for `duration`, and longer until `least_bytes` have arrived, and returns what was
+    /// received and what it cost. On a busy machine hardly anything may arrive within `duration`;
+    /// costs for a byte would then be those of nothing.
+    ///
+    /// # Errors
+    /// If a thread of the meter has ended, or fewer bytes arrive within 10 s more.
+    pub fn measure_at_least(
+        &self,
+        duration: Duration,
+        least_bytes: u64,
+        meter: &CpuMeter,
+    ) -> Result<Window> {
         let (cpu, bytes, begin) = (meter.read()?, self.received_bytes(), Instant::now());
         thread::sleep(duration);
+        while self.received_bytes() - bytes < least_bytes {
+            if begin.elapsed() > duration + PATIENCE {
+                let (arrived, seconds) = (self.received_bytes() - bytes, begin.elapsed().as_secs());
+                return Err(LabError::Transfer(format!(
+                    "{arrived} bytes arrived in {seconds} s, too few to measure; run it when less \
+                     else runs"
+                )));
+            }
+            thread::sleep(PAUSE);
+        }
         let (end_cpu, end_bytes) = (meter.read()?, self.received_bytes());
         Ok(Window {
             duration: begin.elapsed(),
@@ -301,3 +327,5 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
 
 /// With more, a two-core machine measures its scheduler.
 const MOST_CONNECTIONS: usize = 400;
+/// Between two looks at what has arrived.
+const PAUSE: Duration = Duration::from_millis(1);

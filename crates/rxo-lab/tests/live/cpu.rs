@@ -16,7 +16,20 @@ pub(crate) const TESTS: &[Test] = &[
     ("threads_outside_a_part_are_the_rest", threads_outside_a_part_are_the_rest),
     ("another_process_is_counted", another_process_is_counted),
     ("a_thread_that_ended_is_an_error", a_thread_that_ended_is_an_error),
+    ("a_window_lasts_until_enough_has_arrived", a_window_lasts_until_enough_has_arrived),
 ];
+
+fn a_window_lasts_until_enough_has_arrived() {
+    let lab = Lab::direct(KernelGro::Off).unwrap();
+    // Within a millisecond hardly anything arrives.
+    let config = BulkConfig { limit_bytes_per_s: Some(20_000_000), ..BulkConfig::default() };
+    let transfer =
+        BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
+    let (short, least) = (Duration::from_millis(1), 4_000_000);
+    let window = transfer.measure_at_least(short, least, &CpuMeter::new()).unwrap();
+    assert!(window.received_bytes >= least && window.duration > short, "{window:?}");
+    transfer.stop().unwrap();
+}
 
 fn a_transfer_costs_both_sides() {
     let lab = Lab::direct(KernelGro::Off).unwrap();

@@ -2,6 +2,7 @@
 
 use super::path::Path;
 use super::row::Row;
+use crate::stats::share_of;
 
 /// Compares the path `rxo` with the others of the same run. Says only what was measured: where
 /// rxo is worse, the sentence says so.
@@ -23,12 +24,12 @@ pub(crate) fn sentence(rows: &[Row]) -> String {
     format!(
         "With {connections} rxo hands the host {:.0} packets at a time, and a byte costs {} with a \
          write per frame and {} with batched writes and no coalescing; next to the kernel's own \
-         GRO it is at {:.0} % of the throughput for {:.2} times the CPU time, and a request and \
+         GRO it is at {} the throughput for {:.2} times the CPU time, and a request and \
          its response take {} than without coalescing.",
         rxo.segments_per_aggregate,
         compared(rxo.cpu_s_per_gb, single.cpu_s_per_gb),
         compared(rxo.cpu_s_per_gb, batched.cpu_s_per_gb),
-        100.0 * rxo.gbit_per_s / gro.gbit_per_s,
+        share_of(rxo.gbit_per_s, gro.gbit_per_s),
         rxo.cpu_s_per_gb / gro.cpu_s_per_gb,
         delay(rxo.rr_p50_us - batched.rr_p50_us),
     )

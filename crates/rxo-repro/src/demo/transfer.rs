@@ -14,6 +14,7 @@ use rxo_lab::{CpuMeter, Lab};
 
 use super::plan::Plan;
 use super::sample::CpuParts;
+use crate::stats::LEAST_BYTES;
 
 /// What the bulk transfer came to.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ pub(super) fn bulk(lab: &Lab, host_end: &str, plan: &Plan) -> Result<Bulk> {
         .threads(SENDER, transfer.sender_threads())
         .threads(RECEIVER, transfer.receiver_threads());
     transfer.measure(plan.warm_up, &meter)?;
-    let window = transfer.measure(plan.bulk, &meter)?;
+    let window = transfer.measure_at_least(plan.bulk, LEAST_BYTES, &meter)?;
     let report = transfer.stop()?;
     let after = Counts::read(lab, host_end)?;
     Ok(Bulk {

@@ -3,6 +3,7 @@
 use rxo_console::numbers::ratio;
 
 use crate::sending::{Row, Way};
+use crate::stats::share_of;
 
 /// Compares the ways of one run. Says only what was measured: where aggregation does not gain, the
 /// sentences say so.
@@ -20,14 +21,14 @@ pub(super) fn sentence(rows: &[Row]) -> String {
     format!(
         "With {} the peer sent {:.2} ACKs for each segment. {} A byte cost the sending host {} than \
          through rxo without aggregation, and {} than with the kernel alone, which leaves pure ACKs \
-         as they are; the rate was {:.0} % and {:.0} % of theirs. {}",
+         as they are; the rate was {} theirs and {} theirs. {}",
         connections(with.connections),
         with.acks_per_segment.median,
         fewer(without, with),
         compared(with.cpu_s_per_gb.median, without.cpu_s_per_gb.median),
         compared(with.cpu_s_per_gb.median, kernel.cpu_s_per_gb.median),
-        100.0 * ratio(with.gbit_per_s.median, without.gbit_per_s.median),
-        100.0 * ratio(with.gbit_per_s.median, kernel.gbit_per_s.median),
+        share_of(with.gbit_per_s.median, without.gbit_per_s.median),
+        share_of(with.gbit_per_s.median, kernel.gbit_per_s.median),
         lost(with),
     )
 }
@@ -61,7 +62,11 @@ fn connections(number: usize) -> String {
 /// Our CPU time beside theirs.
 fn compared(ours: f64, theirs: f64) -> String {
     let percent = 100.0 * (ratio(ours, theirs) - 1.0);
-    if percent <= 0.0 { format!("{:.0} % less", -percent) } else { format!("{percent:.0} % more") }
+    match percent {
+        ..-99.0 => "more than 99 % less".to_owned(),
+        ..=0.0 => format!("{:.0} % less", -percent),
+        _ => format!("{percent:.0} % more"),
+    }
 }
 
 fn lost(with: &Row) -> String {
@@ -97,20 +102,33 @@ mod tests {
             "With one connection the peer sent 0.50 ACKs for each segment. Aggregation handed the \
              host 25.0 of them at a time, 25 times fewer deliveries for the same data. A byte cost \
              the sending host 20 % less than through rxo without aggregation, and 60 % more than \
-             with the kernel alone, which leaves pure ACKs as they are; the rate was 100 % and 80 % \
-             of theirs. No ACK was lost at the ring."
+             with the kernel alone, which leaves pure ACKs as they are; the rate was 100 % of theirs \
+             and 80 % of theirs. No ACK was lost at the ring."
         );
     }
 
     #[test]
     fn what_falls_short_is_not_dressed_up() {
         let text = sentence(&rows(row(Way::AckAggregate, 4.0, 1.2, 250, 7)));
-        for part in
-            ["4.0 times fewer", "short of the ten times", "20 % more than through", "50 % and"]
-        {
+        for part in [
+            "4.0 times fewer",
+            "short of the ten times",
+            "20 % more than through",
+            "50 % of theirs and",
+        ] {
             assert!(text.contains(part), "{text}");
         }
         assert!(text.ends_with("7 frames were lost at the ring."), "{text}");
+    }
+
+    #[test]
+    fn a_way_that_got_hardly_any_time_makes_no_absurd_percentages() {
+        let mut rows = rows(row(Way::AckAggregate, 3.024, 0.8, 40, 0));
+        rows[1] = row(Way::NoAggregation, 0.3, 400.0, 1_000, 0);
+        let text = sentence(&rows);
+        assert!(text.contains("cost the sending host more than 99 % less than through"), "{text}");
+        assert!(text.contains("the rate was 10.1 times theirs and 30 % of theirs"), "{text}");
+        assert!(!text.contains("100 % less") && !text.contains("1008 %"), "{text}");
     }
 
     #[test]
