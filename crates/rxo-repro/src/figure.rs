@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::statement::Statement;
 use crate::stats::Spread;
+use crate::wrap::wrapped;
 
 /// One figure, measured here.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Figure {
     /// The paper's number for it, such as "4" or "Table 1".
     pub(crate) number: &'static str,
@@ -27,6 +28,20 @@ pub(crate) struct Figure {
     pub(crate) guides: Vec<Guide>,
     /// What the paper says of it, and whether it is so here.
     pub(crate) statements: Vec<Statement>,
+    /// The condition that invalid points do not meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) condition: Option<String>,
+    /// Parts of stacks that are named.
+    #[serde(skip)]
+    pub(crate) brackets: Vec<Bracket>,
+}
+
+/// Names what the stack at `place` has up to `to`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bracket {
+    pub(crate) place: usize,
+    pub(crate) to: f64,
+    pub(crate) name: &'static str,
 }
 
 /// A line of a figure: a value for each x, or none.
@@ -37,11 +52,28 @@ pub(crate) struct Series {
     /// Between which least and most the values lie, where they were measured several times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ranges: Vec<Option<(f64, f64)>>,
+    /// Which values are invalid: measured, but not under the paper's condition. No verdict is from
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) invalid: Vec<bool>,
     /// Whether it is what we compare with: the paper's, or a bound.
     pub(crate) is_reference: bool,
-    /// Whether it is drawn as bars: what stands beside each other has no order.
     #[serde(skip)]
-    pub(crate) is_bars: bool,
+    pub(crate) shape: Shape,
+    /// The colour, 0 to 7; `None` takes the next. What is compared has the same.
+    #[serde(skip)]
+    pub(crate) colour: Option<usize>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    #[default]
+    Line,
+    /// What stands beside each other has no order.
+    Bars,
+    /// A part of what stands at each place.
+    Stack,
 }
 
 /// A value of y with its meaning.
@@ -53,7 +85,15 @@ pub(crate) struct Guide {
 
 impl Series {
     pub(crate) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Self { name: name.into(), values, ranges: Vec::new(), is_reference: false, is_bars: false }
+        Self {
+            name: name.into(),
+            values,
+            ranges: Vec::new(),
+            invalid: Vec::new(),
+            is_reference: false,
+            shape: Shape::Line,
+            colour: None,
+        }
     }
 
     /// Medians with what they lie between.
@@ -69,7 +109,16 @@ impl Series {
 
     /// Draws this series as bars.
     pub(crate) fn bars(self) -> Self {
-        Self { is_bars: true, ..self }
+        Self { shape: Shape::Bars, ..self }
+    }
+
+    /// Draws this series as parts of stacks.
+    pub(crate) fn stack(self) -> Self {
+        Self { shape: Shape::Stack, ..self }
+    }
+
+    pub(crate) fn colour(self, colour: usize) -> Self {
+        Self { colour: Some(colour), ..self }
     }
 }
 
@@ -99,6 +148,10 @@ impl Figure {
         }
         let Self { title, fixed, .. } = self;
         let mut text = format!("{}. {title} ({fixed})\n\n{}", self.name(), table.render());
+        if let Some(condition) = &self.condition {
+            // Writing to a string cannot fail.
+            _ = write!(text, "\n\n{}", wrapped(&format!("! invalid, in no verdict: {condition}")));
+        }
         for statement in &self.statements {
             // Writing to a string cannot fail.
             _ = write!(text, "\n\n{}", statement.text());
@@ -113,13 +166,15 @@ impl Figure {
         let title = format!("{}. {}", self.name(), self.title);
         let drawing = figure::Figure::new(title, x, figure::Axis::linear(self.y_label));
         let drawing = drawing.describe(self.description());
-        let drawing = self.series.iter().fold(drawing, |drawing, series| {
-            let values = series.values.iter().map(|value| value.unwrap_or(f64::NAN));
-            let line = match series.is_bars {
-                true => figure::Series::bars(&series.name, values),
-                false => figure::Series::over_categories(&series.name, values),
-            };
-            drawing.with(if series.is_reference { line.reference() } else { line })
+        let drawing =
+            self.series.iter().fold(drawing, |drawing, series| drawing.with(series.drawn()));
+        let drawing = self.brackets.iter().fold(drawing, |drawing, bracket| {
+            drawing.bracket(figure::Bracket {
+                x: bracket.place as f64,
+                from: 0.0,
+                to: bracket.to,
+                name: bracket.name.to_owned(),
+            })
         });
         let guides = self.guides.iter();
         let drawing = guides.fold(drawing, |drawing, guide| {
@@ -130,7 +185,9 @@ impl Figure {
 
     /// What the statements say, for readers who cannot see the drawing.
     fn description(&self) -> String {
-        let said: Vec<String> = self.statements.iter().map(|said| said.ours.clone()).collect();
+        let said = self.statements.iter().map(|said| said.ours.clone());
+        let invalid = self.condition.iter().map(|condition| format!("Invalid points: {condition}"));
+        let said: Vec<String> = said.chain(invalid).collect();
         format!("{} by {}. {}", self.y_label, self.x_label, said.join(" "))
     }
 }
@@ -139,10 +196,25 @@ impl Series {
     fn cell(&self, index: usize) -> String {
         let value = self.values.get(index).copied().flatten();
         let text = value.map_or("-".to_owned(), number);
-        match self.ranges.get(index).copied().flatten() {
+        let text = match self.ranges.get(index).copied().flatten() {
             None => text,
             Some((least, most)) => format!("{text} ({}-{})", number(least), number(most)),
-        }
+        };
+        let is_invalid = self.invalid.get(index).copied().unwrap_or_default();
+        if is_invalid { format!("{text} !") } else { text }
+    }
+
+    fn drawn(&self) -> figure::Series {
+        let values = self.values.iter().map(|value| value.unwrap_or(f64::NAN));
+        let line = match self.shape {
+            Shape::Line => figure::Series::over_categories(&self.name, values),
+            Shape::Bars => figure::Series::bars(&self.name, values),
+            Shape::Stack => figure::Series::stack(&self.name, values),
+        };
+        let ranges = self.ranges.iter().copied();
+        let line = line.ranges(ranges).invalid(self.invalid.iter().copied());
+        let line = figure::Series { colour: self.colour, ..line };
+        if self.is_reference { line.reference() } else { line }
     }
 }
 
@@ -171,7 +243,7 @@ mod tests {
                 Series::reference("most", vec![Some(5_000.0), Some(6_667.4)]),
             ],
             guides: vec![Guide { value: 5_000.0, meaning: "half" }],
-            statements: Vec::new(),
+            ..Figure::default()
         }
     }
 
@@ -190,6 +262,24 @@ mod tests {
         for part in ["4 connections", "most", "half", "Figure 4. Packets eliminated"] {
             assert!(svg.contains(part), "{part} is not in {svg}");
         }
+    }
+
+    #[test]
+    fn ranges_and_invalid_values_are_in_table_and_drawing() {
+        let spread = |median, least, most| Some(Spread { median, min: least, max: most });
+        let spreads = vec![spread(90.0, 20.0, 200.0), spread(22.0, 21.0, 24.0)];
+        let series = Series::of_spreads("Regular", spreads);
+        let valid = Figure { series: vec![series.clone()], guides: Vec::new(), ..figure() };
+        assert!(valid.text().contains("22 (21-24)"), "{}", valid.text());
+        assert_eq!(valid.svg().matches("class=\"fig-range\"").count(), 2);
+        let series = Series { invalid: vec![true, false], ..series };
+        let condition = Some("2 KB did not reach 0.95 Gbit/s.".to_owned());
+        let half = Figure { series: vec![series], condition, ..valid };
+        assert!(half.text().contains("90 (20-200) !"), "{}", half.text());
+        assert!(half.text().contains("! invalid, in no verdict: 2 KB did not reach"));
+        let svg = half.svg();
+        assert!(svg.contains("fig-cross") && svg.contains("invalid: see the text"), "{svg}");
+        assert_eq!(svg.matches("class=\"fig-range\"").count(), 1);
     }
 
     #[test]

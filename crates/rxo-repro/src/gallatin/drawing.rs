@@ -5,6 +5,7 @@ use rxo_trace::figure::{Axis, Draw, Figure, Series};
 use super::paper;
 use super::table::{Table, us_per_kb};
 use crate::sending::{Row, Way};
+use crate::stats::Spread;
 
 /// Every figure by its file's name.
 pub(super) fn all(tables: &[Table]) -> Vec<(String, String)> {
@@ -18,13 +19,13 @@ pub(super) fn all(tables: &[Table]) -> Vec<(String, String)> {
 
 fn cost(tables: &[Table]) -> Figure {
     let figure = figure(tables, "What sending a KB costs the sending host", "us for 1,024 bytes");
-    let figure = with_ways(figure, tables, |row| us_per_kb(row.cpu_s_per_gb.median));
+    let figure = with_ways(figure, tables, |row| row.cpu_s_per_gb.map(us_per_kb));
     with_paper(figure, tables, |row| row.us_per_kb)
 }
 
 fn rate(tables: &[Table]) -> Figure {
     let figure = figure(tables, "The rate that the sender reaches", "Gbit/s");
-    let figure = with_ways(figure, tables, |row| row.gbit_per_s.median);
+    let figure = with_ways(figure, tables, |row| row.gbit_per_s);
     with_paper(figure, tables, |row| row.gbit_per_s)
 }
 
@@ -32,7 +33,9 @@ fn deliveries(tables: &[Table]) -> Figure {
     let title = "Deliveries of pure ACKs to the sender's stack";
     let figure = figure(tables, title, "for 1,000 segments sent");
     with_ways(figure, tables, |row| {
-        1_000.0 * row.ack_deliveries as f64 / row.segments.max(1) as f64
+        let all = 1_000.0 * row.ack_deliveries as f64 / row.segments.max(1) as f64;
+        // Of all rounds together.
+        Spread { median: all, min: all, max: all }
     })
 }
 
@@ -43,10 +46,13 @@ fn figure(tables: &[Table], title: &str, y: &str) -> Figure {
     Figure::new(title, x, Axis::linear(y)).describe(described)
 }
 
-fn with_ways(figure: Figure, tables: &[Table], value: fn(&Row) -> f64) -> Figure {
+fn with_ways(figure: Figure, tables: &[Table], value: fn(&Row) -> Spread) -> Figure {
     Way::ALL.iter().enumerate().fold(figure, |figure, (colour, &way)| {
-        let values = tables.iter().map(|table| table.of(way).map_or(f64::NAN, value));
-        figure.with(Series::bars(way.name(), values).colour(colour))
+        let spreads: Vec<_> = tables.iter().map(|table| table.of(way).map(value)).collect();
+        let values = spreads.iter().map(|spread| spread.map_or(f64::NAN, |spread| spread.median));
+        let varies = |spread: &Spread| spread.max > spread.min;
+        let ranges = spreads.iter().map(|spread| spread.filter(varies).map(|s| (s.min, s.max)));
+        figure.with(Series::bars(way.name(), values).ranges(ranges).colour(colour))
     })
 }
 

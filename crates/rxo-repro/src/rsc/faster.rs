@@ -39,7 +39,7 @@ impl Faster {
     /// receiving side is woken for nearly every write, and that is most of what it costs. `None`
     /// when there are too few, or they do not fall with `k`.
     pub(super) fn of(costs: &[Cost]) -> Option<Self> {
-        let costs = || costs.iter().filter(|cost| cost.pace == Pace::Unlimited);
+        let costs = || costs.iter().filter(|cost| cost.pace == Pace::Unlimited && cost.is_valid);
         let payload_kb = costs().map(|cost| cost.payload_kb).max()?;
         let costs: Vec<&Cost> = costs().filter(|cost| cost.payload_kb == payload_kb).collect();
         let (x_ns, y_ns) = line_over_inverse(
@@ -164,6 +164,7 @@ mod tests {
             packets_per_delivery: spread(k),
             packet_bytes: 1_500.0,
             rounds: 1,
+            is_valid: true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Figures 10 to 12: what coalescing saves in processor time.
 
-use super::cost::{Cost, Pace};
+use super::cost::{Cost, PAPER_GBIT_PER_S, Pace};
 use super::level::Level;
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
@@ -33,16 +33,37 @@ impl<'a> Costs<'a> {
     fn series(self, pace: Pace, value: fn(&Cost) -> Spread) -> Vec<Series> {
         let line = |level: Level| {
             let payloads = self.payloads_kb().into_iter();
-            let spreads = payloads.map(|kb| self.of(pace, kb, level).map(value));
-            Series::of_spreads(level.name(), spreads.collect())
+            let costs = payloads.map(|kb| self.of(pace, kb, level));
+            let costs: Vec<Option<&Cost>> = costs.collect();
+            let spreads = costs.iter().map(|cost| cost.map(value)).collect();
+            let invalid = costs.iter().map(|cost| cost.is_some_and(|cost| !cost.is_valid));
+            Series { invalid: invalid.collect(), ..Series::of_spreads(level.name(), spreads) }
         };
-        Level::ALL.map(line).to_vec()
+        let levels = Level::ALL.iter().enumerate();
+        levels.map(|(colour, &level)| line(level).colour(colour)).collect()
     }
 
-    /// What a level saves with each payload; `saved` is of Regular and the level.
+    /// The condition that some points do not meet, with the payloads of these; `None` if all do.
+    fn condition(self, pace: Pace) -> Option<String> {
+        let invalid = || self.0.iter().filter(|cost| cost.pace == pace && !cost.is_valid);
+        let rates = || invalid().map(|cost| cost.gbit_per_s.median);
+        let (low, high) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+        let is_invalid = |kb: &usize| invalid().any(|cost| cost.payload_kb == *kb);
+        let payloads = self.payloads_kb().into_iter().filter(is_invalid);
+        let payloads: Vec<String> = payloads.map(|kb| format!("{kb} KB")).collect();
+        Some(format!(
+            "the paper has {PAPER_GBIT_PER_S} Gbit/s at each payload; here the sender reached {low:.2} \
+             to {high:.2} with {}.",
+            payloads.join(", ")
+        ))
+    }
+
+    /// What a level saves with each payload with which Regular and the level are valid; `saved` is of
+    /// these two.
     fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<Saved> {
         let of = |kb| {
-            let (regular, with) = (self.of(pace, kb, Level::Regular)?, self.of(pace, kb, level)?);
+            let valid = |level| self.of(pace, kb, level).filter(|cost| cost.is_valid);
+            let (regular, with) = (valid(Level::Regular)?, valid(level)?);
             Some(Saved { payload_kb: kb, amount: saved(regular, with) })
         };
         self.payloads_kb().into_iter().filter_map(of).collect()
@@ -95,8 +116,9 @@ fn figure_10(costs: Costs<'_>) -> Figure {
         y_label: "percent of one core",
         x: names(costs),
         series,
-        guides: Vec::new(),
+        condition: costs.condition(Pace::OneGbit),
         statements: statements.into_iter().flatten().collect(),
+        ..Figure::default()
     }
 }
 
@@ -107,9 +129,9 @@ fn windows_at_8_kb(costs: Costs<'_>) -> Vec<Series> {
         Series::reference(name, payloads.map(|kb| (kb == 8).then_some(value)).collect())
     };
     vec![
-        line("paper, Windows: Regular", 39.5),
-        line("paper: RSC_2", 37.8),
-        line("paper: RSC_5", 32.6),
+        line("paper, Windows: Regular", 39.5).colour(Level::Regular as usize),
+        line("paper: RSC_2", 37.8).colour(Level::Rsc2 as usize),
+        line("paper: RSC_5", 32.6).colour(Level::Rsc5 as usize),
     ]
 }
 
@@ -135,17 +157,15 @@ fn figure_12(costs: Costs<'_>) -> Figure {
         y_label: "ns for a byte of payload",
         x: names(costs),
         series: costs.series(Pace::Unlimited, |cost| cost.ns_per_byte),
-        guides: Vec::new(),
+        condition: costs.condition(Pace::Unlimited),
         statements: statements.into_iter().flatten().collect(),
+        ..Figure::default()
     }
 }
 
 fn names(costs: Costs<'_>) -> Vec<String> {
     costs.payloads_kb().iter().map(|kb| format!("{kb} KB")).collect()
 }
-
-/// What the paper's card of 1 Gbit/s carried, payload alone (section 6.2).
-const PAPER_GBIT_PER_S: f64 = 0.95;
 
 /// Holds when no payload saves less than the paper's least. Where that is not so, says with which
 /// payloads it is.
@@ -189,6 +209,7 @@ mod tests {
             packets_per_delivery: spread(2.0),
             packet_bytes: 1_514.0,
             rounds: 1,
+            is_valid: true,
         }
     }
 
@@ -208,6 +229,34 @@ mod tests {
         assert!(said(1, 0).ours.starts_with("7.5 to 7.5 percent"), "{:?}", said(1, 0));
         // RSC_3 was not measured: nothing is said of it.
         assert_eq!(figures[1].statements.len(), 2);
+    }
+
+    #[test]
+    fn points_without_the_papers_rate_are_in_no_verdict() {
+        let at = |payload_kb, level, cpu, is_valid| {
+            let gbit_per_s = if is_valid { 0.94 } else { 0.4 };
+            let gbit_per_s = Spread { median: gbit_per_s, min: gbit_per_s, max: gbit_per_s };
+            Cost { payload_kb, is_valid, gbit_per_s, ..cost(Pace::OneGbit, level, cpu) }
+        };
+        let costs = [
+            at(2, Level::Regular, 90.0, true),
+            at(2, Level::Rsc2, 190.0, false),
+            at(8, Level::Regular, 22.0, true),
+            at(8, Level::Rsc2, 19.0, true),
+        ];
+        let figure = &figures(&costs)[0];
+        // Without 2 KB, where RSC_2 would cost 100 points.
+        assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.statements[0].ours);
+        assert_eq!(figure.series[1].invalid, [true, false]);
+        assert_eq!(figure.series[0].invalid, [false, false]);
+        let condition = figure.condition.as_deref().unwrap();
+        assert!(condition.ends_with("the sender reached 0.40 to 0.40 with 2 KB."), "{condition}");
+        let text = figure.text();
+        assert!(text.contains("190 (190-190) !") && text.contains("! invalid"), "{text}");
+        let valid = &costs[2..];
+        assert!(figures(valid)[0].condition.is_none() && !figures(valid)[0].text().contains('!'));
+        // Nothing valid: nothing is said.
+        assert!(figures(&costs[1..2])[0].statements.is_empty());
     }
 
     #[test]

@@ -112,13 +112,14 @@ impl Found {
         let title = "Linux senders whose pure ACKs are aggregated, over 20 ms";
         let drawing = figure::Figure::new(title, x, y);
         let drawing = Sender::LINUX.into_iter().fold(drawing, |drawing, sender| {
-            let value = |setting: &Option<u16>| {
+            let rate = |setting: &Option<u16>| {
                 let is_it = |row: &&keep::Row| row.sender == sender && row.keep_every == *setting;
-                let row = self.keep.iter().find(is_it);
-                row.map_or(f64::NAN, |row| row.figures.mbit_per_s.median)
+                self.keep.iter().find(is_it).map(|row| row.figures.mbit_per_s)
             };
-            let values = settings.iter().map(value);
-            drawing.with(figure::Series::over_categories(sender.name(), values))
+            let rates: Vec<_> = settings.iter().map(rate).collect();
+            let values = rates.iter().map(|rate| rate.map_or(f64::NAN, |rate| rate.median));
+            let ranges = rates.iter().map(|rate| rate.map(|rate| (rate.min, rate.max)));
+            drawing.with(figure::Series::over_categories(sender.name(), values).ranges(ranges))
         });
         (!self.keep.is_empty()).then(|| ("keep-every.svg".to_owned(), drawing.to_svg()))
     }

@@ -47,6 +47,7 @@ fn by_payload(
         series,
         guides,
         statements,
+        ..Figure::default()
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
         y_label: "packets eliminated of 10,000",
         x: ENTRIES.iter().map(ToString::to_string).collect(),
         series: lines(captures, None, |examined| &examined.by_entries),
-        guides: Vec::new(),
         statements: three_entries(captures).into_iter().collect(),
+        ..Figure::default()
     }
 }
 
@@ -30,8 +30,8 @@ pub(super) fn figure_7(captures: Captures<'_>) -> Figure {
         y_label: "packets eliminated of 10,000",
         x: BUFFERS_KB.iter().map(|kb| format!("{kb} KB")).collect(),
         series: lines(captures, None, |examined| &examined.by_buffer),
-        guides: Vec::new(),
         statements: small_payloads(captures).into_iter().chain(larger_payloads(captures)).collect(),
+        ..Figure::default()
     }
 }
 
@@ -47,6 +47,7 @@ pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
         series: lines(captures, Some(&FIGURE_8_KB), |examined| &examined.by_window),
         guides: vec![Guide { value: 5_000.0, meaning: "the paper: more than 50 % with 16" }],
         statements: statements.into_iter().flatten().collect(),
+        ..Figure::default()
     }
 }
 

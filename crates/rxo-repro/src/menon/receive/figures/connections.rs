@@ -23,8 +23,8 @@ pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
         y_label: "Gbit for a second of one core",
         x: connections.iter().map(usize::to_string).collect(),
         series: Stack::ALL.into_iter().map(line).chain([papers_gain(rows, &connections)]).collect(),
-        guides: Vec::new(),
         statements: vec![at_many(rows, connections.last().copied().unwrap_or(1))],
+        ..Figure::default()
     })
 }
 

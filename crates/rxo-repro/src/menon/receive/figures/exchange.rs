@@ -10,23 +10,29 @@ use crate::statement::Statement;
 
 pub(super) fn table_1(rows: Rows<'_>) -> Option<Figure> {
     rows.exchange.first()?;
-    let bars = |stack: Stack| {
-        let column = usize::from(stack != Stack::ORIGINAL);
-        let paper = REQUESTS.iter().map(|(_, rates)| Some(rates[column]));
-        let here = rows.exchange(stack).map(|row| row.per_s.median);
-        Series::new(stack.name(), paper.chain([here]).collect()).bars()
-    };
+    let stacks = [Stack::ORIGINAL, Stack::OPTIMIZED].into_iter().enumerate();
+    // A column is of the paper or ours; the other series have no value there.
+    let paper = stacks.clone().map(|(column, stack)| {
+        let values = REQUESTS.iter().map(|(_, rates)| Some(rates[column])).chain([None]);
+        let name = format!("paper: {}", stack.name());
+        Series::reference(name, values.collect()).bars().colour(column)
+    });
+    let here = stacks.map(|(column, stack)| {
+        let here = rows.exchange(stack).map(|row| row.per_s);
+        let values = REQUESTS.iter().map(|_| None).chain([here]);
+        Series::of_spreads(stack.name(), values.collect()).bars().colour(column)
+    });
     let names = REQUESTS.iter().map(|(name, _)| *name).chain(["here"]);
     Some(Figure {
         number: "Table 1",
         title: "Requests and responses of one byte",
         fixed: "one connection",
         x_label: "system",
-        y_label: "a second",
+        y_label: "exchanges a second",
         x: names.map(str::to_owned).collect(),
-        series: [Stack::ORIGINAL, Stack::OPTIMIZED].map(bars).to_vec(),
-        guides: Vec::new(),
+        series: paper.chain(here).collect(),
         statements: vec![unchanged(rows)],
+        ..Figure::default()
     })
 }
 

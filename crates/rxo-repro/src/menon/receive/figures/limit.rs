@@ -35,6 +35,7 @@ pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
         ],
         guides: original.map(|value| Guide { value, meaning: "Original" }).into_iter().collect(),
         statements: vec![formula(fit, units), flat(&points), one_costs_nothing(rows)],
+        ..Figure::default()
     })
 }
 

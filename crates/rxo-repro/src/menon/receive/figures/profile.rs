@@ -7,7 +7,7 @@ use super::super::paper::{AGGREGATION_CYCLES, PER_PACKET_FACTORS, SHARES, SYSTEM
 use super::super::row::{Row, Rows};
 use super::super::stack::Stack;
 use super::super::units::Units;
-use crate::figure::{Figure, Series};
+use crate::figure::{Bracket, Figure, Series};
 use crate::statement::Statement;
 
 /// The original stack, one connection: shares of all.
@@ -23,11 +23,11 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
         y_label: "percent of the host's processor time",
         x: GROUPS.map(|(name, _)| name.to_owned()).to_vec(),
         series: vec![
-            Series::new("here", shares.to_vec()).bars(),
-            Series::reference("paper: Linux UP", paper.collect()).bars(),
+            Series::new("here", shares.to_vec()).bars().colour(0),
+            Series::reference("paper: Linux UP", paper.collect()).bars().colour(0),
         ],
-        guides: Vec::new(),
         statements: vec![packets_before_bytes(&breakdown)],
+        ..Figure::default()
     })
 }
 
@@ -66,20 +66,12 @@ pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let claim = "rx, tx, buffer and non-proto together fall by a factor of 4.3";
     let mut figure = profile(units, |stack| rows.of(1, stack), (claim, PER_PACKET_FACTORS[0]))?;
     figure.statements.push(aggregation_itself(rows, units));
-    figure.series.extend(papers_aggregation(units));
     Some(Figure {
         number: "8",
         title: "What a packet costs, one connection",
         fixed: "one core, medians",
         ..figure
     })
-}
-
-/// The one value of the figure that the paper's text states.
-fn papers_aggregation(units: Units) -> Option<Series> {
-    units.cycles(0.0)?;
-    let of = |category| (category == Category::Aggr).then_some(AGGREGATION_CYCLES);
-    Some(Series::reference("paper: aggr", Category::ALL.map(of).to_vec()).bars())
 }
 
 /// Five connections, a thread each: threads share the stack, as the paper's processors do.
@@ -123,30 +115,39 @@ fn guest_gain(rows: Rows<'_>) -> Statement {
     })
 }
 
-/// The paper's claim is by how much the per-packet routines fall.
+/// A stack for each host, the per-packet routines at the bottom. The paper's claim is by how much
+/// these fall.
 fn profile<'r>(
     units: Units,
     row: impl Fn(Stack) -> Option<&'r Row>,
     claim: (&'static str, f64),
 ) -> Option<Figure> {
     let of = |stack| row(stack)?.breakdown_ns;
-    let bars = |stack: Stack| {
-        let breakdown = of(stack)?;
-        let values = Category::ALL.map(|category| Some(units.of_ns(breakdown.of(category))));
-        Some(Series::new(stack.name(), values.to_vec()).bars())
+    let shown = Stack::ALL.into_iter().filter_map(|stack| Some((stack, of(stack)?)));
+    let shown: Vec<(Stack, Breakdown)> = shown.collect();
+    let parts = |category: Category| {
+        let values = shown.iter().map(|(_, breakdown)| units.of_ns(breakdown.of(category)));
+        Series::new(category.name(), values.map(Some).collect()).stack()
     };
-    let series: Vec<Series> = Stack::ALL.into_iter().filter_map(bars).collect();
+    // Those that cost nothing anywhere are no part of the figure.
+    let costs = |category: &Category| shown.iter().any(|(_, costs)| costs.of(*category) > 0.0);
+    let series = Category::ALL.into_iter().filter(costs).map(parts).collect();
+    let brackets = shown.iter().enumerate().map(|(place, (_, breakdown))| {
+        let to = units.of_ns(breakdown.sum(&Category::PER_PACKET));
+        Bracket { place, to, name: "per packet" }
+    });
     let (before, after) = (of(Stack::ORIGINAL)?, of(Stack::OPTIMIZED)?);
     Some(Figure {
         number: "",
         title: "",
         fixed: "",
-        x_label: "category",
+        x_label: "stack",
         y_label: units.label(),
-        x: Category::ALL.map(|category| category.name().to_owned()).to_vec(),
+        x: shown.iter().map(|(stack, _)| stack.name()).collect(),
         series,
-        guides: Vec::new(),
+        brackets: brackets.collect(),
         statements: vec![per_packet(claim, &before, &after)],
+        ..Figure::default()
     })
 }
 

@@ -92,6 +92,36 @@ fn what_was_not_measured_is_not_drawn() {
     assert_eq!(numbers, ["3", "7", "8"]);
 }
 
+#[test]
+fn a_profile_is_a_stack_with_the_per_packet_part_bracketed() {
+    let figures = made(&rows(525.0), &[]);
+    for number in ["8", "9", "10"] {
+        let figure = figures.iter().find(|figure| figure.number == number).unwrap();
+        assert_eq!(figure.x.first().map(String::as_str), Some("Original"));
+        assert_eq!(figure.brackets.len(), figure.x.len());
+        // The bracket ends where the last of its categories does.
+        let is_per_packet =
+            |name: &str| Category::PER_PACKET.iter().any(|category| category.name() == name);
+        let (below, above): (Vec<_>, Vec<_>) =
+            figure.series.iter().partition(|series| is_per_packet(&series.name));
+        let sum: f64 = below.iter().filter_map(|series| series.values[0]).sum();
+        assert!((sum - figure.brackets[0].to).abs() < 1e-6 && !above.is_empty());
+        assert!(is_per_packet(&figure.series[0].name) && figure.svg().contains("fig-bracket"));
+    }
+}
+
+#[test]
+fn the_papers_bars_are_hollow_and_in_the_colour_of_ours() {
+    let exchanges = [exchange(Stack::ORIGINAL, 10_000.0), exchange(Stack::OPTIMIZED, 9_900.0)];
+    for figure in made(&rows(525.0), &exchanges) {
+        for series in figure.series.iter().filter(|series| series.name.starts_with("paper")) {
+            assert!(series.is_reference, "{}: {}", figure.number, series.name);
+            let mut ours = figure.series.iter().filter(|other| !other.is_reference);
+            assert!(ours.any(|other| other.colour == series.colour));
+        }
+    }
+}
+
 /// The verdict on figure 3 of a host whose per-packet routines take `per_packet` of 1,000 ns, and
 /// whose application takes 80.
 fn much_more(per_packet: f64) -> (Option<bool>, String) {

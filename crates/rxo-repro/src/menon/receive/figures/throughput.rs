@@ -3,7 +3,7 @@
 use rxo_console::numbers::ratio;
 
 use super::super::category::Category;
-use super::super::paper::SYSTEMS;
+use super::super::paper::{SYSTEMS, System};
 use super::super::row::Rows;
 use super::super::stack::Stack;
 use crate::figure::{Figure, Guide, Series};
@@ -14,13 +14,24 @@ pub(super) fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     let connections = rows.connections();
     let most = connections.last().copied()?;
     let shown: Vec<usize> = connections.iter().copied().filter(|&n| n <= 5 || n == most).collect();
-    let ours = |stack| shown.iter().map(move |&connections| rows.gain(connections, stack));
-    let paper = |percent: fn(&super::super::paper::System) -> f64| {
-        SYSTEMS.iter().map(move |system| Some(1.0 + percent(system) / 100.0))
-    };
     let names = shown.iter().map(|connections| format!("here: {connections}"));
-    let aggregation = paper(|system| system.aggregation_gain).chain(ours(Stack::AGGREGATION));
-    let optimized = paper(|system| system.gain).chain(ours(Stack::OPTIMIZED));
+    let stacks = [Stack::AGGREGATION, Stack::OPTIMIZED].into_iter().enumerate();
+    // A column is of the paper or ours; the other series have no value there.
+    let ours = stacks.clone().map(|(colour, stack)| {
+        let gains = shown.iter().map(|&connections| rows.gain(connections, stack));
+        let values = SYSTEMS.iter().map(|_| None).chain(gains);
+        Series::new(stack.name(), values.collect()).bars().colour(colour)
+    });
+    let paper = stacks.map(|(colour, stack)| {
+        let gain = |system: &System| match stack {
+            Stack::AGGREGATION => system.aggregation_gain,
+            _ => system.gain,
+        };
+        let gains = SYSTEMS.iter().map(|system| Some(1.0 + gain(system) / 100.0));
+        let values = gains.chain(shown.iter().map(|_| None));
+        let name = format!("paper: {}", stack.name());
+        Series::reference(name, values.collect()).bars().colour(colour)
+    });
     Some(Figure {
         number: "7",
         title: "Throughput for the processor's time, times Original",
@@ -28,12 +39,10 @@ pub(super) fn figure_7(rows: Rows<'_>) -> Option<Figure> {
         x_label: "system",
         y_label: "times Original",
         x: SYSTEMS.iter().map(|system| system.name.to_owned()).chain(names).collect(),
-        series: vec![
-            Series::new(Stack::AGGREGATION.name(), aggregation.collect()).bars(),
-            Series::new(Stack::OPTIMIZED.name(), optimized.collect()).bars(),
-        ],
+        series: paper.chain(ours).collect(),
         guides: vec![Guide { value: 1.0, meaning: "Original" }],
         statements: vec![gains(rows), as_it_went(rows), aggregation_alone(rows)],
+        ..Figure::default()
     })
 }
 
