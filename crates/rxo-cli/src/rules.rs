@@ -37,35 +37,36 @@ pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
 pub(crate) fn hold(text: &str) -> Result<Hold> {
     let mut policy = Policy::none();
     let set = policy.set("hold", text);
-    set.map_err(|error| usage(format!("--hold {text} cannot be: {}", error.accepted)))?;
+    set.map_err(|error| usage(format!("--hold {text} is invalid: {}", error.accepted)))?;
     Ok(policy.hold)
 }
 
-/// The policy, and when polls end: by `unless_given` where the user does not say.
+/// The policy, and the rule for the end of a poll; without `--poll` the rule is `default_poll`.
 ///
 /// # Errors
 /// If one of them is invalid.
-pub(crate) fn point(flags: &ReplayFlags, unless_given: &str) -> Result<Point> {
-    let poll = poll(flags.poll.as_deref().unwrap_or(unless_given))?;
+pub(crate) fn point(flags: &ReplayFlags, default_poll: &str) -> Result<Point> {
+    let poll = poll(flags.poll.as_deref().unwrap_or(default_poll))?;
     Ok(Point { policy: policy(&flags.policy)?, poll })
 }
 
-/// When a poll ends, as typed after `--poll`.
+/// The rule for the end of a poll, as typed after `--poll`.
 ///
 /// # Errors
 /// If `text` is invalid.
 fn poll(text: &str) -> Result<PollRule> {
-    text.parse()
-        .map_err(|BadPollRule| usage(format!("--poll {text} cannot be: {}", BadPollRule::ACCEPTED)))
+    text.parse().map_err(|BadPollRule| {
+        usage(format!("--poll {text} is invalid: {}", BadPollRule::ACCEPTED))
+    })
 }
 
-/// What to make of checksums, as typed after `--checksum`.
+/// Which checksums are verified, as typed after `--checksum`.
 ///
 /// # Errors
-/// If there is no such way.
+/// If `text` is invalid.
 pub(crate) fn checksums(text: &str) -> Result<ChecksumMode> {
     text.parse()
-        .map_err(|()| usage(format!("--checksum {text} cannot be: verify, partial or trust")))
+        .map_err(|()| usage(format!("--checksum {text} is invalid: verify, partial or trust")))
 }
 
 #[cfg(test)]
@@ -135,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows: [(&str, &[&str], Option<&str>, &str); 5] = [
             ("lro", &[], None, "--policy lro: there is no policy 'lro'; take one of linux-gro"),
             ("none", &["flows"], None, "--set flows: write key=value"),
-            ("none", &["flows=0"], None, "--set flows=0 cannot be: a number from 1 to 4096"),
-            ("none", &["speed=1"], None, "--set speed=1 cannot be: the settings are coalesce"),
-            ("none", &[], Some("1h"), "--hold 1h cannot be: end-of-poll, polls:N"),
+            ("none", &["flows=0"], None, "--set flows=0 is invalid: a number from 1 to 4096"),
+            ("none", &["speed=1"], None, "--set speed=1 is invalid: the settings are coalesce"),
+            ("none", &[], Some("1h"), "--hold 1h is invalid: end-of-poll, polls:N"),
         ];
         for (name, settings, hold, message) in rows {
             let error = policy(&flags(name, settings, hold)).unwrap_err().to_string();

@@ -143,7 +143,7 @@ fn a_file_that_is_no_capture_is_a_failure_unless_others_are() {
 fn what_is_typed_wrong_is_one_line_and_code_2() {
     let rows: [(&[&str], &str); 5] = [
         (&[], "no capture: give files before the options"),
-        (&["a", "--poll", "often"], "--poll often cannot be: packets:N"),
+        (&["a", "--poll", "often"], "--poll often is invalid: packets:N"),
         (&["a", "--flow", "host"], "--flow \"host\": ends too early"),
         (&["a", "--sweep", "flows=1..2000"], "at most 64"),
         (

@@ -131,16 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("", "no capture: give files before the options"),
             ("--set flows=8 a.pcap", "--set a.pcap: write key=value"),
             ("- -", "- twice"),
-            ("a --poll often", "--poll often cannot be: packets:N (1 to 32768), time:T"),
-            ("a --checksum maybe", "--checksum maybe cannot be: verify, partial or trust"),
+            ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),
+            ("a --checksum maybe", "--checksum maybe is invalid: verify, partial or trust"),
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),
-            ("a --hold 1h", "--hold 1h cannot be: end-of-poll"),
+            ("a --hold 1h", "--hold 1h is invalid: end-of-poll"),
             ("a --costs fast", "--costs fast: No such file"),
             ("a --costs packet=1ns", "--costs packet=1ns: byte=TIME is missing"),
             ("a --html /no/where/r.html", "--html /no/where/r.html: there is no folder /no/where"),

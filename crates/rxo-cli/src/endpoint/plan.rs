@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let connect_says = |text: &str| connect(text, &ours()).unwrap_err().to_string();
         assert!(connect_says("10.0.0.1").contains("such as 10.0.0.1:7000"));
         assert!(connect_says("10.0.0.1:0").contains("1 to 65535"));

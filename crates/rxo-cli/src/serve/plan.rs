@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("--ip 10.0.0.2/24 --port 0", "--port 0: choose 1 to 65535"),
             ("--ip 10.0.0.2/24 --clients 0", "--clients 0: choose 1 to 10000"),

@@ -28,7 +28,7 @@ impl fmt::Display for UnknownPolicy {
 
 impl core::error::Error for UnknownPolicy {}
 
-/// A setting that cannot be applied.
+/// The name or the value of a setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
     /// The setting's name as given.
@@ -41,7 +41,7 @@ pub struct SettingError {
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={} cannot be: {}", self.key, self.value, self.accepted)
+        write!(f, "{}={} is invalid: {}", self.key, self.value, self.accepted)
     }
 }
 

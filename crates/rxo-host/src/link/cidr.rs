@@ -134,7 +134,7 @@ impl fmt::Display for CidrError {
                 write!(f, "{address} has no prefix length; write {address}/{usual}")
             }
             Self::Prefix { given, most } => {
-                write!(f, "prefix length {given:?} cannot be; choose 0 to {most}")
+                write!(f, "prefix length {given:?} is invalid; choose 0 to {most}")
             }
         }
     }
@@ -162,8 +162,8 @@ mod tests {
         let said = |text: &str| text.parse::<IpCidr>().unwrap_err().to_string();
         assert_eq!(said("10.0.0.2"), "10.0.0.2 has no prefix length; write 10.0.0.2/24");
         assert_eq!(said("fd00::2"), "fd00::2 has no prefix length; write fd00::2/64");
-        assert_eq!(said("10.0.0.2/33"), "prefix length \"33\" cannot be; choose 0 to 32");
-        assert_eq!(said("::/x"), "prefix length \"x\" cannot be; choose 0 to 128");
+        assert_eq!(said("10.0.0.2/33"), "prefix length \"33\" is invalid; choose 0 to 32");
+        assert_eq!(said("::/x"), "prefix length \"x\" is invalid; choose 0 to 128");
         let remedy = "write one like 10.0.0.2/24 or fd00::2/64";
         assert_eq!(said("10.0.0/24"), format!("\"10.0.0\" is no IP address; {remedy}"));
         assert_eq!(said(""), format!("\"\" is no IP address; {remedy}"));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         assert!(error("packet=fast,byte=1ns").contains("`packet=fast` is not a cost"));
         assert!(error("no-such-file.json").contains("rxo calibrate --save FILE"));
         let path = std::env::temp_dir().join(format!("rxo-costs-bad-{}.json", std::process::id()));

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("--connections 0", "--connections 0: choose 1 to 400"),
             ("--rounds 0", "--rounds 0: choose 1 to 1000"),

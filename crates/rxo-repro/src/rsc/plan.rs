@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("--packets 100", "--packets 100: choose 500 to 200000"),
             ("--rate 5000", "--rate 5000: choose 10 to 1000"),

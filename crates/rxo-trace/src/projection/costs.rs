@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("", "`` is not a cost: write packet=800ns,byte=0.3ns,coalesce=30ns"),
             ("packet=800", "`packet=800` is not a cost"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows: [(&[&str], &str); 8] = [
             (&["flows"], "flows: write key=value,value"),
             (&["flows=0,1"], "flows=0 is invalid: a number from 1 to 4096"),

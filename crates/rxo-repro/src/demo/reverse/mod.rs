@@ -69,18 +69,18 @@ impl Experiment for Plan {
 /// How long rxo holds ACKs.
 ///
 /// # Errors
-/// When the text is no hold rule; the message says what would be accepted.
+/// If the text is no hold rule; the message says what would be accepted.
 fn hold(text: &str) -> Result<Hold> {
     let mut policy = Policy::none();
     let set = policy.set("hold", text);
-    set.map_err(|error| usage(format!("--hold {text} cannot be: {}", error.accepted)))?;
+    set.map_err(|error| usage(format!("--hold {text} is invalid: {}", error.accepted)))?;
     Ok(policy.hold)
 }
 
 /// How often the peer is to acknowledge.
 ///
 /// # Errors
-/// When the text is no such rate; the message says what would be accepted.
+/// If the text is no such rate; the message says what would be accepted.
 fn ack_rate(text: &str) -> Result<AckRate> {
     let groups = text.parse().ok().filter(|segments| GROUPS.contains(segments));
     match (text, groups) {
