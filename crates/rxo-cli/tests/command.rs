@@ -83,7 +83,7 @@ fn a_policy_that_the_sink_cannot_carry_is_refused() {
     fails(
         "run --nic packet:lo --host tap:rxo0 --policy remember --dry-run",
         2,
-        &["policy remember cannot go to tap:rxo0", "linux-gro"],
+        &["--host tap:rxo0: policy remember does not fit the host's device", "linux-gro"],
     );
 }
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("loss=1", "--impair loss=1: give a share from 0% to 100%"),
             ("delay=1ms,loss=101%", "--impair loss=101%: give a share"),

@@ -1,13 +1,12 @@
 //! `rxo run`: a worker between two devices until it is told to stop.
 //!
-//! The flags become a [`plan`]; the [`survey`] looks at the devices of the plan; [`carry`] fits the
-//! policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
+//! The flags become a [`plan`]; the [`survey`] looks at the devices of the plan and
+//! limits the policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
 //! is the result. Only then the process becomes two, which talk over a [`channel`]: a [`session`] opens
 //! the devices and works, a [`keeper`] gives back what was changed, however the session ends. While the
 //! session works, readings become [`figures`], [`show`] renders them as text, and [`say`] prints them.
 
 mod acks;
-mod carry;
 mod channel;
 mod configuration;
 mod custody;
@@ -48,8 +47,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     }
     let mut plan = Plan::from_flags(flags)?;
     let survey = Survey::of(&plan)?;
-    let sink = plan.host.to_string();
-    plan.policy = carry::carried(plan.policy, &sink, survey.sink())?;
+    plan.policy = survey.carried(&plan)?;
     let mut custody = if flags.dry_run { Custody::examine(&plan) } else { Custody::take(&plan) }?;
     let configuration = Configuration::new(&plan, survey, &custody);
     if flags.dry_run {

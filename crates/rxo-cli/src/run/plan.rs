@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_with_what_can() {
+    fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("--nic eth1 --host tap:rxo0", "--nic"),
             ("--nic packet:a --host tap:a", "--nic packet:a and --host tap:a are one interface"),

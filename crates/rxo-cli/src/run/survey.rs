@@ -4,6 +4,8 @@
 //! the same line.
 
 use anyhow::{Context, Result, bail};
+use rxo::worker::carried;
+use rxo_coalesce::Policy;
 use rxo_device::SinkCapabilities;
 use rxo_frame::LinkKind;
 
@@ -62,16 +64,21 @@ impl Survey {
         })
     }
 
-    /// What the host's device will accept. All devices that can be named take segmentation; what
-    /// an open one says is checked once more before the first frame.
-    pub(super) const fn sink(&self) -> SinkCapabilities {
-        SinkCapabilities {
+    /// The policy limited to what the host's device takes. Every kind of device takes GSO frames;
+    /// the capabilities of the open device are checked again before the first frame.
+    ///
+    /// # Errors
+    /// If the device cannot carry the policy's aggregates at all.
+    pub(super) fn carried(&self, plan: &Plan) -> Result<Policy> {
+        let sink = SinkCapabilities {
             link: self.link,
             mtu: self.mtu,
             gso_bytes: 65_535,
             gathers: true,
             completes_checksums: true,
-        }
+        };
+        carried(plan.policy, sink)
+            .map_err(|misfit| usage(format!("--host {}: {misfit}", plan.host)))
     }
 }
 

@@ -127,9 +127,9 @@ fn without_the_flag_every_ack_is_delivered() {
 fn what_reads_no_records_is_given_none() {
     let lab = Lab::through().unwrap();
     let rows = [
-        ("--ack-aggregate --policy remember", "policy remember cannot go to tap:rxo0"),
-        ("--set pure_acks=record", "pure_acks=record cannot go to tap:rxo0"),
-        ("--ack-aggregate --set pure_acks=record", "pure_acks=record cannot go to tap:rxo0"),
+        ("--ack-aggregate --policy remember", "--host tap:rxo0: policy remember does not fit"),
+        ("--set pure_acks=record", "pure_acks=record of policy linux-gro does not fit"),
+        ("--ack-aggregate --set pure_acks=record", "pure_acks=record of policy linux-gro does"),
         ("--ack-aggregate --policy none", "--ack-aggregate does nothing with policy none"),
         ("--ack-aggregate --set keep_every=1", "--ack-aggregate does nothing with max_acks=64"),
     ];

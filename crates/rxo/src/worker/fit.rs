@@ -40,7 +40,7 @@ pub enum Misfit {
     },
     /// The host's device takes no aggregates.
     #[error(
-        "policy {policy} cannot be carried: the host's device takes no packet larger than its MTU \
+        "policy {policy} does not fit the host's device, which takes no packet larger than its MTU \
          of {mtu}; choose policy none"
     )]
     NoSegmentation {
@@ -51,8 +51,9 @@ pub enum Misfit {
     },
     /// The receiver needs records of each segment; the merged header alone would mislead it.
     #[error(
-        "policy {policy} cannot be carried: the host's device has no way to hand over what each \
-         segment said, and the merged header hides it; choose policy linux-gro"
+        "policy {policy} does not fit the host's device: the merged header hides windows and \
+         timestamps, and the stack behind the device cannot read them from a record; choose policy \
+         linux-gro"
     )]
     NeedsRecords {
         /// The policy's name.
@@ -60,8 +61,8 @@ pub enum Misfit {
     },
     /// The receiver needs records of each ACK; one ACK alone would hide the others.
     #[error(
-        "pure_acks=record of policy {policy} cannot be carried: the host's device has no way to \
-         hand over what each ACK said; choose pure_acks=single"
+        "pure_acks=record of policy {policy} does not fit the host's device: the stack behind the \
+         device cannot read the records of aggregated ACKs; choose pure_acks=single"
     )]
     NeedsAckRecords {
         /// The policy's name.
@@ -69,10 +70,10 @@ pub enum Misfit {
     },
     /// One device gives GSO frames that the other cannot take.
     #[error(
-        "the {from} gives packets of several segments, and the {to} cannot cut them; switch them \
-         off with `ethtool -K NAME gro off gso off tso off` or choose another device"
+        "the {from} gives GSO frames, and the {to} cannot segment them; switch them off with \
+         `ethtool -K NAME gro off gso off tso off` or choose another device"
     )]
-    SuperPackets {
+    Gso {
         /// The device that gives them.
         from: &'static str,
         /// The device that cannot take them.
@@ -127,14 +128,14 @@ where
     if config.directions.to_host() {
         let (source, sink) = (nic.source.capabilities(), host.sink.capabilities());
         check_link((source.link, source.mtu), (sink.link, sink.mtu))?;
-        check_super_packets(source, sink, ("nic", "host's device"))?;
-        check_policy(&mut config.engine.policy, sink)?;
+        check_gso(source, sink, ("nic", "host's device"))?;
+        config.engine.policy = carried(config.engine.policy, sink)?;
         config.engine.link = source.link;
     }
     if config.directions.to_nic() {
         let (source, sink) = (host.source.capabilities(), nic.sink.capabilities());
         check_link((sink.link, sink.mtu), (source.link, source.mtu))?;
-        check_super_packets(source, sink, ("host's device", "nic"))?;
+        check_gso(source, sink, ("host's device", "nic"))?;
     }
     if config.ack_split.is_some() && config.directions != Directions::Both {
         return Err(Misfit::SplitNeedsBoth);
@@ -158,20 +159,25 @@ fn check_link(nic: (LinkKind, u32), host: (LinkKind, u32)) -> Result<(), Misfit>
     Ok(())
 }
 
-fn check_super_packets(
+fn check_gso(
     source: SourceCapabilities,
     sink: SinkCapabilities,
     (from, to): (&'static str, &'static str),
 ) -> Result<(), Misfit> {
     if source.gives_gso && sink.gso_bytes == 0 {
-        return Err(Misfit::SuperPackets { from, to });
+        return Err(Misfit::Gso { from, to });
     }
     Ok(())
 }
 
-fn check_policy(policy: &mut Policy, sink: SinkCapabilities) -> Result<(), Misfit> {
+/// Limits `policy` to the aggregates that a sink takes. A sink is known before it is open by the
+/// capabilities of its kind, so a misfit can be reported before anything is changed.
+///
+/// # Errors
+/// If the sink cannot carry the aggregates of `policy` at all.
+pub fn carried(policy: Policy, sink: SinkCapabilities) -> Result<Policy, Misfit> {
     if !policy.coalesce {
-        return Ok(());
+        return Ok(policy);
     }
     if policy.needs_records {
         return Err(Misfit::NeedsRecords { policy: policy.name });
@@ -182,8 +188,7 @@ fn check_policy(policy: &mut Policy, sink: SinkCapabilities) -> Result<(), Misfi
     if sink.gso_bytes == 0 {
         return Err(Misfit::NoSegmentation { policy: policy.name, mtu: sink.mtu });
     }
-    policy.max_bytes = policy.max_bytes.min(sink.gso_bytes);
-    Ok(())
+    Ok(Policy { max_bytes: policy.max_bytes.min(sink.gso_bytes), ..policy })
 }
 
 fn check_budget(name: &'static str, value: usize) -> Result<(), Misfit> {

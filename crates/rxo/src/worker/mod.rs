@@ -39,7 +39,7 @@ use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 pub use config::{Directions, WorkerConfig};
-pub use fit::Misfit;
+pub use fit::{Misfit, carried};
 pub use overload::Overload;
 pub use reading::Reading;
 pub use rxo_device::Pause;

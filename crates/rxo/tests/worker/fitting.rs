@@ -43,20 +43,23 @@ fn a_misfit_is_one_line_with_its_remedy() {
         ),
         (
             between(NO_GSO, NO_GSO, gro()),
-            "policy linux-gro cannot be carried: the host's device takes no packet larger than its MTU of 1500; choose policy none",
+            "policy linux-gro does not fit the host's device, which takes no packet larger than its MTU of 1500; choose policy none",
         ),
-        (between(USUAL, USUAL, config(Policy::remember())), "policy remember cannot be carried"),
+        (
+            between(USUAL, USUAL, config(Policy::remember())),
+            "policy remember does not fit the host's device: the merged",
+        ),
         (
             between(USUAL, USUAL, config(ack_records())),
-            "pure_acks=record of policy linux-gro cannot",
+            "pure_acks=record of policy linux-gro does not fit",
         ),
         (
             between(USUAL, NO_GSO, config(Policy::none())),
-            "the nic gives packets of several segments, and the host's device cannot cut them",
+            "the nic gives GSO frames, and the host's device cannot segment them",
         ),
         (
             between(NO_GSO, USUAL, config(Policy::none())),
-            "the host's device gives packets of several segments, and the nic cannot",
+            "the host's device gives GSO frames, and the nic cannot",
         ),
         (
             between(USUAL, USUAL, WorkerConfig { budget_frames: 0, ..gro() }),
