@@ -1,6 +1,6 @@
 //! Waiting: for frames on several descriptors, or for a short time.
 //!
-//! When and how long to wait is the worker loop's decision; this only carries it out. Contract:
+//! The caller decides when and how long to wait. Contract:
 //! a signal ends a wait early and without an error, so that a loop sees its stop flag at once.
 #![allow(unsafe_code, reason = "ppoll and prctl take pointers or numbers")]
 
@@ -16,42 +16,42 @@ use rxo_device::Descriptors;
 /// The most descriptors that one wait takes.
 pub const MOST_DESCRIPTORS: usize = 32;
 
-/// Which of the descriptors waited for have something: bit `n` is the `n`-th.
+/// The descriptors that are ready: bit `n` is the `n`-th.
 ///
-/// An error or a hang-up counts as something: the next `receive` returns it.
+/// An error or a hang-up counts as ready: the next `receive` returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready(u32);
 
 impl Ready {
-    /// Whether none has: the timeout has passed, or a signal came.
+    /// Whether no descriptor is ready: the timeout has passed, or a signal came.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the `n`-th has.
+    /// Whether the `n`-th descriptor is ready.
     #[must_use]
     pub const fn has(self, n: usize) -> bool {
         n < MOST_DESCRIPTORS && self.0 & (1 << n) != 0
     }
 
-    /// Whether one of those has that [`WaitList::add`] returned.
+    /// Whether a descriptor in `places`, which [`WaitList::add`] returned, is ready.
     #[must_use]
     pub fn has_any(self, mut places: Range<usize>) -> bool {
         places.any(|n| self.has(n))
     }
 }
 
-/// What is waited for on a descriptor.
+/// The event that a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// That it can be read.
+    /// The descriptor can be read.
     Readable,
-    /// That it can be written to.
+    /// The descriptor can be written to.
     Writable,
 }
 
-/// What one wait is for: descriptors, and what of each. Allocates nothing.
+/// The descriptors of one wait, each with its event. Allocates nothing.
 pub struct WaitList<'f> {
     polled: [pollfd; MOST_DESCRIPTORS],
     count: usize,

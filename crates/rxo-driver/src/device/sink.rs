@@ -14,7 +14,7 @@ use crate::interface::Interface;
 use crate::link_watch::LinkWatch;
 use crate::transmit::{Transmitter, Writer};
 
-/// The part of a sink that one kind of device has for itself.
+/// The part of a sink that differs between kinds of devices.
 pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
     /// What the device accepts. Fixed while it is open.
     fn capabilities(&self) -> SinkCapabilities;
@@ -52,8 +52,8 @@ impl DeviceSink {
         self.port().is_batched()
     }
 
-    /// One line that the user should see, once; `None` if there is nothing new to say. Asks the
-    /// system whether the interface is up.
+    /// A new line for the user, at most once each; `None` if nothing has changed. Asks the system whether
+    /// the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         let own = self.transmitter.take_notice();
         let port = self.transmitter.writer();

@@ -1,4 +1,4 @@
-//! An interface's IP address, with its lifetimes, scope, label and flags.
+//! An IP address of an interface, with its lifetimes, scope, label and flags.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -25,18 +25,18 @@ impl Address {
         u32_at(&self.0.header, INDEX_AT) == Some(index)
     }
 
-    /// Whether it is one that the kernel gives every interface with IPv6.
+    /// Whether it is an IPv6 link-local address, as every interface with IPv6 has.
     pub(super) fn is_link_local(&self) -> bool {
         matches!(self.ip(), Some(IpAddr::V6(v6)) if v6.is_unicast_link_local())
     }
 
-    /// Whether another host has it, too, so that it must not be used.
+    /// Whether duplicate address detection failed: another host uses the address.
     pub(super) fn is_duplicate(&self) -> bool {
         self.flags() & libc::IFA_F_DADFAILED != 0
     }
 
-    /// Adds it to `to`, on which it is used at once, without asking the link whether it is free: it is
-    /// ours already. `from` is where it was. `None` when it has expired meanwhile.
+    /// A request that moves the address from `from` to `to`. Duplicate address detection is skipped,
+    /// because the address is ours already. `None` if its lifetime is over.
     pub(super) fn add(&self, from: &Link, to: &Link, elapsed: Duration) -> Option<Request> {
         let item = &self.0;
         let mut header = with_index(&item.header, INDEX_AT, to.index);
@@ -56,7 +56,7 @@ impl Address {
         Some(request.attribute(FLAGS, &self.flags_to_set().to_ne_bytes()))
     }
 
-    /// Takes it away from the interface with this index.
+    /// A request that removes the address from the interface with this index.
     pub(super) fn remove(&self, index: u32) -> Request {
         let header = with_index(&self.0.header, INDEX_AT, index);
         let item = Item { header, rest: self.0.rest.clone() };
@@ -64,7 +64,7 @@ impl Address {
     }
 
     pub(super) fn ip(&self) -> Option<IpAddr> {
-        // With IPv4 the other one is the peer's, where there is one.
+        // With IPv4 the other attribute is the address of the peer of a point-to-point link.
         self.0.ip(libc::IFA_LOCAL).or_else(|| self.0.ip(libc::IFA_ADDRESS))
     }
 
@@ -100,7 +100,7 @@ fn label(value: &[u8], from: &str, to: &str) -> String {
     if label.len() <= LONGEST_LABEL_BYTES { label } else { to.to_owned() }
 }
 
-/// The two lifetimes, in seconds, after `elapsed`; `None` when the address is not valid any more.
+/// The preferred and the valid lifetime, in seconds, after `elapsed`; `None` if the valid one is over.
 fn lifetimes(value: &[u8], elapsed: Duration) -> Option<Vec<u8>> {
     let left = |at| {
         let seconds = u32_at(value, at)?;
@@ -113,7 +113,7 @@ fn lifetimes(value: &[u8], elapsed: Duration) -> Option<Vec<u8>> {
 
 const FOR_EVER: u32 = u32::MAX;
 const LONGEST_LABEL_BYTES: usize = 15;
-/// Those that can be asked for; the kernel works out the others.
+/// The flags that a request may set; the kernel derives the others.
 const SETTABLE: u32 = libc::IFA_F_NODAD
     | libc::IFA_F_HOMEADDRESS
     | libc::IFA_F_MANAGETEMPADDR

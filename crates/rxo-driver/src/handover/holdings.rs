@@ -1,4 +1,4 @@
-//! Everything that an interface has, at one time.
+//! Holdings: the addresses, routes and permanent neighbours of an interface at one time.
 
 use std::io;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use super::route::{self, Route};
 use crate::netlink::{Netlink, Request};
 use crate::{clock, fault};
 
-/// Addresses, routes and set neighbours of an interface, read at one time.
+/// The addresses, routes and permanent neighbours of an interface, read at one time.
 #[derive(Clone, Debug)]
 pub struct Holdings {
     pub(super) link: Link,
     pub(super) addresses: Vec<Address>,
     pub(super) routes: Vec<Route>,
     pub(super) neighbours: Vec<Neighbour>,
-    /// Routes by other interfaces that say one of the addresses as their source. They stay where they
-    /// are, but the kernel takes them away in the moment in which nobody has the address.
+    /// Routes of other interfaces whose preferred source is one of the addresses. They do not move, but
+    /// the kernel removes them as soon as no interface has the address.
     pub(super) dependents: Vec<Route>,
     pub(super) read_at: Instant,
 }
 
-/// Which of an interface's holdings are meant.
+/// A selection of the holdings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Both,
@@ -34,10 +34,10 @@ enum Of {
 }
 
 impl Holdings {
-    /// Reads what `link` has. Changes nothing.
+    /// Reads the holdings of `link`. Changes nothing.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system refuses to list them.
     pub fn read(link: &Link) -> Result<Self, DeviceError> {
         let read = || {
             let netlink = Netlink::route()?;
@@ -62,7 +62,7 @@ impl Holdings {
         })
     }
 
-    /// The interface that has them.
+    /// The interface that had them.
     #[must_use]
     pub const fn link(&self) -> &Link {
         &self.link
@@ -73,28 +73,29 @@ impl Holdings {
         self.addresses.iter().map(Address::to_string)
     }
 
-    /// The routes that are not made by the kernel for an address, as text.
+    /// The routes as text, without those that the kernel makes for each address.
     pub fn routes(&self) -> impl Iterator<Item = String> {
         self.routes.iter().map(Route::to_string)
     }
 
-    /// How many neighbours are set.
+    /// The number of permanent neighbours.
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// The first address that is more than what the kernel gives every interface with IPv6.
+    /// The first address that the kernel did not make by itself.
     #[must_use]
     pub fn first_own_address(&self) -> Option<String> {
         self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
     }
 
-    /// Moves everything to `to`, which must be up. At each moment either interface has it, as far as
-    /// the kernel allows.
+    /// Moves everything to `to`, which must be up. Each item is added there before it is removed here,
+    /// as far as the kernel allows.
     ///
     /// # Errors
-    /// When the kernel refuses one; what was moved before stays moved until it is given back.
+    /// If the kernel refuses an item. The items before it stay moved until
+    /// [`give_back`](Holdings::give_back).
     pub fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
         self.add_to(&netlink, to, Of::Both)?;
@@ -103,13 +104,13 @@ impl Holdings {
         let addresses = self.addresses.iter().map(|address| address.remove(self.link.index));
         let neighbours = self.neighbours.iter().map(|one| one.remove(self.link.index));
         for request in routes.chain(neighbours).chain(addresses) {
-            // Taking away a first address takes those that depend on it.
+            // Removing a primary address also removes its secondary addresses.
             _ = netlink.change(&request);
         }
         Ok(())
     }
 
-    /// Takes from `other`, which is there still, what was moved to it.
+    /// Removes from `other` the items that were moved to it.
     pub fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);
@@ -117,21 +118,22 @@ impl Holdings {
         let neighbours = self.neighbours.iter().map(|one| one.remove(other.index));
         let addresses = self.addresses.iter().map(|address| address.remove(other.index));
         for request in routes.chain(neighbours).chain(addresses) {
-            // Whatever is gone already need not be taken.
+            // An item that is gone already is no error.
             _ = netlink.change(&request);
         }
     }
 
-    /// Gives everything to `to`: the interface that had it, or the one that came in its place.
+    /// Gives everything to `to`: the interface that had it, or the one that replaced it.
     ///
     /// # Errors
-    /// The first that the kernel refuses; the others are given all the same.
+    /// The first refusal of the kernel. The other items are given all the same.
     pub fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
         let given = self.give(to, Of::Both);
         given.and(self.give_dependents())
     }
 
-    /// Gives back what switching IPv6 off took, and touches nothing of IPv4.
+    /// Gives back the IPv6 items that the kernel removed when IPv6 was switched off. Changes nothing of
+    /// IPv4.
     ///
     /// # Errors
     /// As [`Holdings::give_back`].
@@ -139,7 +141,7 @@ impl Holdings {
         self.give(to, Of::Ipv6)
     }
 
-    /// What was not moved, but went with the addresses.
+    /// Restores the routes that did not move but were removed together with the addresses.
     fn give_dependents(&self) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
         let elapsed = clock::now().since(self.read_at);
@@ -156,13 +158,13 @@ impl Holdings {
         self.add_to(&netlink, to, of)
     }
 
-    /// Addresses first, then routes without a gateway, then the others: each needs those before it.
+    /// Adds addresses first, then routes without a gateway, then the rest: later items need earlier ones.
     fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
         self.make(netlink, &to.name, self.requests(to, elapsed, of))
     }
 
-    /// Makes all of these, and leaves alone what is there already. The first refusal is the result.
+    /// Sends all requests. An item that exists already is no error. Returns the first refusal.
     fn make(
         &self,
         netlink: &Netlink,

@@ -1,25 +1,25 @@
-//! One object of the kernel's tables, as the bytes it showed: a fixed part and attributes.
+//! One object of the kernel's tables, as the bytes of a dump: a fixed header and attributes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::netlink::{Request, attribute, attributes, u32_at};
 
-/// An object, and how long its fixed part is.
+/// An object, and the length of its fixed header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) header: Vec<u8>,
-    /// Everything behind the header.
+    /// The object without its netlink header.
     pub(super) rest: Vec<u8>,
 }
 
 impl Item {
-    /// What a dump showed; `None` when it is shorter than its header.
+    /// An object of a dump; `None` if it is shorter than its fixed header.
     pub(super) fn read(shown: &[u8], header_bytes: usize) -> Option<Self> {
         let (header, rest) = shown.split_at_checked(header_bytes)?;
         Some(Self { header: header.to_vec(), rest: rest.to_vec() })
     }
 
-    /// As the dump showed it.
+    /// The bytes of the dump.
     pub(super) fn shown(&self) -> Vec<u8> {
         [self.header.as_slice(), &self.rest].concat()
     }
@@ -32,12 +32,12 @@ impl Item {
         attributes(&self.rest)
     }
 
-    /// An attribute that is a number of 32 bits.
+    /// The value of an attribute with 32 bits.
     pub(super) fn number(&self, kind: u16) -> Option<u32> {
         u32_at(self.attribute(kind)?, 0)
     }
 
-    /// An attribute that is an IP address.
+    /// The value of an attribute with an IP address.
     pub(super) fn ip(&self, kind: u16) -> Option<IpAddr> {
         ip(self.attribute(kind)?)
     }
@@ -46,7 +46,7 @@ impl Item {
         libc::c_int::from(self.header[0]) == libc::AF_INET6
     }
 
-    /// A request of this kind with the fixed part and those attributes that are named.
+    /// A request of this kind with the fixed header and the attributes whose types are given.
     pub(super) fn naming(&self, kind: u16, named: &[u16]) -> Request {
         let kept = self.attributes().filter(|(kind, _)| named.contains(kind));
         kept.fold(Request::new(kind, &self.header), |request, (kind, value)| {
@@ -55,7 +55,7 @@ impl Item {
     }
 }
 
-/// Four bytes or sixteen.
+/// The address in 4 or 16 bytes; `None` for another length.
 pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
         return Some(Ipv4Addr::from(v4).into());
@@ -63,7 +63,7 @@ pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into())
 }
 
-/// `header` with the index of another interface at `at`.
+/// `header` with the index of another interface, at offset `at`.
 pub(super) fn with_index(header: &[u8], at: usize, index: u32) -> Vec<u8> {
     let mut header = header.to_vec();
     if let Some(place) = header.get_mut(at..at + 4) {

@@ -7,26 +7,26 @@ use rxo_device::DeviceError;
 use crate::fault;
 use crate::netlink::{Netlink, Request, attribute, u32_at};
 
-/// An interface as it is at one time.
+/// The state of an interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its number, which stays with it whatever its name.
+    /// Its index, which stays when the interface is renamed.
     pub index: u32,
     /// Its name at that time.
     pub name: String,
-    /// Its hardware address; empty where it has none.
+    /// Its hardware address; empty if it has none.
     pub mac: Vec<u8>,
     /// Whether it is loopback.
     pub is_loopback: bool,
     /// Whether it is up.
     pub is_up: bool,
-    /// Whether there is something at the other end of its wire.
+    /// Whether it has carrier: a peer at the other end of the wire.
     pub has_carrier: bool,
-    /// The largest packet that it may be given or may give, in bytes; more than 65,536 is BIG TCP.
+    /// The largest packet that it takes or gives, in bytes; more than 65,536 is BIG TCP.
     pub most_bytes: u32,
     /// The bridge, bond or VRF that it is part of.
     pub master: Option<String>,
-    /// Interfaces that are made of it, such as VLANs.
+    /// Interfaces on top of it, such as VLANs.
     pub uppers: Vec<String>,
 }
 
@@ -37,10 +37,10 @@ const HEADER_BYTES: usize = 16;
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
 
 impl Link {
-    /// Reads the interface with this index; `None` when there is none.
+    /// Reads the interface with this index; `None` if there is none.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system refuses to list interfaces.
     pub fn read(index: u32) -> Result<Option<Self>, DeviceError> {
         let links = Netlink::route()
             .and_then(|netlink| netlink.dump(&Request::new(libc::RTM_GETLINK, &[0; HEADER_BYTES])));
@@ -62,29 +62,29 @@ impl Link {
         }))
     }
 
-    /// Gives the interface this hardware address.
+    /// Sets the hardware address.
     ///
     /// # Errors
-    /// When it does not take it, or privilege is missing.
+    /// If the interface refuses it, or privilege is missing.
     pub fn set_mac(&self, mac: &[u8]) -> Result<(), DeviceError> {
         let request = self.request(libc::RTM_NEWLINK, 0, 0).attribute(libc::IFLA_ADDRESS, mac);
         self.change(&request, "set the hardware address of")
     }
 
-    /// Takes it up or down.
+    /// Takes the interface up or down.
     ///
     /// # Errors
-    /// When privilege is missing.
+    /// If privilege is missing.
     pub fn set_up(&self, up: bool) -> Result<(), DeviceError> {
         let flags = if up { libc::IFF_UP as u32 } else { 0 };
         let verb = if up { "bring up" } else { "take down" };
         self.change(&self.request(libc::RTM_NEWLINK, flags, libc::IFF_UP), verb)
     }
 
-    /// Removes it. One that is gone already is no error.
+    /// Deletes the interface. An interface that is gone already is no error.
     ///
     /// # Errors
-    /// When privilege is missing or its kind cannot be removed.
+    /// If privilege is missing, or interfaces of its kind cannot be deleted.
     pub fn remove(&self) -> Result<(), DeviceError> {
         match Netlink::route()
             .and_then(|netlink| netlink.change(&self.request(libc::RTM_DELLINK, 0, 0)))
@@ -94,7 +94,7 @@ impl Link {
         }
     }
 
-    /// About this interface; `flags` are set as far as `mask` has them.
+    /// A request for this interface. Of its flags, those in `mask` become those of `flags`.
     fn request(&self, kind: u16, flags: u32, mask: libc::c_int) -> Request {
         let mut header = [0; HEADER_BYTES];
         header[4..8].copy_from_slice(&self.index.to_ne_bytes());
@@ -144,8 +144,8 @@ impl<'a> Shown<'a> {
         String::from_utf8_lossy(name).trim_end_matches('\0').to_owned()
     }
 
-    /// Whether it is made of the interface with this index: a VLAN or the like, but not the other end
-    /// of a veth pair, which names its peer in the same way.
+    /// Whether it is on top of the interface with this index, such as a VLAN. A veth names its peer by the
+    /// same attribute, but does not count.
     fn is_made_of(&self, index: u32) -> bool {
         let info = self.attribute(libc::IFLA_LINKINFO).unwrap_or_default();
         let is_veth = attribute(info, libc::IFLA_INFO_KIND) == Some(b"veth\0".as_slice())

@@ -1,12 +1,12 @@
-//! What an interface has, moved to another and given back: addresses, routes, neighbours, settings.
+//! Handover: moves addresses, routes, neighbours and settings of an interface to another, and back.
 //!
-//! * [`Link`] is the interface itself: name, hardware address, what stands above and below it.
-//! * [`Holdings`] is what it has, read at one time, as the bytes that the kernel shows.
-//! * [`Settings`] are the kernel's switches for it under `/proc/sys/net`.
+//! * [`Link`] is the interface itself: name, hardware address, interfaces above and below.
+//! * [`Holdings`] are its addresses, routes and neighbours, as the bytes of the kernel's dump.
+//! * [`Settings`] are its switches under `/proc/sys/net`.
 //!
-//! Contract: reading changes nothing. What is moved stays in memory and can be given back by anyone
-//! who has it, as often as they like: what is there already is left alone. Interfaces are known by
-//! their index, because a name may change or come to another.
+//! Contract: reading changes nothing. [`Holdings`] stay in memory while their items are moved. Giving back
+//! may be repeated, and by another process: an item that exists already is left alone. Interfaces are
+//! identified by index, because a name may change or pass to another interface.
 
 mod address;
 mod holdings;

@@ -1,4 +1,4 @@
-//! A neighbour whose hardware address is fixed, or for whom the interface answers.
+//! A permanent neighbour entry, or a proxy entry.
 
 use super::item::{Item, with_index};
 use crate::netlink::{Request, u32_at};
@@ -18,7 +18,7 @@ impl Neighbour {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Whether it was set for the interface with this index, not learned.
+    /// Whether it was configured, not learned, on the interface with this index.
     pub(super) fn is_set_on(&self, index: u32) -> bool {
         let header = &self.0.header;
         let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&libc::c_int::from(header[0]));
@@ -27,13 +27,13 @@ impl Neighbour {
         is_ip && is_set && u32_at(header, INDEX_AT) == Some(index)
     }
 
-    /// Adds it to the interface with this index.
+    /// A request that adds the entry to the interface with this index.
     pub(super) fn add(&self, index: u32) -> Request {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         self.on(index).naming(libc::RTM_NEWNEIGH, &[libc::NDA_DST, libc::NDA_LLADDR]).flags(flags)
     }
 
-    /// Takes it away from there.
+    /// A request that removes the entry from the interface with this index.
     pub(super) fn remove(&self, index: u32) -> Request {
         self.on(index).naming(libc::RTM_DELNEIGH, &[libc::NDA_DST])
     }

@@ -1,7 +1,7 @@
-//! What an interface has as lines of text, for a file that outlives the process.
+//! Holdings and settings as lines of text, for a file that outlives the process.
 //!
-//! A line is a word and the bytes that the kernel showed, in hexadecimal. Contract: what is written is
-//! read again as it was; a line that cannot be read is left out, so that the others are still good.
+//! A line is a word and the bytes of a dump in hexadecimal. Contract: lines are read as they were
+//! written; an invalid line is skipped, and does not spoil the others.
 
 use rxo_frame::Instant;
 
@@ -13,7 +13,7 @@ use super::route::Route;
 use super::settings::Settings;
 
 impl Holdings {
-    /// The lines for what `link` had.
+    /// Writes the holdings as lines.
     #[must_use]
     pub fn to_lines(&self) -> Vec<String> {
         let addresses = self.addresses.iter().map(|one| line(ADDRESS, &one.0.shown()));
@@ -26,7 +26,7 @@ impl Holdings {
         objects.chain([read_at, origin]).collect()
     }
 
-    /// What such lines say that `link` had, or the one in whose place it came.
+    /// Reads the holdings from such lines. They belong to `link`, or to the interface that it replaced.
     #[must_use]
     pub fn from_lines(link: &Link, lines: &str) -> Self {
         let read_at = values(lines, READ_AT).find_map(|value| value.parse().ok());
@@ -46,13 +46,13 @@ impl Holdings {
 }
 
 impl Settings {
-    /// The lines for those that a run changes.
+    /// Writes the switches that a run changes as lines.
     #[must_use]
     pub fn to_lines(&self) -> Vec<String> {
         self.changed().map(|(switch, value)| format!("{switch} {value}")).collect()
     }
 
-    /// The switches that such lines say.
+    /// Reads the switches from such lines.
     #[must_use]
     pub fn from_lines(lines: &str) -> Self {
         let switches = Self::CHANGED.iter();
@@ -85,7 +85,7 @@ const ADDRESS: &str = "address";
 const ROUTE: &str = "route";
 const NEIGHBOUR: &str = "neighbour";
 const DEPENDENT: &str = "dependent";
-/// The interface that had it all: its index and name.
+/// The interface that had the holdings: its index and name.
 const ORIGIN: &str = "origin";
 const READ_AT: &str = "read_at";
 

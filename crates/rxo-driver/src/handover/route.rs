@@ -1,4 +1,4 @@
-//! A route that leaves by an interface, in whatever table, with all of its metrics and next hops.
+//! A route through an interface, in any table, with its metrics and next hops.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -26,26 +26,26 @@ impl Route {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Whether it is none that the kernel makes by itself for an address.
+    /// Whether it was configured: the kernel makes other routes by itself for each address.
     pub(super) fn is_set(&self) -> bool {
         let made_by_kernel = self.0.header[PROTOCOL_AT] == libc::RTPROT_KERNEL;
         let flags = u32_at(&self.0.header, FLAGS_AT).unwrap_or(0);
         !made_by_kernel && flags & libc::RTM_F_CLONED == 0
     }
 
-    /// Whether it leaves by a gateway: the way to that must be there before.
+    /// Whether it has a gateway. Then a route to the gateway must exist first.
     pub(super) fn has_gateway(&self) -> bool {
         let is_gateway = |kind: u16| [libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH].contains(&kind);
         self.0.attributes().any(|(kind, _)| is_gateway(kind))
     }
 
-    /// The address that packets on it are sent from, where it says one.
+    /// Its preferred source address, if it has one.
     pub(super) fn source(&self) -> Option<IpAddr> {
         self.0.ip(libc::RTA_PREFSRC)
     }
 
-    /// Adds it, leaving by `to` where it left by `from`, beside what is there already. A next hop that
-    /// was an object of its own is written out. `None` when it has expired meanwhile.
+    /// A request that adds the route with `to` in place of `from`. Other routes stay. A next hop object is
+    /// written out as its gateway. `None` if the route has expired.
     pub(super) fn add_by(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         self.add(elapsed, |kind, value| match kind {
             NEXT_HOP_OBJECT => None,
@@ -55,24 +55,24 @@ impl Route {
         })
     }
 
-    /// Adds it as it was.
+    /// A request that adds the route again, with its next hop object if `to` is `from`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || self.0.attribute(NEXT_HOP_OBJECT).is_none() {
             return self.add_by((from, to), elapsed);
         }
-        // The object says these, and the kernel wants them said once.
+        // The next hop object has these too, and the kernel refuses them twice.
         let said = [libc::RTA_OIF, libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH, ENCAP_TYPE, ENCAP];
         self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
     }
 
-    /// Takes it away where it leaves by `to` instead of `from`; both are the same for the route as it
-    /// was.
+    /// A request that removes the route that [`add`](Self::add) made. With `to` equal to `from`, the
+    /// original.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_by(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
     }
 
-    /// Whether it, or one of its ways, leaves by the interface with this index.
+    /// Whether a next hop leaves through the interface with this index.
     pub(super) fn leaves_by(&self, index: u32) -> bool {
         self.0.number(libc::RTA_OIF) == Some(index)
             || self
@@ -81,8 +81,9 @@ impl Route {
                 .is_some_and(|hops| next_hops(hops).any(|hop| u32_at(hop, 4) == Some(index)))
     }
 
-    /// The next hops that are added and taken away together. With IPv6 each is a route of its own to the
-    /// kernel, and one that is there already would have it refuse the others.
+    /// The next hops that a request names: all of an IPv4 route, and of an IPv6 route those through the
+    /// interface with this index. For the kernel each next hop of an IPv6 route is a route, and it would
+    /// refuse all if one existed already.
     fn own_hops(&self, hops: &[u8], index: u32) -> Vec<u8> {
         let is_meant = |hop: &&[u8]| !self.0.is_ipv6() || u32_at(hop, 4) == Some(index);
         next_hops(hops).filter(is_meant).flat_map(padded).collect()
@@ -132,7 +133,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// The next hops of a route that has several.
+/// The next hops of a multipath route.
 fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -143,14 +144,14 @@ fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A next hop with the bytes that keep the one behind it aligned.
+/// A next hop with padding, so that the next one is aligned.
 fn padded(hop: &[u8]) -> Vec<u8> {
     let mut bytes = hop.to_vec();
     bytes.resize(hop.len().next_multiple_of(4), 0);
     bytes
 }
 
-/// The next hops, those by `from` now by `to`, without what the kernel says of their state.
+/// The next hops with `to` in place of `from`, without the state flags that the kernel adds.
 fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
     let mut changed = Vec::with_capacity(hops.len());
     for hop in next_hops(hops) {
@@ -165,13 +166,13 @@ fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
     changed
 }
 
-/// For how many seconds a route is valid, after `rta_cacheinfo`; `None` is for ever.
+/// The lifetime of a route in seconds, from `rta_cacheinfo`; `None` if unlimited.
 fn seconds_left(cache: &[u8]) -> Option<u32> {
     let ticks = u32_at(cache, 8)?.cast_signed();
     (ticks > 0).then(|| ticks.unsigned_abs().div_ceil(TICKS_A_SECOND))
 }
 
-/// What the kernel shows times in, on every architecture.
+/// `USER_HZ`: the unit of times in netlink, on every architecture.
 const TICKS_A_SECOND: u32 = 100;
 // linux/rtnetlink.h.
 const ONLINK: u32 = 4;

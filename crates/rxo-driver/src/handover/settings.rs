@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::fault;
 use rxo_device::DeviceError;
 
-/// All switches of an interface that can be read, with their values.
+/// The readable switches of an interface, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: Vec<(Protocol, String, String)>,
@@ -19,8 +19,8 @@ enum Protocol {
 }
 
 impl Settings {
-    /// Reads those of the interface `name`. What the kernel does not have is left out: without IPv6
-    /// there is none of its switches.
+    /// Reads the switches of the interface `name`. Switches that the kernel lacks are left out, such as
+    /// all of IPv6's without IPv6.
     #[must_use]
     pub fn read(name: &str) -> Self {
         let mut values = Vec::new();
@@ -44,8 +44,8 @@ impl Settings {
         self.ipv6(DISABLE_IPV6) == Some("0")
     }
 
-    /// Gives `name` the same, where it has others; it keeps from making addresses of its own. One that
-    /// cannot be set stays as it is: some are for reading only.
+    /// Sets the switches of `name` to these values, except that the kernel makes no addresses there by
+    /// itself. A switch that cannot be written is skipped: some are read-only.
     pub fn copy_to(&self, name: &str) {
         let there = Self::read(name);
         if self.has_ipv6() {
@@ -59,11 +59,11 @@ impl Settings {
         }
     }
 
-    /// Switches IPv6 off on `name`, where it is on: its addresses and routes go, and the kernel sends
-    /// nothing there by itself any more.
+    /// Switches IPv6 off on `name` if it was on. The kernel removes its IPv6 addresses and routes, and
+    /// sends nothing there by itself.
     ///
     /// # Errors
-    /// When the switch cannot be written.
+    /// If the switch cannot be written.
     pub fn silence_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
@@ -71,11 +71,11 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "1")
     }
 
-    /// Switches it on again, where it was: without an address yet, so that those it had can be given
-    /// back first.
+    /// Switches IPv6 on again if it was on. The kernel makes no address yet, so that the old ones can be
+    /// given back first.
     ///
     /// # Errors
-    /// When a switch cannot be written.
+    /// If a switch cannot be written.
     pub fn wake_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
@@ -85,10 +85,10 @@ impl Settings {
         self.allow_ipv6(name)
     }
 
-    /// Switches it on again, where it was.
+    /// Switches IPv6 on again if it was on.
     ///
     /// # Errors
-    /// When the switch cannot be written.
+    /// If the switch cannot be written.
     pub fn allow_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
@@ -96,22 +96,22 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "0")
     }
 
-    /// Lets `name` make addresses of its own again, as it did.
+    /// Lets the kernel make addresses on `name` again, if it did before.
     pub fn resume_addresses(&self, name: &str) {
         if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
             _ = write_ipv6(name, ADDRESS_MODE, mode);
         }
     }
 
-    /// Those that keeping the kernel silent changes.
+    /// The switches that `silence_ipv6` changes.
     pub(super) const CHANGED: [&str; 2] = [ADDRESS_MODE, DISABLE_IPV6];
 
-    /// These with their values, where the kernel has them.
+    /// The switches of this list that the kernel has, with their values.
     pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, &str)> {
         Self::CHANGED.into_iter().filter_map(|switch| Some((switch, self.ipv6(switch)?)))
     }
 
-    /// Switches of IPv6, and nothing else.
+    /// Settings with these switches of IPv6 only.
     pub(super) fn with_ipv6<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let of =
             |(switch, value): (&str, &str)| (Protocol::Ipv6, switch.to_owned(), value.to_owned());
@@ -151,5 +151,5 @@ fn write_ipv6(name: &str, switch: &str, value: &str) -> Result<(), DeviceError> 
 const DISABLE_IPV6: &str = "disable_ipv6";
 const ADDRESS_MODE: &str = "addr_gen_mode";
 const MTU: &str = "mtu";
-/// Of [`ADDRESS_MODE`]: the kernel makes none.
+/// The value of [`ADDRESS_MODE`] with which the kernel makes no address.
 const NO_ADDRESSES: &str = "1";

@@ -1,10 +1,10 @@
-//! What goes over a netlink socket, as bytes: requests written, answers and attributes read.
+//! Netlink messages: writes requests, reads answers and attributes.
 //!
-//! Pure. Contract: nothing panics on any bytes; lengths that cannot be end what is read.
+//! Pure. Contract: nothing panics on any bytes; reading ends at an invalid length.
 
 use std::io;
 
-/// A request to be sent: its kind, flags beside the usual ones, and its body.
+/// A request: its kind, its flags beside the usual ones, and its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     kind: u16,
@@ -12,32 +12,32 @@ pub(crate) struct Request {
     body: Vec<u8>,
 }
 
-/// What came back.
+/// One message of an answer.
 pub(super) enum Answer<'a> {
-    /// One of the objects that were asked for, from its own header on.
+    /// An object of a dump, without the netlink header.
     Object(&'a [u8]),
-    /// The request of this number is done.
+    /// The request with this sequence number is done.
     Done(u32),
     /// Something changed while a dump was taken.
     Overtaken,
-    /// The kernel refuses the request of this number.
+    /// The kernel refuses the request with this sequence number.
     Refused(u32, io::Error),
 }
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
-/// What an attribute's type has beside it: nested, or in network order.
+/// Flag bits in the type of an attribute: nested, or in network order.
 const TYPE_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 impl Request {
-    /// A request with this fixed part.
+    /// A request with this fixed header.
     pub(crate) fn new(kind: u16, header: &[u8]) -> Self {
         Self { kind, flags: 0, body: header.to_vec() }
     }
 
-    /// The same as a request of another kind, with none of the flags.
+    /// A request of another kind with the same body and without flags.
     pub(crate) fn with_kind(self, kind: u16) -> Self {
         Self { kind, flags: 0, ..self }
     }
@@ -53,22 +53,22 @@ impl Request {
         self
     }
 
-    /// Adds a text, with the zero at its end.
+    /// Adds a string attribute, with its terminating zero.
     pub(crate) fn string(self, kind: u16, text: &str) -> Self {
         self.attribute(kind, &[text.as_bytes(), &[0]].concat())
     }
 
-    /// Adds attributes inside one.
+    /// Adds a nested attribute.
     pub(crate) fn nest(self, kind: u16, inside: &[(u16, &[u8])]) -> Self {
         self.attribute(kind | NESTED, &nested(inside))
     }
 
-    /// Adds all of these.
+    /// Adds attributes.
     pub(crate) fn attributes(self, all: &[(u16, Vec<u8>)]) -> Self {
         all.iter().fold(self, |request, (kind, value)| request.attribute(*kind, value))
     }
 
-    /// Whether the kernel answers at its end, with `flags` beside its own.
+    /// Whether an acknowledgement or the end of a dump follows, with `flags` beside its own.
     pub(super) const fn is_answered(&self, flags: u16) -> bool {
         (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
     }
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// Attributes as they stand inside another.
+/// The bytes of attributes, to be nested in another.
 fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     inside.iter().for_each(|(kind, value)| push(&mut bytes, *kind, value));
@@ -109,7 +109,7 @@ pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// The number that stands at `at`, in the machine's order.
+/// The number at offset `at`, in the machine's byte order.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
@@ -123,7 +123,7 @@ pub(super) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer
         }
         let Some((answer, length)) = first(rest) else {
             rest = &[];
-            return Some(Err(io::Error::other("an answer of the kernel cannot be read")));
+            return Some(Err(io::Error::other("an answer of the kernel is malformed")));
         };
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(Ok(answer))

@@ -1,9 +1,8 @@
-//! Netlink: asking the kernel's networking, and changing it, one request and its answer at a time.
+//! Netlink: reads and changes the kernel's network configuration, one request and its answer at a time.
 //!
-//! It is written here because what an interface has is moved as the bytes that the kernel shows:
-//! a library that reads them into types of its own gives back only what it knows. Contract: a
-//! request is sent as a whole and its answer read to its end before the next; an answer that is
-//! not whole is an error, never a part.
+//! Written here because the handover moves objects as the bytes of a dump: a library with types of its
+//! own would lose every attribute that it does not know. Contract: a request is sent whole, and its
+//! answer is read to the end before the next request; an incomplete answer is an error.
 
 mod message;
 
@@ -18,20 +17,20 @@ use message::{Answer, answers};
 
 use crate::{sys, wait};
 
-/// A netlink socket. It speaks of the network namespace in which it was opened.
+/// A netlink socket, bound to the network namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: Cell<u32>,
 }
 
-/// The kernel makes no datagram of a dump larger than this.
+/// The kernel's largest datagram of a dump, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// A dump is taken again so often when something changed meanwhile.
+/// How often a dump is repeated if a change interrupted it.
 const ATTEMPTS: usize = 8;
 
-/// The kernel answers at once; this only keeps a fault of ours from lasting for ever.
+/// How long to wait for an answer. The kernel answers at once; this bounds a mistake of ours.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Netlink {
@@ -50,19 +49,19 @@ impl Netlink {
         Ok(Self { socket, sequence: Cell::new(1) })
     }
 
-    /// Makes a change and waits until it is made.
+    /// Sends one change and waits for the kernel's acknowledgement.
     pub(crate) fn change(&self, request: &Request) -> io::Result<()> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         self.exchange(&[request], flags).map(|_| ())
     }
 
-    /// Makes several changes of a packet filter at once, or none. The requests must be such as the
-    /// kernel wants them: between the two that begin and end a batch.
+    /// Makes all changes of a packet filter, or none. The requests must include those that begin and end
+    /// a batch.
     pub(crate) fn change_together(&self, requests: &[&Request]) -> io::Result<()> {
         self.exchange(requests, libc::NLM_F_REQUEST as u16).map(|_| ())
     }
 
-    /// Asks for all objects of a kind; each answer is what follows its netlink header.
+    /// Dumps all objects of a kind, each without its netlink header.
     pub(crate) fn dump(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         for _ in 0..ATTEMPTS {
@@ -73,8 +72,8 @@ impl Netlink {
         Err(io::Error::other("the kernel's tables change too fast to be read"))
     }
 
-    /// Sends, and reads up to the acknowledgement of the last, or the end of the dump. `None` when
-    /// a dump was overtaken by a change.
+    /// Sends requests and reads until the last is acknowledged or the dump ends. `None` if a change
+    /// interrupted the dump.
     fn exchange(&self, requests: &[&Request], flags: u16) -> io::Result<Option<Vec<Vec<u8>>>> {
         let mut bytes = Vec::new();
         let (first, mut last) = (self.sequence.get(), 0);
@@ -98,7 +97,7 @@ impl Netlink {
                         return Ok(is_whole.then_some(found));
                     }
                     Answer::Refused(sequence, error) if sequence >= first => return Err(error),
-                    // Of a request before this one, or of one in the middle of several.
+                    // The acknowledgement of an earlier request.
                     Answer::Done(_) | Answer::Refused(..) => {}
                 }
             }
