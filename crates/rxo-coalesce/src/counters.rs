@@ -33,6 +33,28 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one. The maximum of a histogram is that of both.
+    #[must_use]
+    pub fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        let histogram = |of: fn(&Self) -> &Histogram| of(self).zip_with(of(other), apply);
+        Self {
+            frames: apply(self.frames, other.frames),
+            deliveries: apply(self.deliveries, other.deliveries),
+            singles: apply(self.singles, other.singles),
+            aggregates: apply(self.aggregates, other.aggregates),
+            aggregated_segments: apply(self.aggregated_segments, other.aggregated_segments),
+            ack_singles: apply(self.ack_singles, other.ack_singles),
+            ack_aggregates: apply(self.ack_aggregates, other.ack_aggregates),
+            aggregated_acks: apply(self.aggregated_acks, other.aggregated_acks),
+            bypassed: core::array::from_fn(|n| apply(self.bypassed[n], other.bypassed[n])),
+            flushed: core::array::from_fn(|n| apply(self.flushed[n], other.flushed[n])),
+            segments_per_aggregate: histogram(|counters| &counters.segments_per_aggregate),
+            acks_per_delivery: histogram(|counters| &counters.acks_per_delivery),
+            hold_ns: histogram(|counters| &counters.hold_ns),
+        }
+    }
+
     /// Frames delivered untouched for this reason.
     #[must_use]
     pub const fn bypassed(&self, reason: BypassReason) -> u64 {

@@ -78,6 +78,15 @@ impl Histogram {
         self.max
     }
 
+    /// Applies `apply` to each pair of counts. The maximum is that of both.
+    pub(crate) fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            buckets: core::array::from_fn(|n| apply(self.buckets[n], other.buckets[n])),
+            sum: apply(self.sum, other.sum),
+            max: self.max.max(other.max),
+        }
+    }
+
     /// Adds everything that `other` recorded.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {

@@ -61,3 +61,20 @@ pub struct SinkCounters {
     /// keeps add up to the frames it was given.
     pub dropped_frames: u64,
 }
+
+impl SinkCounters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            packets: apply(self.packets, other.packets),
+            frames: apply(self.frames, other.frames),
+            bytes: apply(self.bytes, other.bytes),
+            submissions: apply(self.submissions, other.submissions),
+            fallbacks: apply(self.fallbacks, other.fallbacks),
+            dropped: apply(self.dropped, other.dropped),
+            dropped_frames: apply(self.dropped_frames, other.dropped_frames),
+        }
+    }
+}

@@ -105,3 +105,18 @@ pub struct SourceCounters {
     /// What middleware did to frames on purpose; all zeros without middleware.
     pub impaired: ImpairmentCounters,
 }
+
+impl SourceCounters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            frames: apply(self.frames, other.frames),
+            bytes: apply(self.bytes, other.bytes),
+            ring_drops: apply(self.ring_drops, other.ring_drops),
+            truncated: apply(self.truncated, other.truncated),
+            impaired: self.impaired.zip_with(other.impaired, apply),
+        }
+    }
+}

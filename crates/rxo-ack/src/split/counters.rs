@@ -24,6 +24,22 @@ pub struct SplitCounters {
 }
 
 impl SplitCounters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one.
+    #[must_use]
+    pub fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            segments: apply(self.segments, other.segments),
+            frames: apply(self.frames, other.frames),
+            acks: apply(self.acks, other.acks),
+            stretch_acks: apply(self.stretch_acks, other.stretch_acks),
+            templates: apply(self.templates, other.templates),
+            inserted: apply(self.inserted, other.inserted),
+            evicted: apply(self.evicted, other.evicted),
+            passed: core::array::from_fn(|n| apply(self.passed[n], other.passed[n])),
+        }
+    }
+
     /// Frames of the host that were sent with nothing inserted, for `reason`.
     #[must_use]
     pub const fn passed(&self, reason: PassReason) -> u64 {

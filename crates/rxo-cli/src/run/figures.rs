@@ -29,9 +29,6 @@ pub(crate) struct Figures {
     pub(crate) host_out: Outgoing,
     /// Coalescable segments per delivery.
     pub(crate) packets_per_aggregate: f64,
-    /// The two numbers of that ratio.
-    #[serde(skip)]
-    pub(super) segments_and_deliveries: [u64; 2],
     /// Pure ACKs among the frames from the device.
     pub(crate) acks: PureAcks,
     /// Results of --ack-split; left out without it.
@@ -99,36 +96,37 @@ pub(crate) struct Outgoing {
 impl Figures {
     /// The figures of the whole run up to `now`.
     pub(crate) fn totals(now: &Reading) -> Self {
-        Self { kind: "totals", ..Self::between(&Reading::default(), now) }
+        Self::new("totals", now)
     }
 
     /// The figures of the interval between two readings.
     pub(crate) fn between(then: &Reading, now: &Reading) -> Self {
-        let time = now.elapsed.saturating_sub(then.elapsed);
-        let cpu = now.cpu.saturating_sub(then.cpu);
-        let [segments, deliveries] = segments_and_deliveries(&then.engine, &now.engine);
+        let elapsed_s = rounded(now.elapsed.as_secs_f64(), 3);
+        Self { elapsed_s, ..Self::new("interval", &now.since(then)) }
+    }
+
+    fn new(kind: &'static str, of: &Reading) -> Self {
+        let (time, engine) = (of.elapsed, &of.engine);
+        let seconds = rounded(time.as_secs_f64(), 3);
+        let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
+        let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
         Self {
-            kind: "interval",
-            elapsed_s: rounded(now.elapsed.as_secs_f64(), 3),
-            interval_s: rounded(time.as_secs_f64(), 3),
-            nic_in: incoming(&then.nic_in, &now.nic_in, time),
-            overload: now.overload - then.overload,
-            host_out: outgoing(&then.host_out, &now.host_out),
-            packets_per_aggregate: rounded(ratio(segments as f64, deliveries as f64), 2),
-            segments_and_deliveries: [segments, deliveries],
-            acks: acks(&then.engine, &now.engine),
-            ack_split: now.split.as_ref().map(|now| Split::between(then.split.as_ref(), now)),
-            host_in: incoming(&then.host_in, &now.host_in, time),
-            nic_out: outgoing(&then.nic_out, &now.nic_out),
-            impaired: impaired(&then.nic_in, &now.nic_in),
-            impaired_back: impaired(&then.host_in, &now.host_in),
-            cpu_percent: rounded(100.0 * ratio(cpu.as_secs_f64(), time.as_secs_f64()), 1),
-            bypass: reasons(BypassReason::ALL.iter().map(|&reason| {
-                (reason.name(), now.engine.bypassed(reason) - then.engine.bypassed(reason))
-            })),
-            flush: reasons(FlushReason::ALL.iter().map(|&reason| {
-                (reason.name(), now.engine.flushed(reason) - then.engine.flushed(reason))
-            })),
+            kind,
+            elapsed_s: seconds,
+            interval_s: seconds,
+            nic_in: incoming(&of.nic_in, time),
+            overload: of.overload,
+            host_out: outgoing(&of.host_out),
+            packets_per_aggregate: packets_per_aggregate(engine),
+            acks: acks(engine),
+            ack_split: of.split.as_ref().map(Split::new),
+            host_in: incoming(&of.host_in, time),
+            nic_out: outgoing(&of.nic_out),
+            impaired: impaired(&of.nic_in.impaired),
+            impaired_back: impaired(&of.host_in.impaired),
+            cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
+            bypass: occurred(bypass),
+            flush: occurred(flush),
         }
     }
 
@@ -141,58 +139,47 @@ impl Figures {
     }
 }
 
-fn incoming(then: &SourceCounters, now: &SourceCounters, time: Duration) -> Incoming {
-    let bytes = now.bytes - then.bytes;
-    Incoming {
-        packets: now.frames - then.frames,
-        bytes,
-        gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
-        ring_drops: now.ring_drops - then.ring_drops,
-        truncated: now.truncated - then.truncated,
-    }
+fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
+    let SourceCounters { frames: packets, bytes, ring_drops, truncated, .. } = *from;
+    let gbit_per_s = rounded(gbit_per_s(bytes, time), 3);
+    Incoming { packets, bytes, gbit_per_s, ring_drops, truncated }
 }
 
-fn impaired(then: &SourceCounters, now: &SourceCounters) -> BTreeMap<&'static str, u64> {
-    let values = |from: &ImpairmentCounters| {
-        let ImpairmentCounters { lost, doubled, reordered, over_frames, over_bytes, cut, .. } =
-            *from;
-        [lost, doubled, reordered, over_frames, over_bytes, cut]
-    };
-    let names = ["lost", "doubled", "reordered", "over_frames", "over_bytes", "cut"];
-    let (then, now) = (values(&then.impaired), values(&now.impaired));
-    reasons(names.into_iter().zip(now.into_iter().zip(then).map(|(now, then)| now - then)))
+fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
+    let ImpairmentCounters { lost, doubled, reordered, over_frames, over_bytes, cut, .. } =
+        *counters;
+    let rows = [
+        ("lost", lost),
+        ("doubled", doubled),
+        ("reordered", reordered),
+        ("over_frames", over_frames),
+        ("over_bytes", over_bytes),
+        ("cut", cut),
+    ];
+    occurred(rows.into_iter())
 }
 
-fn outgoing(then: &SinkCounters, now: &SinkCounters) -> Outgoing {
-    Outgoing {
-        deliveries: now.packets - then.packets,
-        bytes: now.bytes - then.bytes,
-        submissions: now.submissions - then.submissions,
-        fallbacks: now.fallbacks - then.fallbacks,
-        dropped: now.dropped - then.dropped,
-        dropped_frames: now.dropped_frames - then.dropped_frames,
-    }
+const fn outgoing(to: &SinkCounters) -> Outgoing {
+    let SinkCounters { packets, bytes, submissions, fallbacks, dropped, dropped_frames, .. } = *to;
+    Outgoing { deliveries: packets, bytes, submissions, fallbacks, dropped, dropped_frames }
 }
 
-fn segments_and_deliveries(then: &Counters, now: &Counters) -> [u64; 2] {
-    let singles = now.singles - then.singles;
-    let segments = now.aggregated_segments - then.aggregated_segments + singles;
-    let deliveries = now.aggregates - then.aggregates + singles;
-    [segments, deliveries]
+fn packets_per_aggregate(engine: &Counters) -> f64 {
+    let Counters { singles, aggregates, aggregated_segments, .. } = *engine;
+    let (segments, deliveries) = (aggregated_segments + singles, aggregates + singles);
+    rounded(ratio(segments as f64, deliveries as f64), 2)
 }
 
-fn acks(then: &Counters, now: &Counters) -> PureAcks {
-    let packets = now.pure_acks() - then.pure_acks();
-    let deliveries = now.ack_deliveries() - then.ack_deliveries();
-    PureAcks {
-        packets,
-        deliveries,
-        per_delivery: rounded(ratio(packets as f64, deliveries as f64), 2),
-        aggregated: now.aggregated_acks - then.aggregated_acks,
-    }
+fn acks(engine: &Counters) -> PureAcks {
+    let (packets, deliveries) = (engine.pure_acks(), engine.ack_deliveries());
+    let per_delivery = rounded(ratio(packets as f64, deliveries as f64), 2);
+    PureAcks { packets, deliveries, per_delivery, aggregated: engine.aggregated_acks }
 }
 
-fn reasons(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+/// The counts that are not zero.
+pub(super) fn occurred(
+    counts: impl Iterator<Item = (&'static str, u64)>,
+) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
 

@@ -18,7 +18,6 @@ mod say;
 mod session;
 mod show;
 mod split;
-mod sum;
 mod survey;
 mod tap;
 

@@ -7,12 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo::Reading;
 use rxo_console::printer::Printer;
 use serde::Serialize;
 
 use super::configuration::Configuration;
 use super::figures::Figures;
 use super::show;
+use crate::numbers::rounded;
 use crate::output;
 
 /// Prints the lines of a run.
@@ -20,8 +22,8 @@ use crate::output;
 pub(super) struct Sayer {
     printer: Printer,
     is_json: bool,
-    /// Figures of the parts that have ended.
-    before: Option<Figures>,
+    /// The sum of the parts that have ended.
+    before: Reading,
 }
 
 /// One line that the user should see once.
@@ -45,7 +47,7 @@ impl Sayer {
     /// If the thread cannot be started.
     pub(super) fn start(is_json: bool, stop: Arc<AtomicBool>) -> Result<Self> {
         let skipped = if is_json { skipped_json } else { skipped_text };
-        Ok(Self { printer: Printer::start(skipped, stop)?, is_json, before: None })
+        Ok(Self { printer: Printer::start(skipped, stop)?, is_json, before: Reading::default() })
     }
 
     /// Prints the first line: everything is at work.
@@ -60,7 +62,7 @@ impl Sayer {
 
     /// Prints the figures of an interval. Their time continues from the parts before.
     pub(super) fn interval(&self, mut figures: Figures) {
-        figures.elapsed_s += self.before.as_ref().map_or(0.0, |before| before.elapsed_s);
+        figures.elapsed_s = rounded(figures.elapsed_s + self.before.elapsed.as_secs_f64(), 3);
         if !self.is_json {
             self.printer.interval(show::line(&figures));
         } else if let Ok(line) = output::json(&figures) {
@@ -78,22 +80,18 @@ impl Sayer {
         self.printer.note(text);
     }
 
-    /// Adds the figures of a part that has ended to the totals.
-    pub(super) fn part_ended(&mut self, figures: Figures) {
-        self.before = Some(match self.before.take() {
-            Some(before) => before.and(figures),
-            None => figures,
-        });
+    /// Adds a part that has ended to the totals.
+    pub(super) fn part_ended(&mut self, part: &Reading) {
+        self.before = self.before.plus(part);
     }
 
-    /// Prints the totals of all parts as the last line. Waits at most `patience` until all is printed.
+    /// Prints the totals of all parts as the last line, `last` included. Waits at most `patience` until all is printed.
     ///
     /// # Errors
     /// If the reader of the output is gone, or too slow.
-    pub(super) fn totals(mut self, last: Figures, patience: Duration) -> Result<()> {
-        self.part_ended(last);
-        let Some(totals) = &self.before else { return Ok(()) };
-        let line = if self.is_json { output::json(totals)? } else { show::totals(totals) };
+    pub(super) fn totals(self, last: &Reading, patience: Duration) -> Result<()> {
+        let totals = Figures::totals(&self.before.plus(last));
+        let line = if self.is_json { output::json(&totals)? } else { show::totals(&totals) };
         self.printer.line(line);
         self.printer.finish(patience)
     }

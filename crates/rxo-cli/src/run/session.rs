@@ -122,13 +122,13 @@ impl Session {
             let link = nic.source.capabilities().link;
             let middleware = middleware(&self.plan, link, capture.as_ref())?;
             let outcome = work(&self.plan, (nic, host), middleware, stop, &mut sayer)?;
-            let part = Figures::totals(&outcome.totals);
             if !self.waits_after(&outcome) {
-                return Ok(Some(Ended { sayer, capture, last: part, result: outcome.result }));
+                let Outcome { totals: last, result } = outcome;
+                return Ok(Some(Ended { sayer, capture, last, result }));
             }
-            sayer.part_ended(part);
+            sayer.part_ended(&outcome.totals);
             let Some(again) = self.nic_again(&sayer, stop)? else {
-                let last = Figures::totals(&Reading::default());
+                let last = Reading::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
             nic = held[0].open(DeviceOptions::default())?;
@@ -177,14 +177,14 @@ struct Ended {
     sayer: Sayer,
     capture: Option<Capture>,
     /// Of the last part.
-    last: Figures,
+    last: Reading,
     result: Result<(), DeviceError>,
 }
 
 impl Ended {
     fn say(self, patience: Duration) -> Result<()> {
         let Self { sayer, capture, last, result } = self;
-        sayer.totals(last, patience)?;
+        sayer.totals(&last, patience)?;
         capture.as_ref().map_or(Ok(()), Capture::finish)?;
         Ok(result?)
     }

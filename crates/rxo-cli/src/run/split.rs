@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rxo_ack::{PassReason, SplitCounters};
 use serde::Serialize;
 
+use super::figures::occurred;
 use crate::numbers::grouped;
 
 /// ACK splitting in an interval, or in a whole run.
@@ -29,22 +30,17 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// The splitting between two readings; `then` is `None` at the start.
-    pub(crate) fn between(then: Option<&SplitCounters>, now: &SplitCounters) -> Self {
-        let start = SplitCounters::default();
-        let then = then.unwrap_or(&start);
-        let passed = PassReason::ALL
-            .iter()
-            .map(|&reason| (reason.name(), now.passed(reason) - then.passed(reason)));
+    pub(super) fn new(counters: &SplitCounters) -> Self {
+        let passed = PassReason::ALL.iter().map(|&why| (why.name(), counters.passed(why)));
         Self {
-            acks_in: now.acks - then.acks,
-            acks_out: now.acks_out() - then.acks_out(),
-            stretch_acks: now.stretch_acks - then.stretch_acks,
-            templates: now.templates - then.templates,
-            expanded: now.expanded() - then.expanded(),
-            segments: now.segments - then.segments,
-            evicted: now.evicted - then.evicted,
-            passed: passed.filter(|(_, count)| *count > 0).collect(),
+            acks_in: counters.acks,
+            acks_out: counters.acks_out(),
+            stretch_acks: counters.stretch_acks,
+            templates: counters.templates,
+            expanded: counters.expanded(),
+            segments: counters.segments,
+            evicted: counters.evicted,
+            passed: occurred(passed),
         }
     }
 
@@ -83,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_a_difference_and_says_its_effect() {
-        let split = Split::between(Some(&counters(1_000)), &counters(3_000));
+    fn the_line_says_the_effect() {
+        let split = Split::new(&counters(2_000));
         assert_eq!((split.acks_in, split.acks_out), (4_000, 18_000));
         assert_eq!(split.line(), "acks back 4,000 -> 18,000 (2,000 split)");
         assert_eq!(
@@ -95,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn at_the_start_everything_is_new() {
-        let split = Split::between(None, &counters(1));
+    fn inserted_acks_are_expanded_ones() {
+        let split = Split::new(&counters(1));
         assert_eq!((split.templates, split.expanded, split.segments), (1, 8, 16));
         assert!(split.passed.is_empty());
     }

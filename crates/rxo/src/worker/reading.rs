@@ -1,5 +1,6 @@
 //! All counters of a worker at one instant, with their times.
 
+use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use rxo_ack::SplitCounters;
@@ -7,8 +8,9 @@ use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Instant;
 
-/// All counters of a worker at one instant. They are totals; subtract two readings for an interval.
-#[derive(Clone, Debug, Default)]
+/// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
+/// interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Time since the worker began to run.
     pub elapsed: Duration,
@@ -30,6 +32,42 @@ pub struct Reading {
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
     pub split: Option<SplitCounters>,
+}
+
+impl Reading {
+    /// The counters and times since `earlier`, a reading of the same worker.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.zip_with(earlier, u64::sub, Duration::saturating_sub)
+    }
+
+    /// The sum of the readings of two workers, one of which ran after the other.
+    #[must_use]
+    pub fn plus(&self, later: &Self) -> Self {
+        self.zip_with(later, u64::add, Duration::saturating_add)
+    }
+
+    fn zip_with(
+        &self,
+        other: &Self,
+        count: fn(u64, u64) -> u64,
+        time: fn(Duration, Duration) -> Duration,
+    ) -> Self {
+        Self {
+            elapsed: time(self.elapsed, other.elapsed),
+            cpu: time(self.cpu, other.cpu),
+            nic_in: self.nic_in.zip_with(other.nic_in, count),
+            host_out: self.host_out.zip_with(other.host_out, count),
+            host_in: self.host_in.zip_with(other.host_in, count),
+            nic_out: self.nic_out.zip_with(other.nic_out, count),
+            engine: self.engine.zip_with(&other.engine, count),
+            overload: count(self.overload, other.overload),
+            split: match (&self.split, &other.split) {
+                (Some(ours), Some(theirs)) => Some(ours.zip_with(theirs, count)),
+                (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
+            },
+        }
+    }
 }
 
 /// When the worker began, was last read, and is next due to report.
@@ -77,5 +115,45 @@ impl Times {
         let next = due_at + self.report_every;
         self.report_at = Some(if next > now { next } else { now + self.report_every });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reading in which no two counters are equal.
+    fn reading(n: u64) -> Reading {
+        let source =
+            |n| SourceCounters { frames: 9 * n, bytes: 500 * n, ..SourceCounters::default() };
+        let sink = |n| SinkCounters { packets: 2 * n, dropped: n, ..SinkCounters::default() };
+        let mut engine = Counters::default();
+        (engine.aggregates, engine.aggregated_segments) = (2 * n, 8 * n);
+        engine.segments_per_aggregate.record(4);
+        let mut split = SplitCounters::default();
+        (split.acks, split.inserted) = (n, 5 * n);
+        Reading {
+            elapsed: Duration::from_secs(n),
+            cpu: Duration::from_millis(n),
+            nic_in: source(n),
+            host_out: sink(n + 1),
+            host_in: source(n + 2),
+            nic_out: sink(n + 3),
+            engine,
+            overload: 7 * n,
+            split: Some(split),
+        }
+    }
+
+    #[test]
+    fn a_sum_without_one_part_is_the_other() {
+        let (first, second) = (reading(3), reading(50));
+        let both = first.plus(&second);
+        assert_eq!(both.elapsed, Duration::from_secs(53));
+        assert_eq!((both.nic_in.frames, both.host_out.packets, both.overload), (477, 110, 371));
+        assert_eq!(both.engine.segments_per_aggregate.count(), 2);
+        assert_eq!((both.since(&first), both.since(&second)), (second, first.clone()));
+        assert_eq!(first.plus(&Reading::default()), first);
+        assert_eq!(first.since(&Reading::default()), first);
     }
 }

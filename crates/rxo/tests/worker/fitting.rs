@@ -49,10 +49,7 @@ fn a_misfit_is_one_line_with_its_remedy() {
             between(USUAL, USUAL, config(Policy::remember())),
             "policy remember does not fit the host's device: the merged",
         ),
-        (
-            between(USUAL, USUAL, config(ack_records())),
-            "pure_acks=record of policy linux-gro does not fit",
-        ),
+        (between(USUAL, USUAL, config(ack_records())), "pure_acks=record of policy linux-gro does"),
         (
             between(USUAL, NO_GSO, config(Policy::none())),
             "the nic gives GSO frames, and the host's device cannot segment them",

@@ -133,6 +133,22 @@ pub struct ImpairmentCounters {
 }
 
 impl ImpairmentCounters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            taken: apply(self.taken, other.taken),
+            given: apply(self.given, other.given),
+            lost: apply(self.lost, other.lost),
+            doubled: apply(self.doubled, other.doubled),
+            reordered: apply(self.reordered, other.reordered),
+            over_frames: apply(self.over_frames, other.over_frames),
+            over_bytes: apply(self.over_bytes, other.over_bytes),
+            cut: apply(self.cut, other.cut),
+        }
+    }
+
     /// All frames that went in and will not come out.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
