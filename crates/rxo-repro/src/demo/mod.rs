@@ -14,6 +14,7 @@ pub(crate) mod reverse;
 mod row;
 mod sample;
 mod sentence;
+mod side_by_side;
 mod transfer;
 
 use anyhow::Result;

@@ -2,28 +2,20 @@
 
 use rxo_console::numbers::grouped;
 use rxo_console::output::fields;
-use rxo_console::table::Table;
 use rxo_lab::{AckRate, LabOptions};
 use serde::Serialize;
 
 use super::Plan;
 use super::sentence::sentence;
-use crate::experiment::Findings;
+use crate::demo::side_by_side::{Cells, SideBySide, count, ranged, verdict};
 use crate::sending::{Row, Way};
-use crate::stats::Spread;
 
 /// The three ways, side by side.
-#[derive(Debug, Serialize)]
-pub(crate) struct Found {
-    rows: Vec<Row>,
-    setup: Measured,
-    /// `None` on a busy machine.
-    sentence: Option<String>,
-}
+pub(crate) type Found = SideBySide<Row, Measured>;
 
 /// What was measured, so that it can be measured again.
 #[derive(Debug, Serialize)]
-struct Measured {
+pub(crate) struct Measured {
     rounds: usize,
     bulk_s: f64,
     mtu: u32,
@@ -75,25 +67,39 @@ impl Found {
     }
 }
 
-impl Findings for Found {
-    fn paragraphs(&self) -> Vec<String> {
-        let mut table = Table::new(&HEAD);
-        for row in &self.rows {
-            table.row(cells(row));
-        }
-        vec![table.render()]
-    }
+impl Cells for Row {
+    const HEAD: &'static [&'static str] = &[
+        "way",
+        "Gbit/s",
+        "CPU s/GB",
+        "core s/GB",
+        "ACKs/segment",
+        "ACKs in",
+        "deliveries",
+        "ACKs/delivery",
+        "resent",
+        "lost",
+        "bytes",
+    ];
 
-    fn withhold(&mut self) {
-        self.sentence = None;
-    }
-
-    fn conclusion(&self) -> Option<String> {
-        self.sentence.clone()
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.way.name().to_owned(),
+            ranged(self.gbit_per_s, 1),
+            ranged(self.cpu_s_per_gb, 2),
+            ranged(self.core_s_per_gb, 2),
+            format!("{:.2}", self.acks_per_segment.median),
+            grouped(self.acks),
+            grouped(self.ack_deliveries),
+            format!("{:.1}", self.acks_per_delivery.median),
+            grouped(self.retransmissions),
+            grouped(self.lost()),
+            verdict(self.hash_ok),
+        ]
     }
 
     fn is_intact(&self) -> bool {
-        self.rows.iter().all(|row| row.hash_ok)
+        self.hash_ok
     }
 }
 
@@ -104,43 +110,4 @@ fn name(acks: AckRate) -> String {
         AckRate::EachSegment => "each".to_owned(),
         AckRate::Groups(segments) => segments.to_string(),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-const HEAD: [&str; 11] = [
-    "way",
-    "Gbit/s",
-    "CPU s/GB",
-    "core s/GB",
-    "ACKs/segment",
-    "ACKs in",
-    "deliveries",
-    "ACKs/delivery",
-    "resent",
-    "lost",
-    "bytes",
-];
-
-fn cells(row: &Row) -> Vec<String> {
-    vec![
-        row.way.name().to_owned(),
-        ranged(row.gbit_per_s, 1),
-        ranged(row.cpu_s_per_gb, 2),
-        ranged(row.core_s_per_gb, 2),
-        format!("{:.2}", row.acks_per_segment.median),
-        grouped(row.acks),
-        grouped(row.ack_deliveries),
-        format!("{:.1}", row.acks_per_delivery.median),
-        grouped(row.retransmissions),
-        grouped(row.lost()),
-        if row.hash_ok { "right" } else { "WRONG" }.to_owned(),
-    ]
-}
-
-fn ranged(spread: Spread, digits: usize) -> String {
-    let Spread { median, min, max } = spread;
-    format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
 }
