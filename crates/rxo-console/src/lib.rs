@@ -2,12 +2,15 @@
 //!
 //! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`]
 //! as lines or as JSON, a [`printer`] that never waits for its reader, [`paths`] that results go to,
-//! and errors by whose [`fault`] they are.
+//! [`files`] that are complete or absent, the [`output_file`] of a command, and errors by whose
+//! [`fault`] they are.
 //! Separate from `rxo-cli` because the experiments of `rxo-repro` print in the same way.
 
 pub mod fault;
+pub mod files;
 pub mod numbers;
 pub mod output;
+pub mod output_file;
 pub mod paths;
 pub mod printer;
 pub mod table;

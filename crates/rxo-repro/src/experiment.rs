@@ -5,12 +5,13 @@
 //! [`Findings`]. What all reports have beside these stands in [`Report`], once.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::fault::partial;
-use rxo_console::output;
+use rxo_console::{files, output};
 use rxo_lab::{MachineReading, Privilege, become_root_in_user_namespace};
 use serde::Serialize;
 
@@ -196,7 +197,8 @@ fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
         .into_iter()
         .map(|(name, svg)| {
             let path = out.join(name);
-            fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+            let written = files::replace(&path, |file| file.write_all(svg.as_bytes()));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
             Ok(path.display().to_string())
         })
         .collect()

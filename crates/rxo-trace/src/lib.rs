@@ -20,7 +20,6 @@
 
 pub mod advice;
 pub mod figure;
-pub mod files;
 pub mod html;
 pub mod interleave;
 pub mod parquet;

@@ -43,6 +43,14 @@ impl Input {
         }
     }
 
+    /// Its path; `-` for standard input.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } => path,
+            Self::Standard => Path::new("-"),
+        }
+    }
+
     /// Opens the capture. Standard input ends when `stop` is set.
     ///
     /// # Errors

@@ -1,11 +1,10 @@
-//! What the commands over captures share: inputs, outputs and progress.
+//! Inputs, reading and progress of the commands over captures.
 
 mod input;
-mod output;
 mod progress;
 mod reading;
 
 pub(crate) use input::Input;
-pub(crate) use output::{OutputFile, Report};
 pub(crate) use progress::Progress;
 pub(crate) use reading::{Reading, Step};
+pub(crate) use rxo_console::output_file::{OutputFile, Report};

@@ -36,7 +36,7 @@ pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
     let (mut reading, mut step) = Reading::open(&plan.input, &stop)?;
-    let (target, file) = OutputFile::create(&plan.output, &[&plan.input])?;
+    let (target, file) = OutputFile::create(&plan.output, &[plan.input.path()])?;
     let output = target.name().to_owned();
     let told = |error| told(error, &plan, &output);
     let progress = Progress::over(std::slice::from_ref(&plan.input));

@@ -36,7 +36,7 @@ pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     if let (Step::Partial(why), true) = (&step, reading.records.is_empty()) {
         bail!("{why}");
     }
-    let (target, file) = OutputFile::create(&flags.output, &[&input])?;
+    let (target, file) = OutputFile::create(&flags.output, &[&flags.input])?;
     let output = target.name().to_owned();
     let told = |error| told(error, input.name(), &output);
     let progress = Progress::over(std::slice::from_ref(&input));

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use rxo_console::files;
 use rxo_console::numbers::rounded;
 use rxo_console::table::Table;
-use rxo_trace::files;
 use rxo_trace::projection::{Costs, Fit, Observation};
 use serde::Serialize;
 

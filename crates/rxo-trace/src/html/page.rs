@@ -4,13 +4,13 @@ use std::io;
 use std::path::Path;
 
 use askama::Template;
+use rxo_console::files;
 use thiserror::Error;
 
 use super::prose::{Span, spans};
 use super::table::{Drawing, Section};
 use super::{advice, aggregates, course, flows, polls, projection, reasons, sweep, traffic};
 use crate::figure::{STYLE, number};
-use crate::files;
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 

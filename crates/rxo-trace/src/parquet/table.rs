@@ -15,8 +15,8 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
+use rxo_console::files;
 
-use crate::files;
 use crate::report::Report;
 
 /// Columns of one length.

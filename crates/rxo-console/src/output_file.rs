@@ -1,25 +1,24 @@
-//! An output file that appears under its name when it is complete; or a pipe, written as it is.
+//! The output of a command: a plain file, a pipe or standard output.
 //!
-//! A plain file is written under a temporary name in the same directory and renamed at the end. If the
-//! command ends early, nothing is left under the final name. Standard output, pipes and `/dev/null` are
+//! A plain file appears under its name when it is complete. Standard output, pipes and `/dev/null` are
 //! written directly: there, only the exit code tells that the command ended early.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::Input;
-use crate::exit::usage;
+use crate::fault::usage;
+use crate::files::Unfinished;
 use crate::output;
 
 /// The output while it is written.
 #[derive(Debug)]
-pub(crate) struct OutputFile {
+pub struct OutputFile {
     name: String,
     /// The file under its temporary name; `None` if it is written directly.
     unfinished: Option<Unfinished>,
@@ -27,28 +26,19 @@ pub(crate) struct OutputFile {
     is_standard: bool,
 }
 
-/// A file under a temporary name. Dropping it removes the file, unless it is complete.
-#[derive(Debug)]
-struct Unfinished {
-    temporary: PathBuf,
-    /// The final path.
-    target: PathBuf,
-    is_complete: bool,
-}
-
 impl OutputFile {
     /// Opens the output at `path`; `-` is standard output.
     ///
     /// # Errors
-    /// If it is one of the `inputs`, a terminal, a directory or a disk, or cannot be written.
-    pub(crate) fn create(path: &Path, inputs: &[&Input]) -> Result<(Self, File)> {
+    /// If it is one of the `inputs` (of which `-` is standard input), a terminal, a directory or a disk, or cannot be written.
+    pub fn create(path: &Path, inputs: &[&Path]) -> Result<(Self, File)> {
         let name = path.display().to_string();
         let is_dash = path == Path::new("-");
         let place = if is_dash { Path::new(STANDARD_OUTPUT) } else { path };
         if let Some(input) = inputs.iter().find(|input| is_same(place, input)) {
-            let input = input.name();
             return Err(usage(format!(
-                "{name} is the same file as {input}: name another to write"
+                "{name} is the same file as {}: name another to write",
+                input.display()
             )));
         }
         if is_dash {
@@ -80,21 +70,17 @@ impl OutputFile {
     }
 
     fn plain(name: String, path: &Path) -> Result<(Self, File)> {
-        // A symbolic link is followed: the file that it names is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let temporary = temporary(&target)
-            .ok_or_else(|| usage(format!("{name} names no file: name one to write")))?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .with_context(|| format!("{name} cannot be written"))?;
-        let unfinished = Some(Unfinished { temporary, target, is_complete: false });
+        if path.file_name().is_none() {
+            return Err(usage(format!("{name} names no file: name one to write")));
+        }
+        let created = Unfinished::create(path);
+        let (unfinished, file) = created.with_context(|| format!("{name} cannot be written"))?;
+        let unfinished = Some(unfinished);
         Ok((Self { name, unfinished, is_standard: false }, file))
     }
 
     /// Its name, for messages.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
@@ -102,29 +88,18 @@ impl OutputFile {
     ///
     /// # Errors
     /// If the system refuses.
-    pub(crate) fn complete(self, file: &File) -> Result<Report> {
-        if let Some(mut unfinished) = self.unfinished {
-            file.sync_all()
-                .and_then(|()| fs::rename(&unfinished.temporary, &unfinished.target))
-                .with_context(|| format!("{} cannot be written", self.name))?;
-            unfinished.is_complete = true;
+    pub fn complete(self, file: &File) -> Result<Report> {
+        if let Some(unfinished) = self.unfinished {
+            let completed = unfinished.complete(file);
+            completed.with_context(|| format!("{} cannot be written", self.name))?;
         }
         Ok(Report { is_aside: self.is_standard })
     }
 }
 
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if !self.is_complete {
-            // If this fails, an unfinished file is left under its temporary name.
-            _ = fs::remove_file(&self.temporary);
-        }
-    }
-}
-
 /// Where the summary is printed: standard output, or standard error if the result went there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Report {
+pub struct Report {
     is_aside: bool,
 }
 
@@ -133,7 +108,7 @@ impl Report {
     ///
     /// # Errors
     /// If the reader of the output is gone.
-    pub(crate) fn text(self, text: &str) -> Result<()> {
+    pub fn text(self, text: &str) -> Result<()> {
         if self.is_aside {
             output::aside(text);
             return Ok(());
@@ -145,7 +120,7 @@ impl Report {
     ///
     /// # Errors
     /// If the reader of the output is gone.
-    pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
+    pub fn json(self, value: &impl Serialize) -> Result<()> {
         self.text(&serde_json::to_string_pretty(value)?)
     }
 }
@@ -155,20 +130,9 @@ fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
-/// The temporary name: hidden, beside the target, and unique to this process.
-fn temporary(target: &Path) -> Option<PathBuf> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name()?);
-    name.push(format!(".{}.partial", std::process::id()));
-    Some(target.with_file_name(name))
-}
-
 /// Whether `path` is the plain file that `input` is read from, under any name.
-fn is_same(path: &Path, input: &Input) -> bool {
-    let input = match input {
-        Input::File { path, .. } => path,
-        Input::Standard => Path::new(STANDARD_INPUT),
-    };
+fn is_same(path: &Path, input: &Path) -> bool {
+    let input = if input == Path::new("-") { Path::new(STANDARD_INPUT) } else { input };
     let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));
     matches!(found, [Some(a), Some(b)] if identity(&a) == identity(&b))
 }
@@ -190,6 +154,7 @@ const STANDARD_OUTPUT: &str = "/dev/stdout";
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -244,7 +209,7 @@ mod tests {
         fs::hard_link(&name, &hard).unwrap();
         std::os::unix::fs::symlink(&name, &soft).unwrap();
         for other in [&name, &hard, &soft] {
-            let error = OutputFile::create(other, &[&Input::new(&name)]).unwrap_err();
+            let error = OutputFile::create(other, &[&name]).unwrap_err();
             assert!(error.to_string().contains("is the same file as"), "{error}");
         }
         assert_eq!(fs::read(&name).unwrap(), b"x");
