@@ -1,5 +1,5 @@
-//! How the process ends: 0, 2 for what the user should have typed differently, 3 for a result of
-//! which a part is missing, 1 for what went wrong otherwise. An error is one line on standard error, never a backtrace.
+//! The exit code: 0, 2 for a usage error, 3 for a partial result, 1 for any other failure. An error is
+//! one line on standard error, never a backtrace.
 
 use std::io;
 use std::process::ExitCode;
@@ -55,9 +55,7 @@ pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::note(
-                "a command is missing, such as rxo run, rxo demo or rxo analyze; `rxo --help` explains",
-            );
+            output::note(&missing_line(&error.to_string()));
             ExitCode::from(USAGE)
         }
         _ => {
@@ -101,13 +99,20 @@ fn one_line(error: &Error) -> String {
     line
 }
 
-/// What clap says in several paragraphs, as one line: what is wrong, what would be accepted, and
-/// where the rest is explained.
+/// The line for a missing subcommand. The usage in the rendered help names the command before it.
+fn missing_line(rendered: &str) -> String {
+    let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let before = usage.and_then(|usage| usage.split_once(" <")).map_or("rxo", |(before, _)| before);
+    format!("a command is missing after `{before}`; `{before} --help` lists them")
+}
+
+/// The paragraphs of clap as one line: what is wrong, what would be accepted, and where the rest is
+/// explained.
 fn flags_line(rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);
     let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line = lines.join(" ");
+    let line = lines.join(" ").replace(" tip: ", "; ");
     format!("{}; `rxo --help` explains", line.trim_start_matches("error: "))
 }
 
@@ -151,6 +156,14 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_command_is_looked_up_where_it_is_missing() {
+        let help = "Repeat the papers' experiments\n\nUsage: rxo repro <COMMAND>\n\nCommands:\n";
+        let line = "a command is missing after `rxo repro`; `rxo repro --help` lists them";
+        assert_eq!(missing_line(help), line);
+        assert!(missing_line("").contains("`rxo --help`"));
+    }
+
+    #[test]
     fn what_clap_says_becomes_one_line() {
         let said = "error: invalid value 'maybe' for '--checksum <HOW>'\n  [possible values: trust, \
                     verify]\n\nFor more information, try '--help'.\n";
@@ -158,6 +171,13 @@ mod tests {
             flags_line(said),
             "invalid value 'maybe' for '--checksum <HOW>' [possible values: trust, verify]; \
              `rxo --help` explains"
+        );
+        let said = "error: unexpected argument '--jsn' found\n\n  tip: a similar argument exists: \
+                    '--json'\n\nUsage: rxo policies --json\n";
+        assert_eq!(
+            flags_line(said),
+            "unexpected argument '--jsn' found; a similar argument exists: '--json'; `rxo --help` \
+             explains"
         );
     }
 }

@@ -69,7 +69,8 @@ impl HostPlan {
     /// # Errors
     /// If a name or an address is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &HostFlags) -> Result<Self> {
-        let nic = flags.nic.parse().with_context(|| format!("--nic {}", flags.nic))?;
+        let nic: DeviceName = flags.nic.parse().context("--nic")?;
+        nic.check_both_ways().context("--nic")?;
         let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
         let gateways =
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
@@ -101,7 +102,7 @@ impl HostPlan {
         change(&mut config);
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
         let started = host::start(&self.nic, options, config);
-        started.map_err(|error| whose_fault(error).context(format!("--nic {}", self.nic)))
+        started.map_err(|error| whose_fault(error, &self.nic))
     }
 
     /// Watches the link of the device, which must be open. A device that is no interface has none.
@@ -166,11 +167,12 @@ fn gateway(text: &str, addresses: &[IpCidr]) -> Result<IpAddr> {
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
-/// The device's own words, and usage where other flags would do.
-fn whose_fault(error: StartError) -> Error {
-    match error {
-        StartError::Device(error) => error.into(),
+/// An error of the device names it; other errors get its name. Usage, if other flags would help.
+fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
+    let error = match error {
+        StartError::Device(error) => return Error::from(error).context("--nic"),
         StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),
         StartError::Host(error) => usage(error.to_string()),
-    }
+    };
+    error.context(format!("--nic {nic}"))
 }

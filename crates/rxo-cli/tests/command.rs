@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -36,8 +39,10 @@ fn fails(line: &str, code: i32, parts: &[&str]) {
 
 #[test]
 fn what_is_typed_wrong_is_one_line_and_code_2() {
-    let rows: [(&str, &[&str]); 24] = [
-        ("", &["a command is missing", "rxo --help"]),
+    let rows: [(&str, &[&str]); 26] = [
+        ("", &["a command is missing", "`rxo --help`"]),
+        ("repro", &["a command is missing", "`rxo repro --help`"]),
+        ("analyze x --html /dev/null", &["--html /dev/null", "no plain file"]),
         ("walk", &["walk", "rxo --help"]),
         ("run --nic packet:lo", &["--host"]),
         ("run --nic packet:lo --host tap:r0 --fast", &["--fast"]),
@@ -97,22 +102,48 @@ fn devices_that_carry_different_things_are_refused() {
 }
 
 /// As root this runs a copy as somebody else: the folder of the build may be root's alone.
-#[test]
-fn without_privilege_it_says_how_to_get_it() {
-    let copy = std::env::temp_dir().join(format!("rxo-unprivileged-{}", std::process::id()));
+fn unprivileged(name: &str, line: &str) -> Output {
+    let name = format!("rxo-{name}-{}", std::process::id());
+    let copy = std::env::temp_dir().join(name);
     fs::copy(env!("CARGO_BIN_EXE_rxo"), &copy).unwrap();
     let mut command = Command::new(&copy);
-    command.args(["run", "--nic", "tap:rxo-none1", "--host", "tap:rxo-none0"]);
+    command.args(line.split_whitespace());
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
-    let output = command.output();
+    let begun = Instant::now();
+    let output = loop {
+        match command.output() {
+            // Another test forks, and its child has the copy open for writing until it executes.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                assert!(begun.elapsed() < Duration::from_secs(10), "{error}");
+                thread::sleep(Duration::from_millis(10));
+            }
+            output => break output,
+        }
+    };
     fs::remove_file(&copy).unwrap();
-    let output = output.unwrap();
+    output.unwrap()
+}
+
+#[test]
+fn without_privilege_it_says_how_to_get_it() {
+    let output = unprivileged("tap", "run --nic tap:rxo-none1 --host tap:rxo-none0");
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("tap:rxo-none1") && said.contains("run as root"), "{said}");
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_refused_before_the_work() {
+    for line in ["analyze x --html /etc/r.html", "calibrate --save /etc/r.json"] {
+        let output = unprivileged("folder", line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("may not write in /etc; name another folder"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 const NOBODY: u32 = 65_534;

@@ -3,17 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use rustix::fs::{Access, access};
 
 use crate::fault::usage;
 
 /// Checks, without writing, that the file `path` can be written. Returns the path.
 ///
 /// # Errors
-/// When `path` is a folder, or its folder does not exist; the message names `option` and `path`.
+/// If `path` exists and is no plain file, or its folder does not exist or cannot be written; the message names `option` and
+/// `path`.
 pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if path.is_dir() || path.file_name().is_none() {
         return Err(usage(format!("{option} {}: that is a folder; name a file", path.display())));
+    }
+    // It would be replaced: a device such as /dev/null would become a plain file.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let text = format!("{option} {}: that is no plain file; name one", path.display());
+        return Err(usage(text));
     }
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let text = format!(
@@ -23,17 +30,28 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
         );
         return Err(usage(text));
     }
-    Ok(path.to_owned())
+    refuse_read_only(option, path, folder.unwrap_or(Path::new(".")))
 }
 
 /// Checks that `path` is a folder, or can become one. Returns the path.
 ///
 /// # Errors
-/// When `path` is a file; the message names `option` and `path`.
+/// If `path` is a file, or a folder that this user may not write; the message names `option` and `path`.
 pub fn for_folder(option: &str, path: &Path) -> Result<PathBuf> {
     if path.exists() && !path.is_dir() {
         let text = format!("{option} {}: that is a file; name a folder", path.display());
         return Err(usage(text));
+    }
+    refuse_read_only(option, path, path)
+}
+
+/// Returns `path`, unless `folder` exists and this process may not write there.
+fn refuse_read_only(option: &str, path: &Path, folder: &Path) -> Result<PathBuf> {
+    if folder.is_dir() && access(folder, Access::WRITE_OK).is_err() {
+        let (path, folder) = (path.display(), folder.display());
+        return Err(usage(format!(
+            "{option} {path}: this user may not write in {folder}; name another folder"
+        )));
     }
     Ok(path.to_owned())
 }
@@ -48,6 +66,9 @@ mod tests {
         let text = error(for_file("--html", Path::new("/nowhere-at-all/r.html")));
         assert!(text.contains("--html /nowhere-at-all/r.html: there is no folder"), "{text}");
         assert!(error(for_file("--html", Path::new("/tmp"))).contains("that is a folder"));
+        assert!(
+            error(for_file("--html", Path::new("/dev/null"))).contains("that is no plain file")
+        );
         assert!(error(for_folder("--parquet", Path::new("/dev/null"))).contains("that is a file"));
         assert!(for_file("--html", Path::new("report.html")).is_ok());
         assert!(for_folder("--parquet", Path::new("to-be-made")).is_ok());

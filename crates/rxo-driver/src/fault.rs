@@ -21,9 +21,12 @@ pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
 
 /// There is no interface `name`.
 pub(crate) fn no_such_interface(device: &str, name: &str) -> DeviceError {
-    DeviceError::Usage(format!(
-        "{device}: there is no interface `{name}` here; `ip link` lists those there are"
-    ))
+    DeviceError::Usage(format!("{device}: {}", no_interface(name)))
+}
+
+/// The line without the device, for an interface that is looked up by itself.
+pub(crate) fn no_interface(name: &str) -> String {
+    format!("there is no interface `{name}` here; `ip link` lists those there are")
 }
 
 /// The interface exists but is down.

@@ -17,7 +17,7 @@ use crate::{fault, sys};
 #[derive(Debug)]
 pub struct Interface {
     name: String,
-    /// Its identity: a name may change, or pass to another interface.
+    /// Identifies the interface: a name may change, or pass to another interface.
     index: i32,
     control: OwnedFd,
 }
@@ -45,7 +45,7 @@ impl Interface {
     pub fn find(name: &str) -> Result<Self, DeviceError> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
             .map_err(|e| fault::system(format!("cannot ask about interface {name}"), e))?;
-        let missing = || fault::no_such_interface("interface", name);
+        let missing = || DeviceError::Usage(fault::no_interface(name));
         let mut request = sys::interface_request(name).ok_or_else(missing)?;
         // SAFETY: the code takes an `ifreq`.
         unsafe { sys::ioctl(control.as_fd(), libc::SIOCGIFINDEX, &mut request) }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::endpoint::EndpointPlan;
 use crate::exit::usage;
@@ -53,13 +53,13 @@ impl Plan {
         Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)
     }
 
-    /// The same for a source.
+    /// Makes the plan from the flags of a source.
     ///
     /// # Errors
     /// As [`Plan::of_sink`].
     pub(super) fn of_source(flags: &SourceFlags) -> Result<Self> {
         let amount = match &flags.bytes {
-            Some(text) => Amount::Bytes(bytes(text).context("--bytes")?),
+            Some(text) => Amount::Bytes(bytes(text)?),
             None => Amount::Time(time(&flags.time)?),
         };
         let work = match flags.rr {

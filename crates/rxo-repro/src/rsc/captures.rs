@@ -72,8 +72,9 @@ fn brought(directory: &Path, turns: &Turns<'_>) -> Result<Vec<Examined>> {
 /// When it cannot be read, or holds none.
 pub(super) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let shown = directory.display();
-    let entries = fs::read_dir(directory)
-        .map_err(|error| usage(format!("--captures {shown}: cannot be read: {error}")))?;
+    let entries = fs::read_dir(directory).map_err(|error| {
+        usage(format!("--captures {shown}: cannot be read: {error}; name a directory of captures"))
+    })?;
     let paths = entries.flatten().map(|entry| entry.path());
     let is_capture = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -87,7 +87,8 @@ pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
 /// # Errors
 /// If another rxo has it, or the system refuses.
 pub(in crate::run) fn restore(device: &DeviceName) -> Result<bool> {
-    let index = Interface::find(device.name())?.index()?.unsigned_abs();
+    let interface = Interface::find(device.name()).with_context(|| format!("--nic {device}"))?;
+    let index = interface.index()?.unsigned_abs();
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
     let text = owed_text(index);
     let text = text.with_context(|| format!("cannot read what {device} is owed; run as root"))?;
