@@ -18,13 +18,13 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 
-/// Another process of ours has ended with this code, and said why.
+/// Another process of ours has ended with this code and has printed the reason.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct SaidError(u8);
 
-/// How this process ends after another of ours that has: with the same code, and silently. `None` is
-/// for one that a signal ended.
+/// The result of this process after another of ours has ended: the same code, silently. `None` means that
+/// a signal ended the other.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),
@@ -38,7 +38,7 @@ pub(crate) fn of_result(result: Result<()>) -> ExitCode {
     if let Some(SaidError(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    // The reader of our output has enough (`rxo policies | head`): nobody is left to tell.
+    // The reader of our output has closed it (`rxo policies | head`): that is no failure.
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
@@ -50,7 +50,7 @@ pub(crate) fn of_result(result: Result<()>) -> ExitCode {
 pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody reads it: nothing to do about that.
+            // If standard output is closed, nothing can be done.
             _ = error.print();
             ExitCode::SUCCESS
         }

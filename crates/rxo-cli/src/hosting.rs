@@ -17,7 +17,7 @@ use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
 use crate::output;
 
-/// Where a host is to stand.
+/// The device, addresses and limits of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostPlan {
     nic: DeviceName,
@@ -26,7 +26,7 @@ pub(crate) struct HostPlan {
     limits: Limits,
 }
 
-/// What the host keeps at most.
+/// The bounds of the host's tables and memory.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     neighbours: usize,
@@ -138,13 +138,13 @@ impl LinkNotices {
     }
 }
 
-/// How often the link is looked at.
+/// The time between two looks at the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops a host that served its purpose.
+/// Stops the host at the end of a command.
 ///
 /// # Errors
-/// The failure of its device, if that ended it before.
+/// The failure of its device, if that ended the host before.
 pub(crate) fn finish(host: RunningHost) -> Result<()> {
     Ok(host.stop().result?)
 }

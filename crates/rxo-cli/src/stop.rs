@@ -1,4 +1,4 @@
-//! Being told to end: Ctrl-C, `kill`, or the terminal going away.
+//! Requests to end: Ctrl-C, `kill`, or a closed terminal.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
 
-/// A flag that is set when the user wants an end. Asked a second time, the process ends at once:
-/// the kernel then takes devices back.
+/// Returns a flag that the first request sets. A second request ends the process at once; the kernel then
+/// closes its devices.
 ///
 /// # Errors
-/// If the system does not let us know.
+/// If the signals cannot be caught.
 pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
@@ -26,8 +26,8 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// A flag that is set when the user wants an end, however often he asks: another process decides
-/// whether this one ends at once. Nor is it stopped by Ctrl-Z, which reaches both.
+/// Returns a flag that every request sets: another process decides whether this one ends at once. Ctrl-Z,
+/// which reaches both processes, does not stop this one.
 ///
 /// # Errors
 /// If the system does not let us know.
@@ -42,17 +42,17 @@ pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The user's requests for an end, to be counted, by one who waits for other things as well.
+/// Counts requests, for a caller that waits on several descriptors.
 #[derive(Debug)]
 pub(crate) struct Requests {
     signals: UnixStream,
 }
 
 impl Requests {
-    /// From here on a signal is a request instead of an end.
+    /// Catches the signals from now on.
     ///
     /// # Errors
-    /// If the system does not let us know.
+    /// If the signals cannot be caught.
     pub(crate) fn begin() -> Result<Self> {
         let (signals, sender) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
@@ -63,10 +63,10 @@ impl Requests {
         Ok(Self { signals })
     }
 
-    /// How many came since this was asked last.
+    /// Returns the number of requests since the last call.
     pub(crate) fn take(&mut self) -> usize {
         let mut bytes = [0; 16];
-        // There is none, or more than anybody types.
+        // An error means that there is none; nobody types more than 16.
         self.signals.read(&mut bytes).unwrap_or(0)
     }
 }
@@ -77,6 +77,6 @@ impl AsFd for Requests {
     }
 }
 
-/// Those that a terminal sends to every process in it are among them: left alone, Ctrl-\ would end both
-/// processes of a run, and nobody would put anything back.
+/// A terminal sends some of them to all its processes. If Ctrl-\ were not among them, it would end both
+/// processes of a run, and neither could restore the interfaces.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];

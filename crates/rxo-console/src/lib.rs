@@ -1,4 +1,4 @@
-//! What commands print with, and what they refuse.
+//! Output and errors of commands.
 //!
 //! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`]
 //! as lines or as JSON, a [`printer`] that never waits for its reader, [`paths`] that results go to,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// Prints text as it is, with a line end.
 ///
 /// # Errors
-/// When the reader has closed standard output.
+/// If the reader has closed standard output.
 pub fn text(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
@@ -23,7 +23,7 @@ pub fn text(text: &str) -> Result<()> {
 /// Prints `value` as JSON on one line.
 ///
 /// # Errors
-/// When the reader has closed standard output.
+/// If the reader has closed standard output.
 pub fn json_line(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string(value)?)
 }
@@ -31,7 +31,7 @@ pub fn json_line(value: &impl Serialize) -> Result<()> {
 /// Prints `value` as JSON for a person to read too.
 ///
 /// # Errors
-/// When the reader has closed standard output.
+/// If the reader has closed standard output.
 pub fn json_document(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string_pretty(value)?)
 }
@@ -45,7 +45,7 @@ pub fn aside(text: &str) {
 /// `value` as JSON on one line.
 ///
 /// # Errors
-/// When the value has no JSON form, such as a map whose keys are not text.
+/// If the value has no JSON form, such as a map whose keys are not text.
 pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }

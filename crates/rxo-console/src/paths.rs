@@ -1,4 +1,4 @@
-//! Where results are to go, looked at before any work is done for them.
+//! Checks the paths of results before any work is done for them.
 
 use std::path::{Path, PathBuf};
 

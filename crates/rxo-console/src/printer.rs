@@ -55,7 +55,7 @@ impl Printer {
     /// Starts the thread. When the reader has closed standard output, the thread sets `stop`.
     ///
     /// # Errors
-    /// When the system starts no thread.
+    /// If no thread can be started.
     pub fn start(skipped_line: fn(u64) -> String, stop: Arc<AtomicBool>) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let printer = Self { shared: Arc::clone(&shared), skipped_line };
@@ -90,7 +90,7 @@ impl Printer {
     /// Waits until everything is printed, at most for `patience`.
     ///
     /// # Errors
-    /// When the reader has closed standard output, or reads nothing for so long.
+    /// If the reader has closed standard output, or reads nothing for so long.
     pub fn finish(self, patience: Duration) -> Result<()> {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| {

@@ -1,4 +1,4 @@
-//! What the flags of `rxo analyze` mean.
+//! The plan of `rxo analyze`, from its flags.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl Plan {
     }
 }
 
-/// Where something is to go, if it was asked for.
+/// Checks an optional path.
 fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<Option<PathBuf>> {
     path.map(check).transpose()
 }

@@ -1,4 +1,4 @@
-//! The numbers that are shown, as they stand in JSON.
+//! The figures of an interval or of the whole run, as they are written in JSON.
 
 use hdrhistogram::Histogram;
 use rxo_host::HostCounters;
@@ -22,36 +22,35 @@ pub(super) struct Figures {
     pub(super) gbit_per_s: f64,
     /// Processor time of the whole process.
     pub(super) cpu_s: f64,
-    /// The same for 10^9 bytes; `None` when none came.
+    /// Processor time for 10^9 bytes; `None` without any bytes.
     pub(super) cpu_s_per_gb: Option<f64>,
-    /// Requests that were answered; of a sink, how often it sent back what had come.
+    /// Requests that were answered; at a sink, echoes that were sent.
     pub(super) exchanges: u64,
     pub(super) exchanges_per_s: f64,
-    /// Connections that came to their end; totals alone have what follows.
+    /// Connections that ended. This and the following fields are in totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) frames: Option<Frames>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) round_trips: Option<RoundTrips>,
-    /// A connection each, with `--hash`.
+    /// The connections, with `--hash`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<Ends>,
 }
 
-/// What passed at the device.
+/// Frames at the device.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Frames {
-    /// Frames that came.
+    /// Frames received.
     pub(super) received: u64,
-    /// What they were coalesced to.
+    /// Deliveries that they were coalesced to.
     pub(super) deliveries: u64,
     /// Frames for each delivery.
     pub(super) per_delivery: f64,
-    /// Frames that left, a large send counted as the segments it is cut into where it is known; of a
-    /// sink these are its acknowledgements.
+    /// Frames sent; a GSO frame counts as its segments. At a sink these are its acknowledgements.
     pub(super) sent: u64,
-    /// Frames lost before rxo, for want of room.
+    /// Frames that the device dropped because its ring was full.
     pub(super) lost: u64,
 }
 
@@ -64,7 +63,7 @@ pub(super) struct RoundTrips {
     pub(super) max_us: f64,
 }
 
-/// One connection.
+/// One connection, to be compared with the other end.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Ends {
     pub(super) peer: String,
@@ -74,7 +73,7 @@ pub(super) struct Ends {
 }
 
 impl Figures {
-    /// What happened from `from` to `to`.
+    /// The figures of the time from `from` to `to`.
     pub(super) fn between(
         kind: &'static str,
         begun: &Reading,

@@ -1,4 +1,4 @@
-//! What all sessions count together, and what that has cost so far.
+//! The counters of all sessions, and the processor time so far.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub(super) struct Meter {
     begun: OnceLock<Reading>,
 }
 
-/// All of it at one instant.
+/// The counters at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) at: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    /// A connection is open: the first one starts the clock.
+    /// Starts the clock, if no connection was open before.
     pub(super) fn begin(&self) {
         self.begun.get_or_init(|| self.read());
     }
@@ -35,17 +35,17 @@ impl Meter {
         self.begun.get().copied()
     }
 
-    /// `bytes` of the stream have passed.
+    /// Counts bytes of a stream.
     pub(super) fn passed(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A request was answered.
+    /// Counts a request that was answered.
     pub(super) fn exchanged(&self) {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How it stands.
+    /// Reads all counters and the processor time.
     pub(super) fn read(&self) -> Reading {
         Reading {
             at: Instant::now(),

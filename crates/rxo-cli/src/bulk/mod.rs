@@ -1,9 +1,9 @@
-//! `rxo sink` and `rxo source`: how fast rxo's own TCP receives and sends, and at what cost; against any
-//! peer, a Linux socket or another rxo.
+//! `rxo sink` and `rxo source`: measure the rate and the processor cost at which rxo's own TCP receives
+//! and sends. The peer may be a Linux socket or another rxo.
 //!
-//! [`plan`] is what the flags mean. A thread for each connection does its [`session`]; the main thread
-//! [`watch`]es what all of them count in the [`meter`] and shows [`figures`]. The costs are those of the
-//! whole process: the host's thread and those of the sessions.
+//! The flags become a [`plan`]. Each connection has a thread for its [`session`]; all sessions count in
+//! the [`meter`]; the main thread [`watch`]es it and shows [`figures`]. The cost is that of the whole
+//! process: the host's thread and those of the sessions.
 
 mod figures;
 mod meter;
@@ -21,7 +21,7 @@ use crate::flags::{SinkFlags, SourceFlags};
 /// Receives until all connections have come and gone.
 ///
 /// # Errors
-/// If the plan is invalid, the device not be opened, or a connection fails.
+/// If the plan is invalid, the device cannot be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
     run(&Plan::of_sink(flags)?)
 }

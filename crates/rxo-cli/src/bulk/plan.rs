@@ -1,4 +1,4 @@
-//! What the flags of `rxo sink` and `rxo source` mean.
+//! The plan of `rxo sink` and `rxo source`, from their flags.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
 use crate::numbers::{parse_bytes, parse_time};
 
-/// What is to be done, and what is to be shown of it.
+/// The endpoint, the work, and the output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) endpoint: EndpointPlan,
@@ -21,25 +21,25 @@ pub(super) struct Plan {
     pub(super) json: bool,
 }
 
-/// What each connection does.
+/// The work of each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Takes what comes.
+    /// Receives.
     Receive,
-    /// Sends it back.
+    /// Receives and sends everything back.
     Answer,
     /// Sends.
     Send(Amount),
-    /// Sends so many bytes at a time and waits for as many.
+    /// Sends requests of so many bytes, and waits for a response of the same size after each.
     Ask { bytes: usize, amount: Amount },
 }
 
-/// How much is sent.
+/// When sending ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// For so long.
+    /// After a time.
     Time(Duration),
-    /// So many bytes on each connection.
+    /// After so many bytes on each connection.
     Bytes(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What one connection does.
+//! The work of one connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -18,18 +18,18 @@ use crate::endpoint::{Endpoint, incomplete, is_wait, settle};
 pub(super) struct Done {
     pub(super) peer: SocketAddr,
     pub(super) bytes: u64,
-    /// Of what was received, or sent by a source; `None` unless asked for.
+    /// CRC-32 of the bytes received, or sent by a source; `None` without `--hash`.
     pub(super) crc32: Option<u32>,
-    /// From a request to all of its response, in nanoseconds.
+    /// Time from a request to the end of its response, in nanoseconds.
     pub(super) round_trips: Option<Histogram<u64>>,
-    /// The end was wanted before the work was done.
+    /// Whether a signal came before the work was done.
     pub(super) was_interrupted: bool,
 }
 
 /// Does the work of the plan on `stream`.
 ///
 /// # Errors
-/// When the connection fails.
+/// If the connection fails.
 pub(super) fn run(
     plan: &Plan,
     endpoint: &Endpoint,
@@ -69,7 +69,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Takes what comes until the peer is done; sends it back where it `answers`.
+    /// Receives until the peer closes; sends everything back if it `answers`.
     fn receive(&mut self, answers: bool) -> Result<()> {
         self.stream.set_nodelay(answers)?;
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -117,7 +117,7 @@ impl Session<'_> {
         Ok(round_trips)
     }
 
-    /// Says that all was sent; or, when the end came early, that it was not.
+    /// Closes the connection; after a signal, resets it, because not everything was sent.
     fn close(&self) -> Result<()> {
         if self.endpoint.is_over() {
             self.stream.abort();
@@ -134,7 +134,7 @@ impl Session<'_> {
         }
     }
 
-    /// The next bytes; `None` when the peer is done or the end is wanted.
+    /// Reads the next bytes; `None` if the peer has closed, or after a signal.
     fn read(&mut self, to: &mut [u8]) -> Result<Option<usize>> {
         while !self.endpoint.is_over() {
             match (&mut &*self.stream).read(to) {
@@ -147,7 +147,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Whether all of `to` came.
+    /// Fills `to`. Returns `false` after a signal.
     fn read_all(&mut self, to: &mut [u8]) -> Result<bool> {
         let mut filled = 0;
         while filled < to.len() {
@@ -160,7 +160,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// How many bytes there was room for; 0 when there was none for a while.
+    /// Writes once. Returns the number of bytes taken, 0 if there was no room for a while.
     fn write(&mut self, from: &[u8]) -> Result<usize> {
         match (&mut &*self.stream).write(from) {
             Ok(written) => Ok(written),
@@ -169,7 +169,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether all of `from` was sent before the end was wanted.
+    /// Writes all of `from`. Returns `false` after a signal.
     fn write_all(&mut self, from: &[u8]) -> Result<bool> {
         let mut sent = 0;
         while sent < from.len() && !self.endpoint.is_over() {
@@ -195,12 +195,12 @@ impl Amount {
     }
 }
 
-/// The peer may have gone after all it sent was taken.
+/// The peer may have closed completely after everything it sent was received.
 fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 
-/// Bytes that repeat late, and not at a power of two.
+/// Pseudo-random bytes with a period that is no power of two.
 fn pattern() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -219,7 +219,7 @@ fn nanos(time: Duration) -> u64 {
 const BUFFER_BYTES: usize = 256 * 1024;
 const WRITE_BYTES: usize = 64 * 1024;
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// What takes less or more counts as so much.
+/// The range of the histogram; times beyond count as its ends.
 const LEAST_NS: u64 = 100;
 const MOST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::numbers::grouped;
 use crate::output;
 
-/// One interval.
+/// Prints the figures of one interval.
 ///
 /// # Errors
 /// If the reader of the output is gone.
@@ -15,7 +15,7 @@ pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<()> {
     if plan.json { output::json_line(figures) } else { output::text(&line(figures)) }
 }
 
-/// Everything at the end.
+/// Prints the totals.
 ///
 /// # Errors
 /// If the reader of the output is gone.

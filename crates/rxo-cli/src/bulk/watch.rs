@@ -1,4 +1,4 @@
-//! Starting the sessions, and what is said while they work.
+//! Starts the sessions and shows figures while they work.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope};
@@ -17,7 +17,7 @@ use super::show;
 use crate::endpoint::Endpoint;
 use crate::exit::partial;
 
-/// What there was, when nothing more will be.
+/// The result of all sessions.
 #[derive(Debug)]
 pub(super) struct Watched {
     begun: Reading,
@@ -27,10 +27,10 @@ pub(super) struct Watched {
     was_interrupted: bool,
 }
 
-/// Does the plan; returns when every connection has ended, or the end was wanted.
+/// Runs all sessions; returns when every connection has ended, or after a signal.
 ///
 /// # Errors
-/// If nobody reads what is printed. What fails on a connection is in what is returned.
+/// If the reader of the output is gone. Failures of connections are in the result.
 pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
     let meter = Meter::default();
     let listening = endpoint.listen()?;
@@ -54,7 +54,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
                         if let Err(error) =
                             start(scope, (plan, endpoint, meter), open, tell.clone())
                         {
-                            // Nobody hears it when all is over anyhow.
+                            // The receiver is gone if everything is over.
                             _ = tell.send(Err(error));
                             return;
                         }
@@ -66,7 +66,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
     })
 }
 
-/// A thread for one connection.
+/// Starts the thread of one connection.
 fn start<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     (plan, endpoint, meter): (&'scope Plan, &'scope Endpoint, &'scope Meter),
@@ -76,7 +76,7 @@ fn start<'scope, 'env: 'scope>(
     let builder = thread::Builder::new().stack_size(STACK_BYTES);
     builder.spawn_scoped(scope, move || {
         let done = open().and_then(|stream| session::run(plan, endpoint, meter, &stream));
-        // Nobody hears it when printing has failed.
+        // The receiver is gone if printing has failed.
         _ = tell.send(done);
     })?;
     Ok(())
@@ -108,7 +108,7 @@ fn watch(
     Ok(Watched { begun, ended, done, failures, was_interrupted })
 }
 
-/// Shows a line when an interval has passed.
+/// Shows a line if an interval has passed.
 fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
     let (Some(interval), Some(begun)) = (plan.interval, meter.begun()) else { return Ok(()) };
     let from = *last.get_or_insert(begun);
@@ -121,7 +121,7 @@ fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
 }
 
 impl Watched {
-    /// Everything together.
+    /// The figures of the whole run.
     pub(super) fn totals(&self, outcome: &Outcome) -> Figures {
         let mut figures = Figures::between("totals", &self.begun, &self.begun, &self.ended);
         figures.connections = Some(self.done.len());
@@ -136,17 +136,17 @@ impl Watched {
         for one in self.done.iter().filter_map(|done| done.round_trips.as_ref()) {
             match &mut all {
                 None => all = Some(one.clone()),
-                // Both count alike, so one fits into the other.
+                // Both have the same bounds, so the sum cannot fail.
                 Some(all) => _ = all.add(one),
             }
         }
         all.as_ref().map(RoundTrips::of)
     }
 
-    /// How the command ends.
+    /// The result of the command.
     ///
     /// # Errors
-    /// What failed first, or that the end came early.
+    /// The first failure of a session, or the interruption.
     pub(super) fn outcome(mut self) -> Result<()> {
         let cut = self.was_interrupted && self.done.iter().any(|done| done.was_interrupted);
         if self.was_interrupted && (cut || self.done.is_empty() || !self.failures.is_empty()) {
@@ -156,7 +156,7 @@ impl Watched {
     }
 }
 
-/// How often it is looked whether a line is due.
+/// The time between two checks whether a line is due.
 const LOOK: Duration = Duration::from_millis(10);
 /// A session's buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rxo_capture::{Capture, CaptureError};
 
-/// Where a capture is read from.
+/// The source of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A file.
@@ -73,11 +73,11 @@ impl Input {
 /// Most chunks that wait between the reading thread and its consumer.
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
-/// How often `stop` is checked.
+/// The time between two checks of `stop`.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, and this way
-/// nobody has to wait for it.
+/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, and the command must
+/// not wait for it.
 struct Stoppable {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: io::Cursor<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! `rxo coalesce`: a capture as the host's stack would see it.
+//! `rxo coalesce`: writes a capture as the host's stack would see it.
 
 mod plan;
 mod show;

@@ -1,4 +1,4 @@
-//! What the flags of `rxo coalesce` mean.
+//! The plan of `rxo coalesce`, from its flags.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use rxo_trace::rewrite::Coalesced;
 use super::plan::Plan;
 use crate::numbers::{grouped, ratio};
 
-/// What coalescing did to the capture.
+/// Renders the figures of a coalesced capture.
 pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
     let point = &plan.settings.point;
     let per_aggregate = ratio(figures.aggregated_packets as f64, figures.aggregates as f64);

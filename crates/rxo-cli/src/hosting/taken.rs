@@ -12,7 +12,7 @@ use crate::exit::usage;
 /// Refuses `address` when the system has it, on whichever interface.
 ///
 /// # Errors
-/// One line that says so.
+/// The error line.
 pub(super) fn refuse(address: IpAddr) -> Result<()> {
     if is_the_systems(address) {
         let remedy = "choose one that no interface has, or take it away with `ip address delete`";

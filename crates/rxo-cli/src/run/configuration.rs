@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::survey::{Survey, carries};
 use crate::policies;
 
-/// Everything that decides what a run does.
+/// All settings of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Configuration {
     kind: &'static str,
@@ -29,9 +29,9 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// What keeps the kernel's own stack off packet interfaces.
+    /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
-    /// What moves from the nic to the TAP for the run; left out if nothing moves.
+    /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
     #[serde(skip_serializing_if = "Option::is_none")]
     take_over: Option<TakeOver>,
     policy: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Configuration {
     settings: Map<String, Value>,
 }
 
-/// What moves with `--take-over`.
+/// The items that `--take-over` moves.
 #[derive(Debug, Serialize)]
 struct TakeOver {
     mac: String,

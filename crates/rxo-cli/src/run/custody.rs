@@ -1,7 +1,7 @@
-//! What a run changes about interfaces, and gives back.
+//! Custody: the changes of a run to interfaces that exist without it, and their restoration.
 //!
-//! Examined before anything else, so that a problem is reported at once. Keeper and worker both have it:
-//! the process that outlives the other gives back.
+//! Examined before anything else, so that a problem is reported at once. Keeper and worker both have the
+//! custody: the process that outlives the other restores the interfaces.
 
 mod held;
 mod state;

@@ -1,4 +1,4 @@
-//! What the worker did in an interval, as numbers; `show` renders them.
+//! The figures of an interval or of a whole run; `show` renders them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) struct Figures {
     pub(crate) flush: BTreeMap<&'static str, u64>,
 }
 
-/// What a source received.
+/// The figures of a source.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Incoming {
     pub(crate) packets: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Incoming {
     pub(crate) truncated: u64,
 }
 
-/// What became of pure ACKs.
+/// The figures of pure ACKs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct PureAcks {
     /// Pure ACKs that arrived.
@@ -77,7 +77,7 @@ pub(crate) struct PureAcks {
     pub(crate) aggregated: u64,
 }
 
-/// What a sink sent.
+/// The figures of a sink.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Outgoing {
     /// Packets sent; an aggregate counts as one.

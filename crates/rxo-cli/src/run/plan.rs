@@ -1,4 +1,4 @@
-//! What the flags of `rxo run` mean, as far as that can be said without asking the system.
+//! The plan of `rxo run`, from its flags alone: nothing is asked of the system.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::flags::{ChecksumFlag, RunFlags};
 use crate::numbers::parse_time;
 use crate::rules;
 
-/// What is to run.
+/// The devices of a run, its policy and its output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) nic: DeviceName,
@@ -23,11 +23,11 @@ pub(super) struct Plan {
     pub(super) policy: Policy,
     /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
-    /// Whether a checksum that the device has not judged counts as right.
+    /// Whether a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,
     /// `None`: only totals.
     pub(super) stats: Option<Duration>,
-    /// Where everything that passes is written.
+    /// The capture file for all traffic.
     pub(super) tap: Option<PathBuf>,
     /// The worse network towards the host, and the one back.
     pub(super) impair: [Option<ImpairmentSettings>; 2],

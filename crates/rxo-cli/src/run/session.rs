@@ -1,4 +1,4 @@
-//! The process that works: devices opened, frames carried, figures printed.
+//! The worker's process: opens the devices, carries frames, prints figures.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -42,14 +42,14 @@ struct Devices {
     held: [Box<dyn DeviceHandle>; 2],
 }
 
-/// How long the end waits for a reader of standard output.
+/// How long to wait at the end for a slow reader of standard output.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Works until `stop` is set, and prints the totals.
     ///
     /// # Errors
-    /// When a device cannot be opened, or one fails while in use.
+    /// If a device cannot be opened, or fails while in use.
     pub(super) fn work(mut self, control: &Control, stop: &Arc<AtomicBool>) -> Result<()> {
         let devices = self.open()?;
         let tap = self.tap_before()?;
@@ -142,14 +142,14 @@ impl Session {
         }
     }
 
-    /// Whether the nic has gone and is to be waited for.
+    /// Whether the nic was deleted and must be waited for.
     fn waits_after(&self, outcome: &Outcome) -> bool {
         let is_gone = matches!(outcome.result, Err(DeviceError::Gone(_)));
         self.plan.wait_for_nic && is_gone && self.custody.has_lost_nic()
     }
 
-    /// Waits until there is an interface of the nic's name, and has it as the first was: up, and with
-    /// its MTU. Its index; `None` when the user wants an end instead.
+    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Returns its index;
+    /// `None` after a request to end.
     fn nic_again(&self, sayer: &Sayer, stop: &AtomicBool) -> Result<Option<u32>> {
         let name = self.plan.nic.name();
         sayer.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
@@ -168,15 +168,15 @@ impl Session {
     }
 }
 
-/// How often a nic that has gone is looked for.
+/// The time between two looks for a nic that was deleted.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// What is left to say when the devices are closed.
+/// The output that is left when the devices are closed.
 #[derive(Debug)]
 struct Ended {
     sayer: Sayer,
     capture: Option<Capture>,
-    /// Of the last part.
+    /// The counters of the last part.
     last: Reading,
     result: Result<(), DeviceError>,
 }
@@ -193,7 +193,7 @@ impl Ended {
 /// Middleware that traces to a file.
 type Trace = Middleware<TracePoint<File>>;
 
-/// What the plan puts between the devices and the worker; `None` for nothing at all.
+/// The middleware between the devices and the worker; `None` if the plan has none.
 fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<Option<Trace>> {
     let impairment = |settings: Option<ImpairmentSettings>| {
         settings.map(|settings| Impairment::new(settings, link)).transpose()
@@ -208,7 +208,7 @@ fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<
     Ok(is_any.then_some(middleware))
 }
 
-/// The worker, and its lines while it runs.
+/// Runs the worker and prints its lines.
 fn work(
     plan: &Plan,
     (nic, host): (Device, Device),

@@ -18,13 +18,13 @@ const DEFAULT_MTU: u32 = 1_500;
 /// The devices as they are now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// What frames begin with: of a device that says it before it is open, or Ethernet.
+    /// What frames begin with. Ethernet, if neither device says so before it is open.
     pub(super) link: LinkKind,
-    /// Of both devices, in bytes.
+    /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,
     /// Whether the nic is a TAP that does not exist yet.
     pub(super) makes_nic: bool,
-    /// Whether the host's device is one.
+    /// Whether the host's device is a TAP that does not exist yet.
     pub(super) makes_host: bool,
 }
 
@@ -32,7 +32,7 @@ impl Survey {
     /// Looks at both devices.
     ///
     /// # Errors
-    /// When one does not exist, is down, or the two do not fit together.
+    /// If one does not exist or is down, or the two do not fit together.
     pub(super) fn of(plan: &Plan) -> Result<Self> {
         let Plan { nic, host, .. } = plan;
         let (nic_link, host_link) = (nic.kind().link, host.kind().link);
@@ -82,7 +82,7 @@ impl Survey {
     }
 }
 
-/// What a link carries, in words.
+/// The name of what a link carries.
 pub(super) const fn carries(link: LinkKind) -> &'static str {
     match link {
         LinkKind::Ethernet => "Ethernet frames",

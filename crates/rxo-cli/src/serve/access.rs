@@ -1,4 +1,4 @@
-//! A line for each request: who asked for what, and what came of it.
+//! The access log: a line for each request and its answer.
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::numbers::rounded;
 
-/// One request and its answer, and when.
+/// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Access {
     /// When the answer had been sent, in seconds since 1970.
@@ -18,11 +18,11 @@ pub(super) struct Access {
     method: &'static str,
     target: String,
     status: u16,
-    /// Content that was sent.
+    /// Bytes of content sent.
     bytes: u64,
-    /// Whether all of the answer was written.
+    /// Whether the whole answer was written.
     complete: bool,
-    /// From the end of the request to the end of the answer, as we wrote it.
+    /// Time from the end of the request until the answer was written, in milliseconds.
     ms: f64,
 }
 
@@ -35,7 +35,7 @@ impl Access {
         Self { at_s, peer, method, target, status, bytes, complete, ms }
     }
 
-    /// The line for people. What the client wrote is escaped, so that a line stays a line.
+    /// The entry as one line of text. Bytes from the client are escaped.
     pub(super) fn text(&self) -> String {
         let Self { at_s: _, peer, method, target, status, bytes, complete, ms } = self;
         let target = target.escape_debug();

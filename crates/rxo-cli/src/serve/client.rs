@@ -1,4 +1,4 @@
-//! The connection as a conversation needs it: reads and writes with a timeout, and an end of sending.
+//! A connection with timeouts for reads and writes, and an end of sending.
 //!
 //! A trait, so that the loop of a thread is tested over plain sockets and runs over the stack's.
 
@@ -74,5 +74,5 @@ fn in_time(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// The shortest timeout that a socket tells from none.
+/// The shortest timeout of a socket.
 const SHORTEST: Duration = Duration::from_millis(1);

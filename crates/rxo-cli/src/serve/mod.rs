@@ -1,6 +1,6 @@
 //! `rxo serve`: files over HTTP/1.1, on rxo's own stack.
 //!
-//! HTTP itself is the library [`rxo_serve`]; this is what stands around it. From the outside in: the
+//! HTTP itself is the library [`rxo_serve`]; here are its threads and sockets. From the outside in: the
 //! flags become a [`plan`]; the [`server`] accepts clients from the [`stack`], with a thread for each
 //! and a bounded number of [`places`]; [`talk`] is the loop of such a thread over a [`client`]; each
 //! request becomes a line of [`access`]. All but [`stack`] is generic over the connection, so it is
@@ -79,7 +79,7 @@ fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
     let (json, seen) = (plan.json, Arc::clone(&stop));
     let log = move |access: &Access| {
         let printed = if json { output::json_line(access) } else { output::text(&access.text()) };
-        // The reader of the log is gone: that ends the command like a signal.
+        // If the reader of the log is gone, the command ends as after a signal.
         if printed.is_err() {
             seen.store(true, Ordering::Relaxed);
         }

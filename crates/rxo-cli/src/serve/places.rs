@@ -1,15 +1,15 @@
-//! How many clients there may be at once, and how many of one address.
+//! Limits the number of clients, and of clients from one address.
 //!
-//! A place is taken before a client is accepted, so those beyond the bound wait in the listener's backlog
-//! and cost nothing here. Only then is it known whose it is: a client whose address has enough places is
-//! told so and goes, so that one address cannot keep all others out.
+//! A place is taken before a client is accepted, so further clients wait in the listener's backlog and
+//! cost nothing here. The address is known only after that: a client whose address has enough places gets
+//! status 503, so that one address cannot keep all others out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A bound.
+/// The places, free and taken.
 #[derive(Debug)]
 pub(super) struct Places {
     most: usize,
@@ -24,11 +24,11 @@ struct Taken {
     of: HashMap<IpAddr, usize>,
 }
 
-/// The right to be there; given back when dropped.
+/// A place of one client; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
-    /// Whose it is, once that is known.
+    /// The client's address, once known.
     peer: Option<IpAddr>,
 }
 
@@ -38,7 +38,7 @@ impl Places {
         Arc::new(Self { most, most_of_one, taken: Mutex::default(), freed: Condvar::new() })
     }
 
-    /// A place; `None` when none is free within `time`. One thread takes, many give back.
+    /// Takes a place; `None` if none is free within `time`. One thread takes, many give back.
     pub(super) fn take(self: &Arc<Self>, time: Duration) -> Option<Place> {
         let mut taken = self.wait_while(time, |taken| taken.all >= self.most);
         let is_free = taken.all < self.most;
@@ -46,7 +46,7 @@ impl Places {
         is_free.then(|| Place { places: Arc::clone(self), peer: None })
     }
 
-    /// Whether nobody else can come: then nobody who is idle should stay.
+    /// Whether all places are taken. Then idle clients must not stay.
     pub(super) fn are_all_taken(&self) -> bool {
         self.lock().all >= self.most
     }
@@ -68,7 +68,7 @@ impl Places {
 }
 
 impl Place {
-    /// Gives the place to a client at `peer`; `None` when its address has enough, and the place is free
+    /// Gives the place to a client at `peer`. `None` if that address has enough; the place is then free
     /// again.
     pub(super) fn of(mut self, peer: IpAddr) -> Option<Self> {
         let peer = holder(peer);
@@ -99,7 +99,7 @@ impl Drop for Place {
     }
 }
 
-/// Whoever has an address of IPv6 has all of its network of 64 bits.
+/// The address that counts: of IPv6 the /64, because a host can have all of its addresses.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() >> 64 << 64).to_be_bytes()),

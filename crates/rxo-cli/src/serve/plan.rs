@@ -1,4 +1,4 @@
-//! What the flags of `rxo serve` mean.
+//! The plan of `rxo serve`, from its flags.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -13,14 +13,14 @@ use crate::flags::ServeFlags;
 use crate::hosting::HostPlan;
 use crate::numbers::{parse_bytes, parse_time};
 
-/// What is to be served, and where.
+/// The directory to serve, the host, and its limits.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) directory: PathBuf,
     pub(super) host: HostPlan,
     pub(super) port: u16,
     pub(super) clients: usize,
-    /// Of one address.
+    /// The most clients from one address.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
     pub(super) json: bool,
@@ -63,7 +63,7 @@ impl Plan {
         })
     }
 
-    /// Where it listens: on every address of the host, each by itself.
+    /// The addresses to listen on: every address of the host.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.host.addresses().map(|address| SocketAddr::new(address, self.port))
     }

@@ -2,9 +2,9 @@
 //!
 //! Threads, not readiness: reading a file blocks whatever the socket can do, so an event loop would
 //! need threads beside it. The cost of a client is bounded: a small stack, a request head and one
-//! piece of a file, about 100 KiB beside what the stack keeps for the connection. While the list of a
-//! directory is sent, its names are in memory, once for all clients that list it unchanged. [`Places`] bounds the number of clients and the
-//! clients of one address.
+//! piece of a file, about 100 KiB beside the buffers of the connection. While a listing of a directory is
+//! sent, its names are in memory, once for all clients that list it unchanged. [`Places`] bounds the
+//! number of clients, in all and from one address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(super) trait Door {
     fn accept_within(&self, time: Duration) -> io::Result<Option<(Self::Client, SocketAddr)>>;
 }
 
-/// What all clients share.
+/// The state that all clients share.
 pub(super) struct Shared {
     pub(super) root: Root,
     pub(super) limits: Limits,
@@ -92,8 +92,8 @@ fn begin(
 }
 
 impl Shared {
-    /// Tells a client whose address has enough places that it cannot stay. It gets no thread, so nobody
-    /// waits for it: what does not fit into its connection's buffer is not said.
+    /// Answers a client whose address has enough places with status 503. It gets no thread and is not
+    /// waited for: bytes that do not fit into the connection's buffer are not sent.
     fn turn_away(&self, mut client: impl Client, peer: SocketAddr) {
         let now = Now { instant: Instant::now(), date: SystemTime::now(), may_stay: false };
         let last = Conversation::turned_away("too many connections of one address", now);
@@ -108,11 +108,11 @@ impl Shared {
     }
 }
 
-/// How often a stop is looked for.
+/// The time between two looks at [`Shared::stop`].
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long answers that have begun may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Several times the most that a conversation was seen to take.
+/// The stack of a client's thread: several times the largest measured need.
 const STACK_BYTES: usize = 256 << 10;
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl Client for TcpStream {
     }
 }
 
-/// One or more listeners as one door. They must not wait by themselves.
+/// Several non-blocking listeners as one.
 pub(super) struct Doors(pub(super) Vec<TcpListener>);
 
 impl Door for Doors {
@@ -54,8 +54,8 @@ impl Doors {
         for listener in &self.0 {
             match listener.accept() {
                 Ok((client, peer)) => {
-                    // Answers are written whole: nothing is gained by waiting for more. Where that
-                    // cannot be said, they come a little later.
+                    // Answers are written whole, so Nagle's algorithm would only delay them. If this
+                    // fails, it does.
                     _ = client.set_nodelay(true);
                     return Ok(Some((client, peer)));
                 }

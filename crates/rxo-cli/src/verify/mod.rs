@@ -1,4 +1,4 @@
-//! `rxo verify`: whether two captures carry the same, flow by flow.
+//! `rxo verify`: compares the streams of two captures, flow by flow.
 
 mod show;
 
@@ -19,7 +19,7 @@ struct Found<'a> {
     b: &'a str,
     #[serde(flatten)]
     verdict: &'a Verdict,
-    /// Why part of the captures was not compared.
+    /// The reason why part of the captures was not compared.
     partial: Option<&'a str>,
 }
 

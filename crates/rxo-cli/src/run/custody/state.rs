@@ -1,4 +1,4 @@
-//! What a run owes an interface, in a file, in case both of its processes are killed.
+//! The file of changes to restore on an interface, in case both processes of a run are killed.
 //!
 //! The file is written before the first change and removed when everything is given back. If a file
 //! exists and nobody holds the interface, the file says what is still owed.
@@ -14,7 +14,7 @@ use rxo_driver::{DeviceName, Holdings, Interface, InterfaceLock, Link, Settings}
 use super::held::give;
 use crate::output;
 
-/// What is owed to one interface.
+/// The changes to restore on one interface.
 #[derive(Debug)]
 pub(super) struct Owed<'a> {
     pub(super) holdings: &'a Holdings,
@@ -75,7 +75,7 @@ pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
     let index = Interface::find(device.name())?.index()?.unsigned_abs();
     // A run that is ending gives back by itself, so the file counts only once the lock is free.
     let lock = InterfaceLock::take(&device.to_string(), index)?;
-    // What cannot be read cannot be given back; a run that could not write it has said so.
+    // An unreadable file cannot be restored from; a run that could not write it has reported that.
     if let Ok(Some(text)) = owed_text(index) {
         give_owed(device, index, &text)?;
     }
@@ -125,7 +125,7 @@ fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What identifies an interface beside its index.
+/// The first line of the file: identifies the interface beyond its index.
 fn identity(link: &Link) -> String {
     let mac = link.mac.iter().map(|byte| format!("{byte:02x}"));
     // The directory may survive a restart of the system, as in a container.

@@ -13,7 +13,7 @@ use super::held::big_packets;
 pub(in crate::run) struct TapBefore {
     link: Link,
     settings: Settings,
-    /// What a persistent TAP had of its own.
+    /// The holdings of a persistent TAP before the run.
     holdings: Holdings,
     /// Whether it existed before the run.
     is_persistent: bool,
