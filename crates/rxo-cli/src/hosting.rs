@@ -1,5 +1,6 @@
 //! rxo's own host for the commands that need one: what its flags mean, and how it is started.
 
+mod listeners;
 mod taken;
 
 use std::net::IpAddr;
@@ -12,6 +13,7 @@ use rxo::live::host::{self, RunningHost, StartError};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_host::{HostConfig, HostError, IpCidr, Route};
 
+pub(crate) use self::listeners::Listeners;
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;

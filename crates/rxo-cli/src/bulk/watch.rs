@@ -44,11 +44,11 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
                 }
                 drop(tell);
             }
-            Some(listening) => {
+            Some(listeners) => {
                 let meter = &meter;
                 scope.spawn(move || {
                     for _ in 0..plan.connections {
-                        let accepted = listening.accept(endpoint).transpose();
+                        let accepted = endpoint.accept(&listeners).transpose();
                         let Some(accepted) = accepted else { return };
                         let open = move || accepted;
                         if let Err(error) =

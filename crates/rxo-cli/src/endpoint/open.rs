@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, bail};
 use rxo::live::host::{Outcome, RunningHost};
 use rxo_driver::wait::wait_readable;
-use rxo_host::{TcpListener, TcpStream};
+use rxo_host::TcpStream;
 
 use super::EndpointPlan;
 use super::plan::Other;
 use crate::exit::partial;
+use crate::hosting::Listeners;
 use crate::stop;
 
 /// A running host.
@@ -23,9 +24,6 @@ pub(crate) struct Endpoint {
     other: Other,
     stop: Arc<AtomicBool>,
 }
-
-/// The listeners of an endpoint that waits for peers.
-pub(crate) struct Listening(Vec<TcpListener>);
 
 impl Endpoint {
     /// Starts the host. From here on a signal sets a flag instead of ending the process.
@@ -54,8 +52,8 @@ impl Endpoint {
     /// If it cannot be opened, or a signal came first.
     pub(crate) fn one(&self) -> Result<TcpStream> {
         match &self.listen()? {
-            Some(listening) => {
-                listening.accept(self)?.context("interrupted while waiting for a peer")
+            Some(listeners) => {
+                self.accept(listeners)?.context("interrupted while waiting for a peer")
             }
             None => self.connect(),
         }
@@ -65,17 +63,24 @@ impl Endpoint {
     ///
     /// # Errors
     /// If the port is taken.
-    pub(crate) fn listen(&self) -> Result<Option<Listening>> {
+    pub(crate) fn listen(&self) -> Result<Option<Listeners>> {
         let Other::Listen(addresses) = &self.other else { return Ok(None) };
-        let listeners = addresses.iter().map(|&address| self.listen_on(address));
-        listeners.collect::<Result<_>>().map(|all| Some(Listening(all)))
+        let addresses = addresses.iter().copied();
+        Listeners::open(&self.host.handle(), addresses, BACKLOG).map(Some)
     }
 
-    fn listen_on(&self, address: SocketAddr) -> Result<TcpListener> {
-        let listener = self.host.handle().listen(address, BACKLOG);
-        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
+    /// Accepts the next peer; `None` if a signal came first.
+    ///
+    /// # Errors
+    /// If the host has ended.
+    pub(crate) fn accept(&self, listeners: &Listeners) -> Result<Option<TcpStream>> {
+        while !self.is_over() {
+            if let Some((stream, _)) = listeners.accept_within(SHORT)? {
+                limit_waits(&stream)?;
+                return Ok(Some(stream));
+            }
+        }
+        Ok(None)
     }
 
     /// Connects to the peer.
@@ -112,30 +117,6 @@ impl Endpoint {
         let mut outcome = self.host.stop();
         std::mem::replace(&mut outcome.result, Ok(()))?;
         Ok(outcome)
-    }
-}
-
-impl Listening {
-    /// Accepts the next peer; `None` if a signal came first.
-    ///
-    /// # Errors
-    /// If the host has ended.
-    pub(crate) fn accept(&self, endpoint: &Endpoint) -> Result<Option<TcpStream>> {
-        while !endpoint.is_over() {
-            for listener in &self.0 {
-                match listener.accept() {
-                    Ok((stream, _)) => {
-                        limit_waits(&stream)?;
-                        return Ok(Some(stream));
-                    }
-                    Err(error) if is_wait(&error) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            let descriptors: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
-            wait_readable(&descriptors, Some(SHORT))?;
-        }
-        Ok(None)
     }
 }
 

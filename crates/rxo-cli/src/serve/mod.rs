@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Error, Result};
-use rxo_host::Handle;
 use rxo_serve::files::{NoRoot, Root};
 use serde::Serialize;
 
@@ -28,10 +27,10 @@ use self::access::Access;
 use self::places::Places;
 use self::plan::Plan;
 use self::server::Shared;
-use self::stack::Doors;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
-use crate::{hosting, output, stop};
+use crate::hosting::{self, Listeners};
+use crate::{output, stop};
 
 /// Serves until a signal.
 ///
@@ -44,12 +43,12 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
     let host = plan.host.start()?;
-    let doors = open(&plan, &host.handle())?;
+    let listeners = Listeners::open(&host.handle(), plan.addresses(), plan.clients)?;
     announce(&plan)?;
     let shared = Arc::new(shared(&plan, root, Arc::clone(&stop)));
     let mut link = plan.host.link_notices()?;
-    let served = server::serve(&doors, &shared, || link.print());
-    drop(doors);
+    let served = server::serve(&listeners, &shared, || link.print());
+    drop(listeners);
     // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;
     served.context("no more clients can come")
@@ -63,16 +62,6 @@ fn open_root(directory: &Path) -> Result<Root> {
             "{shown} cannot be served: openat2 is needed, which Linux has since 5.6"
         )),
     })
-}
-
-fn open(plan: &Plan, host: &Handle) -> Result<Doors> {
-    let listen = |address: SocketAddr| {
-        let listener = host.listen(address, plan.clients);
-        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    Ok(Doors(plan.addresses().map(listen).collect::<Result<_>>()?))
 }
 
 fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
