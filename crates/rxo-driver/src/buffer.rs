@@ -2,7 +2,7 @@
 //! goes with any sink.
 
 use rxo_frame::PoolBuf;
-use rxo_vnet::VNET_HEADER_BYTES;
+use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES};
 
 use crate::packet::ring::SlotBuf;
 
@@ -27,6 +27,8 @@ enum Memory {
     Slot(SlotBuf),
     /// The frame follows a `virtio_net_hdr`.
     Pooled(PoolBuf),
+    /// The frame follows a header with a buffer count, as in rings.
+    Counted(PoolBuf),
 }
 
 impl DeviceBuf {
@@ -39,6 +41,16 @@ impl DeviceBuf {
     #[inline]
     pub(crate) const fn pooled(buffer: PoolBuf) -> Self {
         Self(Memory::Pooled(buffer))
+    }
+
+    /// A buffer in which the frame follows a header of so many bytes, with a buffer count or without.
+    #[inline]
+    pub(crate) const fn behind(header_bytes: usize, buffer: PoolBuf) -> Self {
+        Self(if header_bytes == VNET_HEADER_BYTES {
+            Memory::Pooled(buffer)
+        } else {
+            Memory::Counted(buffer)
+        })
     }
 
     /// Copies a frame out of its slot into `buffer` and gives the slot back. Does nothing if the
@@ -61,6 +73,7 @@ impl AsRef<[u8]> for DeviceBuf {
         match &self.0 {
             Memory::Slot(slot) => slot.bytes(),
             Memory::Pooled(buffer) => buffer.get(VNET_HEADER_BYTES..).unwrap_or_default(),
+            Memory::Counted(buffer) => buffer.get(VIRTIO_HEADER_BYTES..).unwrap_or_default(),
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! From what a user types down to the system call:
 //!
-//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `tun:rxo0` by the table [`KINDS`].
+//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `vhost:/run/vm.sock` by the table [`KINDS`].
 //! * [`Device`] is an open device of any kind: a [`DeviceSource`] and a [`DeviceSink`], which
 //!   implement the traits of `rxo-device`.
+//! * `vhost:PATH` and `virtio:PATH` are both sides of a virtio device between processes; [`vhost_user`]
+//!   is the protocol by which they find each other.
 //! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
 //!   side is this process.
 //! * [`Interface`] reads and sets an interface's MTU, state and offloads.
@@ -31,7 +33,10 @@ mod sys;
 pub mod tap;
 mod transmit;
 mod uring;
+mod vhost;
 pub mod vhost_user;
+mod virtio;
+mod virtio_net;
 pub mod wait;
 
 pub use buffer::DeviceBuf;

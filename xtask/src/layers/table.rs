@@ -81,6 +81,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-frame", "fills pool buffers"),
             ("rxo-virtqueue", "rings shared with guests, both sides"),
             ("rxo-vnet", "the header before each packet"),
+            ("rxo-wire", "checksums and segmentation for a virtio peer that has neither"),
         ],
     ),
     layer(

@@ -5,7 +5,8 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HostFlags {
     /// Device of the host: packet:IFNAME for an interface without an address of the system's own;
-    /// tap:NAME or tun:NAME for a new interface whose other end is the system.
+    /// tap:NAME or tun:NAME for a new interface whose other end is the system; virtio:PATH for a guest of
+    /// the process that listens on this unix socket, such as rxo run --host vhost:PATH.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 

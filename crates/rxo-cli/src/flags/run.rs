@@ -12,8 +12,9 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 
-    /// Device on the host side: tap:NAME, tun:NAME or packet:IFNAME. A TAP that does not exist is
-    /// created with the MTU of the nic and removed at the end.
+    /// Device on the host side: tap:NAME, tun:NAME, packet:IFNAME or vhost:PATH. A TAP that does not
+    /// exist is created with the MTU of the nic and removed at the end. vhost:PATH is a guest: a virtual
+    /// machine that connects to this unix socket by vhost-user.
     #[arg(long, value_name = "DEVICE", required_unless_present = "restore")]
     pub(crate) host: Option<String>,
 

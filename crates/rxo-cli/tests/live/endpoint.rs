@@ -32,15 +32,15 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
-const AT_HOST: &str = "10.77.0.2:7000";
+pub(crate) const AT_HOST: &str = "10.77.0.2:7000";
 const AT_PEER: &str = "10.77.0.1:7000";
 
-fn pattern(bytes: u32) -> Vec<u8> {
+pub(crate) fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 /// A connection from the peer as soon as the host listens.
-fn connect(namespace: &Namespace, to: &str) -> TcpStream {
+pub(crate) fn connect(namespace: &Namespace, to: &str) -> TcpStream {
     let begun = Instant::now();
     loop {
         match namespace.run(|| TcpStream::connect(to)).unwrap() {
@@ -52,7 +52,7 @@ fn connect(namespace: &Namespace, to: &str) -> TcpStream {
 }
 
 /// A server of the peer's that treats its first clients, as many, with `serve`.
-fn serve<T: Send + 'static>(
+pub(crate) fn serve<T: Send + 'static>(
     lab: &Lab,
     clients: usize,
     serve: impl Fn(TcpStream) -> T + Send + 'static + Copy,
@@ -68,13 +68,13 @@ fn serve<T: Send + 'static>(
     })
 }
 
-fn read_all(mut stream: &TcpStream) -> Vec<u8> {
+pub(crate) fn read_all(mut stream: &TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
     all
 }
 
-fn json(output: &Output) -> Vec<Value> {
+pub(crate) fn json(output: &Output) -> Vec<Value> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
     lines(output)
@@ -280,7 +280,7 @@ fn sink_receives() {
     assert_eq!(seen, sent);
 }
 
-fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     format!("{:08x}", crc32fast::hash(bytes))
 }
 

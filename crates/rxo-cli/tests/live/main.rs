@@ -8,6 +8,7 @@ mod conformance;
 mod demo;
 mod ending;
 mod endpoint;
+mod guests;
 mod isolation;
 mod marks;
 mod menon;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         demo::TESTS,
         ending::TESTS,
         endpoint::TESTS,
+        guests::TESTS,
         isolation::TESTS,
         marks::TESTS,
         menon::TESTS,

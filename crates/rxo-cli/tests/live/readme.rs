@@ -54,6 +54,11 @@ const CAPTURES: [&str; 3] = [
 const NOT_HERE: &[(&str, &str)] = &[
     ("cargo run --release -- demo", "builds the project; tests/live/demo.rs runs the demo"),
     ("cargo xtask test", "runs this"),
+    (
+        "sudo ./target/release/rxo run --nic packet:eth1 --host vhost:/run/vm.sock",
+        "needs a guest; tests/live/guests.rs runs it with one",
+    ),
+    ("rxo sink --nic virtio:/run/vm.sock", "needs a device; tests/live/guests.rs runs it with one"),
     ("rxo demo --reverse", "half a minute each; tests/live/sending.rs runs them with fewer rounds"),
     ("rxo calibrate", "half a minute; tests/live/calibrate.rs runs it with less"),
     (

@@ -4,10 +4,10 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::{DeviceHandle, DeviceName, DeviceOptions, DeviceSink, DeviceSource};
-use crate::{packet, tap};
+use crate::{packet, tap, vhost, virtio};
 
 /// Every kind of device that can be named.
-pub static KINDS: &[DeviceKind] = &[packet::KIND, tap::TAP, tap::TUN];
+pub static KINDS: &[DeviceKind] = &[packet::KIND, tap::TAP, tap::TUN, vhost::KIND, virtio::KIND];
 
 /// One kind of device.
 #[derive(Debug)]

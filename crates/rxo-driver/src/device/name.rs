@@ -159,13 +159,16 @@ mod tests {
         for text in ["packet:eth1", "tap:rxo0", "tun:rxo0", "packet:exactly15bytes_"] {
             assert_eq!(text.parse::<DeviceName>().unwrap().to_string(), text);
         }
+        for text in ["vhost:/run/vm.sock", "virtio:relative.sock"] {
+            assert_eq!(text.parse::<DeviceName>().unwrap().to_string(), text);
+        }
         assert_eq!("tap:rxo0".parse::<DeviceName>().unwrap().name(), "rxo0");
     }
 
     #[test]
     fn a_wrong_name_says_what_is_accepted() {
         let rows = [
-            ("eth0", "packet:IFNAME, tap:NAME or tun:NAME"),
+            ("eth0", "packet:IFNAME, tap:NAME, tun:NAME, vhost:PATH or virtio:PATH"),
             ("dpdk:eth0", "packet:IFNAME"),
             ("tap:", "names no interface"),
             ("tap:a_name_of_16byte", "longer than 15"),
@@ -173,6 +176,8 @@ mod tests {
             ("tap:a/b", "characters"),
             ("tap:tap%d", "characters"),
             ("packet:..", "characters"),
+            ("vhost:", "names no socket"),
+            (&format!("virtio:/{}", "x".repeat(107)), "longer than 107 bytes"),
         ];
         for (text, part) in rows {
             let error = text.parse::<DeviceName>().unwrap_err();

@@ -30,6 +30,11 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
 
     /// Whether many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
+
+    /// One line that the user should see, once, without the device's name.
+    fn take_notice(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// Sends to a device of the system. While the device is down, what is sent is dropped and counted.
@@ -56,6 +61,7 @@ impl DeviceSink {
     /// the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         let own = self.transmitter.take_notice();
+        let own = own.or_else(|| self.transmitter.writer_mut().take_notice());
         let port = self.transmitter.writer();
         own.map(|notice| format!("{}: {notice}", port.label()))
             .or_else(|| self.watch.notice(port.label(), port.interface()?))

@@ -253,7 +253,10 @@ fn a_direction_that_a_device_lacks_is_one_line() {
     ];
     for (error, what) in rows {
         let line = error.unwrap().to_string();
-        assert_eq!(line, format!("{what}: use packet:IFNAME, tap:NAME or tun:NAME"));
+        assert_eq!(
+            line,
+            format!("{what}: use packet:IFNAME, tap:NAME, tun:NAME, vhost:PATH or virtio:PATH")
+        );
     }
     name_of("socket", Path::new("/c")).check_both_ways().unwrap();
 }

@@ -169,6 +169,14 @@ impl Sealed<'_, '_> {
         let message = &self.messages.list[n];
         &self.messages.pieces[message.first_piece..message.first_piece + message.pieces]
     }
+
+    /// The header and pieces of the `n`-th packet as bytes.
+    pub(crate) fn slices(&self, n: usize) -> impl Iterator<Item = &[u8]> {
+        self.pieces(n).iter().map(|piece| {
+            // SAFETY: `piece` made it of a slice that lives as long as the batch.
+            unsafe { std::slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len) }
+        })
+    }
 }
 
 impl Drop for Sealed<'_, '_> {

@@ -71,6 +71,10 @@ impl<W: Writer> Transmitter<W> {
         &self.writer
     }
 
+    pub(crate) fn writer_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+
     /// Whether it keeps packets for which there was no room.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
@@ -219,8 +223,8 @@ impl Tally {
         let Some(kind) = kind.filter(|_| not_supported) else { return };
         if self.refused.remember(kind) {
             self.notice = Some(format!(
-                "the kernel refused a {kind:?} aggregate ({error}); such packets are sent singly \
-                 from now on, which costs more"
+                "a {kind:?} aggregate was refused ({error}); such packets are sent singly from now \
+                 on, which costs more"
             ));
         }
     }

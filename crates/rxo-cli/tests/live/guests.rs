@@ -1,0 +1,138 @@
+//! A guest behind `vhost:PATH`: `rxo run` on a real interface, and another rxo process that is a guest
+//! by `virtio:PATH`. They share memory.
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::path::PathBuf;
+use std::thread;
+
+use rxo_lab::Lab;
+use serde_json::Value;
+
+use crate::Test;
+use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
+use crate::process::{Rxo, run, spawn, wait_until};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_guest_receives_what_linux_sends", receives),
+    ("a_guest_sends_what_linux_receives", sends),
+    ("a_transfer_to_a_guest_survives_rxo_being_killed", killed),
+    ("a_socket_has_one_rxo", refused),
+];
+
+/// A path in a folder of its own, which is removed at the end.
+struct Socket(PathBuf);
+
+impl Socket {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-guests-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder.join("vm.sock"))
+    }
+
+    fn run(&self) -> String {
+        format!("--nic packet:wire0 --host vhost:{}", self.0.display())
+    }
+
+    fn guest(&self) -> String {
+        format!("--nic virtio:{} --ip 10.77.0.2/24", self.0.display())
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    }
+}
+
+/// The totals of a sink that ended well, and the hash of its only connection.
+fn totals(mut lines: Vec<Value>) -> (Value, String) {
+    let totals = lines.pop().unwrap();
+    let crc = totals["ends"][0]["crc32"].as_str().unwrap().to_owned();
+    (totals, crc)
+}
+
+fn receives() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("receives"));
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+    let sink = spawn(lab.host(), &line);
+    let stream = connect(lab.peer(), AT_HOST);
+    let bytes = pattern(20_000_000);
+    (&stream).write_all(&bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The sink closes when it has all.
+    assert_eq!(read_all(&stream), b"");
+    let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
+    assert_eq!((totals["bytes"].as_u64(), crc), (Some(20_000_000), hash(&bytes)));
+    assert!(socket.0.exists());
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a guest has started"), "{said}");
+    assert!(!socket.0.exists(), "removed at a normal end");
+}
+
+fn sends() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("sends"));
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    let server = crate::endpoint::serve(&lab, 1, |stream| read_all(&stream).len());
+    let line = format!("source {} 10.77.0.1:7000 --bytes 20M --json --interval 0s", socket.guest());
+    json(&run(lab.host(), &line));
+    assert_eq!(server.join().unwrap(), [20_000_000]);
+    rxo.signal("INT");
+    assert_eq!(rxo.end().0, Some(0));
+}
+
+/// Both processes of the run are killed, so nothing is put in order; the next run takes over the stale
+/// socket, the guest finds it, and the connection goes on.
+fn killed() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("killed"));
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+    let sink = spawn(lab.host(), &line);
+    let stream = connect(lab.peer(), AT_HOST);
+    let bytes = pattern(40_000_000);
+    let expected = hash(&bytes);
+    let (first, second) = (bytes[..10_000_000].to_vec(), bytes[10_000_000..].to_vec());
+    (&stream).write_all(&first).unwrap();
+    let worker = rxo.worker();
+    rxo.signal_worker("KILL");
+    rxo.signal("KILL");
+    drop(rxo);
+    wait_until("the worker ends", || !std::path::Path::new(&format!("/proc/{worker}")).exists());
+    assert!(socket.0.exists(), "a killed process leaves its socket");
+    let sender = thread::spawn(move || {
+        (&stream).write_all(&second).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_all(&stream), b"");
+    });
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    sender.join().unwrap();
+    let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
+    assert_eq!((totals["bytes"].as_u64(), crc), (Some(40_000_000), expected));
+    rxo.signal("INT");
+    assert_eq!(rxo.end().0, Some(0));
+}
+
+fn refused() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("refused"));
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    let path = socket.0.display();
+    let rows = [
+        (format!("run --nic tap:other --host vhost:{path}"), "a process listens there; end it"),
+        (format!("run {} --take-over", socket.run()), "--take-over moves what a nic has to a TAP"),
+        (
+            "sink --nic virtio:/nowhere/s --ip 10.77.0.2/24 --listen 7000".to_owned(),
+            "nobody listens",
+        ),
+    ];
+    for (line, part) in rows {
+        let output = run(lab.host(), &line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(part), "{line}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    }
+    rxo.signal("INT");
+    assert_eq!(rxo.end().0, Some(0));
+}

@@ -1,0 +1,301 @@
+//! One front end: what it told, its memory, and the queues that can be used.
+
+use std::fmt::Display;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rxo_frame::PoolBuf;
+use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
+use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
+
+use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
+use crate::vhost_user::{Change, Channel, Ring, Session};
+use crate::virtio_net::mapping;
+use crate::virtio_net::{Accepts, Events, Notifier, PacketRing, Token, Watched, header_bytes};
+
+/// Pairs of queues that a device can have.
+pub(super) const MOST_PAIRS: usize = 8;
+
+/// How many messages are served at once: the worker has frames to carry, too.
+const MOST_MESSAGES: usize = 64;
+
+/// A connected front end.
+#[derive(Debug)]
+pub(super) struct Connection {
+    channel: Channel,
+    session: Session,
+    memory: Memory,
+    /// By the index of their ring; `None` if it cannot be used.
+    queues: Vec<Option<Queue>>,
+    events: Rc<Events>,
+    _watched: Watched,
+    /// The transmit ring that is asked first.
+    next: usize,
+    /// Invalid chains of queues that are no more.
+    invalid: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    queue: DeviceQueue,
+    call: Option<Notifier>,
+    _kick: Option<Watched>,
+    /// Whether the guest was asked to notify of buffers.
+    wants_buffers: bool,
+}
+
+/// A frame of the guest.
+pub(super) enum Given {
+    /// So many bytes are in the buffer, the header included.
+    Frame(usize),
+    /// A chain was discarded.
+    Discarded,
+    /// There is none.
+    Nothing,
+}
+
+impl Connection {
+    pub(super) fn new(stream: UnixStream, events: &Rc<Events>) -> io::Result<Self> {
+        let _watched = events.watch(stream.as_fd(), Token::Channel)?;
+        Ok(Self {
+            channel: Channel::new(stream)?,
+            session: Session::new(2 * MOST_PAIRS),
+            memory: Memory::new(),
+            queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
+            events: Rc::clone(events),
+            _watched,
+            next: 0,
+            invalid: 0,
+        })
+    }
+
+    /// Whether the guest has started the first pair of queues.
+    pub(super) fn is_started(&self) -> bool {
+        self.queues[..2].iter().all(Option::is_some)
+    }
+
+    /// What the guest accepts.
+    pub(super) fn accepts(&self) -> Accepts {
+        Accepts::driver(self.session.features())
+    }
+
+    /// What may be in frames of the guest.
+    pub(super) fn gives(&self) -> Accepts {
+        Accepts::device(self.session.features())
+    }
+
+    /// The length of the header before each frame, in bytes.
+    pub(super) const fn header_bytes(&self) -> usize {
+        header_bytes(self.session.features())
+    }
+
+    /// The MTU that the front end told, in bytes.
+    pub(super) const fn mtu(&self) -> Option<u16> {
+        self.session.mtu()
+    }
+
+    /// Invalid chains so far.
+    pub(super) fn invalid(&self) -> u64 {
+        let of = |queue: &Queue| queue.queue.invalid().total();
+        self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
+    }
+
+    /// Serves the messages that have come. Returns whether the queues have changed.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the front end has closed; otherwise what it did wrong. The connection must
+    /// be closed.
+    pub(super) fn serve(&mut self) -> io::Result<bool> {
+        let mut has_changed = false;
+        for _ in 0..MOST_MESSAGES {
+            let Some(message) = self.channel.receive()? else { break };
+            for (n, queue) in self.queues.iter().enumerate() {
+                if let Some(queue) = queue {
+                    self.session.set_base(n, queue.queue.base());
+                }
+            }
+            let done = self.session.take(message).map_err(invalid)?;
+            if done.change == Change::Memory {
+                self.memory = map(&self.session)?;
+            }
+            if done.change != Change::None {
+                self.make_queues()?;
+                has_changed = true;
+            }
+            if let Some(reply) = done.reply {
+                self.channel.reply(reply)?;
+            }
+        }
+        Ok(has_changed)
+    }
+
+    /// Takes the next frame of the guest.
+    pub(super) fn take(&mut self, buffer: &mut PoolBuf) -> Given {
+        for _ in 0..MOST_PAIRS {
+            let ring = 2 * self.next + 1;
+            let taken =
+                self.queues[ring].as_mut().map(|queue| queue.queue.take(&self.memory, buffer));
+            match taken {
+                Some(Taken::Frame(bytes)) => return Given::Frame(bytes),
+                Some(Taken::Invalid(_)) => return Given::Discarded,
+                Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
+            }
+        }
+        Given::Nothing
+    }
+
+    /// Shows the guest which frames were taken, and notifies it if it wants that.
+    pub(super) fn finish_taking(&mut self) {
+        self.transmit_queues().for_each(|queue| _ = queue.finish());
+    }
+
+    /// Asks the guest to notify of its next frames. Returns whether one is there already.
+    pub(super) fn ask_for_notifications(&mut self) -> bool {
+        self.transmit_queues()
+            .fold(false, |is_any, queue| queue.queue.enable_notifications() | is_any)
+    }
+
+    fn transmit_queues(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.queues.iter_mut().skip(1).step_by(2).flatten()
+    }
+
+    /// Shows the guest the packets that were put. Returns whether it was notified.
+    pub(super) fn finish_putting(&mut self) -> bool {
+        self.queues[0].as_mut().is_some_and(Queue::finish)
+    }
+
+    /// Makes all queues that can be used now.
+    fn make_queues(&mut self) -> io::Result<()> {
+        self.invalid = self.invalid();
+        self.queues.iter_mut().for_each(|queue| *queue = None);
+        if self.memory.regions().is_empty() {
+            return Ok(());
+        }
+        for n in 0..self.queues.len() {
+            let Some(ring) = self.session.usable(n) else { continue };
+            let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
+            let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
+            // Of frames the guest notifies when the source waits, of buffers when there are none.
+            queue.queue.disable_notifications();
+            // Whoever waited for the queue before may have missed a notification.
+            queue.call.iter().for_each(Notifier::notify);
+            self.queues[n] = Some(queue);
+        }
+        Ok(())
+    }
+}
+
+impl PacketRing for Connection {
+    fn put<'p>(
+        &mut self,
+        header: [u8; VIRTIO_HEADER_BYTES],
+        bytes: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()> {
+        let header = &header[..self.header_bytes()];
+        let merges = self.session.features() & MRG_RXBUF != 0;
+        let fit =
+            if merges { Fit::Merged { count_at: BUFFER_COUNT_AT as u32 } } else { Fit::OneChain };
+        let down = || io::Error::from_raw_os_error(libc::ENETDOWN);
+        let too_large = || io::Error::from_raw_os_error(libc::EMSGSIZE);
+        let Some(Queue { queue, wants_buffers, .. }) = &mut self.queues[0] else {
+            return Err(down());
+        };
+        let all = u32::try_from(header.len() + bytes).map_err(|_| too_large())?;
+        for _ in 0..MOST_ATTEMPTS {
+            let refused = match queue.reserve(&self.memory, all, fit) {
+                Ok(mut writer) => {
+                    writer.write(header);
+                    pieces.for_each(|piece| writer.write(piece));
+                    let finished = writer.finish().map(|_| ()).map_err(|_| too_large());
+                    if std::mem::take(wants_buffers) {
+                        queue.disable_notifications();
+                    }
+                    return finished;
+                }
+                Err(refused) => refused,
+            };
+            match refused {
+                _ if queue.is_broken() => return Err(down()),
+                Refused::DoesNotFit { .. } => return Err(too_large()),
+                Refused::Invalid(_) => {}
+                Refused::NoBuffers => {
+                    *wants_buffers = true;
+                    if !queue.enable_notifications() {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EAGAIN))
+    }
+}
+
+/// How often buffers are looked for. A guest that posts invalid chains has room some time later.
+const MOST_ATTEMPTS: usize = 8;
+
+impl Queue {
+    /// Publishes. Returns whether the guest was notified.
+    fn finish(&mut self) -> bool {
+        self.queue.publish();
+        let Some(call) = &self.call else { return false };
+        let wants = self.queue.needs_notify();
+        if wants {
+            call.notify();
+        }
+        wants
+    }
+}
+
+fn make_queue(
+    memory: &Memory,
+    features: u64,
+    ring: &Ring,
+    events: &Rc<Events>,
+) -> Result<Queue, String> {
+    let has = |bits| features & bits != 0;
+    let addresses = ring.addresses.ok_or("it has no addresses")?;
+    let guest_address = |user: u64| {
+        memory.guest_address(user).ok_or_else(|| format!("{user:#x} is in no region of memory"))
+    };
+    let config = QueueConfig {
+        layout: if has(RING_PACKED) { Layout::Packed } else { Layout::Split },
+        size: ring.size,
+        descriptors: guest_address(addresses.descriptors)?,
+        driver: guest_address(addresses.driver)?,
+        device: guest_address(addresses.device)?,
+        event_index: has(EVENT_IDX),
+        indirect: has(INDIRECT_DESC),
+    };
+    let queue = DeviceQueue::new(memory, &config, Base::Vring(ring.base));
+    let queue = queue.map_err(|error| error.to_string())?;
+    let watched = ring.kick().map(|kick| events.watch(kick, Token::Notification)).transpose();
+    let call = ring.call().map(Notifier::to).transpose();
+    let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
+    let (call, _kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
+    Ok(Queue { queue, call, _kick, wants_buffers: false })
+}
+
+/// Maps all regions of a session.
+fn map(session: &Session) -> io::Result<Memory> {
+    let mut memory = Memory::new();
+    for shared in session.regions() {
+        let region = shared.region;
+        let refused = |why: &dyn Display| invalid(format!("{region:x?} cannot be mapped: {why}"));
+        // The session has checked that this is an address.
+        let end = region.file_offset.saturating_add(region.bytes);
+        let mapping = mapping::map(shared.file.as_fd(), end).map_err(|why| refused(&why))?;
+        let (guest, user) = (region.guest_address, region.user_address);
+        let mapped = Region::new(guest, user, Arc::new(mapping), region.file_offset, region.bytes)
+            .map_err(|why| refused(&why))?;
+        memory.add(mapped).map_err(|why| refused(&why))?;
+    }
+    Ok(memory)
+}
+
+fn invalid(why: impl Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_string())
+}

@@ -1,0 +1,74 @@
+//! The row of `vhost:PATH` in the table of device kinds.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use rxo_device::DeviceError;
+use rxo_frame::LinkKind;
+
+use super::backend::Backend;
+use super::listener::{Listener, occupant};
+use super::port::VhostPort;
+use super::source::VhostSource;
+use crate::device::{
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
+};
+use crate::virtio_net::{DEFAULT_MTU, check_path};
+
+/// A guest behind a unix socket.
+pub(crate) const KIND: DeviceKind = DeviceKind {
+    prefix: "vhost",
+    placeholder: "PATH",
+    interface: None,
+    link: Some(LinkKind::Ethernet),
+    check_name: check_path,
+    survey,
+    ends: Ends::Both(|name| Ok(Box::new(Handle::new(name)?))),
+};
+
+/// Nobody else may listen there. The MTU is what the options say.
+fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
+    occupant(&device.to_string(), Path::new(device.name())).map(|_| None)
+}
+
+/// A bound socket.
+#[derive(Debug)]
+struct Handle {
+    label: String,
+    backend: RefCell<State>,
+}
+
+/// The device before and after its first opening.
+#[derive(Debug)]
+enum State {
+    Bound(Option<Listener>),
+    Open(Rc<RefCell<Backend>>, u32),
+}
+
+impl Handle {
+    fn new(name: &DeviceName) -> Result<Self, DeviceError> {
+        let label = name.to_string();
+        let listener = Listener::bind(&label, Path::new(name.name()))?;
+        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener))) })
+    }
+}
+
+impl DeviceHandle for Handle {
+    /// Opened again, the device has the same front end and the same MTU.
+    fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
+        let mut state = self.backend.borrow_mut();
+        if let State::Bound(listener) = &mut *state {
+            let mtu = options.mtu.unwrap_or(DEFAULT_MTU);
+            let listener = listener.take().ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
+            let backend = Backend::new(&self.label, listener, mtu)?;
+            *state = State::Open(Rc::new(RefCell::new(backend)), mtu);
+        }
+        let State::Open(backend, mtu) = &*state else {
+            return Err(DeviceError::Gone(self.label.clone()));
+        };
+        let source = Box::new(VhostSource::new(backend, *mtu));
+        let sink = DeviceSink::new(VhostPort::new(backend, &self.label, *mtu));
+        Ok(Device { source, sink })
+    }
+}

@@ -1,0 +1,24 @@
+//! `vhost:PATH`: the device side of a virtio network device, for a guest.
+//!
+//! A machine monitor such as QEMU connects to the socket and gives the memory of its guest. Then the
+//! guest's transmit rings are a source and its receive rings a sink.
+//!
+//! * `listener` binds the socket; takes over one that nobody listens on, removes its own at the end.
+//! * `backend` is the device: one front end at a time, which may close and come again.
+//! * `connection` is one front end: its session, its memory, its queues.
+//! * `source` and `port` are the ends. They share the backend and belong to one thread.
+//!
+//! Contract: nothing that a front end or a guest does panics, blocks this process, or ends more than
+//! its own connection. A frame is copied out of the guest once, before anything looks at it. While no
+//! guest has started, what is sent to it is dropped and counted.
+
+mod backend;
+mod connection;
+mod kind;
+mod listener;
+mod port;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use kind::KIND;

@@ -1,0 +1,143 @@
+//! Gives the frames that the guest sends.
+
+use std::cell::RefCell;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+use rxo_frame::{Frame, Instant, LinkKind, Pool};
+
+use super::backend::Backend;
+use super::connection::Given;
+use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
+use crate::clock;
+use crate::device::SystemSource;
+use crate::virtio_net::Events;
+
+/// Buffers of 64 KiB: two default budgets.
+const BUFFERS: usize = 128;
+
+/// How many chains one call discards at most, so that it ends whatever the guest sends.
+const MOST_DISCARDS: usize = 1_024;
+
+/// The transmit rings of a guest. GSO frames stay whole.
+///
+/// The time of arrival is the time of the first frame of a batch.
+#[derive(Debug)]
+pub(super) struct VhostSource {
+    backend: Rc<RefCell<Backend>>,
+    events: Rc<Events>,
+    pool: Pool,
+    mtu: u32,
+    counters: SourceCounters,
+    discards: u64,
+}
+
+impl VhostSource {
+    pub(super) fn new(backend: &Rc<RefCell<Backend>>, mtu: u32) -> Self {
+        Self {
+            backend: Rc::clone(backend),
+            events: backend.borrow().events(),
+            pool: Pool::new(BUFFERS, LARGE_BUFFER_BYTES),
+            mtu,
+            counters: SourceCounters::default(),
+            discards: 0,
+        }
+    }
+
+    /// Takes frames until there are `budget`, or none is left. Returns how many it took.
+    fn take(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, budget: usize) -> usize {
+        let mut backend = self.backend.borrow_mut();
+        let Some(connection) = backend.started() else { return 0 };
+        let (header_bytes, gives) = (connection.header_bytes(), connection.gives());
+        let (mut given, mut discards, mut arrived_at) = (0, MOST_DISCARDS, None);
+        while given < budget && discards > 0 {
+            let Some(mut buffer) = self.pool.take() else { break };
+            let bytes = match connection.take(&mut buffer) {
+                Given::Frame(bytes) => bytes,
+                Given::Discarded => {
+                    discards -= 1;
+                    continue;
+                }
+                Given::Nothing => break,
+            };
+            buffer.truncate(bytes);
+            let Some((checksum, gso)) = gives.read(&buffer, bytes.saturating_sub(header_bytes))
+            else {
+                self.discards += 1;
+                discards -= 1;
+                continue;
+            };
+            let arrived_at: Instant = *arrived_at.get_or_insert_with(clock::now);
+            given += 1;
+            self.counters.frames += 1;
+            self.counters.bytes += (bytes - header_bytes) as u64;
+            let bytes = DeviceBuf::behind(header_bytes, buffer);
+            batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
+        }
+        connection.finish_taking();
+        given
+    }
+
+    /// Prepares to wait: looks at the sockets, and asks for notifications. Returns whether there may be
+    /// something to take after all.
+    fn prepare_to_wait(&self) -> bool {
+        let mut backend = self.backend.borrow_mut();
+        let has_changed = backend.attend();
+        let has_more =
+            backend.started().is_some_and(|connection| connection.ask_for_notifications());
+        has_changed || has_more
+    }
+}
+
+/// How often a call looks again for frames that came while it prepared to wait.
+const MOST_LOOKS: usize = 4;
+
+impl FrameSource for VhostSource {
+    type Buffer = DeviceBuf;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        SourceCapabilities {
+            link: LinkKind::Ethernet,
+            mtu: self.mtu,
+            says_checksum: true,
+            gives_gso: true,
+        }
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let mut given = 0;
+        for _ in 0..MOST_LOOKS {
+            given += self.take(batch, budget - given);
+            if given == budget || !self.prepare_to_wait() {
+                break;
+            }
+        }
+        Ok(given)
+    }
+
+    fn lends(&self) -> Option<usize> {
+        Some(BUFFERS)
+    }
+
+    fn is_starved(&self) -> bool {
+        self.pool.available() == 0
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let truncated = self.discards + self.backend.borrow().invalid();
+        SourceCounters { truncated, ..self.counters }
+    }
+}
+
+impl Descriptors for VhostSource {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.events.as_fd());
+    }
+}
+
+impl SystemSource for VhostSource {}

@@ -1,0 +1,215 @@
+//! Front ends that lie: each ends its own connection and nothing else.
+
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rxo_device::{FrameSink, FrameSource};
+use rxo_frame::{Frame, Instant};
+
+use crate::device::{Device, DeviceOptions};
+use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
+use crate::vhost_user::{
+    Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
+};
+use crate::virtio_net::mapping::memory_file;
+
+/// The device, and what it says.
+struct Stage {
+    folder: PathBuf,
+    device: Device,
+}
+
+impl Stage {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-vhost-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let name = format!("vhost:{}", folder.join("s").display()).parse().unwrap();
+        Self { device: Device::open(&name, DeviceOptions::default()).unwrap(), folder }
+    }
+
+    fn connect(&self) -> Channel {
+        Channel::new(UnixStream::connect(self.folder.join("s")).unwrap()).unwrap()
+    }
+
+    /// Lets the device look. Returns what it says.
+    fn turn(&mut self) -> Vec<String> {
+        let mut batch = Vec::new();
+        for _ in 0..3 {
+            self.device.source.receive(&mut batch, 64).unwrap();
+            let bytes = [0; 60];
+            self.device.sink.transmit([Frame::new(&bytes[..], Instant::ZERO)].into_iter()).unwrap();
+        }
+        std::iter::from_fn(|| self.device.sink.take_notice()).collect()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+const MEMORY_BYTES: u64 = 1 << 16;
+const USER: u64 = 1 << 40;
+
+fn region() -> Region {
+    Region { guest_address: 0, bytes: MEMORY_BYTES, user_address: USER, file_offset: 0 }
+}
+
+fn table(regions: &[Region]) -> Request {
+    let file = || memory_file(MEMORY_BYTES).unwrap();
+    let shared = |region: &Region| SharedRegion { region: *region, file: file() };
+    Request::SetMemTable(regions.iter().map(shared).collect())
+}
+
+fn addresses(ring: u32, descriptors: u64) -> Request {
+    let (device, driver) = (USER + 0x4000, USER + 0x2000);
+    Request::SetRingAddresses(RingAddresses { ring, flags: 0, descriptors, device, driver, log: 0 })
+}
+
+/// Starts both rings at the beginning of the memory, as a driver would.
+fn start() -> Vec<Request> {
+    let mut requests = vec![Request::SetOwner, Request::SetFeatures(VERSION_1), table(&[region()])];
+    for ring in 0..2 {
+        let notifications = memory_event();
+        requests.extend([
+            Request::SetRingSize(RingNumber { ring, number: 16 }),
+            addresses(ring, USER),
+            Request::SetRingKick(RingDescriptor { ring, file: Some(notifications) }),
+        ]);
+    }
+    requests
+}
+
+fn memory_event() -> OwnedFd {
+    crate::virtio_net::Notifier::new().unwrap().as_fd().try_clone_to_owned().unwrap()
+}
+
+#[test]
+fn a_lie_ends_the_connection_in_one_line() {
+    let far = Region { user_address: USER << 1, ..region() };
+    let rows: Vec<(&str, Vec<Request>, &str)> = vec![
+        (
+            "beyond",
+            vec![table(&[Region { bytes: MEMORY_BYTES + 1, ..region() }])],
+            "its file is shorter",
+        ),
+        ("offset", vec![table(&[Region { file_offset: 1, ..region() }])], "its file is shorter"),
+        ("overlap", vec![table(&[region(), far])], "overlaps another region"),
+        ("features", vec![Request::SetFeatures(1 << 57)], "were not offered"),
+        ("ring", vec![Request::GetRingBase(99)], "there is no ring 99"),
+        ("size", vec![Request::SetRingSize(RingNumber { ring: 0, number: 0 })], "is impossible"),
+        ("address", [start(), vec![addresses(0, 7)]].concat_requests(), "is in no region"),
+        ("align", [start(), vec![addresses(0, USER + 1)]].concat_requests(), "unaligned"),
+        (
+            "end",
+            [start(), vec![addresses(1, USER + MEMORY_BYTES - 1)]].concat_requests(),
+            "unaligned or not in one region",
+        ),
+        (
+            "no power of two",
+            [start(), vec![Request::SetRingSize(RingNumber { ring: 0, number: 7 })]]
+                .concat_requests(),
+            "power of two",
+        ),
+        (
+            "file",
+            [
+                start(),
+                vec![Request::SetRingKick(RingDescriptor {
+                    ring: 0,
+                    file: Some(memory_file(8).unwrap()),
+                })],
+            ]
+            .concat_requests(),
+            "notifications cannot be used",
+        ),
+    ];
+    let mut stage = Stage::new("lies");
+    for (name, requests, part) in rows {
+        let mut front = stage.connect();
+        requests.iter().for_each(|request| front.request(request, false).unwrap());
+        let said = stage.turn();
+        let line = said.last().unwrap();
+        assert!(line.contains("closed the connection of a front end"), "{name}: {said:?}");
+        assert!(line.contains(part) && !line.contains('\n'), "{name}: {said:?}");
+        assert!(front.receive().is_err(), "{name}: closed");
+    }
+    // And the next one is served.
+    let mut front = stage.connect();
+    start().iter().for_each(|request| front.request(request, false).unwrap());
+    assert_eq!(stage.turn().last().unwrap(), &format!("{}: a guest has started", stage.label()));
+}
+
+#[test]
+fn bytes_that_are_no_messages_end_the_connection() {
+    let mut stage = Stage::new("bytes");
+    for bytes in [&[0xff; 12][..], &[0; 12], &[1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0, 0]] {
+        let mut front = UnixStream::connect(stage.folder.join("s")).unwrap();
+        front.write_all(bytes).unwrap();
+        let said = stage.turn();
+        assert!(said.last().unwrap().contains("closed the connection"), "{said:?}");
+    }
+    // A front end that goes before its guest started is not worth a line.
+    drop(stage.connect());
+    assert!(stage.turn().is_empty());
+}
+
+#[test]
+fn there_is_one_front_end_at_a_time() {
+    let mut stage = Stage::new("one");
+    let mut first = stage.connect();
+    first.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    stage.turn();
+    let mut second = stage.connect();
+    assert!(stage.turn().last().unwrap().contains("refused a second front end"));
+    assert!(second.receive().is_err());
+    let reply = first.receive().unwrap().unwrap();
+    assert!(reply.header.is_reply);
+}
+
+/// A guest that is switched off and on again uses the same connection.
+#[test]
+fn a_guest_may_start_again() {
+    let mut stage = Stage::new("reboot");
+    let mut front = stage.connect();
+    let protocol = crate::vhost_user::features::DEVICE_OFFERS_PROTOCOL;
+    front.request(&Request::<OwnedFd>::SetProtocolFeatures(protocol), false).unwrap();
+    for _ in 0..3 {
+        start().iter().for_each(|request| front.request(request, false).unwrap());
+        let features = Request::<OwnedFd>::SetFeatures(VERSION_1 | PROTOCOL_FEATURES);
+        front.request(&features, false).unwrap();
+        for ring in 0..2 {
+            let enable = Request::<OwnedFd>::SetRingEnable(RingNumber { ring, number: 1 });
+            front.request(&enable, false).unwrap();
+        }
+        let said = stage.turn();
+        assert!(said.iter().all(|line| line.ends_with("a guest has started")), "{said:?}");
+        for ring in 0..2 {
+            front.request(&Request::<OwnedFd>::GetRingBase(ring), false).unwrap();
+        }
+        stage.turn();
+        for _ in 0..2 {
+            assert!(front.receive().unwrap().is_some(), "a base for each ring");
+        }
+    }
+}
+
+impl Stage {
+    fn label(&self) -> String {
+        format!("vhost:{}", self.folder.join("s").display())
+    }
+}
+
+/// Requests have descriptors, so they are not cloned.
+trait ConcatRequests {
+    fn concat_requests(self) -> Vec<Request>;
+}
+
+impl ConcatRequests for [Vec<Request>; 2] {
+    fn concat_requests(self) -> Vec<Request> {
+        self.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,214 @@
+//! Both rings of the driver, and their buffers.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rxo_frame::{Pool, PoolBuf};
+use rxo_virtqueue::{
+    ConfigError, DriverQueue, InvalidUsed, Memory, Region, RegionError, Segment, Used,
+};
+use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
+
+use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
+use crate::virtio_net::{PacketRing, mapping};
+
+/// The rings over their memory.
+#[derive(Debug)]
+pub(super) struct Driver {
+    memory: Memory,
+    places: Places,
+    receive: DriverQueue,
+    send: DriverQueue,
+    /// Numbers of the buffers that nothing is sent from, the last used on top: it is in the cache.
+    free: Vec<u32>,
+    /// A frame that fills several buffers, of which some have come.
+    partial: Option<Partial>,
+}
+
+#[derive(Debug)]
+struct Partial {
+    buffer: PoolBuf,
+    bytes: usize,
+    /// How many buffers are still to come.
+    buffers: u16,
+    /// Whether it does not fit, so that it is discarded when the last buffer has come.
+    is_bad: bool,
+}
+
+/// What the receive ring gives.
+pub(super) enum Given {
+    /// A frame behind its header.
+    Frame(PoolBuf),
+    /// A frame was discarded.
+    Discarded,
+    /// There is none, or no memory for one.
+    Nothing,
+    /// The back end broke the ring.
+    Broken,
+}
+
+impl Driver {
+    /// Rings over new memory, which `file` has, with all receive buffers posted.
+    pub(super) fn new(file: BorrowedFd<'_>, places: Places) -> io::Result<Self> {
+        let mapping = Arc::new(mapping::map(file, places.bytes)?);
+        let region = Region::new(START, START, mapping, 0, places.bytes);
+        let mut memory = Memory::new();
+        region.and_then(|region| memory.add(region)).map_err(|error: RegionError| other(&error))?;
+        let queue = |n: usize| {
+            DriverQueue::new(&memory, &places.rings[n], None)
+                .map_err(|error: ConfigError| other(&error))
+        };
+        let (receive, send) = (queue(0)?, queue(1)?);
+        let free = (0..SEND_BUFFERS).rev().collect();
+        let mut this = Self { memory, places, receive, send, free, partial: None };
+        (0..places.receive_buffers).for_each(|n| this.post(n));
+        this.receive.publish();
+        this.send.disable_notifications();
+        Ok(this)
+    }
+
+    /// The next frame, copied into a buffer of `pool`. A buffer of the ring is posted again as soon as
+    /// it was copied.
+    pub(super) fn take(&mut self, pool: &Pool) -> Given {
+        loop {
+            let partial = match self.partial.take() {
+                Some(partial) => partial,
+                None => match pool.take() {
+                    Some(buffer) => Partial { buffer, bytes: 0, buffers: 1, is_bad: false },
+                    None => return Given::Nothing,
+                },
+            };
+            let used = match self.receive.take_used() {
+                Ok(Some(used)) => used,
+                Ok(None) => {
+                    // A whole frame is visible at once, so this is a back end that is not done.
+                    self.partial = Some(partial).filter(|partial| partial.bytes > 0);
+                    return if self.receive.is_broken() { Given::Broken } else { Given::Nothing };
+                }
+                Err(InvalidUsed::TooLong { token, .. }) => {
+                    self.post(token);
+                    return Given::Discarded;
+                }
+                Err(_) => return Given::Broken,
+            };
+            let partial = self.append(partial, used);
+            if partial.buffers > 0 {
+                self.partial = Some(partial);
+                continue;
+            }
+            let Partial { mut buffer, bytes, is_bad, .. } = partial;
+            buffer.truncate(bytes);
+            return if is_bad { Given::Discarded } else { Given::Frame(buffer) };
+        }
+    }
+
+    /// Adds a buffer of the ring to a frame. The first one says how many there are.
+    fn append(&mut self, partial: Partial, used: Used) -> Partial {
+        let Partial { mut buffer, bytes, buffers, is_bad } = partial;
+        let end = bytes + used.written_bytes as usize;
+        let address = self.places.receive(used.token);
+        let is_read = buffer.get_mut(bytes..end).is_some_and(|to| self.memory.read(address, to));
+        self.post(used.token);
+        let is_first = bytes == 0;
+        let is_bad = is_bad || !is_read || is_first && end < VIRTIO_HEADER_BYTES;
+        let mut left = buffers - 1;
+        if is_first && !is_bad {
+            let count = u16::from_le_bytes([buffer[BUFFER_COUNT_AT], buffer[BUFFER_COUNT_AT + 1]]);
+            // Some devices that do not merge say zero.
+            left = count.saturating_sub(1);
+        }
+        // At least one byte, so that the next buffer is not taken for the first.
+        let bytes = if is_read { end } else { bytes }.max(1);
+        Partial { buffer, bytes, buffers: left, is_bad }
+    }
+
+    /// Whether a frame is there, or its first part. The back end then notifies of the next buffers.
+    pub(super) fn ask_for_notifications(&mut self) -> bool {
+        self.receive.enable_notifications()
+    }
+
+    /// Shows the back end the buffers that were posted again. Returns whether to notify it.
+    pub(super) fn finish_taking(&mut self) -> bool {
+        self.receive.publish();
+        self.receive.needs_notify()
+    }
+
+    /// Shows the back end the packets that were put. Returns whether to notify it.
+    pub(super) fn finish_putting(&mut self) -> bool {
+        self.send.publish();
+        self.send.needs_notify()
+    }
+
+    /// How often the back end broke a rule.
+    pub(super) const fn invalid(&self) -> u64 {
+        self.receive.invalid() + self.send.invalid()
+    }
+
+    /// Whether a ring cannot be used any more.
+    pub(super) const fn is_broken(&self) -> bool {
+        self.receive.is_broken() || self.send.is_broken()
+    }
+
+    /// Takes back the buffers that were sent.
+    fn reclaim(&mut self) {
+        loop {
+            match self.send.take_used() {
+                Ok(Some(used)) => self.free.push(used.token),
+                Err(InvalidUsed::TooLong { token, .. }) => self.free.push(token),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// A free buffer; if there is none, the back end is asked to notify when it has sent one.
+    fn free(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            self.reclaim();
+        }
+        if self.free.is_empty() && self.send.enable_notifications() {
+            self.reclaim();
+        }
+        let n = self.free.pop()?;
+        self.send.disable_notifications();
+        Some(n)
+    }
+
+    fn post(&mut self, n: u32) {
+        let (address, bytes) = (self.places.receive(n), self.places.receive_bytes);
+        // There is a descriptor for each buffer.
+        let _posted = self.receive.post(&[Segment { address, bytes, is_writable: true }], n);
+    }
+}
+
+impl PacketRing for Driver {
+    fn put<'p>(
+        &mut self,
+        header: [u8; VIRTIO_HEADER_BYTES],
+        bytes: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()> {
+        let errno = |code| Err(io::Error::from_raw_os_error(code));
+        if bytes + VIRTIO_HEADER_BYTES > LARGE_BYTES as usize {
+            return errno(libc::EMSGSIZE);
+        }
+        let Some(n) = self.free() else { return errno(libc::EAGAIN) };
+        let address = self.places.send(n);
+        let mut is_written = self.memory.write(address, &header);
+        let mut end = address + header.len() as u64;
+        for piece in pieces {
+            is_written &= self.memory.write(end, piece);
+            end += piece.len() as u64;
+        }
+        let segment = Segment { address, bytes: (end - address) as u32, is_writable: false };
+        if !is_written || self.send.post(&[segment], n).is_err() {
+            self.free.push(n);
+            return errno(libc::EMSGSIZE);
+        }
+        Ok(())
+    }
+}
+
+fn other(error: &impl std::fmt::Display) -> io::Error {
+    io::Error::other(error.to_string())
+}

@@ -1,0 +1,109 @@
+//! Where rings and buffers are in the memory that is shared with the back end.
+
+use rxo_virtqueue::{Layout, QueueConfig};
+
+use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
+
+/// Entries of each ring.
+pub(super) const ENTRIES: u16 = 1_024;
+
+/// Buffers that frames are sent from.
+pub(super) const SEND_BUFFERS: u32 = 256;
+
+/// Room for a header and the largest GSO frame with its link-layer header, in whole cache lines.
+pub(super) const LARGE_BYTES: u32 = 1_027 * 64;
+
+/// A receive buffer, if a frame may fill several.
+const MERGED_BYTES: u32 = 4_096;
+
+/// Receive buffers, if a frame must be in one.
+const LARGE_BUFFERS: u32 = 256;
+
+/// Where the memory begins, as an address in messages and descriptors. Any number that is not 0 does.
+pub(super) const START: u64 = 1 << 32;
+
+/// The places in the shared memory, as addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    /// The receive ring and the transmit ring.
+    pub(super) rings: [QueueConfig; 2],
+    /// The first receive buffer.
+    receive: u64,
+    /// The first buffer to send from.
+    send: u64,
+    /// The length of a receive buffer, in bytes.
+    pub(super) receive_bytes: u32,
+    /// How many receive buffers there are.
+    pub(super) receive_buffers: u32,
+    /// The length of all, in bytes.
+    pub(super) bytes: u64,
+}
+
+impl Places {
+    /// The places for rings with these features.
+    pub(super) fn new(features: u64) -> Self {
+        let has = |bits| features & bits != 0;
+        let layout = if has(RING_PACKED) { Layout::Packed } else { Layout::Split };
+        let (receive_bytes, receive_buffers) = if has(MRG_RXBUF) {
+            (MERGED_BYTES, u32::from(ENTRIES))
+        } else {
+            (LARGE_BYTES, LARGE_BUFFERS)
+        };
+        let mut next = START;
+        let mut room = |bytes: u64| {
+            let at = next;
+            next = (next + bytes).next_multiple_of(PAGE_BYTES);
+            at
+        };
+        let ring_bytes = QueueConfig::bytes(layout, ENTRIES) as u64;
+        let rings = [(); 2].map(|()| QueueConfig {
+            event_index: has(EVENT_IDX),
+            indirect: has(INDIRECT_DESC),
+            ..QueueConfig::contiguous(layout, ENTRIES, room(ring_bytes))
+        });
+        let receive = room(u64::from(receive_bytes) * u64::from(receive_buffers));
+        let send = room(u64::from(LARGE_BYTES) * u64::from(SEND_BUFFERS));
+        Self { rings, receive, send, receive_bytes, receive_buffers, bytes: next - START }
+    }
+
+    /// The `n`-th receive buffer.
+    pub(super) fn receive(&self, n: u32) -> u64 {
+        self.receive + u64::from(n) * u64::from(self.receive_bytes)
+    }
+
+    /// The `n`-th buffer to send from.
+    pub(super) fn send(&self, n: u32) -> u64 {
+        self.send + u64::from(n) * u64::from(LARGE_BYTES)
+    }
+}
+
+const PAGE_BYTES: u64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps() {
+        for features in [0, MRG_RXBUF, RING_PACKED, MRG_RXBUF | RING_PACKED] {
+            let places = Places::new(features);
+            let layout = places.rings[0].layout;
+            let ring = QueueConfig::bytes(layout, ENTRIES) as u64;
+            let last = places.receive_buffers - 1;
+            let mut parts = [
+                (places.rings[0].descriptors, ring),
+                (places.rings[1].descriptors, ring),
+                (
+                    places.receive(0),
+                    places.receive(last) - places.receive(0) + u64::from(places.receive_bytes),
+                ),
+                (places.send(0), u64::from(SEND_BUFFERS) * u64::from(LARGE_BYTES)),
+            ];
+            parts.sort_unstable();
+            for pair in parts.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:x?}");
+            }
+            assert!(parts[3].0 + parts[3].1 <= START + places.bytes);
+        }
+    }
+}

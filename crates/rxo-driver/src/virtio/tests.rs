@@ -1,0 +1,270 @@
+//! The driver side against the device side, which sends back what it gets, over real sockets and
+//! shared memory in one process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rxo_device::{FrameSink, FrameSource};
+use rxo_frame::{ChecksumStatus, Frame};
+use rxo_wire::checksum::{Summer, verify_transport};
+use rxo_wire::parse;
+
+use super::frontend::Frontend;
+use super::handshake::WANTED;
+use super::kind::device;
+use crate::device::{Device, DeviceName, DeviceOptions, DeviceSource};
+use crate::vhost_user::features::{
+    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MRG_RXBUF,
+    RING_PACKED,
+};
+use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
+use crate::wait::{Interest, WaitList};
+
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SHORT: Option<Duration> = Some(Duration::from_millis(20));
+
+/// A path in a folder of its own, which is removed at the end.
+struct Socket(PathBuf);
+
+impl Socket {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-virtio-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder.join("s"))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    }
+}
+
+/// The device side, on a thread, until it is dropped.
+struct Echo {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Echo {
+    fn start(path: &Path) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (asked, name) = (Arc::clone(&stop), format!("vhost:{}", path.display()));
+        let thread = thread::spawn(move || echo(&name.parse().unwrap(), &asked));
+        let begun = Instant::now();
+        while !path.exists() {
+            assert!(begun.elapsed() < PATIENCE);
+            thread::yield_now();
+        }
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || thread::panicking());
+    }
+}
+
+fn echo(name: &DeviceName, stop: &AtomicBool) {
+    let Device { mut source, mut sink } = Device::open(name, DeviceOptions::default()).unwrap();
+    let mut batch = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        sink.resume().unwrap();
+        if !sink.is_blocked() && source.receive(&mut batch, 64).unwrap() > 0 {
+            sink.transmit(batch.iter().map(Frame::borrowed)).unwrap();
+            batch.clear();
+            continue;
+        }
+        wait(&source);
+    }
+}
+
+fn wait(source: &DeviceSource) {
+    let mut list = WaitList::new();
+    list.add(Some(source), Interest::Readable);
+    list.wait(SHORT).unwrap();
+}
+
+fn guest(path: &Path, wanted: u64) -> Device {
+    device(Frontend::open("virtio:test", path, 1_500, wanted).unwrap(), "virtio:test", 1_500)
+}
+
+/// Receives until there are `count` frames.
+fn receive(source: &mut DeviceSource, count: usize) -> Vec<Frame<crate::DeviceBuf>> {
+    let (mut frames, begun) = (Vec::new(), Instant::now());
+    while frames.len() < count {
+        assert!(begun.elapsed() < PATIENCE, "{} of {count} frames came", frames.len());
+        if source.receive(&mut frames, 64).unwrap() == 0 {
+            wait(source);
+        }
+    }
+    frames
+}
+
+/// Rings of both layouts, buffers of both kinds, notifications of both kinds.
+fn rings() -> impl Iterator<Item = u64> {
+    [RING_PACKED, MRG_RXBUF, EVENT_IDX]
+        .into_iter()
+        .fold(vec![WANTED], |all, bit| {
+            all.iter().flat_map(|features| [*features, features & !bit]).collect()
+        })
+        .into_iter()
+}
+
+#[test]
+fn every_kind_of_ring_carries_frames_of_every_size() {
+    let socket = Socket::new("sizes");
+    let _echo = Echo::start(&socket.0);
+    for wanted in rings() {
+        let mut guest = guest(&socket.0, wanted);
+        let sizes = [60, 100, 1_514, 4_084, 4_085, 9_014, 65_400];
+        let sent: Vec<_> = (0..200).map(|n| tcp(sizes[n % sizes.len()])).collect();
+        for chunk in sent.chunks(20) {
+            let frames = chunk.iter().map(|bytes| Frame::new(&bytes[..], rxo_frame::Instant::ZERO));
+            guest.sink.transmit(frames.collect::<Vec<_>>().into_iter()).unwrap();
+            let came = receive(&mut guest.source, chunk.len());
+            assert!(came.iter().map(Frame::bytes).eq(chunk.iter().map(|bytes| &bytes[..])));
+        }
+        assert_eq!(guest.sink.counters().dropped, 0, "{wanted:#x}");
+    }
+}
+
+#[test]
+fn offloads_go_both_ways_as_far_as_agreed() {
+    let socket = Socket::new("offloads");
+    let _echo = Echo::start(&socket.0);
+    let bytes = tcp(2_500);
+    let to_device = CSUM | HOST_TSO4 | HOST_TSO6;
+    let to_driver = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6;
+    for ring in rings() {
+        // Whole there and back.
+        let mut whole = guest(&socket.0, ring);
+        whole.sink.transmit([large(&bytes)].into_iter()).unwrap();
+        let came = receive(&mut whole.source, 1);
+        assert_eq!((came[0].bytes(), came[0].gso), (&bytes[..], large(&bytes).gso));
+        assert_eq!(came[0].checksum, large(&bytes).checksum);
+        drop(whole);
+        // Segmented here, or by the device for a driver that takes no large frames.
+        for without in [to_device, to_driver, to_device | to_driver] {
+            let mut guest = guest(&socket.0, ring & !without);
+            guest.sink.transmit([large(&bytes)].into_iter()).unwrap();
+            let came = receive(&mut guest.source, 3);
+            let mut payload = Vec::new();
+            for frame in &came {
+                assert_eq!((frame.gso, frame.checksum), (None, ChecksumStatus::Unknown));
+                let parsed = parse(frame.bytes()).unwrap();
+                assert!(verify_transport(&parsed, frame.bytes(), Summer::detect()));
+                payload.extend_from_slice(&frame.bytes()[HEADERS_BYTES..]);
+            }
+            assert_eq!(payload, bytes[HEADERS_BYTES..], "{without:#x}");
+        }
+    }
+}
+
+/// Sends until something comes back.
+fn echoes(guest: &mut Device) {
+    let (bytes, begun) = (tcp(100), Instant::now());
+    let mut came = Vec::new();
+    while came.is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "nothing comes back");
+        let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
+        guest.sink.transmit([frame].into_iter()).unwrap();
+        wait(&guest.source);
+        guest.source.receive(&mut came, 64).unwrap();
+    }
+    assert_eq!(came[0].bytes(), bytes);
+}
+
+#[test]
+fn either_side_may_end_and_come_again() {
+    let socket = Socket::new("again");
+    let mut echo = Echo::start(&socket.0);
+    let mut first = guest(&socket.0, WANTED);
+    echoes(&mut first);
+    for _ in 0..3 {
+        drop(echo);
+        assert!(!socket.0.exists(), "the file is removed at a normal end");
+        echo = Echo::start(&socket.0);
+        echoes(&mut first);
+    }
+    for _ in 0..3 {
+        drop(first);
+        first = guest(&socket.0, WANTED);
+        echoes(&mut first);
+    }
+    drop(echo);
+}
+
+#[test]
+fn nobody_there_is_one_line() {
+    let socket = Socket::new("nobody");
+    let opened = Frontend::open("virtio:x", &socket.0, 1_500, WANTED);
+    let line = opened.unwrap_err().to_string();
+    assert!(line.starts_with("cannot open virtio:x; nobody listens there; start"), "{line}");
+}
+
+/// A device that does not read: the sink keeps a bounded number of packets, drops the rest, and goes on
+/// when there is room.
+#[test]
+fn a_stalled_ring_is_bounded_and_counted() {
+    let socket = Socket::new("stalled");
+    let name: DeviceName = format!("vhost:{}", socket.0.display()).parse().unwrap();
+    let (stop, path) = (Arc::new(AtomicBool::new(false)), socket.0.clone());
+    let asked = Arc::clone(&stop);
+    let driver = thread::spawn(move || {
+        let begun = Instant::now();
+        while !path.exists() {
+            assert!(begun.elapsed() < PATIENCE);
+            thread::yield_now();
+        }
+        let mut guest = guest(&path, WANTED);
+        while !asked.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (mut frames, mut count, begun) = (Vec::new(), 0, Instant::now());
+        while count < usize::from(super::layout::ENTRIES) + 100 {
+            assert!(begun.elapsed() < PATIENCE, "{count} frames came");
+            count += guest.source.receive(&mut frames, 64).unwrap();
+            frames.clear();
+        }
+    });
+    let mut stalled = Device::open(&name, DeviceOptions::default()).unwrap();
+    let (bytes, begun) = (tcp(100), Instant::now());
+    let mut batch = Vec::new();
+    let mut given = 0;
+    while !stalled.sink.is_blocked() {
+        assert!(begun.elapsed() < PATIENCE);
+        stalled.source.receive(&mut batch, 64).unwrap();
+        stalled
+            .sink
+            .transmit([Frame::new(&bytes[..], rxo_frame::Instant::ZERO)].into_iter())
+            .unwrap();
+        given += 1;
+    }
+    // Those before the guest started were dropped; then the ring took as many as it has buffers.
+    assert_eq!(stalled.sink.counters().frames, u64::from(super::layout::ENTRIES));
+    for _ in 0..10_000 {
+        stalled
+            .sink
+            .transmit([Frame::new(&bytes[..], rxo_frame::Instant::ZERO)].into_iter())
+            .unwrap();
+        given += 1;
+    }
+    assert!(stalled.sink.counters().dropped > 0, "more than the backlog holds");
+    stop.store(true, Ordering::Relaxed);
+    while stalled.sink.is_blocked() {
+        assert!(begun.elapsed() < PATIENCE);
+        stalled.source.receive(&mut batch, 64).unwrap();
+        stalled.sink.resume().unwrap();
+    }
+    driver.join().unwrap();
+    let counters = stalled.sink.counters();
+    assert_eq!(counters.frames + counters.dropped_frames, given);
+}

@@ -1,0 +1,212 @@
+//! Which headers the receiving side of a ring accepts.
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind};
+use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
+
+use crate::vhost_user::features::{
+    CSUM, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6, HOST_ECN,
+    HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, VERSION_1,
+};
+
+/// An Ethernet header, in bytes. No frame is shorter.
+const LEAST_FRAME_BYTES: usize = 14;
+
+/// The length of the header in rings with these features, in bytes.
+pub(crate) const fn header_bytes(features: u64) -> usize {
+    if features & (VERSION_1 | MRG_RXBUF) != 0 { VIRTIO_HEADER_BYTES } else { VNET_HEADER_BYTES }
+}
+
+/// What the receiving side accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepts {
+    /// Frames with a partial checksum.
+    partial: bool,
+    /// The word that a checksum is valid.
+    valid: bool,
+    tcp_v4: bool,
+    tcp_v6: bool,
+    /// GSO frames whose first segment alone has CWR.
+    ecn: bool,
+    udp: bool,
+}
+
+/// What to do with a packet for the receiving side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Send it behind this header.
+    Send(VnetHeader),
+    /// Complete its checksum, and send it behind an empty header.
+    Complete {
+        /// Where summing starts.
+        start: u16,
+        /// Where the checksum is, from there.
+        offset: u16,
+    },
+    /// The receiving side cannot segment it.
+    Segment(Gso),
+}
+
+impl Accepts {
+    /// What a driver with these features accepts.
+    pub(crate) fn driver(features: u64) -> Self {
+        let has = |bits: u64| features & bits == bits;
+        Self {
+            partial: has(GUEST_CSUM),
+            valid: has(GUEST_CSUM),
+            tcp_v4: has(GUEST_CSUM | GUEST_TSO4),
+            tcp_v6: has(GUEST_CSUM | GUEST_TSO6),
+            ecn: has(GUEST_ECN),
+            // The kind of a GSO frame does not say its version.
+            udp: has(GUEST_CSUM | GUEST_USO4 | GUEST_USO6),
+        }
+    }
+
+    /// What a device with these features accepts. A driver may not say that a checksum is valid.
+    pub(crate) fn device(features: u64) -> Self {
+        let has = |bits: u64| features & bits == bits;
+        Self {
+            partial: has(CSUM),
+            valid: false,
+            tcp_v4: has(CSUM | HOST_TSO4),
+            tcp_v6: has(CSUM | HOST_TSO6),
+            ecn: has(HOST_ECN),
+            udp: has(CSUM | HOST_USO),
+        }
+    }
+
+    /// Whether frames with a partial checksum are accepted.
+    pub(super) const fn partial(self) -> bool {
+        self.partial
+    }
+
+    const fn takes(self, gso: Gso) -> bool {
+        let takes_kind = match gso.kind {
+            GsoKind::TcpV4 => self.tcp_v4,
+            GsoKind::TcpV6 => self.tcp_v6,
+            GsoKind::Udp => self.udp,
+            GsoKind::UdpFragment => false,
+        };
+        takes_kind && (self.ecn || !gso.ecn)
+    }
+
+    /// What to do with a packet with this header.
+    pub(super) fn fit(self, header: VnetHeader) -> Fit {
+        if let Some(gso) = header.gso() {
+            return if self.takes(gso) { Fit::Send(header) } else { Fit::Segment(gso) };
+        }
+        match header.checksum() {
+            ChecksumStatus::Partial { start, offset } if !self.partial => {
+                Fit::Complete { start, offset }
+            }
+            ChecksumStatus::Verified if !self.valid => Fit::Send(VnetHeader::default()),
+            _ => Fit::Send(header),
+        }
+    }
+
+    /// What the header of a received frame of `frame_bytes` says. `None` if the frame must be
+    /// discarded: it is shorter than an Ethernet header, or its header names bytes beyond it or
+    /// something that was not agreed on.
+    pub(crate) fn read(
+        self,
+        header: &[u8],
+        frame_bytes: usize,
+    ) -> Option<(ChecksumStatus, Option<Gso>)> {
+        let header = VnetHeader::read(header)?;
+        let gso = header.gso();
+        if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(|gso| !self.takes(gso)) {
+            return None;
+        }
+        let checksum = match header.checksum() {
+            ChecksumStatus::Partial { start, offset } => {
+                let end = usize::from(start) + usize::from(offset) + 2;
+                (self.partial && end <= frame_bytes).then_some(header.checksum())?
+            }
+            ChecksumStatus::Verified if !self.valid => ChecksumStatus::Unknown,
+            other => other,
+        };
+        Some((checksum, gso))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU16;
+
+    use rxo_frame::Offload;
+
+    use super::*;
+
+    const PARTIAL: ChecksumStatus = ChecksumStatus::Partial { start: 34, offset: 16 };
+
+    fn gso(kind: GsoKind, ecn: bool) -> Gso {
+        Gso { kind, ecn, size: NonZeroU16::new(1_448).unwrap() }
+    }
+
+    fn header(checksum: ChecksumStatus, gso: Option<Gso>) -> VnetHeader {
+        VnetHeader::for_packet(Offload { checksum, gso, header_bytes: 66 }, 0)
+    }
+
+    const ALL_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN;
+    const ALL_HOST: u64 = CSUM | HOST_TSO4 | HOST_TSO6 | HOST_ECN;
+
+    /// Each feature decides over its own kind of frame, in both directions.
+    #[test]
+    fn a_kind_is_accepted_by_its_feature_alone() {
+        let rows = [
+            (GsoKind::TcpV4, false, GUEST_TSO4, HOST_TSO4),
+            (GsoKind::TcpV6, false, GUEST_TSO6, HOST_TSO6),
+            (GsoKind::TcpV4, true, GUEST_ECN, HOST_ECN),
+            (GsoKind::TcpV4, false, GUEST_CSUM, CSUM),
+            (GsoKind::TcpV6, true, GUEST_CSUM, CSUM),
+        ];
+        for (kind, ecn, guest, host) in rows {
+            let frame = header(PARTIAL, Some(gso(kind, ecn)));
+            for (all, without) in [
+                (Accepts::driver(ALL_GUEST), Accepts::driver(ALL_GUEST & !guest)),
+                (Accepts::device(ALL_HOST), Accepts::device(ALL_HOST & !host)),
+            ] {
+                assert_eq!(all.fit(frame), Fit::Send(frame));
+                assert_eq!(without.fit(frame), Fit::Segment(gso(kind, ecn)), "{kind:?} {ecn}");
+                assert!(all.read(&frame.to_bytes(), 3_000).is_some());
+                assert_eq!(without.read(&frame.to_bytes(), 3_000), None, "{kind:?} {ecn}");
+            }
+        }
+        let udp = header(PARTIAL, Some(gso(GsoKind::Udp, false)));
+        assert!(matches!(Accepts::driver(ALL_GUEST).fit(udp), Fit::Segment(_)));
+        let with = Accepts::driver(ALL_GUEST | GUEST_USO4 | GUEST_USO6);
+        assert_eq!(with.fit(udp), Fit::Send(udp));
+    }
+
+    #[test]
+    fn checksums_are_passed_on_only_as_far_as_agreed() {
+        let (partial, valid) = (header(PARTIAL, None), header(ChecksumStatus::Verified, None));
+        let rows = [
+            (Accepts::driver(ALL_GUEST), Fit::Send(partial), Fit::Send(valid)),
+            (Accepts::device(ALL_HOST), Fit::Send(partial), Fit::Send(VnetHeader::default())),
+            (
+                Accepts::driver(0),
+                Fit::Complete { start: 34, offset: 16 },
+                Fit::Send(VnetHeader::default()),
+            ),
+        ];
+        for (accepts, of_partial, of_valid) in rows {
+            assert_eq!((accepts.fit(partial), accepts.fit(valid)), (of_partial, of_valid));
+        }
+        let of_guest = Accepts::device(ALL_HOST).read(&valid.to_bytes(), 60);
+        assert_eq!(of_guest, Some((ChecksumStatus::Unknown, None)), "a guest cannot vouch");
+        let of_device = Accepts::driver(ALL_GUEST).read(&valid.to_bytes(), 60);
+        assert_eq!(of_device, Some((ChecksumStatus::Verified, None)));
+    }
+
+    #[test]
+    fn a_header_beyond_its_frame_discards_it() {
+        let accepts = Accepts::device(ALL_HOST);
+        let bytes = header(PARTIAL, None).to_bytes();
+        assert_eq!(accepts.read(&bytes, 52), Some((PARTIAL, None)));
+        assert_eq!(accepts.read(&bytes, 51), None);
+        assert_eq!(accepts.read(&[0; 10], 13), None);
+        assert_eq!(accepts.read(&[0; 9], 60), None);
+        let last = ChecksumStatus::Partial { start: u16::MAX, offset: u16::MAX };
+        assert_eq!(accepts.read(&header(last, None).to_bytes(), 65_535), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Packets of a batch into a ring, in the form that the receiving side accepts.
+
+use std::io;
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
+use rxo_vnet::{VIRTIO_HEADER_BYTES, VnetHeader};
+use rxo_wire::checksum::{Summer, complete};
+use rxo_wire::parse;
+use rxo_wire::segmentation::{Checksums, segment};
+
+use super::accepts::{Accepts, Fit};
+use crate::buffer::LARGE_BUFFER_BYTES;
+use crate::transmit::batch::Sealed;
+
+/// A ring that takes packets.
+pub(crate) trait PacketRing {
+    /// Puts a packet of `bytes`, which `pieces` have together, behind `header`. A ring without a
+    /// buffer count leaves out the last two bytes of the header.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room now, `ENETDOWN` if there is no other side, `EMSGSIZE` if the packet
+    /// can never fit.
+    fn put<'p>(
+        &mut self,
+        header: [u8; VIRTIO_HEADER_BYTES],
+        bytes: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()>;
+}
+
+/// Memory for packets that must be changed.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    whole: Vec<u8>,
+    segment: Vec<u8>,
+    summer: Summer,
+}
+
+impl Encoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            whole: Vec::with_capacity(LARGE_BUFFER_BYTES),
+            segment: Vec::with_capacity(LARGE_BUFFER_BYTES),
+            summer: Summer::detect(),
+        }
+    }
+
+    /// Puts the `n`-th packet of `batch` into `ring`. A frame with a partial checksum is completed, and
+    /// a GSO frame of one sender segmented, if the other side accepts neither.
+    ///
+    /// # Errors
+    /// As [`PacketRing::put`]; `EOPNOTSUPP` for an aggregate that the other side does not accept: its
+    /// original frames may be.
+    pub(crate) fn put(
+        &mut self,
+        ring: &mut impl PacketRing,
+        accepts: Accepts,
+        batch: &Sealed<'_, '_>,
+        n: usize,
+    ) -> io::Result<()> {
+        let message = &batch.list()[n];
+        let mut slices = batch.slices(n);
+        let header = slices.next().and_then(VnetHeader::read).unwrap_or_default();
+        match accepts.fit(header) {
+            Fit::Send(header) => ring.put(header.to_virtio_bytes(1), message.bytes, slices),
+            Fit::Complete { start, offset } => {
+                self.gather(slices);
+                self.complete(start, offset);
+                ring.put(
+                    VnetHeader::default().to_virtio_bytes(1),
+                    self.whole.len(),
+                    [&self.whole[..]].into_iter(),
+                )
+            }
+            Fit::Segment(gso) if message.frames == 1 => {
+                self.gather(slices);
+                self.put_segments(ring, accepts, header, gso)
+            }
+            Fit::Segment(_) => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+        }
+    }
+
+    fn gather<'p>(&mut self, slices: impl Iterator<Item = &'p [u8]>) {
+        self.whole.clear();
+        slices.for_each(|slice| self.whole.extend_from_slice(slice));
+    }
+
+    /// Writes the checksum into the packet. Offsets beyond the packet change nothing: such a packet is
+    /// its sender's mistake.
+    fn complete(&mut self, start: u16, offset: u16) {
+        let (start, offset) = (usize::from(start), usize::from(offset));
+        let Some(sum) = complete(&self.whole, start, offset, self.summer) else { return };
+        if let Some(field) = self.whole.get_mut(start + offset..start + offset + 2) {
+            field.copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+
+    /// Puts the segments of the gathered packet.
+    fn put_segments(
+        &mut self,
+        ring: &mut impl PacketRing,
+        accepts: Accepts,
+        header: VnetHeader,
+        gso: Gso,
+    ) -> io::Result<()> {
+        let refused = || io::Error::from_raw_os_error(libc::EINVAL);
+        if !matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6) {
+            return Err(refused());
+        }
+        let partial = Some(header.checksum()).filter(|sum| sum.is_partial() && accepts.partial());
+        let checksums = partial.map_or(Checksums::Complete(self.summer), |_| Checksums::Partial);
+        let parsed = parse(&self.whole).map_err(|_| refused())?;
+        let mut segments =
+            segment(&self.whole, &parsed, gso.size, checksums).map_err(|_| refused())?;
+        let checksum = partial.unwrap_or(ChecksumStatus::Unknown);
+        let offload = Offload { checksum, gso: None, header_bytes: 0 };
+        let header = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
+        self.segment.resize(segments.header_bytes() + usize::from(gso.size.get()), 0);
+        let mut is_first = true;
+        while let Some(bytes) = segments.next_into(&mut self.segment).map_err(|_| refused())? {
+            let put = ring.put(header, bytes, [&self.segment[..bytes]].into_iter());
+            match put {
+                // The packet is not tried again, because its first segments have left.
+                Err(_) if !is_first => return Err(io::Error::from_raw_os_error(libc::ENOBUFS)),
+                other => other?,
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! What a side of a virtio device waits for, and how it notifies the other.
+//!
+//! One epoll instance has the control socket and the other side's notifications, so that the worker
+//! waits for one descriptor however many queues there are. A notification is an event once, and is
+//! never read: an eventfd of the other side might block.
+#![allow(unsafe_code, reason = "epoll takes pointers")]
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+
+use crate::sys::check;
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    /// A socket on which front ends connect.
+    Listener,
+    /// A connected socket.
+    Channel,
+    /// Notifications.
+    Notification,
+}
+
+/// Everything that is watched.
+#[derive(Debug)]
+pub(crate) struct Events {
+    epoll: OwnedFd,
+}
+
+/// A descriptor that is watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    events: Rc<Events>,
+    file: OwnedFd,
+}
+
+const MOST_EVENTS: usize = 16;
+
+impl Events {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: takes a number only.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Watches a duplicate of `file` for being readable. Fails if it is nothing that can be waited for.
+    pub(crate) fn watch(
+        self: &Rc<Self>,
+        file: BorrowedFd<'_>,
+        token: Token,
+    ) -> io::Result<Watched> {
+        let file = file.try_clone_to_owned()?;
+        let once = if token == Token::Notification { libc::EPOLLET } else { 0 };
+        let mut event =
+            libc::epoll_event { events: (libc::EPOLLIN | once) as u32, u64: token as u64 };
+        let (epoll, fd) = (self.epoll.as_raw_fd(), file.as_raw_fd());
+        // SAFETY: the event is live; the kernel copies it.
+        check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) })?;
+        Ok(Watched { events: Rc::clone(self), file })
+    }
+
+    /// What has happened since the last call, without waiting: whether to look at the listener, and
+    /// whether at the channel. Notifications are forgotten by this.
+    pub(crate) fn take(&self) -> (bool, bool) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
+        let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);
+        // SAFETY: the kernel writes at most so many events into a live array.
+        let count = check(unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, 0) });
+        // Interrupted by a signal: the events are still there at the next call.
+        let count = count.unwrap_or_default().unsigned_abs() as usize;
+        let has = |token: Token| events[..count].iter().any(|event| event.u64 == token as u64);
+        (has(Token::Listener), has(Token::Channel))
+    }
+}
+
+impl AsFd for Events {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let (epoll, fd) = (self.events.epoll.as_raw_fd(), self.file.as_raw_fd());
+        // Closing alone would not end it: the other side has the same file.
+        // SAFETY: takes numbers, and for this operation a null event.
+        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+    }
+}
+
+/// The notifications of this side.
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    file: File,
+}
+
+impl Notifier {
+    /// A notifier that writes to a duplicate of an eventfd of the other side, which may not block.
+    pub(crate) fn to(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let file = file.try_clone_to_owned()?;
+        // SAFETY: takes numbers only.
+        check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+        Ok(Self { file: file.into() })
+    }
+
+    /// A new eventfd.
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
+        // SAFETY: takes numbers only.
+        let fd = check(unsafe { libc::eventfd(0, flags) })?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into() })
+    }
+
+    /// Notifies the other side. A counter that is full is a notification already.
+    pub(crate) fn notify(&self) {
+        let _full_or_gone = (&self.file).write(&1_u64.to_ne_bytes());
+    }
+}
+
+impl AsFd for Notifier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::wait::wait_readable;
+
+    fn is_ready(events: &Events) -> bool {
+        !wait_readable(&[events.as_fd()], Some(Duration::ZERO)).unwrap().is_none()
+    }
+
+    #[test]
+    fn a_notification_wakes_once_and_is_never_read() {
+        let events = Rc::new(Events::new().unwrap());
+        let notifier = Notifier::new().unwrap();
+        let watched = events.watch(notifier.as_fd(), Token::Notification).unwrap();
+        for _ in 0..3 {
+            assert!(!is_ready(&events));
+            notifier.notify();
+            notifier.notify();
+            assert!(is_ready(&events));
+            assert_eq!(events.take(), (false, false));
+        }
+        drop(watched);
+        notifier.notify();
+        assert!(!is_ready(&events), "no longer watched, though the file is open elsewhere");
+    }
+
+    #[test]
+    fn a_channel_is_ready_until_it_is_read() {
+        let events = Rc::new(Events::new().unwrap());
+        let (left, mut right) = UnixStream::pair().unwrap();
+        let _watched = events.watch(left.as_fd(), Token::Channel).unwrap();
+        right.write_all(b"x").unwrap();
+        assert_eq!(events.take(), (false, true));
+        assert_eq!(events.take(), (false, true));
+    }
+
+    #[test]
+    fn what_cannot_be_waited_for_is_refused() {
+        let events = Rc::new(Events::new().unwrap());
+        let file = tempfile();
+        assert!(events.watch(file.as_fd(), Token::Notification).is_err());
+    }
+
+    /// A regular file, which is never waited for.
+    fn tempfile() -> File {
+        File::open(std::env::current_exe().unwrap()).unwrap()
+    }
+}

@@ -1,0 +1,111 @@
+//! Shared memory of this process: mapped files, and files made to be mapped.
+//!
+//! Contract: a mapping is never longer than its file was, and a file that can be sealed against
+//! shrinking is. A file that cannot be (a hugetlbfs file, a file on disk) is trusted not to shrink: an
+//! access beyond its end would end this process. QEMU never shrinks its memory.
+#![allow(unsafe_code, reason = "memory is mapped")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::ptr::NonNull;
+
+use rxo_virtqueue::Mapping;
+
+use crate::sys::check;
+
+/// Maps the first `bytes` of `file`, to read and write.
+///
+/// # Errors
+/// `InvalidInput` if the file is shorter, or as the system refuses.
+pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<Mapping> {
+    let file = File::from(file.try_clone_to_owned()?);
+    seal(&file, libc::F_SEAL_SHRINK);
+    let length = usize::try_from(bytes).ok().filter(|length| *length > 0);
+    let length = length.filter(|_| file.metadata().is_ok_and(|metadata| metadata.len() >= bytes));
+    let length = length.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "its file is shorter than the region")
+    })?;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let (shared, fd) = (libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd());
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, shared, fd, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+    // Huge pages are unmapped whole.
+    let page = file.metadata()?.blksize().max(1);
+    let bytes = bytes.next_multiple_of(page) as usize;
+    let owner = Box::new(Mapped { start, bytes });
+    // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
+    // address; the module's contract says why it does not shrink.
+    Ok(unsafe { Mapping::from_raw(start, length, owner) })
+}
+
+/// A file of `bytes` zeros in memory, which never changes its length.
+///
+/// # Errors
+/// If the system refuses.
+pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string.
+    let fd = check(unsafe { libc::memfd_create(c"rxo-virtio".as_ptr(), flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.set_len(bytes)?;
+    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
+    Ok(file.into())
+}
+
+/// Seals a file if it can be.
+fn seal(file: &File, seals: libc::c_int) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_ADD_SEALS, seals) };
+}
+
+/// Unmaps memory when dropped.
+struct Mapped {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length, and the only user of the address is being dropped.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+// SAFETY: owns its mapping; the pointer is only used to unmap it.
+unsafe impl Send for Mapped {}
+// SAFETY: as above; nothing is accessible through a shared reference.
+unsafe impl Sync for Mapped {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_shorter_than_its_region_is_refused() {
+        let file = memory_file(8_192).unwrap();
+        assert_eq!(map(file.as_fd(), 8_192).unwrap().len(), 8_192);
+        for bytes in [8_193, 0, u64::MAX] {
+            let error = map(file.as_fd(), bytes).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_mapped_file_cannot_shrink_afterwards() {
+        let flags = libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is a C string.
+        let fd = check(unsafe { libc::memfd_create(c"test".as_ptr(), flags) }).unwrap();
+        // SAFETY: the descriptor is new and nobody else's.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        file.set_len(8_192).unwrap();
+        let _mapping = map(file.as_fd(), 8_192).unwrap();
+        assert!(file.set_len(4_096).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! What both sides of a virtio network device do alike (virtio 1.2, section 5.1).
+//!
+//! * [`Accepts`]: which headers the receiving side accepts, by the features agreed on.
+//! * [`Encoder`]: packets of a batch into a ring. What the other side does not accept it completes or
+//!   segments, or refuses, so that the transmitter sends the original frames.
+//! * [`Events`]: what to wait for: the control socket and notifications.
+//! * [`mapping`]: shared memory of this process.
+//!
+//! Separate from the devices because the device side (`vhost`) and the driver side (`virtio`) are the
+//! same seen from two ends.
+
+mod accepts;
+mod encoder;
+mod events;
+pub(crate) mod mapping;
+mod notices;
+#[cfg(test)]
+pub(crate) mod samples;
+
+pub(crate) use accepts::{Accepts, header_bytes};
+pub(crate) use encoder::{Encoder, PacketRing};
+pub(crate) use events::{Events, Notifier, Token, Watched};
+pub(crate) use notices::Notices;
+
+/// The MTU of a device whose options say none, in bytes.
+pub(crate) const DEFAULT_MTU: u32 = 1_500;
+
+/// Checks the path of a unix socket.
+pub(crate) fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.is_empty() || path.contains('\0') {
+        Err("names no socket: give a path such as `/run/vm.sock`")
+    } else if path.len() > LONGEST_PATH_BYTES {
+        Err("has a path longer than 107 bytes: give a shorter one such as `/run/vm.sock`")
+    } else {
+        Ok(())
+    }
+}
+
+/// The longest path that a unix socket can have.
+const LONGEST_PATH_BYTES: usize = 107;

@@ -1,0 +1,36 @@
+//! Frames for tests.
+
+use std::num::NonZeroU16;
+
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant};
+use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader};
+use rxo_wire::checksum::pseudo_header;
+use rxo_wire::parse;
+
+/// Ethernet, IPv4 and TCP.
+pub(crate) const HEADERS_BYTES: usize = 14 + 20 + 20;
+
+/// A TCP segment with `payload` bytes whose checksum is the pseudo-header's.
+pub(crate) fn tcp(payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0; HEADERS_BYTES + payload];
+    let rest = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }
+        .write(&mut bytes)
+        .unwrap();
+    let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + payload, ..Ipv4Header::default() };
+    let rest = ip.write(rest).unwrap();
+    TcpHeader::default().write(rest).unwrap();
+    for (n, byte) in bytes[HEADERS_BYTES..].iter_mut().enumerate() {
+        *byte = n as u8;
+    }
+    let seed = pseudo_header(&parse(&bytes).unwrap().key, 6, 20 + payload as u32);
+    bytes[14 + 20 + 16..][..2].copy_from_slice(&seed.fold().to_be_bytes());
+    bytes
+}
+
+/// `bytes` as a sender gives them that leaves checksum and segments of 1,000 bytes to the device.
+pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
+    let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
+    let size = NonZeroU16::new(1_000).unwrap();
+    let gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size });
+    Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
+}
