@@ -128,8 +128,8 @@ fn what_reads_no_records_is_given_none() {
     let lab = Lab::through().unwrap();
     let rows = [
         ("--ack-aggregate --policy remember", "--host tap:rxo0: policy remember does not fit"),
-        ("--set pure_acks=record", "pure_acks=record of policy linux-gro does not fit"),
-        ("--ack-aggregate --set pure_acks=record", "pure_acks=record of policy linux-gro does"),
+        ("--set pure_acks=record", "--host tap:rxo0: pure_acks=record of policy linux-gro does"),
+        ("--ack-aggregate --set pure_acks=record", "--host tap:rxo0: pure_acks=record of policy"),
         ("--ack-aggregate --policy none", "--ack-aggregate does nothing with policy none"),
         ("--ack-aggregate --set keep_every=1", "--ack-aggregate does nothing with max_acks=64"),
     ];
