@@ -23,9 +23,15 @@ use crate::names::Names;
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
-    /// The lists that conversations hold at the moment, so that those of one directory share one.
-    lists: Mutex<Vec<(Version, Weak<Names>)>>,
+    lists: Mutex<Lists>,
 }
+
+/// The lists that conversations hold at the moment, so that those of one directory share one. A list without a
+/// version is not shared.
+type Lists = Vec<(Option<Version>, Arc<List>)>;
+
+/// A list that conversations hold, or that one of them reads: then it is locked.
+type List = Mutex<Weak<Names>>;
 
 /// A directory with the names that it has at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,28 +83,50 @@ impl Root {
         Err(Errno::AGAIN)
     }
 
-    /// The names in `folder`: shared with the conversations that hold them, or read.
-    fn names(&self, folder: &File) -> Result<Arc<Names>, Problem> {
-        // Locked while it reads: whoever wants the same list waits for it instead of making another.
-        let mut lists = self.lock_lists();
-        lists.retain(|(_, names)| names.strong_count() > 0);
-        let version = Version::of(&folder.metadata()?)?;
-        let shared = lists.iter().find(|(known, _)| *known == version);
-        if let Some(names) = shared.and_then(|(_, names)| names.upgrade()) {
+    /// The names in `folder`: shared with the conversations that hold them, or made by `read`.
+    fn names(
+        &self,
+        folder: &File,
+        read: impl FnOnce(&File) -> Result<Names, Problem>,
+    ) -> Result<Arc<Names>, Problem> {
+        let list = self.list(Version::of(&folder.metadata()?)?);
+        // Locked while it reads: a conversation that wants this list waits for it instead of making another.
+        let mut shared = lock(&list);
+        if let Some(names) = shared.upgrade() {
             return Ok(names);
         }
-        let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let names = Arc::new(read(folder)?);
-        if is_stable {
-            lists.push((version, Arc::downgrade(&names)));
-        }
-        Ok(names)
+        *shared = Arc::downgrade(&names);
+        drop(shared);
+        if self.held_bytes() > MOST_HELD_BYTES { Err(Problem::Busy) } else { Ok(names) }
     }
 
-    fn lock_lists(&self) -> MutexGuard<'_, Vec<(Version, Weak<Names>)>> {
-        // A panic leaves the lists complete: each change is one step.
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The list of the directory `version`, and a new one if nobody holds it or the directory may still change
+    /// without a new version.
+    fn list(&self, version: Version) -> Arc<List> {
+        let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
+        let version = is_stable.then_some(version);
+        let mut lists = lock(&self.lists);
+        lists.retain(|(_, list)| Arc::strong_count(list) > 1 || lock(list).strong_count() > 0);
+        let known = lists.iter().find(|(known, _)| version.is_some() && *known == version);
+        if let Some((_, list)) = known {
+            return Arc::clone(list);
+        }
+        let list = Arc::default();
+        lists.push((version, Arc::clone(&list)));
+        list
     }
+
+    /// The memory of the names that conversations hold. A list that is being read does not count yet.
+    fn held_bytes(&self) -> usize {
+        let names = |list: &List| list.try_lock().ok().and_then(|names| names.upgrade());
+        lock(&self.lists).iter().filter_map(|(_, list)| names(list)).map(|it| it.bytes()).sum()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic leaves what is locked complete: each change is one step.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Version {
@@ -152,13 +180,13 @@ impl<'r> Opened<'r> {
 
     /// Reads the directory that was found last, once, and closes it: the step
     /// [`List`](crate::Step::List). Looks at 100,000 entries at most. Conversations that list the same
-    /// directory at the same time get the same list.
+    /// directory at the same time get the same list, and wait while one of them reads it.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// If the directory cannot be read; [`Problem::Busy`] if all lists together take too much memory.
     pub fn names(&mut self) -> Result<Arc<Names>, Problem> {
         let folder = self.folder.take().ok_or(Problem::Unreadable)?;
-        self.root.names(&folder)
+        self.root.names(&folder, read)
     }
 
     /// Reads from the file that was found last, until `into` is full: the step
@@ -204,6 +232,8 @@ fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
 
 /// Most entries of a directory that are looked at.
 const MOST_ENTRIES: usize = 100_000;
+/// Most memory of all lists that conversations hold. Those that are being read come on top, at most 3 MB each.
+const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
 /// Not blocking: opening a pipe would wait for a writer.
 const FILE: OFlags =
@@ -214,6 +244,8 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]
@@ -268,7 +300,64 @@ mod tests {
         // Too new to know whether it stays as it is.
         changed(now + Duration::from_secs(3_600));
         assert!(!Arc::ptr_eq(&list(), &list()));
-        assert!(root.lock_lists().len() <= 1, "lists that nobody holds are forgotten");
+        drop(list());
+        assert!(lock(&root.lists).len() <= 1, "lists that nobody holds are forgotten");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    fn folder(name: &str) -> (std::path::PathBuf, Root, File) {
+        let path = std::env::temp_dir().join(format!("rxo-serve-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let folder = File::open(&path).unwrap();
+        (path.clone(), Root::open(&path).unwrap(), folder)
+    }
+
+    #[test]
+    fn a_slow_directory_holds_up_no_other() {
+        let (path, root, slow) = folder("slow");
+        std::fs::create_dir_all(path.join("other")).unwrap();
+        let other = File::open(path.join("other")).unwrap();
+        let ((begun, begins), (end, ends)) = (channel(), channel::<()>());
+        std::thread::scope(|scope| {
+            let (root, slow) = (&root, &slow);
+            let wait = move |_: &File| {
+                begun.send(()).unwrap();
+                ends.recv().map(|()| Names::default()).map_err(|_| Problem::Unreadable)
+            };
+            let first = scope.spawn(move || root.names(slow, wait));
+            begins.recv().unwrap();
+            let (listed, lists) = channel();
+            scope.spawn(move || listed.send(root.names(&other, read).is_ok()));
+            let is_listed = lists.recv_timeout(Duration::from_secs(10));
+            end.send(()).unwrap();
+            assert_eq!(is_listed, Ok(true), "the other directory waits");
+            assert!(first.join().unwrap().is_ok());
+        });
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn all_lists_together_are_bounded() {
+        let (path, root, folder) = folder("bounded");
+        // Too new to be shared.
+        folder.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
+        let large = |_: &File| {
+            let mut names = Names::default();
+            names.extend((0..Names::MOST).map(|number| format!("{number:0>255}").into_bytes()));
+            Ok(names)
+        };
+        let mut held = Vec::new();
+        let refused = loop {
+            match root.names(&folder, large) {
+                Ok(names) => held.push(names),
+                Err(problem) => break problem,
+            }
+            assert!(held.len() < 100, "no bound");
+        };
+        assert_eq!(refused, Problem::Busy);
+        assert!(held.iter().map(|names| names.bytes()).sum::<usize>() <= MOST_HELD_BYTES);
+        held.pop();
+        assert!(root.names(&folder, large).is_ok());
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -10,6 +10,7 @@ use std::ops::Bound;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: BTreeSet<Vec<u8>>,
+    bytes: usize,
     is_cut: bool,
 }
 
@@ -20,13 +21,21 @@ impl Names {
     /// Inserts a name; one of a directory ends in `/`. Beyond [`Names::MOST`] the last name goes.
     /// O(log n); allocates.
     pub fn insert(&mut self, name: Vec<u8>) {
-        let is_full = self.names.len() == Self::MOST;
+        let (is_full, bytes) = (self.names.len() == Self::MOST, memory_of(&name));
         if is_full && self.names.last().is_some_and(|last| *last < name) {
             self.is_cut = true;
-        } else if self.names.insert(name) && is_full {
-            self.names.pop_last();
-            self.is_cut = true;
+        } else if self.names.insert(name) {
+            self.bytes += bytes;
+            if is_full {
+                self.bytes -= self.names.pop_last().map_or(0, |last| memory_of(&last));
+                self.is_cut = true;
+            }
         }
+    }
+
+    /// The memory that the names take, in bytes, without that of the tree. O(1).
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Notes that the directory has more names than were inserted.
@@ -44,6 +53,10 @@ impl Names {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.names.range::<[u8], _>((from, Bound::Unbounded)).map(Vec::as_slice)
     }
+}
+
+fn memory_of(name: &[u8]) -> usize {
+    size_of::<Vec<u8>>() + name.len()
 }
 
 impl Extend<Vec<u8>> for Names {
@@ -73,6 +86,7 @@ mod tests {
             numbers.sort_unstable();
             let first: Vec<_> = numbers.iter().take(Names::MOST).map(|n| n.to_be_bytes()).collect();
             prop_assert!(names.after(None).eq(first.iter().map(|name| &name[..])));
+            prop_assert_eq!(names.bytes(), first.len() * (size_of::<Vec<u8>>() + 4));
             let rest = names.after(Some(&first[4_000]));
             prop_assert!(rest.eq(first[4_001..].iter().map(|name| &name[..])));
         }
