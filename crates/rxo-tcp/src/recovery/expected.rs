@@ -1,7 +1,7 @@
-//! The acknowledgement that nearly all are: of something new that was sent once, while nothing is lost
-//! and nothing was.
+//! The fast path of an acknowledgement: it covers only data that was sent once, while nothing is lost or being
+//! recovered. Nearly all acknowledgements are such.
 //!
-//! What it does is what `on_ack.rs` does for it, and no question is asked whose answer is known.
+//! The result is that of `on_ack.rs`, without the checks whose results are known.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -11,12 +11,12 @@ use super::rack::Arrival;
 use crate::congestion::{Acked, Congestion};
 
 impl Recovery {
-    /// Whether acknowledgements can be expected: no expected one changes that.
+    /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_calm() && self.suspect.is_none()
     }
 
-    /// Whether all that `ack` acknowledges, and there is some, was sent once.
+    /// Whether `ack` acknowledges something, and all of it was sent once.
     #[inline]
     pub(crate) fn expects_ack(&self, ack: SeqNumber) -> bool {
         self.board.was_sent_once(ack)
@@ -30,7 +30,7 @@ impl Recovery {
         ack: SeqNumber,
         congestion: &mut Congestion,
     ) {
-        // Only of what was sent twice it is asked which time is answered.
+        // RACK reads the other fields for retransmitted ranges only.
         let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
         let (mut bytes, mut sent_at) = (0, Instant::ZERO);
         let Self { board, rack, .. } = self;

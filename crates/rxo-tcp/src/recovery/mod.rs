@@ -1,10 +1,10 @@
 //! Finding out what was lost, and sending it again.
 //!
 //! Separate from the steps of RFC 9293, which only know that an acknowledgement advances SND.UNA.
-//! [`Recovery`] is told of each acknowledgement by itself, also when an aggregate brought many, in
-//! their order; that makes the result the same. Which file holds what:
-//! `scoreboard.rs` what was sent, `rtt.rs` RFC 6298, `rack.rs` and `tail_probe.rs` RFC 8985,
-//! `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
+//! [`Recovery`] takes each acknowledgement by itself and in order, also those of an aggregate, so
+//! aggregation does not change the result. The files: `scoreboard.rs` what was sent, `rtt.rs` RFC 6298,
+//! `rack.rs` and `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs`
+//! RFC 3522, `f_rto.rs` RFC 5682.
 
 mod expected;
 mod f_rto;
@@ -49,14 +49,14 @@ pub(crate) struct Recovery {
     /// Both sides take SACK.
     uses_sack: bool,
     mss: u32,
-    /// Without SACK: the next retransmission leaves whatever the window (RFC 5681, section 3.2, step
-    /// 3).
+    /// Without SACK: the next retransmission leaves even if the window is full (RFC 5681, section 3.2,
+    /// step 3).
     is_urgent: bool,
-    /// RACK wants to look again then.
+    /// When RACK looks for losses again.
     look_again: Option<Instant>,
     /// Until this is acknowledged, a mark of ECN is congestion that has been answered.
     reduced_until: Option<SeqNumber>,
-    /// The window was reduced, and nobody has asked since.
+    /// The window was reduced since [`Recovery::take_reduction`] was last called.
     has_reduced: bool,
 }
 
@@ -97,7 +97,7 @@ impl Recovery {
         (self.uses_sack, self.mss) = (uses_sack, mss);
     }
 
-    /// Nothing will be sent any more: forgets all that was, and gives back what remembered it.
+    /// Forgets all that was sent and frees its memory. Nothing is sent afterwards.
     pub(crate) fn give_back(&mut self) {
         self.board = Scoreboard::with_limit(0);
         self.probe.cancel();
@@ -115,8 +115,8 @@ impl Recovery {
         self.board.in_flight().saturating_sub(self.duplicates.credit())
     }
 
-    /// Whether nothing is lost, held out of order, or being recovered, and no probe is out: then an
-    /// acknowledgement of nothing new says nothing.
+    /// Whether nothing is lost, held out of order, or being recovered, and no probe is out. Then an
+    /// acknowledgement of nothing new has no effect here.
     pub(crate) fn is_calm(&self) -> bool {
         self.phase == Phase::Open
             && self.board.sacked() == 0
@@ -137,28 +137,28 @@ impl Recovery {
         self.board.lost() > 0
     }
 
-    /// Whether new segments go before what is lost, and whether they have: after a timeout that may
-    /// have been needless.
+    /// Whether new segments leave before lost ones, and whether they have left. This is so after a timeout
+    /// that may have been spurious (RFC 5682).
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }
 
-    /// What is to be sent again first, at most `bytes` of it.
+    /// The first lost range, at most `bytes` of it.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         self.board.first_lost(bytes)
     }
 
-    /// Whether the first of it leaves even when the congestion window is full.
+    /// Whether the first lost range leaves even if the congestion window is full.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    /// When RACK wants [`Recovery::on_reorder_timeout`]; `None` is never.
+    /// When [`Recovery::on_reorder_timeout`] is due. `None` means never.
     pub(crate) fn look_again_at(&self) -> Option<Instant> {
         self.look_again
     }
 
-    /// `start` to `end` leaves for the first time.
+    /// Records that `start` to `end` leaves for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent(start, end, now);
         self.frto.sent_new(crate::sequence::distance(start, end));
@@ -168,7 +168,7 @@ impl Recovery {
         self.prr.sent(crate::sequence::distance(start, end));
     }
 
-    /// `start` to `end` leaves again.
+    /// Records that `start` to `end` leaves again.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent_again(start, end, now);
         self.is_urgent = false;
@@ -179,8 +179,8 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer has fired (RFC 6298, section 5.4; RFC 5681, section 3.1): all that
-    /// the peer does not hold is lost.
+    /// Takes all that the peer does not hold as lost, because the retransmission timer has fired (RFC 6298,
+    /// section 5.4; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         if !matches!(self.phase, Phase::Loss { .. }) {
             // What ends a recovery was needed: an old echo is of that, not of the first flight.
@@ -222,7 +222,7 @@ impl Recovery {
         self.mss = mss;
     }
 
-    /// RACK's timer has fired.
+    /// Looks for losses again, because RACK's timer has fired.
     pub(crate) fn on_reorder_timeout(
         &mut self,
         now: Instant,
@@ -236,8 +236,8 @@ impl Recovery {
         }
     }
 
-    /// A router has marked a segment (RFC 3168, section 6.1.2): the window is reduced, at most once
-    /// for each of its flights, whatever has reduced it.
+    /// Reduces the window, because a router has marked a segment (RFC 3168, section 6.1.2). A window is
+    /// reduced at most once for each flight, whatever the reason.
     pub(crate) fn on_ecn_echo(
         &mut self,
         una: SeqNumber,
@@ -250,7 +250,7 @@ impl Recovery {
         }
     }
 
-    /// Whether the window was reduced, for whatever reason, since this was last asked.
+    /// Whether the window was reduced, for whatever reason, since the last call.
     pub(crate) fn take_reduction(&mut self) -> bool {
         core::mem::take(&mut self.has_reduced)
     }
@@ -261,20 +261,19 @@ impl Recovery {
         self.reduced_until.is_some_and(|until| una.is_before(until))
     }
 
-    /// The threshold comes down for all that is out.
+    /// Lowers the slow start threshold to suit the flight.
     fn reduce(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         congestion.on_loss(self.flight_size(congestion));
         (self.reduced_until, self.has_reduced) = (Some(nxt), true);
     }
 
-    /// How long after now a tail loss probe is due (RFC 8985, section 7.2); `None` when there is
-    /// to be none.
+    /// The timeout of the tail loss probe (RFC 8985, section 7.2). `None` if no probe may be sent.
     pub(crate) fn probe_timeout(&self) -> Option<Duration> {
         let is_one_segment = self.board.in_flight() <= self.mss;
         self.may_probe().then(|| probe_timeout(self.rtt.smoothed(), is_one_segment))
     }
 
-    /// Whether there is to be one.
+    /// Whether a tail loss probe may be sent.
     pub(crate) fn may_probe(&self) -> bool {
         self.uses_sack
             && self.phase == Phase::Open
@@ -282,27 +281,27 @@ impl Recovery {
             && !self.probe.is_out()
     }
 
-    /// The probe's timer has fired: the next segment that leaves is the probe.
+    /// Makes the next segment that leaves the probe, because the probe's timer has fired.
     pub(crate) fn probe_is_due(&mut self) {
         self.probe.is_due = true;
     }
 
-    /// Whether it has.
+    /// Whether a tail loss probe is due.
     pub(crate) fn has_probe_due(&self) -> bool {
         self.probe.is_due
     }
 
-    /// Whether one is in flight.
+    /// Whether a tail loss probe is in flight.
     pub(crate) fn has_probe_out(&self) -> bool {
         self.probe.is_out()
     }
 
-    /// The probe when there is nothing new to send: the last segment again (section 7.3).
+    /// The range of the probe if nothing new can be sent: the last segment (RFC 8985, section 7.3).
     pub(crate) fn probe_range(&self) -> Option<(SeqNumber, SeqNumber)> {
         self.board.last_unsacked(self.mss)
     }
 
-    /// It leaves.
+    /// Records that the last segment leaves again as the probe.
     pub(crate) fn probe_sent_again(&mut self, nxt: SeqNumber) {
         self.probe.sent(nxt, true);
     }
@@ -321,7 +320,7 @@ impl Recovery {
         self.look_again = self.rack.detect_loss(&mut self.board, now, has_evidence, times);
     }
 
-    /// `delivered` more bytes arrived with the acknowledgement that begins it.
+    /// Enters fast recovery. The acknowledgement that begins it delivered `delivered` bytes.
     fn enter_recovery(&mut self, nxt: SeqNumber, delivered: u32, congestion: &mut Congestion) {
         self.suspect = Some(Suspect::new(congestion.clone()));
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
@@ -333,7 +332,7 @@ impl Recovery {
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// With SACK: the window for what has arrived.
+    /// Sets the window by PRR after `more` has arrived. Only with SACK.
     fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
         let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);
@@ -341,7 +340,7 @@ impl Recovery {
     }
 }
 
-/// The millisecond in which `at` lies: what a timestamp can say of it.
+/// The millisecond in which `at` lies. A timestamp says no more.
 fn to_millis(at: Instant) -> Instant {
     Instant::from_nanos(at.as_nanos() / NANOS_PER_MILLI * NANOS_PER_MILLI)
 }

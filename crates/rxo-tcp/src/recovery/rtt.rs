@@ -50,7 +50,7 @@ impl RoundTrip {
         self.sample_ns(nanos(sample));
     }
 
-    /// The same, in nanoseconds.
+    /// Takes a sample in nanoseconds.
     #[inline]
     pub(crate) fn sample_ns(&mut self, sample: u64) {
         let r = sample.min(MOST_NS);
@@ -72,7 +72,7 @@ impl RoundTrip {
         Duration::from_nanos(self.timeout_ns())
     }
 
-    /// The same, in nanoseconds.
+    /// RTO in nanoseconds.
     #[inline]
     pub(crate) fn timeout_ns(&self) -> u64 {
         self.base_ns().saturating_mul(1 << self.backoff.min(MAX_BACKOFF)).min(MAX_RTO_NS)
