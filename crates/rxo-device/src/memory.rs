@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rxo_frame::{Frame, Gather, Instant, LinkKind, Offload, VlanTag};
+use rxo_frame::{Frame, Gather, Instant, LinkKind, Load, Offload, VlanTag};
 
 use crate::{
     DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
@@ -294,6 +294,12 @@ impl FrameSink for MemorySink {
         }
         state.resume(self.link.options.most_packets);
         Ok(())
+    }
+
+    fn load(&self) -> Option<Load> {
+        let state = self.link.lock();
+        let unread = (state.packets.len() + state.kept.len()) as u32;
+        Some(Load { unread })
     }
 
     fn abandon(&mut self) {

@@ -1,6 +1,6 @@
 //! The trait of everything that takes packets.
 
-use rxo_frame::Gather;
+use rxo_frame::{Gather, Load};
 
 use crate::{DeviceError, SinkCapabilities};
 
@@ -36,6 +36,13 @@ pub trait FrameSink {
     /// If the device is gone. The sink counts the kept packets as dropped.
     fn resume(&mut self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    /// How much of what the sink delivered its receiver has not taken yet, the kept packets included;
+    /// `None` if the sink cannot know, as on a network. Adaptive hold needs it: nothing is held for an
+    /// idle receiver.
+    fn load(&self) -> Option<Load> {
+        None
     }
 
     /// Drops and counts the kept packets. Call it instead of a last [`FrameSink::resume`].

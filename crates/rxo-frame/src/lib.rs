@@ -10,6 +10,7 @@
 //!   `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
 //! * [`Gather`] is the interface through which packets in several pieces reach a sink without a
 //!   copy.
+//! * [`Load`] is what a sink says of its receiver: how much it has not taken yet.
 //! * [`Chain`] is payload in several pieces, read in order.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
 #![no_std]
@@ -25,6 +26,7 @@ mod frame;
 mod gather;
 mod instant;
 mod link;
+mod load;
 mod pool;
 mod reasons;
 
@@ -34,4 +36,5 @@ pub use frame::{Frame, VlanTag};
 pub use gather::{Gather, Gso, GsoKind, Offload};
 pub use instant::{Duration, Instant};
 pub use link::LinkKind;
+pub use load::Load;
 pub use pool::{Pool, PoolBuf};

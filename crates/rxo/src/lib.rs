@@ -62,5 +62,5 @@ pub use rxo_wire as wire;
 
 pub use rxo_coalesce::{Aggregate, Config, Counters, Deliveries, Delivery, Engine, Policy};
 pub use rxo_device::{DeviceError, FrameSink, FrameSource, MemoryLink, MemoryOptions};
-pub use rxo_frame::{ChecksumStatus, Frame, Gather, Instant, LinkKind};
+pub use rxo_frame::{ChecksumStatus, Frame, Gather, Instant, LinkKind, Load};
 pub use worker::{Duplex, Misfit, Reading, Worker, WorkerConfig};

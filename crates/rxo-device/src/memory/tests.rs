@@ -142,3 +142,17 @@ fn every_frame_is_sent_dropped_or_kept() {
         }
     }
 }
+
+#[test]
+fn the_load_is_what_nobody_took_yet() {
+    let link = link();
+    let unread = || link.sink().load().map(|load| load.unread);
+    assert_eq!(unread(), Some(0));
+    link.set_room(Some(1));
+    send(&link, 3);
+    assert_eq!(unread(), Some(3), "one in the link, two kept");
+    assert!(link.take().is_some());
+    assert_eq!(unread(), Some(2));
+    link.sink().abandon();
+    assert!(link.sink().load().is_some_and(rxo_frame::Load::is_idle));
+}

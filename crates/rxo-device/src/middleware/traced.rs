@@ -1,6 +1,6 @@
 //! A source and a sink that show every packet to a log.
 
-use rxo_frame::{Frame, Gather, Instant};
+use rxo_frame::{Frame, Gather, Instant, Load};
 
 use super::{Direction, PacketLog};
 use crate::{
@@ -123,6 +123,10 @@ impl<K: FrameSink, L: PacketLog, C: FnMut() -> Instant> FrameSink for TracedSink
 
     fn resume(&mut self) -> Result<(), DeviceError> {
         self.sink.resume()
+    }
+
+    fn load(&self) -> Option<Load> {
+        self.sink.load()
     }
 
     fn abandon(&mut self) {

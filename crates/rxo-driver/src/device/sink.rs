@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rxo_device::{Descriptors, DeviceError, FrameSink, SinkCapabilities, SinkCounters};
-use rxo_frame::Gather;
+use rxo_frame::{Gather, Load};
 
 use crate::interface::Interface;
 use crate::link_watch::LinkWatch;
@@ -33,6 +33,11 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
 
     /// One line that the user should see, once, without the device's name.
     fn take_notice(&mut self) -> Option<String> {
+        None
+    }
+
+    /// What [`FrameSink::load`] returns.
+    fn load(&self) -> Option<Load> {
         None
     }
 }
@@ -100,6 +105,10 @@ impl FrameSink for DeviceSink {
     fn resume(&mut self) -> Result<(), DeviceError> {
         let sent = self.transmitter.resume();
         self.or_lost(sent)
+    }
+
+    fn load(&self) -> Option<Load> {
+        self.port().load()
     }
 
     fn abandon(&mut self) {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rxo::device::{MemorySink, MemorySource, Sent, SinkCapabilities, SinkCounters};
 use rxo::worker::{Awake, Waiter, Wanted};
 use rxo::{
-    DeviceError, Duplex, Frame, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
-    Reading, Worker, WorkerConfig,
+    DeviceError, Duplex, Frame, FrameSink, Gather, Instant, Load, MemoryLink, MemoryOptions,
+    Policy, Reading, Worker, WorkerConfig,
 };
 
 /// What one turn of the worker costs. Frames that come meanwhile are in its next batch.
@@ -283,6 +283,10 @@ impl FrameSink for SlowSink {
 
     fn resume(&mut self) -> Result<(), DeviceError> {
         self.inner.resume()
+    }
+
+    fn load(&self) -> Option<Load> {
+        self.inner.load()
     }
 
     fn abandon(&mut self) {
