@@ -46,7 +46,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let policy = &self.policy;
         let (hold_count, hold_most) = match policy.hold {
-            Hold::EveryNthPoll(polls) => (polls, u32::MAX),
+            Hold::EveryNthPoll(polls) | Hold::Auto { most_polls: polls, .. } => (polls, u32::MAX),
             Hold::EveryNPackets(packets) => (packets, u32::MAX),
             Hold::EndOfPoll | Hold::Within(_) => (1, 1),
         };
@@ -70,7 +70,9 @@ impl Config {
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,
-            Hold::EveryNthPoll(polls) => self.batch_frames.saturating_mul(polls as usize),
+            Hold::EveryNthPoll(polls) | Hold::Auto { most_polls: polls, .. } => {
+                self.batch_frames.saturating_mul(polls as usize)
+            }
             Hold::EveryNPackets(packets) => packets as usize,
             Hold::Within(_) => self.batch_frames.saturating_mul(4),
         };
@@ -107,6 +109,8 @@ impl core::error::Error for ConfigError {}
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
     use crate::Engine;
 
@@ -116,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_hold_of_no_packets_or_no_polls_is_refused() {
-        for hold in [Hold::EveryNPackets(0), Hold::EveryNthPoll(0)] {
+        let auto = Hold::Auto { budget: Duration::from_micros(50), most_polls: 0 };
+        for hold in [Hold::EveryNPackets(0), Hold::EveryNthPoll(0), auto] {
             let policy = Policy { hold, ..Policy::linux_gro() };
             assert_eq!(refused(Config::new(policy)), Some("hold"), "{hold:?}");
         }

@@ -22,14 +22,24 @@ pub struct Counters {
     pub ack_aggregates: u64,
     /// Pure ACKs in those.
     pub aggregated_acks: u64,
-    bypassed: [u64; BypassReason::COUNT],
-    flushed: [u64; FlushReason::COUNT],
+    bypassed: PerReason<{ BypassReason::COUNT }>,
+    flushed: PerReason<{ FlushReason::COUNT }>,
     /// Segments per delivery of candidates, single ones included.
     pub segments_per_aggregate: Histogram,
     /// Pure ACKs per delivery of those that were held, single ones included.
     pub acks_per_delivery: Histogram,
     /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
     pub hold_ns: Histogram,
+}
+
+/// A count for each reason. The standard library has a default only for arrays of at most 32.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PerReason<const N: usize>([u64; N]);
+
+impl<const N: usize> Default for PerReason<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
 }
 
 impl Counters {
@@ -47,8 +57,12 @@ impl Counters {
             ack_singles: apply(self.ack_singles, other.ack_singles),
             ack_aggregates: apply(self.ack_aggregates, other.ack_aggregates),
             aggregated_acks: apply(self.aggregated_acks, other.aggregated_acks),
-            bypassed: core::array::from_fn(|n| apply(self.bypassed[n], other.bypassed[n])),
-            flushed: core::array::from_fn(|n| apply(self.flushed[n], other.flushed[n])),
+            bypassed: PerReason(core::array::from_fn(|n| {
+                apply(self.bypassed.0[n], other.bypassed.0[n])
+            })),
+            flushed: PerReason(core::array::from_fn(|n| {
+                apply(self.flushed.0[n], other.flushed.0[n])
+            })),
             segments_per_aggregate: histogram(|counters| &counters.segments_per_aggregate),
             acks_per_delivery: histogram(|counters| &counters.acks_per_delivery),
             hold_ns: histogram(|counters| &counters.hold_ns),
@@ -58,25 +72,25 @@ impl Counters {
     /// Frames delivered untouched for this reason.
     #[must_use]
     pub const fn bypassed(&self, reason: BypassReason) -> u64 {
-        self.bypassed[reason as usize]
+        self.bypassed.0[reason as usize]
     }
 
     /// Flushes of held segments for this reason.
     #[must_use]
     pub const fn flushed(&self, reason: FlushReason) -> u64 {
-        self.flushed[reason as usize]
+        self.flushed.0[reason as usize]
     }
 
     /// Frames bypassed, for all reasons together.
     #[must_use]
     pub fn bypassed_total(&self) -> u64 {
-        self.bypassed.iter().sum()
+        self.bypassed.0.iter().sum()
     }
 
     /// Flushes, for all reasons together.
     #[must_use]
     pub fn flushed_total(&self) -> u64 {
-        self.flushed.iter().sum()
+        self.flushed.0.iter().sum()
     }
 
     /// Frames per delivery; 0 before the first.
@@ -104,7 +118,7 @@ impl Counters {
 
     #[inline]
     pub(crate) fn bypass(&mut self, reason: BypassReason) {
-        self.bypassed[reason as usize] += 1;
+        self.bypassed.0[reason as usize] += 1;
         self.deliveries += 1;
     }
 
@@ -120,7 +134,7 @@ impl Counters {
     pub(crate) fn flush_acks(&mut self, reason: FlushReason, acks: u32, held_ns: u64) {
         self.hold_ns.record(held_ns);
         self.acks_per_delivery.record(acks.into());
-        self.flushed[reason as usize] += 1;
+        self.flushed.0[reason as usize] += 1;
         self.deliveries += 1;
         if acks == 1 {
             self.ack_singles += 1;
@@ -150,7 +164,7 @@ impl Counters {
     #[inline(always)]
     pub(crate) fn add(&mut self, reason: FlushReason, tally: Tally) {
         self.hold_ns.record_many(tally.held_ns, tally.flushes - tally.recorded);
-        self.flushed[reason as usize] += tally.flushes;
+        self.flushed.0[reason as usize] += tally.flushes;
         self.deliveries += tally.flushes;
         self.singles += tally.singles;
         self.aggregates += tally.flushes - tally.singles;

@@ -83,6 +83,14 @@ reasons! {
         LoneSegment => "lone_segment",
         /// The policy's number of polls is over.
         PollLimit => "poll_limit",
+        /// Adaptive hold: the receiver has taken everything it was given.
+        ReceiverIdle => "receiver_idle",
+        /// Adaptive hold: more segments would gain little.
+        EnoughSegments => "enough_segments",
+        /// Adaptive hold: the next poll is expected after the budget is spent.
+        HoldBudget => "hold_budget",
+        /// Adaptive hold: the next poll is expected to bring less than one segment of the flow.
+        LittleGain => "little_gain",
         /// The policy's number of packets is over (an interrupt window).
         PacketLimit => "packet_limit",
         /// Held as long as the policy allows.

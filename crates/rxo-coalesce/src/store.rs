@@ -267,6 +267,15 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
+    /// How many of the frames before the slot `to` are ready for the sink. Walks their chains.
+    pub(crate) fn ready_before(&self, to: u32) -> u32 {
+        let slots_before = |chain: FrameChain| {
+            let next = |slot: &u32| (*slot != chain.tail).then(|| self.links.next(*slot));
+            core::iter::successors(Some(chain.head), next).take_while(|slot| *slot < to).count()
+        };
+        self.ready.iter().map(|ready| slots_before(self.chain_of(*ready)) as u32).sum()
+    }
+
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
             Ready::Frame(slot) | Ready::Single(slot) => FrameChain { head: slot, tail: slot },

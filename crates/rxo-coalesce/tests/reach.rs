@@ -17,13 +17,14 @@ const EVENTS: usize = 150;
 fn counters(script: &Script) -> Counters {
     let mut engine = Engine::new(settings::config(&script.setup)).expect("numbers in range");
     let mut batch = Vec::new();
-    let mut now = Instant::ZERO;
+    let (mut now, mut load) = (Instant::ZERO, None);
     for step in script.steps.iter().chain(&[Step::Flush]) {
         match step {
             Step::Frame(index) => batch.push(script.frame(*index).borrowed()),
             Step::Push => engine.push(&mut batch, now, |_| ()),
             Step::EndOfPoll => engine.end_of_poll(now, |_| ()),
-            Step::Poll => engine.poll(&mut batch, now, |_| ()),
+            Step::Load(now_on) => load = *now_on,
+            Step::Poll => engine.poll_under(load, &mut batch, now, |_| ()),
             Step::Advance(time) => {
                 now = now + *time;
                 engine.on_timeout(now, |_| ());

@@ -6,6 +6,7 @@
 
 mod acks;
 mod apply;
+mod auto;
 mod batch;
 mod refuse;
 mod run;
@@ -13,8 +14,10 @@ mod take;
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind, Load};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
+
+use auto::Pace;
 
 use crate::acks::{Memory, Recent};
 use crate::counters::Tally;
@@ -49,6 +52,8 @@ pub struct Engine<B> {
     oldest_arrival: Instant,
     /// The time of the poll whose frames are being taken.
     now: Instant,
+    /// What adaptive hold remembers between polls.
+    pace: Pace,
 }
 
 impl<B: AsRef<[u8]>> Engine<B> {
@@ -59,10 +64,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         let policy = &config.policy;
+        let store = Store::new(config.frame_slots(), policy.flows.into());
         Ok(Self {
             hasher: FlowHasher::new(config.seed),
             table: Table::new(policy.flows),
-            store: Store::new(config.frame_slots(), policy.flows.into()),
+            pace: Pace::new(policy, store.held.len()),
+            store,
             counters: Counters::default(),
             memory: memory(policy),
             recent: Recent::new(),
@@ -96,15 +103,29 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Takes the frames of one poll out of `batch` and ends the poll: all that most callers need.
     /// `now` is the time of the poll; `sink` is called with deliveries in order, once unless the
-    /// batch is larger than configured.
+    /// batch is larger than configured. [`Hold::Auto`] holds nothing here, because it does not know the
+    /// load: see [`Engine::poll_under`].
     pub fn poll(
         &mut self,
+        batch: &mut Vec<Frame<B>>,
+        now: Instant,
+        sink: impl FnMut(Deliveries<'_, B>),
+    ) {
+        self.poll_under(None, batch, now, sink);
+    }
+
+    /// Takes the frames of one poll and ends it, as [`Engine::poll`] does. `load` is what the receiver
+    /// has not taken yet of earlier deliveries; `None` if that is unknown. Only [`Hold::Auto`] reads it.
+    #[inline(always)]
+    pub fn poll_under(
+        &mut self,
+        load: Option<Load>,
         batch: &mut Vec<Frame<B>>,
         now: Instant,
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
         self.take(batch, now, &mut sink);
-        self.hold_or_flush(now);
+        self.hold_or_flush(now, load);
         self.deliver(&mut sink);
     }
 
@@ -116,12 +137,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
         self.take(batch, now, &mut sink);
-        self.deliver(&mut sink);
+        self.deliver_between(&mut sink);
     }
 
-    /// Ends a poll: nothing more is there for the moment. The hold policy decides.
+    /// Ends a poll: nothing more is there for the moment. The hold policy decides; [`Hold::Auto`] holds
+    /// nothing, because the load is unknown.
     pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
-        self.hold_or_flush(now);
+        self.hold_or_flush(now, None);
         self.deliver(&mut sink);
     }
 
@@ -129,24 +151,30 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// It may be early (then that call does nothing), never late.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let limit = match self.config.policy.hold {
-            Hold::EndOfPoll => return None,
-            Hold::Within(limit) => limit,
-            Hold::EveryNthPoll(_) | Hold::EveryNPackets(_) => self.config.policy.max_hold,
-        };
+        let limit = self.config.policy.time_limit()?;
         (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
     }
 
     /// Delivers what has been held as long as the policy allows.
     pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.flush_overdue(now);
-        self.deliver(&mut sink);
+        self.deliver_between(&mut sink);
     }
 
     /// Delivers everything held.
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.flush_all(self.store.end(), FlushReason::Shutdown, now);
-        self.deliver(&mut sink);
+        self.deliver_between(&mut sink);
+    }
+
+    /// Delivers what is ready before the poll has ended. Frames held since an earlier poll may be among
+    /// it; those behind them move up.
+    fn deliver_between(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
+        let carried_to = self.pace.carried_to;
+        if carried_to != 0 {
+            self.pace.carried_to -= self.store.ready_before(carried_to);
+        }
+        self.deliver(sink);
     }
 
     fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
@@ -161,7 +189,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    fn hold_or_flush(&mut self, now: Instant) {
+    fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
         match self.config.policy.hold {
             Hold::EndOfPoll => self.flush_all(self.store.end(), FlushReason::EndOfPoll, now),
             Hold::EveryNthPoll(polls) => {
@@ -175,6 +203,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 }
             }
             Hold::EveryNPackets(_) | Hold::Within(_) => self.flush_overdue(now),
+            Hold::Auto { .. } => self.hold_or_flush_by_load(now, load),
         }
     }
 
@@ -215,10 +244,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if self.poll_at().is_none_or(|deadline| now < deadline) {
             return;
         }
-        let limit = match self.config.policy.hold {
-            Hold::Within(limit) => limit,
-            _ => self.config.policy.max_hold,
-        };
+        let Some(limit) = self.config.policy.time_limit() else { return };
         let mut oldest = now;
         self.flush_where(FlushReason::Timeout, now, |held| {
             let is_overdue = now >= held.first_arrival + limit;
@@ -238,10 +264,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
         now: Instant,
         mut is_meant: impl FnMut(&Held) -> bool,
     ) {
+        self.flush_for(now, |_, held| is_meant(held).then_some(reason));
+    }
+
+    /// Flushes every flow for which `reason_of` gives a reason, the least recently used first. It is
+    /// shown the place of each flow and what is held there. Walks the frames in hand.
+    #[inline(always)]
+    fn flush_for(
+        &mut self,
+        now: Instant,
+        mut reason_of: impl FnMut(u16, &Held) -> Option<FlushReason>,
+    ) {
         let mut from = self.store.links.first();
         for _ in 0..self.table.len() {
             let Some((tail, place)) = self.store.links.used_from(from) else { return };
-            if is_meant(&self.store.held[usize::from(place)]) {
+            if let Some(reason) = reason_of(place, &self.store.held[usize::from(place)]) {
                 self.flush_held(place, reason, now);
             }
             from = tail + 1;
@@ -305,6 +342,6 @@ fn most_payload(policy: &Policy) -> u32 {
 const fn packet_window(hold: Hold) -> u32 {
     match hold {
         Hold::EveryNPackets(packets) => packets,
-        Hold::EndOfPoll | Hold::EveryNthPoll(_) | Hold::Within(_) => u32::MAX,
+        Hold::EndOfPoll | Hold::EveryNthPoll(_) | Hold::Within(_) | Hold::Auto { .. } => u32::MAX,
     }
 }

@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         {
             self.flush_held(oldest, FlushReason::Memory, now);
         }
-        self.deliver(sink);
+        self.deliver_between(sink);
     }
 
     /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one

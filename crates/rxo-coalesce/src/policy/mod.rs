@@ -65,7 +65,7 @@ pub struct Policy {
     pub extension_headers: bool,
     /// How long a segment may be held.
     pub hold: Hold,
-    /// The longest time anything is held when `hold` outlasts a poll.
+    /// The longest time anything is held where `hold` counts polls or packets.
     pub max_hold: Duration,
     /// Whether the receiver must be able to read each segment's acknowledgement number, window
     /// and timestamp: the merged header alone would mislead it.
@@ -176,7 +176,23 @@ pub enum Hold {
     EveryNPackets(u32),
     /// Until this long after the aggregate's first segment arrived.
     Within(Duration),
+    /// While the receiver is busy and more segments are expected within the budget (Xen LRO 2009,
+    /// section V); see [`Hold::AUTO`]. Where the receiver's load is unknown, until the end of the poll.
+    /// A segment alone never waits.
+    Auto {
+        /// The longest time anything is held, counted from the first segment's arrival.
+        budget: Duration,
+        /// The most polls at whose end anything may be in hand, the poll in which it came included.
+        most_polls: u32,
+    },
 }
+
+impl Hold {
+    /// Adaptive hold with its usual bounds: 50 µs and 8 polls.
+    pub const AUTO: Self = Self::Auto { budget: Duration::from_micros(50), most_polls: AUTO_POLLS };
+}
+
+const AUTO_POLLS: u32 = 8;
 
 impl Policy {
     /// Whether an aggregate can be cut into exactly its original packets by `gso_size` alone, so
@@ -188,6 +204,17 @@ impl Policy {
             && matches!(self.options, OptionRule::Identical)
             && matches!(self.payload, PayloadRule::SameThenShorter)
             && matches!(self.psh, PshRule::AppendThenClose)
+    }
+
+    /// The longest time anything is held; `None` where nothing outlasts its poll.
+    #[must_use]
+    #[inline]
+    pub const fn time_limit(&self) -> Option<Duration> {
+        match self.hold {
+            Hold::EndOfPoll => None,
+            Hold::Within(limit) | Hold::Auto { budget: limit, .. } => Some(limit),
+            Hold::EveryNthPoll(_) | Hold::EveryNPackets(_) => Some(self.max_hold),
+        }
     }
 
     /// Most pure ACKs that may be held together; below 2 none are.

@@ -8,8 +8,8 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::{
-    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    WindowRule,
+    AUTO_POLLS, AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule,
+    PureAckRule, WindowRule,
 };
 
 /// No profile has this name.
@@ -256,7 +256,8 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "hold",
-        accepted: "end-of-poll, polls:N, packets:N or a time such as 100us (at most 100ms)",
+        accepted: "end-of-poll, polls:N, packets:N, a time such as 100us (at most 100ms), or auto, \
+                   auto:TIME or auto:TIME,POLLS",
         set: |policy, text| text.parse().ok().map(|value| policy.hold = value),
         show: |policy| policy.hold.to_string(),
     },
@@ -268,6 +269,7 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
+const MAX_POLLS: u32 = 1_000;
 const MAX_HOLD: Duration = Duration::from_millis(100);
 
 fn duration(text: &str) -> Option<Duration> {
@@ -293,9 +295,11 @@ impl FromStr for Hold {
 
     fn from_str(text: &str) -> Result<Self, BadHold> {
         let hold = match text.split_once(':') {
-            Some(("polls", n)) => number(n, 1, 1_000).map(Self::EveryNthPoll),
+            Some(("polls", n)) => number(n, 1, MAX_POLLS).map(Self::EveryNthPoll),
             Some(("packets", n)) => number(n, 1, 65_536).map(Self::EveryNPackets),
+            Some(("auto", bounds)) => auto(bounds),
             None if text == "end-of-poll" => Some(Self::EndOfPoll),
+            None if text == "auto" => Some(Self::AUTO),
             None => duration(text).map(Self::Within),
             Some(_) => None,
         };
@@ -310,6 +314,18 @@ impl fmt::Display for Hold {
             Self::EveryNthPoll(n) => write!(f, "polls:{n}"),
             Self::EveryNPackets(n) => write!(f, "packets:{n}"),
             Self::Within(time) => f.write_str(&micros(*time)),
+            Self::Auto { budget, most_polls } => {
+                write!(f, "auto:{},{most_polls}", micros(*budget))
+            }
         }
     }
+}
+
+/// Adaptive hold from `50us` or `50us,8`.
+fn auto(bounds: &str) -> Option<Hold> {
+    let (budget, most_polls) = match bounds.split_once(',') {
+        Some((budget, polls)) => (budget, number(polls, 1, MAX_POLLS)?),
+        None => (bounds, AUTO_POLLS),
+    };
+    Some(Hold::Auto { budget: duration(budget)?, most_polls })
 }

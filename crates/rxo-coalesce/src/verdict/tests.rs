@@ -104,10 +104,14 @@ fn check(row: &Row, judged: Verdict) {
 }
 
 /// Why an engine delivers that no rule between segments says: time, room, and what callers ask for.
-const OF_THE_ENGINE: [&str; 9] = [
+const OF_THE_ENGINE: [&str; 13] = [
     "end_of_poll",
     "lone_segment",
     "poll_limit",
+    "receiver_idle",
+    "enough_segments",
+    "hold_budget",
+    "little_gain",
     "packet_limit",
     "timeout",
     "evicted",

@@ -4,7 +4,7 @@
 //! compared byte for byte: merged headers, checksums, segmentation fields, records.
 
 mod acks;
-
+mod auto;
 mod coalescing;
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -10,7 +10,7 @@ use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
     FlushReason, IdPattern, MAX_HEADER_BYTES,
 };
-use rxo_frame::{Frame, Gather, Instant};
+use rxo_frame::{Frame, Gather, Instant, Load};
 use rxo_testkit::naive::{Reading, read};
 use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
@@ -38,6 +38,7 @@ pub(crate) fn run(script: &Script) -> Observed {
         engine: Engine::new(config(&script.setup)).expect("numbers in range"),
         batch: Vec::new(),
         now: Instant::ZERO,
+        load: None,
     };
     let (mut steps, mut reasons) = (Vec::new(), Vec::new());
     for step in script.steps.iter().chain(&[Step::Flush]) {
@@ -75,6 +76,7 @@ struct Run<'a> {
     engine: Engine<Numbered>,
     batch: Vec<Frame<Numbered>>,
     now: Instant,
+    load: Option<Load>,
 }
 
 impl Run<'_> {
@@ -86,8 +88,13 @@ impl Run<'_> {
         match step {
             Step::Frame(number) => self.batch.push(numbered(script.frame(*number), *number)),
             Step::Push => self.engine.push(&mut self.batch, now, sink),
+            // Without frames a poll only ends.
+            Step::EndOfPoll if self.load.is_some() => {
+                self.engine.poll_under(self.load, &mut Vec::new(), now, sink);
+            }
             Step::EndOfPoll => self.engine.end_of_poll(now, sink),
-            Step::Poll => self.engine.poll(&mut self.batch, now, sink),
+            Step::Poll => self.engine.poll_under(self.load, &mut self.batch, now, sink),
+            Step::Load(load) => self.load = *load,
             Step::Flush => {
                 self.engine.push(&mut self.batch, now, &mut sink);
                 self.engine.flush(now, sink);

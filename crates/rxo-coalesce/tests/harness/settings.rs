@@ -41,6 +41,7 @@ fn hold(rule: HoldRule) -> Hold {
         HoldRule::Polls(polls) => Hold::EveryNthPoll(polls),
         HoldRule::Packets(packets) => Hold::EveryNPackets(packets),
         HoldRule::Time(time) => Hold::Within(time),
+        HoldRule::Auto { budget, polls } => Hold::Auto { budget, most_polls: polls },
     }
 }
 

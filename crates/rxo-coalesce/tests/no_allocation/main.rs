@@ -47,7 +47,7 @@ fn look(deliveries: Deliveries<'_, &[u8]>, seen: &mut usize) {
 /// Runs `script` with borrowed frames. Only what is done here allocates nothing; the batch has
 /// been made large enough before.
 fn run<'a>(script: &'a Script, engine: &mut Engine<&'a [u8]>, batch: &mut Vec<Frame<&'a [u8]>>) {
-    let mut now = Instant::ZERO;
+    let (mut now, mut load) = (Instant::ZERO, None);
     let mut seen = 0;
     for step in script.steps.iter().chain(&[Step::Flush]) {
         let sink = |deliveries: Deliveries<'_, &[u8]>| look(deliveries, &mut seen);
@@ -55,7 +55,8 @@ fn run<'a>(script: &'a Script, engine: &mut Engine<&'a [u8]>, batch: &mut Vec<Fr
             Step::Frame(index) => batch.push(script.frame(*index).borrowed()),
             Step::Push => engine.push(batch, now, sink),
             Step::EndOfPoll => engine.end_of_poll(now, sink),
-            Step::Poll => engine.poll(batch, now, sink),
+            Step::Load(now_on) => load = *now_on,
+            Step::Poll => engine.poll_under(load, batch, now, sink),
             Step::Advance(time) => {
                 now = now + *time;
                 engine.on_timeout(now, sink);

@@ -6,6 +6,7 @@
 //! [`crate::naive::merge`]'s to say.
 
 mod acks;
+mod auto;
 mod differ;
 mod due;
 mod memory;
@@ -14,8 +15,9 @@ mod refuse;
 mod rules;
 
 use acks::Verdict;
+use auto::Patience;
 use memory::{Memory, Opinion};
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, Instant, Load};
 
 pub use due::{Due, Why};
 use rules::Psh;
@@ -52,6 +54,8 @@ struct Oracle<'a> {
     out: Vec<Due>,
     polls: u32,
     packets: u32,
+    load: Option<Load>,
+    patience: Patience,
 }
 
 impl<'a> Oracle<'a> {
@@ -70,6 +74,8 @@ impl<'a> Oracle<'a> {
             out: Vec::new(),
             polls: 0,
             packets: 0,
+            load: None,
+            patience: Patience::default(),
         }
     }
 
@@ -94,6 +100,7 @@ impl<'a> Oracle<'a> {
                 self.push();
                 self.flush_all("shutdown");
             }
+            Step::Load(load) => self.load = *load,
         }
         std::mem::take(&mut self.out)
     }
@@ -124,6 +131,7 @@ impl<'a> Oracle<'a> {
                 self.flush_overdue();
             }
             HoldRule::Packets(_) | HoldRule::Time(_) => self.flush_overdue(),
+            HoldRule::Auto { budget, polls } => self.end_of_poll_by_load(budget, polls),
         }
     }
 

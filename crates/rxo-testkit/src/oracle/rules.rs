@@ -83,6 +83,13 @@ pub enum HoldRule {
     Packets(u32),
     /// So long after the first arrived.
     Time(Duration),
+    /// As the receiver's load allows.
+    Auto {
+        /// The longest time.
+        budget: Duration,
+        /// The most polls.
+        polls: u32,
+    },
 }
 
 const BIGGEST_PACKET: usize = 65_535;
@@ -205,7 +212,7 @@ impl Rules {
     pub fn time_limit(&self) -> Option<Duration> {
         match self.hold {
             HoldRule::EndOfPoll => None,
-            HoldRule::Time(limit) => Some(limit),
+            HoldRule::Time(limit) | HoldRule::Auto { budget: limit, .. } => Some(limit),
             HoldRule::Polls(_) | HoldRule::Packets(_) => Some(self.max_hold),
         }
     }

@@ -35,7 +35,7 @@ fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
         match step {
             Step::Frame(index) => waiting.push(*index),
             Step::Push | Step::Poll | Step::Flush => held.extend(waiting.drain(..)),
-            Step::EndOfPoll | Step::Advance(_) => {}
+            Step::EndOfPoll | Step::Advance(_) | Step::Load(_) => {}
         }
         for index in shown.iter().flat_map(|shown| &shown.frames) {
             held.remove(index);

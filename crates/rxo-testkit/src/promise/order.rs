@@ -129,7 +129,7 @@ fn push_times(script: &Script) -> Vec<Instant> {
                 waiting.drain(..).for_each(|index| times[index] = now);
             }
             Step::Advance(time) => now = now + *time,
-            Step::EndOfPoll => {}
+            Step::EndOfPoll | Step::Load(_) => {}
         }
     }
     times

@@ -5,7 +5,7 @@
 
 use core::num::NonZeroU16;
 
-use rxo_frame::{Duration, Frame, Instant, LinkKind, VlanTag};
+use rxo_frame::{Duration, Frame, Instant, LinkKind, Load, VlanTag};
 
 use super::change::changed;
 use super::flow::Flow;
@@ -96,6 +96,7 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
     Setup {
         flows: [None, None, Some(1), Some(2), Some(3)][usize::from(flows % 5)],
         hold: match hold % 8 {
+            2 => Some(HoldRule::Auto { budget: Duration::from_micros(50), polls: 8 }),
             3 => Some(HoldRule::Polls(2)),
             4 => Some(HoldRule::Polls(3)),
             5 => Some(HoldRule::Packets(5)),
@@ -124,6 +125,16 @@ const fn choice(bits: u8) -> Option<bool> {
     }
 }
 
+/// Chooses a load, mostly of a busy receiver; nothing where the load does not matter.
+pub(super) fn load_step(setup: &Setup, value: u8) -> Option<Step> {
+    let Some(HoldRule::Auto { .. }) = setup.hold else { return None };
+    Some(Step::Load(match value % 16 {
+        0 => None,
+        1 => Some(Load { unread: 0 }),
+        _ => Some(Load { unread: value.into() }),
+    }))
+}
+
 struct Maker {
     link: LinkKind,
     flows: Vec<Flow>,
@@ -143,7 +154,7 @@ impl Maker {
             53 => self.truncated(event),
             54 => self.other(event),
             55 => self.step(Step::Push),
-            56..=58 => self.step(Step::Poll),
+            56..=58 => self.poll(event),
             59 => self.step(Step::EndOfPoll),
             60 => self.advance(event),
             61 => self.swap(),
@@ -153,6 +164,12 @@ impl Maker {
 
     fn step(&mut self, step: Step) {
         self.script.steps.push(step);
+    }
+
+    /// Ends a poll, under some load.
+    fn poll(&mut self, event: Event) {
+        self.script.steps.extend(load_step(&self.script.setup, event.value));
+        self.step(Step::Poll);
     }
 
     /// Adds a frame that arrives a little later than the last. Long gaps are events of their own.

@@ -11,7 +11,7 @@ mod setup;
 mod show;
 mod strategy;
 
-use rxo_frame::{Duration, Frame};
+use rxo_frame::{Duration, Frame, Load};
 
 pub use setup::{Form, Setup};
 pub use strategy::{ack_scripts, property, scripts, scripts_for};
@@ -43,6 +43,8 @@ pub enum Step {
     Advance(Duration),
     /// Pushes the batch and flushes everything held.
     Flush,
+    /// Changes what the receiver's load is from now on. At the start it is unknown.
+    Load(Option<Load>),
 }
 
 impl Script {

@@ -116,6 +116,22 @@ const REASONS: &[(&str, &str, &str)] = &[
         "it was held for the policy's number of polls",
         "--hold polls:N with a larger N",
     ),
+    (
+        "receiver_idle",
+        "the receiver had taken everything: adaptive hold holds nothing then",
+        "--hold with a time or polls:N, at the price of latency",
+    ),
+    ("enough_segments", "20 segments: adaptive hold waits for no more", "longer polls"),
+    (
+        "hold_budget",
+        "the next poll would have come after the budget of adaptive hold",
+        "--hold auto:TIME with a longer TIME",
+    ),
+    (
+        "little_gain",
+        "adaptive hold expected less than one more segment from the next poll",
+        "longer polls",
+    ),
     ("ack_limit", "as many pure ACKs as the policy allows", "--set keep_every=N, max_acks=N"),
     ("ack_repeated", "the next pure ACK repeated it", ""),
     ("packet_limit", "the interrupt window ended", "--hold packets:N with a larger N"),

@@ -6,7 +6,7 @@ use rxo_coalesce::{ConfigError, Deliveries, Engine};
 use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::Settings;
-use crate::study::{ChecksumMode, Poll, Polls};
+use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
 
 /// A record, with the bytes that the engine gets.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Lane {
         self.catch_up(poll.at, sink);
         let rest = self.waiting.split_off(self.waiting.len().min(poll.packets as usize));
         let mut batch = core::mem::replace(&mut self.waiting, rest);
-        self.engine.poll(&mut batch, poll.at, sink);
+        self.engine.poll_under(ASSUMED_LOAD, &mut batch, poll.at, sink);
     }
 
     /// Handles every engine deadline up to `until`.

@@ -149,7 +149,9 @@ fn memory_bytes(point: &Point) -> usize {
     let batch = point.poll.most_packets().max(256) as usize;
     let held = match point.policy.hold {
         Hold::EndOfPoll => 0,
-        Hold::EveryNthPoll(polls) => batch.saturating_mul(polls as usize),
+        Hold::EveryNthPoll(polls) | Hold::Auto { most_polls: polls, .. } => {
+            batch.saturating_mul(polls as usize)
+        }
         Hold::EveryNPackets(packets) => packets as usize,
         Hold::Within(_) => batch.saturating_mul(4),
     };

@@ -49,6 +49,7 @@ pub(crate) use checksum::checksum_status;
 pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
+pub(crate) use point::ASSUMED_LOAD;
 pub use point::Point;
 pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub use read::Ended;

@@ -7,7 +7,7 @@ use rxo_capture::SharedBytes;
 use rxo_coalesce::{
     Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
 };
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
 use super::flows::Flows;
@@ -25,6 +25,10 @@ pub struct Point {
 /// The batch size of a live worker. Batches are larger only if the poll rule makes larger polls.
 const LIVE_BATCH_FRAMES: usize = 256;
 
+/// A capture does not show how busy the receiver was. For adaptive hold it is assumed to be busy always:
+/// the result is the most that such a hold can gain.
+pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
+
 impl Point {
     /// The configuration of its engine.
     #[must_use]
@@ -40,6 +44,9 @@ impl Point {
         let PollRule::Time(wait) = self.poll else { return self.policy };
         let hold = match self.policy.hold {
             Hold::Within(time) => Hold::Within(time.saturating_add(wait)),
+            Hold::Auto { budget, most_polls } => {
+                Hold::Auto { budget: budget.saturating_add(wait), most_polls }
+            }
             other => other,
         };
         Policy { hold, max_hold: self.policy.max_hold.saturating_add(wait), ..self.policy }
@@ -128,7 +135,7 @@ impl Runner {
     ) {
         self.catch_up(at, chosen);
         self.deliver(at, chosen, |engine, note| {
-            engine.poll(batch, at, note);
+            engine.poll_under(ASSUMED_LOAD, batch, at, note);
         });
     }
 

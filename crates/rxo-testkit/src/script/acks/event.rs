@@ -6,6 +6,7 @@ use rxo_frame::{Duration, Frame, Instant, LinkKind, VlanTag};
 
 use super::flow::AckFlow;
 use crate::script::change::changed;
+use crate::script::generate::load_step;
 use crate::script::{Script, Step};
 use crate::{Packet, arp, udp};
 
@@ -56,7 +57,10 @@ impl Maker {
             50 => self.swap(),
             51 => self.other(event),
             52 => self.step(Step::Push),
-            53..=57 => self.step(Step::Poll),
+            53..=57 => {
+                self.script.steps.extend(load_step(&self.script.setup, event.value));
+                self.step(Step::Poll);
+            }
             58 => self.step(Step::EndOfPoll),
             59 => self.wait(event),
             60 => self.step([Step::Flush, Step::Poll][usize::from(event.value > 40)]),
