@@ -111,6 +111,7 @@ mod tests {
         let parts = [
             "flows=8 (1 to 4096)",
             "polls:N (1 to 1000), packets:N (1 to 65536), or a time such as 100us (1us to 100ms)",
+            "for at most 50us and 8 polls; auto:TIME[,POLLS] sets these bounds",
             "time:T after its first packet (1ns to 1s)",
             "busy for T (1ns to 1s)",
             "packets:N (1 to 32768)",
@@ -127,6 +128,10 @@ mod tests {
         assert!(!beyond.map(is_poll).iter().any(|ok| *ok));
         let is_hold = |text: &str| hold(text).is_ok();
         let ends = ["polls:1", "polls:1000", "packets:1", "packets:65536", "1us", "100ms"];
+        let auto = ["auto", "auto:1us", "auto:100ms", "auto:50us,1", "auto:50us,1000"];
+        assert!(auto.map(is_hold).iter().all(|ok| *ok));
+        let beyond = ["auto:", "auto:0us", "auto:101ms", "auto:50us,0", "auto:50us,1001", "auto:8"];
+        assert!(!beyond.map(is_hold).iter().any(|ok| *ok));
         assert!(ends.map(is_hold).iter().all(|ok| *ok));
         let beyond = ["polls:0", "polls:1001", "packets:0", "packets:65537", "0us", "101ms"];
         assert!(!beyond.map(is_hold).iter().any(|ok| *ok));

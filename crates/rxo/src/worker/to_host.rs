@@ -65,12 +65,14 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             let is_all = self.batch.len() < self.budget;
             self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
         }
+        let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
             // An empty batch is not a poll: policies that count polls count those with frames.
             self.engine.on_timeout(now, |deliveries| sent.transmit(&deliveries));
         } else {
-            self.engine.poll(&mut self.batch, now, |deliveries| sent.transmit(&deliveries));
+            let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
+            self.engine.poll_under(load, &mut self.batch, now, deliver);
         }
         let sent = sent.result;
         let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;

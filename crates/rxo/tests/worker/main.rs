@@ -1,6 +1,7 @@
 //! The worker on links in memory and on virtual time: no clock, no system, the same every time.
 #![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
 
+mod auto;
 mod blocking;
 mod failing;
 mod fitting;
