@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InvalidChain {
-    /// The available index is ahead by more than the queue size. The queue is broken until it is made
-    /// anew.
+    /// The available index is ahead by more than the queue size, or went back. The queue is broken until
+    /// it is made anew.
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,

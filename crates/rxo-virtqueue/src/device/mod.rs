@@ -137,14 +137,16 @@ impl DeviceQueue {
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
-        let head = match self.next_chain(memory, &mut self.ring.cursor()) {
+        let chain = match self.next_chain(memory, &mut self.ring.cursor()) {
             Ok(Some(chain)) => chain,
             Ok(None) => return Taken::Empty,
             Err(kind) => return Taken::Invalid(kind),
         };
-        self.ring.consume(head.after);
-        self.ring.put_used(head.head, 0);
-        match self.copy_to(memory, into) {
+        // Copied first: rings and buffers of a hostile driver may overlap.
+        let copied = self.copy_to(memory, into);
+        self.ring.consume(chain.after);
+        self.ring.put_used(chain.head, 0);
+        match copied {
             Ok(bytes) => Taken::Frame(bytes),
             Err(kind) => {
                 self.invalid.count(kind);

@@ -60,7 +60,10 @@ impl SplitDevice {
     pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
         if cursor.index == self.known_available {
             let available = self.available_index();
-            if available.wrapping_sub(self.next_available) > self.rules.size {
+            let pending = available.wrapping_sub(self.next_available);
+            // The cursor may be ahead of what is consumed; the index must not go back behind it.
+            let seen = cursor.index.wrapping_sub(self.next_available);
+            if pending > self.rules.size || pending < seen {
                 return Next::Broken(InvalidChain::AvailableIndex);
             }
             self.known_available = available;

@@ -184,6 +184,21 @@ fn an_available_index_that_jumps_breaks_the_queue() {
 }
 
 #[test]
+fn an_available_index_that_goes_back_breaks_the_queue() {
+    let mut hostile = Hostile::new(Layout::Split, false);
+    hostile.chain(&[(BUFFERS, 8, WRITE, 0)]);
+    (0..2).for_each(|_| hostile.head(0));
+    // Three buffers are seen, and not enough.
+    let fit = Fit::Merged { count_at: 10 };
+    let refused = hostile.device.reserve(&hostile.memory, 32, fit).err();
+    assert_eq!(refused, Some(Refused::NoBuffers));
+    hostile.put(hostile.config.driver + 2, &1_u16.to_le_bytes());
+    let refused = hostile.device.reserve(&hostile.memory, 32, fit).err();
+    assert_eq!(refused, Some(Refused::Invalid(InvalidChain::AvailableIndex)));
+    assert!(hostile.device.is_broken());
+}
+
+#[test]
 fn a_packed_chain_without_an_end_breaks_the_queue() {
     let mut hostile = Hostile::new(Layout::Packed, false);
     hostile.chain(&[(BUFFERS, 1, NEXT, 0); 4]);
