@@ -213,6 +213,8 @@ enum Ring {
 /// What the caller learns of a chain that came back.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
+    // For a chain that the device only reads the length says nothing (section 2.7.8).
+    let bytes = if slot.writable_bytes == 0 { 0 } else { bytes };
     if bytes > slot.writable_bytes {
         return Err(InvalidUsed::TooLong { token: slot.token, claimed_bytes: bytes });
     }

@@ -140,7 +140,7 @@ impl PackedDriver {
         let slot = self.slots.remove(id).ok_or(InvalidUsed::UnknownId { id })?;
         self.used = self.used.ahead(slot.descriptors, self.size);
         self.free += slot.descriptors;
-        written(slot, if slot.writable_bytes > 0 { used.bytes } else { 0 }).map(Some)
+        written(slot, used.bytes).map(Some)
     }
 
     pub(super) fn disable_notifications(&mut self) {
