@@ -1,0 +1,198 @@
+//! A device on rings that a hostile driver writes.
+
+use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Refused, Taken};
+
+use super::naive::{self, Naive};
+use super::scene::TABLES;
+use super::{Scene, Script};
+
+/// Longer than any frame in this memory.
+const ROOM: usize = 0xc00;
+
+/// Runs a script.
+///
+/// # Panics
+/// If the device writes where it may not, finds something other than a naive reader, or goes on
+/// without end.
+pub(crate) fn run(data: &[u8]) {
+    let mut script = Script(data);
+    let scene = Scene::new(&mut script);
+    let Ok(queue) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return };
+    let mut story = Story { scene, queue, is_fresh: false };
+    while !script.is_over() {
+        story.step(&mut script);
+    }
+    story.scene.check_gaps();
+}
+
+struct Story {
+    scene: Scene,
+    queue: DeviceQueue,
+    /// The queue remembers nothing that memory does not say.
+    is_fresh: bool,
+}
+
+impl Story {
+    fn step(&mut self, script: &mut Script) {
+        let op = script.byte();
+        match op % 16 {
+            0 => self.put_any(script),
+            1 | 2 => self.put_descriptor(script),
+            3 => self.scene.put_descriptor(TABLES + u64::from(op >> 4) * 16, script, 0),
+            4..=7 => self.make_available(script),
+            8 | 9 => {
+                self.is_fresh = op & 0x80 != 0 && self.restart();
+                self.take(if op & 0x40 == 0 { ROOM } else { script.byte().into() });
+                self.is_fresh = false;
+            }
+            10 | 11 => self.fill(script),
+            12 => self.publish(),
+            13 => self.wait(op),
+            14 => self.scene.toggle(1 + usize::from(op >> 7)),
+            _ => self.drain(),
+        }
+    }
+
+    fn put_any(&mut self, script: &mut Script) {
+        let at = self.scene.address(script);
+        let bytes = [script.half(), script.half()].map(u16::to_le_bytes).concat();
+        self.scene.put(at, &bytes[..usize::from(script.byte() % 5)]);
+    }
+
+    fn put_descriptor(&mut self, script: &mut Script) {
+        let index = u64::from(u16::from(script.byte()) % self.scene.config.size);
+        self.scene.put_descriptor(self.scene.config.descriptors + index * 16, script, 0);
+    }
+
+    /// As a driver does it, with any contents.
+    fn make_available(&mut self, script: &mut Script) {
+        let (config, base) = (self.scene.config, self.queue.base());
+        match config.layout {
+            Layout::Split => {
+                let ahead = script.byte();
+                let available = (base as u16).wrapping_add((ahead % 4).into());
+                let at = config.driver + 4 + u64::from(available % config.size) * 2;
+                let head = u16::from(script.byte()) % (config.size + u16::from(ahead >> 7));
+                self.scene.put(at, &head.to_le_bytes());
+                let available = available.wrapping_add(1).to_le_bytes();
+                self.scene.put(config.driver + 2, &available);
+            }
+            Layout::Packed => {
+                let index = (base & 0x7fff) as u16 + u16::from(script.byte() % 3);
+                let is_next_lap = index >= config.size;
+                let index = index % config.size;
+                let wrap = (base & 0x8000 != 0) != is_next_lap;
+                let at = config.descriptors + u64::from(index) * 16;
+                self.scene.put_descriptor(at, script, if wrap { 0x80 } else { 0x8000 });
+            }
+        }
+    }
+
+    /// Where the device may write without being asked: guest addresses and lengths.
+    fn rings(&self) -> [(u64, usize); 2] {
+        let config = &self.scene.config;
+        let size = usize::from(config.size);
+        match config.layout {
+            Layout::Split => [(config.device, 6 + 8 * size), (0, 0)],
+            Layout::Packed => [(config.device, 4), (config.descriptors, 16 * size)],
+        }
+    }
+
+    /// Another device takes over, if it finds the rings: their region may be removed.
+    fn restart(&mut self) -> bool {
+        let base = Base::Vring(self.queue.base());
+        let queue = DeviceQueue::new(&self.scene.memory, &self.scene.config, base);
+        let is_made = queue.is_ok();
+        if let Ok(queue) = queue {
+            self.queue = queue;
+        }
+        is_made
+    }
+
+    fn take(&mut self, room: usize) -> Taken {
+        let is_known = self.is_fresh || self.scene.config.layout == Layout::Packed;
+        let naive = (is_known && !self.queue.is_broken())
+            .then(|| naive::next(&self.scene, self.queue.base(), room));
+        let before = self.scene.observe();
+        let counted = self.queue.invalid().total();
+        let mut frame = [0; ROOM];
+        let taken = self.queue.take(&self.scene.memory, &mut frame[..room]);
+        assert_eq!(self.scene.changed_outside(&before, &self.rings()), 0, "it only reads");
+        let is_invalid = matches!(taken, Taken::Invalid(_));
+        assert_eq!(self.queue.invalid().total(), counted + u64::from(is_invalid));
+        if let Some(naive) = naive {
+            let found = match taken {
+                Taken::Empty => Naive::Empty,
+                Taken::Frame(bytes) => Naive::Frame(frame[..bytes].to_vec()),
+                Taken::Invalid(_) => Naive::Invalid,
+            };
+            assert_eq!(found, naive);
+        }
+        taken
+    }
+
+    fn fill(&mut self, script: &mut Script) {
+        let (reserved, written) = (script.half() % 0x400, script.half() % 0x440);
+        let fit = match script.byte() % 4 {
+            0 => Fit::OneChain,
+            count_at => Fit::Merged { count_at: u32::from(count_at) * 5 },
+        };
+        let (before, base) = (self.scene.observe(), self.queue.base());
+        let rings = self.rings();
+        let writer = self.queue.reserve(&self.scene.memory, reserved.into(), fit);
+        let most = match writer {
+            Ok(mut writer) => {
+                let packet = [script.byte(); 0x440];
+                packet[..usize::from(written)].chunks(100).for_each(|piece| writer.write(piece));
+                let finished = writer.finish();
+                assert!(finished.is_ok() || written > reserved);
+                let consumed = finished.is_ok_and(|buffers| buffers > 0);
+                assert!(consumed || self.queue.base() == base, "all or nothing");
+                usize::from(written)
+            }
+            Err(refused) => {
+                let is_invalid = matches!(refused, Refused::Invalid(_));
+                assert!(is_invalid || self.queue.base() == base, "all or nothing");
+                0
+            }
+        };
+        assert!(self.scene.changed_outside(&before, &rings) <= most);
+    }
+
+    fn publish(&mut self) {
+        let before = self.scene.observe();
+        self.queue.publish();
+        let notify = self.queue.needs_notify();
+        assert!(!notify || !self.queue.needs_notify(), "once");
+        assert_eq!(self.scene.changed_outside(&before, &self.rings()), 0);
+    }
+
+    fn wait(&mut self, op: u8) {
+        let before = self.scene.observe();
+        match op >> 6 {
+            0 => self.queue.disable_notifications(),
+            1 => {
+                assert!(self.queue.backlog().is_none_or(|behind| behind <= self.scene.config.size))
+            }
+            _ => {
+                let _ = self.queue.enable_notifications();
+            }
+        }
+        assert_eq!(self.scene.changed_outside(&before, &self.rings()), 0);
+    }
+
+    /// A driver that stands still cannot keep a device busy.
+    fn drain(&mut self) {
+        // What the queue knows of, what it reads after that, and that it is broken. Areas that overlap
+        // could feed themselves.
+        let most = 2 * usize::from(self.scene.config.size) + 1;
+        let mut taken = 0;
+        while self.take(ROOM) != Taken::Empty {
+            taken += 1;
+            if taken > most {
+                assert!(!self.scene.is_proper, "more chains than the queue has descriptors");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A driver on rings that a hostile device writes, and sometimes an honest one.
+
+use std::collections::HashMap;
+
+use rxo_virtqueue::{Base, DeviceQueue, DriverQueue, Fit, IndirectTables, InvalidUsed};
+use rxo_virtqueue::{Layout, Segment, Taken};
+
+use super::scene::{REGIONS, TABLES};
+use super::{Scene, Script};
+
+const ENTRIES: u16 = 4;
+
+/// Runs a script.
+///
+/// # Panics
+/// If the driver writes where it may not, gives a chain back that was not posted, or goes on without
+/// end.
+pub(crate) fn run(data: &[u8]) {
+    let mut script = Script(data);
+    let scene = Scene::new(&mut script);
+    let tables = IndirectTables { address: TABLES, entries: ENTRIES };
+    let Ok(driver) = DriverQueue::new(&scene.memory, &scene.config, Some(tables)) else { return };
+    let Ok(device) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return };
+    let mut story = Story { scene, driver, device, tokens: 0, in_flight: HashMap::new() };
+    while !script.is_over() {
+        story.step(&mut script);
+    }
+    story.scene.check_gaps();
+}
+
+struct Story {
+    scene: Scene,
+    driver: DriverQueue,
+    device: DeviceQueue,
+    tokens: u32,
+    /// By token: descriptors of the ring, and bytes that the device may write.
+    in_flight: HashMap<u32, (usize, u32)>,
+}
+
+impl Story {
+    fn step(&mut self, script: &mut Script) {
+        let op = script.byte();
+        match op % 16 {
+            0 => self.put_any(script),
+            1 | 2 => self.put_used(script),
+            3..=6 => self.checked(|story| story.post(script)),
+            7..=9 => self.checked(|story| {
+                story.take();
+            }),
+            10 => self.checked(|story| {
+                story.driver.publish();
+                let notify = story.driver.needs_notify();
+                assert!(!notify || !story.driver.needs_notify(), "once");
+            }),
+            11 => self.checked(|story| match op >> 7 {
+                0 => story.driver.disable_notifications(),
+                _ => {
+                    let _ = story.driver.enable_notifications();
+                }
+            }),
+            12 | 13 => self.honest_device(op),
+            14 => self.checked(Self::drain),
+            _ => self.put_used(script),
+        }
+    }
+
+    /// Runs a step of the driver, which writes its own areas only.
+    fn checked(&mut self, step: impl FnOnce(&mut Self)) {
+        let before = self.scene.observe();
+        step(self);
+        let config = self.scene.config;
+        let size = usize::from(config.size);
+        let driver_bytes = match config.layout {
+            Layout::Split => 6 + 2 * size,
+            Layout::Packed => 4,
+        };
+        let tables = IndirectTables { address: TABLES, entries: ENTRIES }.bytes(config.size);
+        let own =
+            [(config.descriptors, 16 * size), (config.driver, driver_bytes), (TABLES, tables)];
+        assert_eq!(self.scene.changed_outside(&before, &own), 0);
+        let taken: usize = self.in_flight.values().map(|(descriptors, _)| descriptors).sum();
+        if !self.driver.is_broken() {
+            assert_eq!(self.driver.free() + taken, size);
+        }
+    }
+
+    fn put_any(&self, script: &mut Script) {
+        let at = self.scene.address(script);
+        let bytes = [script.half(), script.half()].map(u16::to_le_bytes).concat();
+        self.scene.put(at, &bytes[..usize::from(script.byte() % 5)]);
+    }
+
+    /// As a device does it, with any contents.
+    fn put_used(&self, script: &mut Script) {
+        let (config, place, id) = (self.scene.config, script.byte(), script.byte());
+        let (id, bytes) = (u16::from(id) % (config.size + 1), script.length());
+        let place = u16::from(place) % config.size;
+        match config.layout {
+            Layout::Split => {
+                let at = config.device + 4 + u64::from(place) * 8;
+                self.scene.put(at, &u32::from(id).to_le_bytes());
+                self.scene.put(at + 4, &bytes.to_le_bytes());
+                let index = u16::from(script.byte() % 64);
+                self.scene.put(config.device + 2, &index.to_le_bytes());
+            }
+            Layout::Packed => {
+                let at = config.descriptors + u64::from(place) * 16 + 8;
+                let flags = if script.byte() & 1 == 0 { 0x8080_u16 } else { 0 };
+                self.scene.put(at, &bytes.to_le_bytes());
+                self.scene.put(at + 4, &[id.to_le_bytes(), flags.to_le_bytes()].concat());
+            }
+        }
+    }
+
+    fn post(&mut self, script: &mut Script) {
+        let (pieces, readable) = (script.byte() % 20, script.byte() % 20);
+        let segment = |piece| Segment {
+            address: REGIONS[2].0 + u64::from(piece) * 16,
+            bytes: 16,
+            is_writable: piece >= readable,
+        };
+        let segments: Vec<_> = (0..pieces).map(segment).collect();
+        let (token, free) = (self.tokens, self.driver.free());
+        self.tokens += 1;
+        if self.driver.post(&segments, token).is_ok() {
+            let writable = 16 * u32::from(pieces.saturating_sub(readable));
+            self.in_flight.insert(token, (free - self.driver.free(), writable));
+        } else {
+            assert_eq!(self.driver.free(), free, "all or nothing");
+        }
+    }
+
+    /// Takes a chain back. Whether there was anything.
+    fn take(&mut self) -> bool {
+        match self.driver.take_used() {
+            Ok(None) => false,
+            Ok(Some(used)) => {
+                let (_, writable) =
+                    self.in_flight.remove(&used.token).expect("a chain comes back that was posted");
+                assert!(used.written_bytes <= writable);
+                true
+            }
+            Err(InvalidUsed::TooLong { token, claimed_bytes }) => {
+                let (_, writable) =
+                    self.in_flight.remove(&token).expect("a chain comes back that was posted");
+                assert!(claimed_bytes > writable);
+                true
+            }
+            Err(InvalidUsed::UsedIndex | InvalidUsed::UnknownId { .. }) => {
+                assert!(self.driver.is_broken());
+                true
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        let most = self.in_flight.len() + 1;
+        for _ in 0..most {
+            if !self.take() {
+                return;
+            }
+        }
+        assert!(self.driver.is_broken(), "more chains than were posted");
+        assert!(!self.take());
+    }
+
+    fn honest_device(&mut self, op: u8) {
+        let memory = &self.scene.memory;
+        if op & 0x80 == 0 {
+            let _: Taken = self.device.take(memory, &mut [0; 512]);
+        } else if let Ok(mut writer) = self.device.reserve(memory, 20, Fit::Merged { count_at: 10 })
+        {
+            writer.write(&[op; 20]);
+            writer.finish().expect("as much as was reserved");
+        }
+        if op & 0x40 == 0 {
+            self.device.publish();
+            let _ = self.device.needs_notify();
+        }
+    }
+}
