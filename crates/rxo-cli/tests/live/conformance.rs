@@ -3,7 +3,7 @@
 //! checksum and the segmentation that the host is told.
 //!
 //! Live, the packets of a case are not sure to come in one poll, so the profile holds them for a
-//! while; what may be coalesced is the same. A case that a busy machine sent too slowly for that is
+//! while; what may be coalesced is the same. A case that a busy machine sent or took too slowly for that is
 //! sent again. Behind each burst come fragments between the same hosts: they flush what is held, and
 //! show that nothing of the burst is still to come.
 
@@ -31,11 +31,11 @@ const FLAGS: &str =
 
 /// How long sending a burst may take, well below the hold: one that took longer says nothing.
 const AT_ONCE: Duration = Duration::from_millis(30);
-/// How often a case is sent until it was sent at once.
+/// How often a case is sent until it was sent and taken at once.
 const TRIES: usize = 50;
 
 /// How long a burst may take to arrive.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 /// Where the fragments behind a burst stand in their packet, in units of 8 bytes; no case has that.
 const MARKER_OFFSET: u16 = 1_000;
 
@@ -69,8 +69,15 @@ fn run(lab: &Lab, cases: &[Case]) -> Vec<String> {
     let mut wrong = Vec::new();
     for case in cases {
         let expected = case.groups();
-        let mut crossings = (0..TRIES).map(|_| cross_once(lab, &mut host, case));
-        let Some(arrived) = crossings.find_map(|arrived| arrived) else {
+        let mut arrived = None;
+        for _ in 0..TRIES {
+            arrived = cross_once(lab, &mut host, case).or(arrived);
+            // In more packets than expected: rxo may have got its core too late.
+            if arrived.as_ref().is_some_and(|packets| packets.len() <= expected.len()) {
+                break;
+            }
+        }
+        let Some(arrived) = arrived else {
             wrong.push(format!("{}: never sent within {AT_ONCE:?}", case.name));
             continue;
         };

@@ -45,7 +45,8 @@ fn every_line_is_json() {
     };
     // What came after the last interval is in the totals alone.
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();
-    assert!(packets > 10_000 && sum("nic_in", "packets") <= packets, "{totals}");
+    // More than 10 MB in segments of 1,448 bytes.
+    assert!(packets > 6_900 && sum("nic_in", "packets") <= packets, "{totals}");
     assert!(sum("host_out", "deliveries") <= totals["host_out"]["deliveries"].as_u64().unwrap());
     assert!(seen.iter().any(|line| line["cpu_percent"].as_f64().unwrap() > 0.0));
 }

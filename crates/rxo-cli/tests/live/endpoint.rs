@@ -302,16 +302,22 @@ fn source_sends() {
 }
 
 fn source_for_a_time() {
-    let lab = Lab::through().unwrap();
-    let server = serve(&lab, 1, |stream| read_all(&stream).len() as u64);
-    let line = format!("source {HOST} {AT_PEER} --time 1s --interval 100ms --acks stretch");
-    let output = run(lab.host(), &line);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let received = server.join().unwrap().remove(0);
-    assert!(received > 0);
-    assert!(text.lines().filter(|line| line.contains("Gbit/s")).count() >= 3, "{text}");
-    assert!(text.contains("totals of 1 connections"), "{text}");
+    // On a busy machine there may be few intervals and no bytes in a short time.
+    for time in ["1s", "5s", "20s"] {
+        let lab = Lab::through().unwrap();
+        let server = serve(&lab, 1, |stream| read_all(&stream).len() as u64);
+        let line = format!("source {HOST} {AT_PEER} --time {time} --interval 100ms --acks stretch");
+        let output = run(lab.host(), &line);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("totals of 1 connections"), "{text}");
+        let received = server.join().unwrap().remove(0);
+        let intervals = text.lines().filter(|line| line.contains("Gbit/s")).count();
+        if received > 0 && intervals >= 3 {
+            return;
+        }
+    }
+    panic!("no bytes or no intervals in 20 s");
 }
 
 /// Linux asks and rxo answers; then the other way.
@@ -339,7 +345,7 @@ fn requests() {
             }
         }
     });
-    let line = format!("source {HOST} {AT_PEER} --rr 100 --connections 2 --time 300ms --json");
+    let line = format!("source {HOST} {AT_PEER} --rr 100 --connections 2 --time 2s --json");
     let totals = json(&run(lab.host(), &line)).pop().unwrap();
     server.join().unwrap();
     let exchanges = totals["exchanges"].as_u64().unwrap();

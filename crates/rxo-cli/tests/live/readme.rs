@@ -193,7 +193,7 @@ impl Desk {
         }
         let (_, totals) = end(running, "TERM");
         let told = self.lab.peer().stack_counters().unwrap().duplicates_told;
-        assert!(told < 40_000_000 / 1_448 / 200, "{what}: {told} duplicates");
+        assert!(told < 40_000_000 / 1_448 / 10, "{what}: {told} duplicates");
         let words: Vec<&str> = totals.split_whitespace().collect();
         let at = words.windows(3).position(|three| three == ["packets", "per", "aggregate"]);
         let packets: f64 = words[at.unwrap_or_else(|| panic!("{totals}")) - 1].parse().unwrap();

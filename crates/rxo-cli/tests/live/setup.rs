@@ -57,10 +57,10 @@ pub(crate) fn start(set_up: SetUp, options: LabOptions, flags: &str) -> (Lab, Rx
     (lab, rxo)
 }
 
-/// The peer was told of next to no duplicates: a retransmission that a busy machine made needlessly is
-/// one, but with each frame delivered twice they would be a large part of all.
+/// The peer was told of few duplicates: a retransmission that a busy machine made needlessly is one, but
+/// with each frame delivered twice they would be about half of all.
 pub(crate) fn assert_nothing_came_twice(lab: &Lab, totals: &Value) {
     let told = lab.peer().stack_counters().unwrap().duplicates_told;
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();
-    assert!(told * 200 <= packets, "{told} duplicates of {packets} packets");
+    assert!(told * 10 <= packets, "{told} duplicates of {packets} packets");
 }

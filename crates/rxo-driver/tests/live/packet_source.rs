@@ -359,11 +359,11 @@ fn arrival() {
             send(&pair, &[numbered(0, 100), numbered(1, 100)]);
             let frames = receive(&mut source, 2);
             let after = clock::now();
-            // The two clocks are read a little apart, so allow a little.
-            let slack = std::time::Duration::from_micros(100);
+            // The two clocks are read one after the other, and another process may run in between.
+            let slack = std::time::Duration::from_secs(1);
             assert!(frames[0].arrived_at + slack >= before);
             assert!(frames[0].arrived_at <= frames[1].arrived_at);
-            assert!(frames[1].arrived_at <= after);
+            assert!(frames[1].arrived_at <= after + slack);
         })
         .unwrap();
 }

@@ -215,11 +215,8 @@ fn exchange_alone() {
         }
         exchanges
     });
-    let config = PingPongConfig {
-        duration: Duration::from_millis(50),
-        client_core: None,
-        server_core: None,
-    };
+    let config =
+        PingPongConfig { duration: Duration::from_secs(1), client_core: None, server_core: None };
     let report = exchange(lab.peer(), address, config).unwrap();
     assert_eq!(report.exchanges, answering.join().unwrap());
     assert!(report.exchanges > 0);

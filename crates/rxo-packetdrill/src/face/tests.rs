@@ -1,8 +1,10 @@
 //! Calls the table as packetdrill does.
 
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::ptr::{null, null_mut};
-use std::time::Duration as RealDuration;
+use std::sync::mpsc;
+use std::time::{Duration as RealDuration, Instant as RealInstant};
 
 use super::*;
 use crate::abi::{AF_INET, F_SETFL, O_NONBLOCK, SOCK_STREAM};
@@ -112,13 +114,15 @@ fn a_blocked_call_returns_at_its_time() {
     let begun_us = loaded.time_us();
     std::thread::scope(|scope| {
         let table = Shared(&loaded);
+        let (tell, hear) = mpsc::channel();
         let blocked = scope.spawn(move || {
             let loaded = table.get();
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
             let result = (loaded.connect(fd), errno());
             (result, loaded.time_us())
         });
         // The call must be blocked before time advances.
-        std::thread::sleep(RealDuration::from_millis(200));
+        wait_until_asleep(&Path::new("/proc").join(hear.recv().unwrap()));
         // SAFETY: the table's own session.
         assert_eq!(unsafe { (loaded.0.usleep)(loaded.0.userdata, 60_000_000) }, 0);
         let (result, ended_us) = blocked.join().unwrap();
@@ -126,6 +130,20 @@ fn a_blocked_call_returns_at_its_time() {
         let took_us = ended_us - begun_us;
         assert!((5_000_000..5_001_000).contains(&took_us), "{took_us}");
     });
+}
+
+/// Waits until the thread with this directory in `/proc` sleeps.
+fn wait_until_asleep(thread: &Path) {
+    let begun = RealInstant::now();
+    loop {
+        let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
+        // The state follows the name, which stands in brackets.
+        if stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')) {
+            return;
+        }
+        assert!(begun.elapsed() < RealDuration::from_secs(60), "it never blocked: {stat}");
+        std::thread::sleep(RealDuration::from_millis(1));
+    }
 }
 
 /// packetdrill calls from two threads.

@@ -31,7 +31,10 @@ use crate::progress::Progress;
 pub fn command(flags: &CalibrateFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     if cfg!(debug_assertions) {
-        output::note("this build is not optimised, and what it measures of rxo means nothing");
+        output::note(
+            "this build has debug assertions, and what it measures of rxo means nothing; build it \
+             with --release",
+        );
     }
     let privilege = experiment::privilege()?;
     let measured = measured(&plan, &Progress::new(plan.measurements(), flags.json))?;

@@ -125,7 +125,7 @@ fn paced() {
 
 fn request_and_response() {
     let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
-        let duration = Duration::from_millis(300);
+        let duration = Duration::from_secs(2);
         let config = PingPongConfig { duration, client_core: None, server_core: None };
         let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
         assert!(report.exchanges > 1, "{report:?}");
