@@ -137,7 +137,7 @@ fn a_client_that_does_not_take_its_file_is_left() {
     let file = File::create(scratch.0.join("huge")).unwrap();
     file.set_len(64 << 20).unwrap();
     let limits = Limits { piece: Duration::from_millis(150), ..Limits::default() };
-    let (client, server) =
+    let (_client, server) =
         connected_with(&scratch, limits, "GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
     let logged = server.join().unwrap();
     assert!(!logged[0].is_complete && logged[0].bytes < 64 << 20, "{logged:?}");
