@@ -9,6 +9,7 @@ mod coalesced;
 mod http;
 mod link;
 mod pure_acks;
+mod vhost;
 
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, seg, udp};
@@ -47,6 +48,7 @@ pub fn seeds() -> Vec<Seed> {
     add("tcp-pair", tcp_scripts(10));
     add("host-link", link::scripts());
     add("http", http::conversations());
+    add("vhost", vhost::conversations());
     seeds
 }
 

@@ -25,6 +25,7 @@ pub mod split;
 mod split_harness;
 pub mod tcp;
 pub mod template;
+pub mod vhost;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
@@ -47,4 +48,5 @@ pub const TARGETS: &[Target] = &[
     ("tcp-pair", tcp::pair),
     ("host-link", host::link),
     ("http", http::run),
+    ("vhost", vhost::run),
 ];

@@ -207,6 +207,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-tcp", "under test"),
             ("rxo-host", "under test: the link"),
             ("rxo-capture", "under test"),
+            ("rxo-driver", "under test: the messages of vhost-user"),
             ("rxo-serve", "under test"),
             ("rxo-trace", "under test"),
         ],

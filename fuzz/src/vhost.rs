@@ -1,0 +1,85 @@
+//! What a front end of vhost-user says, to the device side's state machine.
+//!
+//! Before each message a byte says how many descriptors come with it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rxo_driver::vhost_user::features::DEVICE_OFFERS;
+use rxo_driver::vhost_user::{Assembler, HEADER_BYTES, Header, Reply, Session};
+
+/// Rings of the device.
+const RINGS: usize = 4;
+
+/// Descriptors that a message has at most: one more than is allowed.
+const MOST_DESCRIPTORS: u8 = 10;
+
+/// Feeds `data` as a stream of messages, and checks what the session says after each.
+///
+/// # Panics
+/// If a promise does not hold.
+pub fn run(data: &[u8]) {
+    let mut session = Session::new(RINGS);
+    let mut assembler = Assembler::default();
+    let mut rest = data;
+    while let Some((&count, bytes)) = rest.split_first() {
+        rest = bytes;
+        let mut files = (0..count % MOST_DESCRIPTORS).map(|_| file()).collect::<Vec<_>>();
+        let message = loop {
+            let Ok(wanted) = assembler.wanted() else { return };
+            assert!(wanted > 0);
+            let (now, later) = rest.split_at(wanted.min(rest.len()));
+            rest = later;
+            match assembler.push(now, files.drain(..)) {
+                Ok(Some(message)) => break message,
+                Ok(None) if now.is_empty() => return,
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        };
+        let request = message.header.request;
+        let Ok(done) = session.take(message) else { return };
+        if let Some(reply) = done.reply {
+            check_reply(request, reply);
+        }
+        check(&session);
+    }
+}
+
+fn check_reply(request: u32, reply: Reply) {
+    let bytes = reply.to_bytes();
+    let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>().expect("a header");
+    let header = Header::read(header).expect("a valid header");
+    assert_eq!(Reply::read(request, header, payload), Ok(reply));
+}
+
+fn check(session: &Session) {
+    assert_eq!(session.features() & !DEVICE_OFFERS, 0);
+    let regions = session.regions();
+    for (n, shared) in regions.iter().enumerate() {
+        let region = shared.region;
+        assert!(region.bytes > 0);
+        for start in [region.guest_address, region.user_address, region.file_offset] {
+            assert!(start.checked_add(region.bytes).is_some(), "{region:?}");
+        }
+        // A naive reading of "overlaps": one begins inside the other.
+        let is_inside = |at: u64, start: u64, bytes: u64| at >= start && at - start < bytes;
+        for other in regions[..n].iter().map(|shared| shared.region) {
+            let pairs = [
+                (region.guest_address, other.guest_address),
+                (region.user_address, other.user_address),
+            ];
+            for (a, b) in pairs {
+                assert!(!is_inside(a, b, other.bytes) && !is_inside(b, a, region.bytes));
+            }
+        }
+    }
+    for ring in (0..RINGS).filter_map(|n| session.usable(n)) {
+        assert!(ring.size > 0 && ring.addresses.is_some());
+    }
+    assert!(session.usable(RINGS).is_none());
+}
+
+fn file() -> OwnedFd {
+    File::open("/dev/null").expect("every system has it").into()
+}
