@@ -173,7 +173,7 @@ fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
 #[inline(always)]
 fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> (u64, usize) {
     let (segments, header) = match delivery {
-        Delivery::Frame(frame) => (1, frame.bytes()),
+        Delivery::Frame(single) => (1, single.frame().bytes()),
         Delivery::Aggregate(aggregate) => (aggregate.segment_count() as u64, aggregate.header()),
         Delivery::Acks(acks) => (acks.count() as u64, acks.packet()),
     };

@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use core::ops::Range;
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, Instant, Offload, VlanTag};
-use rxo_wire::{FlowKey, IpVersion};
+use rxo_wire::{FlowKey, IpVersion, Offsets};
 
 use crate::FlushReason;
 use crate::held::{Held, IdPattern};
@@ -113,13 +113,19 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// Where the IP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn network_at(&self) -> usize {
-        usize::from(self.held.network)
+        usize::from(self.held.at.network())
     }
 
     /// Where the TCP header begins, likewise.
     #[must_use]
     pub fn transport_at(&self) -> usize {
-        usize::from(self.held.transport)
+        usize::from(self.held.at.transport())
+    }
+
+    /// Where the headers are in each frame, and where the payload of the last one ends.
+    #[must_use]
+    pub fn offsets(&self) -> Offsets {
+        self.held.last_offsets()
     }
 
     /// The original frames, in order.
@@ -131,7 +137,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// The payloads, in order, padding left out.
     #[inline]
     pub fn payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, B> {
-        let (header, network) = (self.held.header_bytes.into(), usize::from(self.held.network));
+        let (header, network) =
+            (self.held.header_bytes.into(), usize::from(self.held.at.network()));
         let version = self.held.version;
         self.frames().map(move |frame| {
             let bytes = frame.bytes();
@@ -142,7 +149,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
 
     /// What each segment said that the merged header may not say, in order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
-        let header = usize::from(self.held.transport)..usize::from(self.held.header_bytes);
+        let header = usize::from(self.held.at.transport())..usize::from(self.held.header_bytes);
         self.frames().zip(self.payloads()).map(move |(frame, payload)| {
             let header = frame.bytes().get(header.clone()).unwrap_or_default();
             SegmentRecord::read(header, payload.len() as u32, frame.arrived_at)
@@ -173,7 +180,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     fn checksum(&self) -> ChecksumStatus {
         match self.store.headers[usize::from(self.index)].form() {
             ChecksumForm::PseudoHeader => {
-                ChecksumStatus::Partial { start: self.held.transport, offset: 16 }
+                ChecksumStatus::Partial { start: self.held.at.transport().into(), offset: 16 }
             }
             ChecksumForm::Complete | ChecksumForm::Verified => ChecksumStatus::Verified,
         }

@@ -93,7 +93,7 @@ fn transport(transport: &Transport) -> Result<&TcpSegment, BypassReason> {
 }
 
 /// Congestion Experienced (RFC 3168 section 5).
-pub(crate) const CE: u8 = 3;
+const CE: u8 = 3;
 
 /// Whether the packet is marked CE.
 #[inline]

@@ -4,9 +4,11 @@
 //! them. A sink that wants to own the frames takes them: always the original ones, bit for bit.
 
 use rxo_frame::Frame;
+use rxo_wire::{FlowKey, Offsets};
 
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
+use crate::single::{Kind, Single};
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
 /// Deliveries of one call to the sink, in order. What the sink leaves here is dropped when it
@@ -86,7 +88,7 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     /// Not known of frames that the policy passes by.
     #[must_use]
     pub const fn is_intact(&self) -> bool {
-        !matches!(self.ready, Ready::Frame(_))
+        !matches!(self.ready, Ready::Frame(..))
     }
 
     /// Its original frames, in order, bit for bit as they came.
@@ -101,7 +103,7 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
 #[derive(Debug)]
 pub enum Delivery<'a, B> {
     /// A frame as it came.
-    Frame(&'a Frame<B>),
+    Frame(Single<'a, B>),
     /// Segments coalesced.
     Aggregate(Aggregate<'a, B>),
     /// Pure ACKs of one flow.
@@ -120,16 +122,50 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
     #[inline]
     fn new(store: &'a Store<B>, ready: Ready) -> Self {
         match ready {
-            Ready::Frame(slot) | Ready::Single(slot) => Self::Frame(store.frame(slot)),
+            Ready::Frame(at, slot) | Ready::Intact(at, slot) => {
+                Self::Frame(Single::new(store.frame(slot), at))
+            }
             Ready::Aggregate(index) => Self::Aggregate(Aggregate::new(store, index)),
             Ready::Acks(place) => Self::Acks(Acks::new(store, place)),
+        }
+    }
+
+    /// What the delivery carries; an aggregate is data.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Frame(single) => single.kind(),
+            Self::Aggregate(_) => Kind::Data,
+            Self::Acks(_) => Kind::PureAck,
+        }
+    }
+
+    /// Where the headers and the payload of its last frame are. The IP and TCP headers of all its frames begin
+    /// at the same places. `None` for a single frame of which [`Single::offsets`] says nothing.
+    #[must_use]
+    pub fn offsets(&self) -> Option<Offsets> {
+        match self {
+            Self::Frame(single) => single.offsets(),
+            Self::Aggregate(aggregate) => Some(aggregate.offsets()),
+            Self::Acks(acks) => acks.last_single().offsets(),
+        }
+    }
+
+    /// The flow. `None` for a single frame of which [`Single::offsets`] says nothing.
+    #[must_use]
+    pub fn flow_key(&self) -> Option<FlowKey> {
+        match self {
+            Self::Frame(single) => single.flow_key(),
+            Self::Aggregate(aggregate) => Some(aggregate.flow_key()),
+            Self::Acks(acks) => Some(acks.flow_key()),
         }
     }
 
     /// The original frames, in order.
     pub fn frames(&self) -> impl Iterator<Item = &'a Frame<B>> + use<'a, B> {
         let (single, chain): (Option<&'a Frame<B>>, Option<ChainFrames<'a, B>>) = match self {
-            Self::Frame(frame) => (Some(frame), None),
+            Self::Frame(single) => (Some(single.frame()), None),
             Self::Aggregate(aggregate) => (None, Some(aggregate.frames())),
             Self::Acks(acks) => (None, Some(acks.frames())),
         };

@@ -290,7 +290,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         network: usize,
     ) -> Option<Self> {
         // With extension headers what follows is not what it is taken for.
-        if usize::from(held.transport) != network + S::IP_BYTES {
+        if usize::from(held.at.transport()) != network + S::IP_BYTES {
             return None;
         }
         let bytes = last.bytes();
@@ -312,7 +312,7 @@ impl<'a, S: Shape> Expected<'a, S> {
             headers,
             counting,
             seq: held.next_seq.0,
-            options: Options::of(usize::from(held.header_bytes - held.transport))?,
+            options: Options::of(usize::from(held.header_bytes - u16::from(held.at.transport())))?,
             network,
             payload_bytes: held.last_payload_bytes,
             checksum: last.checksum,

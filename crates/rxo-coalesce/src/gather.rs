@@ -8,7 +8,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
     #[inline]
     fn offload(self) -> Offload {
         match self {
-            Self::Frame(frame) => frame.borrowed().offload(),
+            Self::Frame(single) => single.frame().borrowed().offload(),
             Self::Aggregate(aggregate) => aggregate.offload(),
             Self::Acks(acks) => acks.last().borrowed().offload(),
         }
@@ -17,7 +17,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
     #[inline]
     fn vlan(self) -> Option<VlanTag> {
         match self {
-            Self::Frame(frame) => frame.vlan,
+            Self::Frame(single) => single.frame().vlan,
             Self::Aggregate(aggregate) => aggregate.vlan(),
             Self::Acks(acks) => acks.last().vlan,
         }
@@ -26,7 +26,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
     #[inline]
     fn byte_len(self) -> usize {
         match self {
-            Self::Frame(frame) => frame.bytes().len(),
+            Self::Frame(single) => single.frame().bytes().len(),
             Self::Aggregate(aggregate) => {
                 aggregate.header().len() + aggregate.payload_bytes() as usize
             }
@@ -37,7 +37,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
     #[inline]
     fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
         match self {
-            Self::Frame(frame) => visit(frame.bytes()),
+            Self::Frame(single) => visit(single.frame().bytes()),
             Self::Aggregate(aggregate) => {
                 visit(aggregate.header());
                 aggregate.payloads().for_each(visit);

@@ -5,10 +5,14 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::checksum::{self, Sum};
-use rxo_wire::{FlowHash, FlowKey, IpVersion, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment};
+use rxo_wire::{
+    FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, Parsed, Plain, SeqNumber, TcpFlags,
+    TcpSegment,
+};
 
 use crate::acks::AckPoint;
 use crate::expected::Shape;
+use crate::single::{Kind, Starts};
 use crate::store::FrameChain;
 use crate::{FlushReason, PayloadRule, Policy};
 
@@ -43,10 +47,8 @@ pub struct Held {
     /// The payload of every segment but the last, in bytes; where the policy allows any sizes,
     /// the largest.
     pub gso_size: u32,
-    /// Where the IP header begins, in bytes from the frame's first; the same in all segments.
-    pub network: u16,
-    /// Where the TCP header begins.
-    pub transport: u16,
+    /// Where the headers begin; the same in all segments.
+    pub(crate) at: Starts,
     /// Where the payload begins: all headers together.
     pub header_bytes: u16,
     /// All flags of all segments.
@@ -87,8 +89,7 @@ pub(crate) struct First {
     pub(crate) arrived_at: Instant,
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
-    pub(crate) network: u16,
-    pub(crate) transport: u16,
+    pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
     pub(crate) flags: TcpFlags,
     pub(crate) version: IpVersion,
@@ -109,8 +110,7 @@ impl First {
             arrived_at: frame.arrived_at,
             seq: tcp.seq,
             payload_bytes: parsed.payload_bytes(),
-            network: parsed.at.network as u16,
-            transport: parsed.at.transport as u16,
+            at: Starts::of(parsed),
             header_bytes: parsed.at.payload as u16,
             flags: tcp.flags,
             version: parsed.ip.version,
@@ -131,8 +131,7 @@ impl First {
             arrived_at: frame.arrived_at,
             seq: plain.seq,
             payload_bytes: plain.payload_bytes,
-            network: network as u16,
-            transport: (network + S::IP_BYTES) as u16,
+            at: Starts::after(network, S::IP_BYTES),
             header_bytes: network as u16 + plain.header_bytes as u16,
             flags: TcpFlags::ACK,
             version: S::VERSION,
@@ -153,8 +152,6 @@ impl BucketLink {
     pub(crate) const NOWHERE: Self = Self { bucket: 0, next: u16::MAX };
 }
 
-const PROTOCOL_TCP: u8 = 6;
-
 impl Held {
     /// A place that holds nothing yet.
     pub(crate) const BLANK: Self = Self {
@@ -166,8 +163,7 @@ impl Held {
         payload_bytes: 0,
         last_payload_bytes: 0,
         gso_size: 0,
-        network: 0,
-        transport: 0,
+        at: Starts::UNKNOWN,
         header_bytes: 0,
         flags: TcpFlags::ACK,
         version: IpVersion::V4,
@@ -191,8 +187,7 @@ impl Held {
         self.payload_bytes = first.payload_bytes;
         self.last_payload_bytes = first.payload_bytes;
         self.gso_size = first.payload_bytes;
-        self.network = first.network;
-        self.transport = first.transport;
+        self.at = first.at;
         self.header_bytes = first.header_bytes;
         self.flags = first.flags;
         self.version = first.version;
@@ -221,10 +216,11 @@ impl Held {
         }
     }
 
-    /// Whether pure ACKs are held.
+    /// What is held: [`Kind::Data`] or [`Kind::PureAck`], never both.
     #[inline(always)]
-    pub(crate) const fn is_acks(&self) -> bool {
-        self.payload_bytes == 0
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        if self.payload_bytes == 0 { Kind::PureAck } else { Kind::Data }
     }
 
     /// Takes note of one more pure ACK, in `slot`. Returns the slot of the one before.
@@ -260,13 +256,24 @@ impl Held {
     #[inline]
     pub(crate) fn pseudo_header(&self, payload_bytes: u32) -> Sum {
         let segment_bytes =
-            u32::from(self.header_bytes) - u32::from(self.transport) + payload_bytes;
+            u32::from(self.header_bytes) - u32::from(self.at.transport()) + payload_bytes;
         checksum::pseudo_header(&self.key, PROTOCOL_TCP, segment_bytes)
+    }
+
+    /// Where headers and payload of the last segment are.
+    pub(crate) fn last_offsets(&self) -> Offsets {
+        let payload = u32::from(self.header_bytes);
+        Offsets {
+            network: self.at.network().into(),
+            transport: self.at.transport().into(),
+            payload,
+            end: payload + self.last_payload_bytes,
+        }
     }
 
     /// The merged IP packet as it stands, in bytes.
     #[inline]
     pub(crate) fn packet_bytes(&self) -> u32 {
-        u32::from(self.header_bytes) - u32::from(self.network) + self.payload_bytes
+        u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes
     }
 }

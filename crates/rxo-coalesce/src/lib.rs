@@ -32,7 +32,7 @@
 //! engine.poll(&mut batch, Instant::ZERO, |deliveries| {
 //!     for delivery in deliveries.iter() {
 //!         match delivery {
-//!             Delivery::Frame(frame) => println!("{} bytes as they came", frame.bytes().len()),
+//!             Delivery::Frame(one) => println!("{} bytes as they came", one.frame().bytes().len()),
 //!             Delivery::Acks(acks) => println!("{} pure ACKs", acks.count()),
 //!             Delivery::Aggregate(many) => println!("{} segments", many.segment_count()),
 //!         }
@@ -64,6 +64,7 @@ mod policy;
 mod reason;
 mod record;
 mod refused;
+mod single;
 mod store;
 mod table;
 mod verdict;
@@ -84,5 +85,6 @@ pub use policy::{
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
+pub use single::{Kind, Single};
 pub use store::{ChainFrames, IntoFrames};
 pub use verdict::{Verdict, verdict};

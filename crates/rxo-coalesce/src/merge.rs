@@ -119,7 +119,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     /// The lengths; for IPv4 the first segment's ID and the header checksum.
     #[inline(always)]
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
-        let network = usize::from(self.held.network);
+        let network = usize::from(self.held.at.network());
         let packet = self.held.packet_bytes();
         let Some(ip) = field_mut::<20>(merged, network) else { return };
         if self.held.version == IpVersion::V6 {
@@ -142,7 +142,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     /// The first segment's sequence number and the flags of all.
     #[inline(always)]
     fn write_tcp(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
-        let transport = usize::from(self.held.transport);
+        let transport = usize::from(self.held.at.transport());
         if let Some(tcp) = field_mut::<20>(merged, transport) {
             let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
             [tcp[4], tcp[5], tcp[6], tcp[7]] = seq.to_be_bytes();
@@ -152,7 +152,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     #[inline(always)]
     fn put_checksum(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
-        let at = usize::from(self.held.transport) + 16;
+        let at = usize::from(self.held.at.transport()) + 16;
         if let Some(field) = field_mut(merged, at) {
             *field = checksum.to_be_bytes();
         }
@@ -163,7 +163,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     #[cold]
     fn complete(&self, merged: &[u8; MAX_HEADER_BYTES]) -> u16 {
         let held = self.held;
-        let (network, transport) = (usize::from(held.network), usize::from(held.transport));
+        let (network, transport) =
+            (usize::from(held.at.network()), usize::from(held.at.transport()));
         let header = usize::from(held.header_bytes);
         let tcp = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
         let mut sum = held.pseudo_header(held.payload_bytes) + tcp(merged);

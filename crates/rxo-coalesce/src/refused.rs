@@ -8,13 +8,13 @@
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
 use rxo_wire::{
-    FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, is_extension_header,
-    plain_v4_checksum,
+    FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, class_and_length,
+    is_extension_header, plain_v4_checksum,
 };
 
-use crate::candidate::{CE, are_odd, odd_flags};
+use crate::candidate::{are_odd, odd_flags};
 use crate::expected::Shape;
-use crate::{BypassReason, CeRule, Policy};
+use crate::{BypassReason, Policy};
 
 const V4_BYTES: usize = 20;
 const V6_BYTES: usize = 40;
@@ -23,14 +23,54 @@ const UDP_BYTES: usize = 8;
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 
+/// A packet that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) reason: BypassReason,
+    /// The length of its IP header in bytes, if it is a TCP segment with right lengths; otherwise 0.
+    pub(crate) ip_bytes: usize,
+}
+
+impl Refused {
+    /// A packet that is not TCP, or cannot be read.
+    #[inline(always)]
+    const fn unread(reason: BypassReason) -> Self {
+        Self { reason, ip_bytes: 0 }
+    }
+}
+
 /// Why `packet`, which begins with its IP header, is delivered untouched under `policy`. `None` if only the
 /// full rules can tell: they may accept it, or refuse it for a reason that is not read here.
 #[inline(always)]
-pub(crate) fn refused<S: Shape>(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+pub(crate) fn refused<S: Shape>(packet: &[u8], policy: &Policy) -> Option<Refused> {
+    // Most often it ends something, and what it ends only the full rules tell.
+    if is_ordinary::<S>(packet) {
+        return None;
+    }
     match S::VERSION {
         IpVersion::V4 => refused_v4(packet, policy),
         IpVersion::V6 => refused_v6(packet, policy),
     }
+}
+
+/// Whether `packet` is a TCP segment with payload and no flag but ACK and PSH, in one unfragmented packet.
+#[inline(always)]
+fn is_ordinary<S: Shape>(packet: &[u8]) -> bool {
+    let Some(tcp) = packet.get(S::IP_BYTES..).and_then(FixedHeader::of) else { return false };
+    let Some((_, total)) = class_and_length(packet) else { return false };
+    let is_tcp = match S::VERSION {
+        IpVersion::V4 => {
+            let is_whole = half(packet[6], packet[7]) & (FRAGMENT | RESERVED_BIT) == 0;
+            packet[0] == 0x45 && packet[9] == PROTOCOL_TCP && is_whole
+        }
+        IpVersion::V6 => packet[6] == PROTOCOL_TCP,
+    };
+    let header_bytes = tcp.header_bytes();
+    is_tcp
+        && !are_odd(tcp.flags())
+        && tcp.urgent() == 0
+        && header_bytes >= MIN_HEADER_BYTES
+        && (S::IP_BYTES + header_bytes + 1..=packet.len()).contains(&total)
 }
 
 /// The flow of a packet that [`refused`] gives a reason for. The ports mean something only if it is a TCP
@@ -53,62 +93,73 @@ pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
 }
 
 #[inline(always)]
-fn refused_v4(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+fn refused_v4(packet: &[u8], policy: &Policy) -> Option<Refused> {
     let ip: &[u8; V4_BYTES] = packet.first_chunk()?;
     let (header_bytes, total) = (usize::from(ip[0] & 0x0f) * 4, half(ip[2], ip[3]).into());
     if ip[0] >> 4 != 4 {
         return None;
     }
     if header_bytes < V4_BYTES || total < header_bytes {
-        return Some(BypassReason::Malformed);
+        return Some(Refused::unread(BypassReason::Malformed));
     }
-    let Some(body) = packet.get(header_bytes..total) else { return Some(BypassReason::Truncated) };
+    let Some(body) = packet.get(header_bytes..total) else {
+        return Some(Refused::unread(BypassReason::Truncated));
+    };
     let fragment = half(ip[6], ip[7]);
     if fragment & FRAGMENT != 0 {
-        return Some(BypassReason::Fragment);
+        return Some(Refused::unread(BypassReason::Fragment));
     }
     if ip[9] != PROTOCOL_TCP {
-        return Some(other_protocol(ip[9], body));
+        return Some(Refused::unread(other_protocol(ip[9], body)));
     }
     let tcp = match Segment::read(body) {
         Ok(tcp) => tcp,
-        Err(reason) => return Some(reason),
+        Err(reason) => return Some(Refused::unread(reason)),
     };
     // Pure ACKs that may be aggregated have rules of their own.
     if tcp.is_empty && policy.ack_limit() >= 2 {
         return None;
     }
-    let is_checksum_right = match header_bytes {
-        V4_BYTES => plain_v4_checksum(packet),
-        _ => packet.get(..header_bytes).is_some_and(|header| Sum::of(header).is_valid()),
+    let reason = if !is_v4_checksum_right(packet, header_bytes) {
+        BypassReason::BadIpChecksum
+    } else if fragment & RESERVED_BIT != 0 {
+        BypassReason::ReservedBit
+    } else if header_bytes != V4_BYTES {
+        BypassReason::IpOptions
+    } else {
+        tcp.refused(policy)?
     };
-    if !is_checksum_right {
-        return Some(BypassReason::BadIpChecksum);
-    }
-    if fragment & RESERVED_BIT != 0 {
-        return Some(BypassReason::ReservedBit);
-    }
-    if header_bytes != V4_BYTES {
-        return Some(BypassReason::IpOptions);
-    }
-    tcp.refused(ip[1], policy)
+    Some(Refused { reason, ip_bytes: header_bytes })
 }
 
 #[inline(always)]
-fn refused_v6(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
+fn is_v4_checksum_right(packet: &[u8], header_bytes: usize) -> bool {
+    match header_bytes {
+        V4_BYTES => plain_v4_checksum(packet),
+        _ => packet.get(..header_bytes).is_some_and(|header| Sum::of(header).is_valid()),
+    }
+}
+
+#[inline(always)]
+fn refused_v6(packet: &[u8], policy: &Policy) -> Option<Refused> {
     let ip: &[u8; V6_BYTES] = packet.first_chunk()?;
     if ip[0] >> 4 != 6 || is_extension_header(ip[6]) {
         return None;
     }
     let total = V6_BYTES + usize::from(half(ip[4], ip[5]));
-    let Some(body) = packet.get(V6_BYTES..total) else { return Some(BypassReason::Truncated) };
+    let Some(body) = packet.get(V6_BYTES..total) else {
+        return Some(Refused::unread(BypassReason::Truncated));
+    };
     if ip[6] != PROTOCOL_TCP {
-        return Some(other_protocol(ip[6], body));
+        return Some(Refused::unread(other_protocol(ip[6], body)));
     }
     match Segment::read(body) {
         Ok(tcp) if tcp.is_empty && policy.ack_limit() >= 2 => None,
-        Ok(tcp) => tcp.refused(ip[0] << 4 | ip[1] >> 4, policy),
-        Err(reason) => Some(reason),
+        Ok(tcp) => {
+            let reason = tcp.refused(policy)?;
+            Some(Refused { reason, ip_bytes: V6_BYTES })
+        }
+        Err(reason) => Some(Refused::unread(reason)),
     }
 }
 
@@ -145,9 +196,9 @@ impl<'a> Segment<'a> {
         Ok(Self { header, is_empty: header_bytes == segment.len() })
     }
 
-    /// Why the segment is refused, whose IP header is in order and has this traffic class.
+    /// Why the segment is refused, whose IP header is in order.
     #[inline(always)]
-    fn refused(&self, traffic_class: u8, policy: &Policy) -> Option<BypassReason> {
+    fn refused(&self, policy: &Policy) -> Option<BypassReason> {
         let flags = self.header.flags();
         if are_odd(flags)
             && let Err(reason) = odd_flags(flags, self.is_empty, policy)
@@ -157,11 +208,7 @@ impl<'a> Segment<'a> {
         if self.header.urgent() != 0 {
             return Some(BypassReason::Urg);
         }
-        if self.is_empty {
-            return Some(BypassReason::PureAck);
-        }
-        let is_marked_ce = traffic_class & CE == CE;
-        (is_marked_ce && policy.ce == CeRule::Bypass).then_some(BypassReason::CeMark)
+        self.is_empty.then_some(BypassReason::PureAck)
     }
 }
 

@@ -14,7 +14,8 @@ use crate::held::{Held, HeldAcks};
 use crate::links::Links;
 use crate::merge::{Merge, MergedHeader};
 use crate::pairs::Pairs;
-use crate::{ChecksumForm, FlushReason};
+use crate::single::Starts;
+use crate::{ChecksumForm, FlushReason, Kind};
 
 /// No frame.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -30,13 +31,14 @@ impl FrameChain {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Something for the sink.
+/// Something for the sink. Its tag has 16 bits, so that it lies with the starts in one word.
 #[derive(Clone, Copy, Debug)]
+#[repr(u16)]
 pub(crate) enum Ready {
-    /// The frame in this slot, as it came; nobody looked at all of it.
-    Frame(u32),
-    /// The same of a frame that was found intact: its flow held it alone.
-    Single(u32),
+    /// The frame in this slot, as it came, and where its headers begin. It was not read as a whole.
+    Frame(Starts, u32),
+    /// A frame that was found intact: its flow held it alone.
+    Intact(Starts, u32),
     /// The aggregate of this place.
     Aggregate(u16),
     /// The pure ACKs of this place.
@@ -136,13 +138,13 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     #[inline(always)]
-    pub(crate) fn ready_frame(&mut self, slot: u32) {
-        self.ready.push(Ready::Frame(slot));
+    pub(crate) fn ready_frame(&mut self, slot: u32, at: Starts) {
+        self.ready.push(Ready::Frame(at, slot));
     }
 
-    /// The same of a frame that was found intact.
-    pub(crate) fn ready_single(&mut self, slot: u32) {
-        self.ready.push(Ready::Single(slot));
+    /// Queues a frame that was found intact.
+    pub(crate) fn ready_intact(&mut self, slot: u32, at: Starts) {
+        self.ready.push(Ready::Intact(at, slot));
     }
 
     /// Queues what is held at `place` for the sink: an aggregate, or its only frame as it came.
@@ -150,11 +152,11 @@ impl<B: AsRef<[u8]>> Store<B> {
     pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason) {
         let held = &mut self.held[usize::from(place)];
         if held.segments == 1 {
-            self.ready.push(Ready::Single(held.chain.head));
+            self.ready.push(Ready::Intact(held.at, held.chain.head));
             self.free_places.push(place);
         } else {
             held.reason = reason;
-            let is_acks = held.is_acks();
+            let is_acks = held.kind() == Kind::PureAck;
             self.ready.push(if is_acks { Ready::Acks(place) } else { Ready::Aggregate(place) });
         }
     }
@@ -173,10 +175,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         let Self { links, held, acks, ready, free_places, .. } = self;
         for place in links.release_before(to) {
             let Some(held) = held.get_mut(usize::from(place)) else { break };
-            let (segments, is_acks) = (held.segments, ACKS && held.is_acks());
+            let (segments, is_acks) = (held.segments, ACKS && held.kind() == Kind::PureAck);
             see(held, if ACKS { acks.get(usize::from(place)) } else { None });
             if segments == 1 {
-                ready.push(Ready::Single(held.chain.head));
+                ready.push(Ready::Intact(held.at, held.chain.head));
                 if reuses {
                     free_places.push(place);
                 }
@@ -278,7 +280,7 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
-            Ready::Frame(slot) | Ready::Single(slot) => FrameChain { head: slot, tail: slot },
+            Ready::Frame(_, slot) | Ready::Intact(_, slot) => FrameChain { head: slot, tail: slot },
             Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].chain,
         }
     }

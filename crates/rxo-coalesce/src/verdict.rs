@@ -9,7 +9,7 @@ use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{IpVersion, TcpFlags};
 
 use crate::{
-    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
+    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, Kind, OptionRule, PayloadRule,
     Policy, PshRule, WindowRule,
 };
 
@@ -95,7 +95,7 @@ fn mismatch(
     candidate: Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
-    if held.is_acks() {
+    if held.kind() == Kind::PureAck {
         return Some(FlushReason::Order);
     }
     if candidate.tcp.seq != held.next_seq {

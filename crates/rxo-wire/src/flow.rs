@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
 use crate::checksum::Sum;
+use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 
 /// One direction of a connection: addresses, ports and VLANs. 40 bytes, compared as five words.
 ///
@@ -53,6 +54,28 @@ impl FlowKey {
                 Self::as_it_lies(words[3]),
                 Self::tail(ports, vlan),
             ],
+        }
+    }
+
+    /// The key of the TCP or UDP flow of `frame`, whose headers are at `at`: what [`parse`](crate::parse())
+    /// gives. Walks no header but VLAN tags. `None` if the frame is too short for its offsets, or `at` has its
+    /// IP header elsewhere than the frame.
+    #[must_use]
+    pub fn read(frame: &[u8], at: Offsets) -> Option<Self> {
+        let vlan = match at.network as usize {
+            0 | ETHERNET_HEADER_BYTES => 0,
+            network => {
+                ethernet::read(frame).ok().filter(|link| link.network == network)?.vlans.key()
+            }
+        };
+        let packet = frame.get(at.network as usize..)?;
+        let word = |bytes: &[u8], at: usize| {
+            bytes.get(at..).and_then(<[u8]>::first_chunk).map(|word| u32::from_be_bytes(*word))
+        };
+        let ports = word(frame, at.transport as usize)?;
+        match packet.first()? >> 4 {
+            4 => Some(Self::v4(word(packet, 12)?, word(packet, 16)?, ports, vlan)),
+            _ => Some(Self::v6(packet.get(8..)?.first_chunk()?, ports, vlan)),
         }
     }
 

@@ -7,6 +7,7 @@ use rxo_wire::{FlowKey, IpVersion};
 use crate::FlushReason;
 use crate::held::Held;
 use crate::merge;
+use crate::single::Single;
 use crate::store::{ChainFrames, Store};
 
 /// Several pure ACKs of a flow in one delivery. A cheap view; the frames stay where they are.
@@ -94,13 +95,19 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
     /// Where the IP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn network_at(&self) -> usize {
-        usize::from(self.held.network)
+        usize::from(self.held.at.network())
     }
 
     /// Where the TCP header begins, likewise.
     #[must_use]
     pub fn transport_at(&self) -> usize {
-        usize::from(self.held.transport)
+        usize::from(self.held.at.transport())
+    }
+
+    /// The last ACK as a single frame.
+    #[inline]
+    pub(crate) fn last_single(&self) -> Single<'a, B> {
+        Single::new(self.last(), self.held.at)
     }
 
     fn packet_of(&self, frame: &'a Frame<B>) -> &'a [u8] {

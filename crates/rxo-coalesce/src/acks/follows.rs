@@ -7,7 +7,7 @@
 //! options, for the last is held. `None` when only the full rules can tell, as of a window update.
 
 use rxo_frame::Frame;
-use rxo_wire::IpVersion;
+use rxo_wire::{IpVersion, PROTOCOL_TCP};
 
 use super::AckPoint;
 use crate::expected::{Shape, differing_link, number, word};
@@ -46,7 +46,6 @@ fn headers<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Opt
     (differing == 0 && said.advances(last)).then_some(said)
 }
 
-const PROTOCOL_TCP: u8 = 6;
 const ID_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
 const CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 255, 255, 255, 255]);
 

@@ -5,7 +5,7 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{FlowHash, FlowKey, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment, checksum};
+use rxo_wire::{FlowHash, FlowKey, Parsed, Plain, SeqNumber, TcpFlags, TcpSegment};
 
 use super::Engine;
 use super::apply::flow_key;
@@ -16,7 +16,8 @@ use crate::acks::{
 };
 use crate::expected::Shape;
 use crate::held::{First, HeldAcks};
-use crate::{BypassReason, Candidate, FlushReason};
+use crate::single::Starts;
+use crate::{BypassReason, Candidate, FlushReason, Kind};
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Whether the full rules for pure ACKs are to judge this frame.
@@ -38,7 +39,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let packet = frame.bytes().get(network..)?;
         let place = self.recent.guess::<S>(packet)?;
         let held = self.store.held.get(usize::from(place))?;
-        if !held.is_acks() || !self.store.links.is_last_of(held.chain.tail, place) {
+        if held.kind() != Kind::PureAck || !self.store.links.is_last_of(held.chain.tail, place) {
             return None;
         }
         let said = follows::<S, B>(batch.get(held.chain.tail)?, frame, network)?;
@@ -66,20 +67,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.is_trusted(frame) {
             // A copy, so that what was read need not be in memory.
             let escaping = plain;
-            if !self.is_intact::<S>(&escaping, packet) {
+            if !self.is_sum_right::<S>(&escaping, packet) {
                 return None;
             }
         }
         let key = flow_key(plain.key, frame);
         let hash = self.hasher.hash(&key);
         if let Some(place) = self.table.find(&self.store.held, &key, hash) {
-            if self.store.held[usize::from(place)].is_acks() {
+            if self.store.held[usize::from(place)].kind() == Kind::PureAck {
                 return None;
             }
             self.flush_held(place, FlushReason::Order, self.now);
         }
         let said = AckPoint::read::<S>(packet)?;
-        if self.may_hold((hash, &key), (said, false), slot) {
+        let at = Starts::after(network, S::IP_BYTES);
+        if self.may_hold((hash, &key), (said, false), (slot, at)) {
             let first = First::plain::<S, B>((&plain, network), key, frame, slot);
             let place = self.hold_ack(first, hash, (said, false), self.now);
             self.recent.note::<S>(packet, place);
@@ -107,9 +109,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
-        let is_intact = self.is_trusted(frame)
-            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer);
-        if is_intact { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
+        if self.is_intact(frame, parsed) { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
     }
 
     fn join_ack(&mut self, batch: Batch<'_, B>, slot: u32, parsed: &Parsed, tcp: &TcpSegment) {
@@ -136,13 +136,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
             }
             Some((place, AckVerdict::FlushThenBypass(flush, bypass))) => {
                 self.flush_held(place, flush, self.now);
-                self.deliver_untouched(slot, bypass);
+                self.deliver_untouched(slot, first.at, bypass);
             }
             None => {
                 if let Some(place) = found {
                     self.flush_held(place, FlushReason::Order, self.now);
                 }
-                if self.may_hold((hash, &key), (said, has_blocks), slot) {
+                if self.may_hold((hash, &key), (said, has_blocks), (slot, first.at)) {
                     self.hold_ack(first, hash, (said, has_blocks), self.now);
                 }
             }
@@ -157,7 +157,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         place: u16,
         (parsed, tcp): (&Parsed, &TcpSegment),
     ) -> Option<AckVerdict> {
-        if !self.store.held[usize::from(place)].is_acks() {
+        if self.store.held[usize::from(place)].kind() != Kind::PureAck {
             return None;
         }
         let (last, last_tcp) = self.last_of(batch, place)?;
@@ -174,7 +174,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         &mut self,
         (flow, key): (FlowHash, &FlowKey),
         (said, has_blocks): (AckPoint, bool),
-        slot: u32,
+        (slot, at): (u32, Starts),
     ) -> bool {
         if self.memory.is_off() {
             return true;
@@ -197,7 +197,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 BypassReason::FirstAck
             }
         };
-        self.deliver_untouched(slot, reason);
+        self.deliver_untouched(slot, at, reason);
         false
     }
 
@@ -216,9 +216,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes note of a segment that is delivered untouched, and none that may be held: so of the next
     /// pure ACK it is in doubt what it repeats. What its receiver drops changes nothing.
     pub(super) fn doubt(&mut self, frame: &Frame<B>, parsed: &Parsed, tcp: &TcpSegment) {
-        let is_intact = self.is_trusted(frame)
-            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer);
-        if !is_intact {
+        if !self.is_intact(frame, parsed) {
             return;
         }
         let flow = self.hasher.hash(&flow_key(parsed.key, frame));
@@ -245,7 +243,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if self.memory.is_off() {
             return;
         }
-        let transport = usize::from(self.store.held[usize::from(place)].transport);
+        let transport = usize::from(self.store.held[usize::from(place)].at.transport());
         if let Some(number) = last.bytes().get(transport + 8..).and_then(<[u8]>::first_chunk) {
             self.store.acks[usize::from(place)].said.ack = SeqNumber(u32::from_be_bytes(*number));
         }

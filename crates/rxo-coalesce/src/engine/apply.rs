@@ -10,6 +10,7 @@ use super::batch::Batch;
 use crate::expected::{V4, V6};
 use crate::held::First;
 use crate::pairs::Met;
+use crate::single::Starts;
 use crate::store::Store;
 use crate::{BypassReason, Candidate, FlushReason, Verdict, candidate, verdict};
 
@@ -51,13 +52,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
-        if self.is_trusted(frame)
+        if self.is_intact(frame, parsed) { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
+    }
+
+    /// Whether the TCP checksum of a segment is right, or trusted. Reads the payload if it is not trusted.
+    pub(super) fn is_intact(&self, frame: &Frame<B>, parsed: &Parsed) -> bool {
+        self.is_trusted(frame)
             || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
-        {
-            Ok(tcp)
-        } else {
-            Err(BypassReason::BadTcpChecksum)
-        }
     }
 
     #[inline]
@@ -77,7 +78,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if self.holds_no_data() && self.table.is_empty() && self.memory.is_off() {
             // Whose it is changes nothing.
             if let Verdict::Start(Some(close)) = self.verdict(batch, frame, (parsed, tcp), None) {
-                self.deliver_single(batch, slot, close);
+                self.deliver_single(batch, slot, Starts::of(parsed), close);
                 return None;
             }
         }
@@ -97,12 +98,12 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
         match verdict {
             Verdict::Start(Some(close)) | Verdict::FlushThenStart(_, Some(close)) => {
-                self.deliver_single(batch, slot, close);
+                self.deliver_single(batch, slot, Starts::of(parsed), close);
                 self.memory.raise(hash, tcp.ack);
                 None
             }
             Verdict::Bypass(reason) | Verdict::FlushThenBypass(_, reason) => {
-                self.deliver_untouched(slot, reason);
+                self.deliver_untouched(slot, Starts::of(parsed), reason);
                 self.memory.raise(hash, tcp.ack);
                 None
             }
@@ -222,7 +223,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 (_, Transport::Udp(_) | Transport::Other(_) | Transport::Fragment) => {}
             }
         }
-        self.deliver_untouched(slot, reason);
+        self.deliver_untouched(slot, Starts::of(parsed), reason);
         None
     }
 
@@ -241,21 +242,21 @@ impl<B: AsRef<[u8]>> Engine<B> {
             Malformed::Truncated => BypassReason::Truncated,
             Malformed::Version | Malformed::Length => BypassReason::Malformed,
         };
-        self.deliver_untouched(slot, reason);
+        self.deliver_untouched(slot, Starts::UNKNOWN, reason);
         None
     }
 
     #[inline]
-    pub(super) fn deliver_untouched(&mut self, slot: u32, reason: BypassReason) {
+    pub(super) fn deliver_untouched(&mut self, slot: u32, at: Starts, reason: BypassReason) {
         self.counters.bypass(reason);
-        self.store.ready_frame(slot);
+        self.store.ready_frame(slot, at);
     }
 
     /// Delivers a candidate that is not to be held, alone.
-    fn deliver_single(&mut self, batch: Batch<'_, B>, slot: u32, reason: FlushReason) {
+    fn deliver_single(&mut self, batch: Batch<'_, B>, slot: u32, at: Starts, reason: FlushReason) {
         let waited_ns = self.now.nanos_since(batch.frame(slot).arrived_at);
         self.counters.flush(reason, 1, waited_ns);
-        self.store.ready_single(slot);
+        self.store.ready_intact(slot, at);
     }
 
     /// Flushes what the flow holds, for a frame of it that is delivered as it is.

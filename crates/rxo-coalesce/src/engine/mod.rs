@@ -25,7 +25,9 @@ use crate::held::Held;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy, PureAckRule};
+use crate::{
+    Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Kind, Policy, PureAckRule,
+};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 #[derive(Debug)]
@@ -226,7 +228,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.store.ready_all::<ACKS>(to, reason, is_mid_poll, |held, acks| {
             self.table.forget_bucket(held);
             let held_ns = now.nanos_since(held.first_arrival);
-            if ACKS && held.is_acks() {
+            if ACKS && held.kind() == Kind::PureAck {
                 self.counters.flush_acks(reason, held.segments, held_ns);
             } else {
                 self.counters.flush_one(&mut tally, held.segments, held_ns);
@@ -298,7 +300,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         let held = &self.store.held[usize::from(place)];
         let held_ns = now.nanos_since(held.first_arrival);
-        if held.is_acks() {
+        if held.kind() == Kind::PureAck {
             self.counters.flush_acks(reason, held.segments, held_ns);
         } else {
             self.counters.flush(reason, held.segments, held_ns);

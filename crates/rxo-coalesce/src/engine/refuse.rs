@@ -8,7 +8,8 @@ use super::apply::flow_key;
 use super::batch::Batch;
 use crate::BypassReason;
 use crate::expected::{Shape, V4, V6};
-use crate::refused::{flow, refused};
+use crate::refused::{Refused, flow, refused};
+use crate::single::Starts;
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes a frame that is not plain: delivers it if its fixed offsets show that it is refused, and
@@ -49,11 +50,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     fn refuse_at<S: Shape>(&mut self, frame: &Frame<B>, slot: u32, network: usize) -> Option<()> {
         let packet = frame.bytes().get(network..)?;
-        let reason = refused::<S>(packet, &self.config.policy)?;
+        let Refused { reason, ip_bytes } = refused::<S>(packet, &self.config.policy)?;
         if !self.table.is_empty() {
             self.flush_before_refused::<S>(frame, slot, (packet, reason));
         }
-        self.deliver_untouched(slot, reason);
+        self.deliver_untouched(slot, Starts::after(network, ip_bytes), reason);
         Some(())
     }
 

@@ -10,9 +10,9 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 use super::Engine;
 use super::batch::Batch;
 use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
-use crate::FlushReason;
 use crate::expected::{Expected, Shape};
 use crate::held::Held;
+use crate::{FlushReason, Kind};
 
 /// What is left to check of an expected segment: its TCP checksum.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     #[inline(always)]
     pub(super) fn run<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         let held = &self.store.held[usize::from(place)];
-        let goes_on = batch.has_at(slot + 1, held.transport.into(), held.next_seq);
+        let goes_on = batch.has_at(slot + 1, held.at.transport().into(), held.next_seq);
         self.run_if::<S>(goes_on, batch, place, slot + 1)
     }
 
@@ -82,7 +82,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u16> {
-        if !batch.has_at(slot, network + S::IP_BYTES, held.next_seq) || held.is_acks() {
+        if !batch.has_at(slot, network + S::IP_BYTES, held.next_seq) || held.kind() == Kind::PureAck
+        {
             return None;
         }
         let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
@@ -100,7 +101,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// compiled: then nothing has to be kept or added for it.
     #[inline(always)]
     fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        let network = usize::from(self.store.held[usize::from(place)].network);
+        let network = usize::from(self.store.held[usize::from(place)].at.network());
         match network {
             ETHERNET_HEADER_BYTES => self.run_ethernet::<S>(batch, place, slot),
             _ => self.run_elsewhere::<S>(batch, place, slot, network),
@@ -221,7 +222,7 @@ impl Verification {
     pub(super) fn of(held: &Held) -> Self {
         Self {
             pseudo_header: held.pseudo_header(held.last_payload_bytes),
-            from: held.transport.into(),
+            from: held.at.transport().into(),
             to: usize::from(held.header_bytes) + held.last_payload_bytes as usize,
         }
     }

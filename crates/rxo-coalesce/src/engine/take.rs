@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, Plain, arch, checksum,
-    ethertype,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, PROTOCOL_TCP, Plain, arch,
+    checksum, ethertype,
 };
 
 use super::apply::flow_key;
@@ -22,7 +22,8 @@ use super::batch::Batch;
 use super::{Engine, most_payload, packet_window};
 use crate::expected::{Shape, V4, V6};
 use crate::held::First;
-use crate::{BypassReason, Deliveries, FlushReason};
+use crate::single::Starts;
+use crate::{BypassReason, Deliveries, FlushReason, Kind};
 
 /// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
 /// queue of outstanding lines.
@@ -31,7 +32,6 @@ pub(super) const HEADER_FRAMES: u32 = 8;
 pub(super) const PAYLOAD_FRAMES: u32 = 2;
 /// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
 const SECOND_LINE: usize = 64;
-const PROTOCOL_TCP: u8 = 6;
 /// The longest TCP header that is plain.
 pub(super) const MOST_TCP_BYTES: usize = 32;
 
@@ -237,7 +237,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let plain = self.plain_data::<S>(frame, network)?;
         if let Some(place) = found {
             // No data joins pure ACKs, and of the rules between data this is the first.
-            let reason = match ACKS && self.store.held[usize::from(place)].is_acks() {
+            let held = &self.store.held[usize::from(place)];
+            let reason = match ACKS && held.kind() == Kind::PureAck {
                 true => FlushReason::Order,
                 false => FlushReason::OutOfSequence,
             };
@@ -299,7 +300,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.is_trusted(frame) {
             // A copy, so that what was read need not be in memory.
             let escaping = plain;
-            if !self.is_intact::<S>(&escaping, packet) {
+            if !self.is_sum_right::<S>(&escaping, packet) {
                 return None;
             }
         }
@@ -335,7 +336,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         if !self.table.is_empty() {
             self.flush_flow(&flow_key(plain.key, frame), self.now);
         }
-        self.deliver_untouched(slot, BypassReason::PureAck);
+        let at = Starts::after(network, S::IP_BYTES);
+        self.deliver_untouched(slot, at, BypassReason::PureAck);
         Some(slot + 1)
     }
 
@@ -360,7 +362,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Whether the TCP checksum of a plain segment is right. Reads its payload.
     #[inline(always)]
-    pub(super) fn is_intact<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
+    pub(super) fn is_sum_right<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
         let end = (plain.header_bytes + plain.payload_bytes) as usize;
         let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
         let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);

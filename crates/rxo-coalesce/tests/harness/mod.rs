@@ -8,15 +8,20 @@ use std::collections::BTreeMap;
 
 use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
-    FlushReason, IdPattern, MAX_HEADER_BYTES,
+    FlushReason, IdPattern, Kind, MAX_HEADER_BYTES,
 };
-use rxo_frame::{Frame, Gather, Instant, Load};
+use rxo_frame::{Frame, Gather, Instant, LinkKind, Load};
 use rxo_testkit::naive::{Reading, read};
 use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
 use rxo_testkit::script::{Script, Step};
 use rxo_wire::tcp::AckRecord;
+use rxo_wire::{Offsets, parse, parse_ip};
 use settings::config;
+
+/// The flags ACK, and ECE, CWR and AE.
+const ACK: u16 = 0x010;
+const ECN_FLAGS: u16 = 0x1c0;
 
 /// A buffer that knows which frame of the script it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,6 +139,7 @@ fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
 fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out: &mut Vec<Shown>) {
     let before = out.len();
     assert_eq!(deliveries.len(), deliveries.iter().count());
+    deliveries.iter().for_each(|delivery| check_view(script, delivery));
     out.extend(deliveries.iter().map(|delivery| shown(delivery, now)));
     let shown: Vec<usize> = out[before..].iter().flat_map(|shown| shown.frames.clone()).collect();
     let mut taken = Vec::new();
@@ -168,6 +174,36 @@ fn take_one_by_one(
             }
         }
     }
+}
+
+/// The kind, offsets and flow that a delivery says are those that slower readers find in its last frame.
+fn check_view(script: &Script, delivery: Delivery<'_, Numbered>) {
+    let frame = delivery.frames().last().expect("a delivery has frames");
+    let said = (delivery.kind(), delivery.offsets(), delivery.flow_key());
+    let reading = read(script.frame(frame.bytes.number), script.setup.link);
+    let segment = match reading {
+        Reading::Segment(segment) if segment.transport_at <= 255 => segment,
+        _ => return assert_eq!(said, (Kind::Other, None, None)),
+    };
+    let payload_at = segment.payload_at;
+    let kind = match (segment.payload.len(), segment.flags & !ECN_FLAGS) {
+        (0, ACK) => Kind::PureAck,
+        (0, _) => Kind::Other,
+        _ => Kind::Data,
+    };
+    let offsets = Offsets {
+        network: segment.network_at as u32,
+        transport: segment.transport_at as u32,
+        payload: payload_at as u32,
+        end: (payload_at + segment.payload.len()) as u32,
+    };
+    let parsed = match script.setup.link {
+        LinkKind::Ethernet => parse(frame.bytes()),
+        LinkKind::RawIp => parse_ip(frame.bytes()),
+    };
+    let key = parsed.expect("a segment that can be read").key;
+    let key = frame.vlan.map_or(key, |tag| key.on_device_vlan(tag.tci & 0x0fff));
+    assert_eq!(said, (kind, Some(offsets), Some(key)));
 }
 
 fn shown(delivery: Delivery<'_, Numbered>, at: Instant) -> Shown {

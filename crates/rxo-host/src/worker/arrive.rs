@@ -34,7 +34,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 let is_admitted = self.link.admits(acks.last(), &key);
                 is_admitted.then(|| (key, Form::of_acks(&acks)))
             }
-            Delivery::Frame(frame) => {
+            Delivery::Frame(single) => {
+                let frame = single.frame();
                 let heard = self.link.on_frame(frame, taken.is_intact(), now);
                 let parsed = self.hear(now, heard)?;
                 Some((parsed.key, Form::of_frame(frame, &parsed)))

@@ -131,7 +131,10 @@ impl<W: Write> Sink<W> {
     pub(super) fn take(&mut self, deliveries: Deliveries<'_, Carried>) {
         for delivery in deliveries.iter() {
             match delivery {
-                Delivery::Frame(frame) => self.single(&frame.bytes.record, frame.bytes.place),
+                Delivery::Frame(single) => {
+                    let bytes = &single.frame().bytes;
+                    self.single(&bytes.record, bytes.place)
+                }
                 Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
                 // A capture keeps every pure ACK unchanged, because merging them would save no
                 // payload.
