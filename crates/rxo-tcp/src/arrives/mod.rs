@@ -64,7 +64,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Takes one segment: a pure ACK by its record, any other by the steps.
-    #[inline]
+    #[inline(always)]
     fn take_one(&mut self, now: Instant, segment: Segment<B>) {
         match segment.ack_record() {
             Some(record) => self.take_acks(now, once(record)),
@@ -123,9 +123,11 @@ impl<B> Segment<B> {
     /// in its TCP header. `None` for any other.
     #[inline]
     fn ack_record(&self) -> Option<AckRecord> {
-        let is_pure_ack = self.flags == TcpFlags::ACK && self.payload.is_none();
+        if self.flags != TcpFlags::ACK || self.payload.is_some() || !self.options.is_plain() {
+            return None;
+        }
         let Timestamp { value, echo } = self.options.timestamp.unwrap_or_default();
-        (is_pure_ack && self.options.is_plain()).then_some(AckRecord {
+        Some(AckRecord {
             arrived_at_ns: self.arrived_at.as_nanos(),
             seq: self.seq,
             ack: self.ack,
