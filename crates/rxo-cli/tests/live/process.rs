@@ -62,6 +62,12 @@ impl Rxo {
         signal(name, self.id());
     }
 
+    /// Waits until it has taken every signal sent to it: until then the system keeps two of the same
+    /// signal as one.
+    pub(crate) fn took_signals(&self) {
+        wait_until("a signal is taken", || !has_pending_signals(self.id()));
+    }
+
     /// Its number. It waits beside the process that works, and puts back what that one changed.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -100,6 +106,12 @@ impl Drop for Rxo {
 fn signal(name: &str, process: u32) {
     let command = format!("kill -{name} {process}");
     assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+}
+
+fn has_pending_signals(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+    u64::from_str_radix(pending.trim(), 16).unwrap() != 0
 }
 
 /// The parent of a process: the second field behind the name, which stands in brackets.
