@@ -9,6 +9,7 @@ mod coalesced;
 mod http;
 mod link;
 mod pure_acks;
+mod rings;
 mod vhost;
 
 use rxo_testkit::script::Setup;
@@ -49,6 +50,9 @@ pub fn seeds() -> Vec<Seed> {
     add("host-link", link::scripts());
     add("http", http::conversations());
     add("vhost", vhost::conversations());
+    for target in ["ring-device", "ring-driver"] {
+        add(target, rings::scripts());
+    }
     seeds
 }
 

@@ -20,6 +20,7 @@ pub mod parse;
 pub mod pcap;
 pub mod pcapng;
 pub mod resegment;
+pub mod rings;
 pub mod split;
 #[path = "../../crates/rxo-ack/tests/harness/mod.rs"]
 mod split_harness;
@@ -49,4 +50,6 @@ pub const TARGETS: &[Target] = &[
     ("host-link", host::link),
     ("http", http::run),
     ("vhost", vhost::run),
+    ("ring-device", rings::device),
+    ("ring-driver", rings::driver),
 ];

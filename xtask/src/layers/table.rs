@@ -210,6 +210,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "under test: the messages of vhost-user"),
             ("rxo-serve", "under test"),
             ("rxo-trace", "under test"),
+            ("rxo-virtqueue", "under test"),
         ],
     ),
     layer("xtask", 6, MAY_DO_IO, &[]),
