@@ -18,7 +18,7 @@ pub(crate) struct PolicyFlags {
 
     /// How long segments are held: end-of-poll, polls:N (1 to 1000), packets:N (1 to 65536), or a time
     /// such as 100us (1us to 100ms). auto holds while the receiver is busy and more is expected, for at
-    /// most 50us and 8 polls; auto:TIME[,POLLS] sets these bounds.
+    /// most 50us and 8 polls; auto:TIME or auto:TIME,POLLS sets other bounds.
     #[arg(long, value_name = "HOLD")]
     pub(crate) hold: Option<String>,
 }
