@@ -6,7 +6,6 @@
 //! * [`advice`] chooses the smallest settings that come close to the best, and translates them for
 //!   a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
-//! * [`files`] writes files that are either complete or absent.
 //! * [`html`] makes a self-contained page of a report.
 //! * [`interleave`] measures how the flows of a capture interleave.
 //! * [`parquet`] writes a report as tables for further computation.
