@@ -14,8 +14,9 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds three modules. [`worker`] is the loop between two devices: it coalesces the
-//! frames for the host and passes on the frames from the host. `live` (feature `driver`) runs that
+//! This crate adds four modules. [`worker`] is the loop between two devices: it coalesces the
+//! frames for the host and passes on the frames from the host. [`switch`] decides which of several
+//! guests a frame is for. `live` (feature `driver`) runs that
 //! loop between devices of the system, opened by name; `live::host` runs a host with its own TCP on
 //! one of them. `tracer` (feature `capture`) writes what passes a device to a capture file.
 //!
@@ -43,6 +44,7 @@
 
 #[cfg(feature = "driver")]
 pub mod live;
+pub mod switch;
 #[cfg(feature = "capture")]
 pub mod tracer;
 pub mod worker;

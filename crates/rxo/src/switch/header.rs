@@ -1,0 +1,94 @@
+//! What a switch reads of a frame: both addresses and the outer VLAN tag.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rxo_frame::Frame;
+use rxo_wire::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
+
+/// A link-layer address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// No address.
+    pub const ZERO: Self = Self([0; 6]);
+
+    /// Whether it names several devices: broadcast or multicast.
+    #[must_use]
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+
+    /// Whether frames to it stay on their link (IEEE 802.1Q, table 8-1).
+    #[must_use]
+    pub const fn is_link_local(self) -> bool {
+        matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// Not an address such as `52:54:00:00:00:02`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadMacAddress;
+
+impl FromStr for MacAddress {
+    type Err = BadMacAddress;
+
+    fn from_str(text: &str) -> Result<Self, BadMacAddress> {
+        let mut mac = Self::ZERO;
+        let mut parts = text.split(':');
+        for byte in &mut mac.0 {
+            let part = parts.next().ok_or(BadMacAddress)?;
+            let is_hex = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let value = is_hex.then(|| u8::from_str_radix(part, 16));
+            *byte = value.and_then(Result::ok).ok_or(BadMacAddress)?;
+        }
+        parts.next().is_none().then_some(mac).ok_or(BadMacAddress)
+    }
+}
+
+/// The part of a frame that decides where it goes.
+pub(super) struct Header {
+    pub(super) destination: MacAddress,
+    pub(super) source: MacAddress,
+    /// The identifier in its outer tag; 0 without a tag.
+    pub(super) vlan: u16,
+}
+
+const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
+const IDENTIFIER: u16 = 0x0fff;
+
+impl Header {
+    /// `None` for a frame that is too short.
+    pub(super) fn read<B: AsRef<[u8]>>(frame: &Frame<B>) -> Option<Self> {
+        let bytes = frame.bytes();
+        let (destination, rest) = bytes.split_first_chunk()?;
+        let (source, rest) = rest.split_first_chunk()?;
+        let vlan = match frame.vlan {
+            Some(tag) => tag.tci & IDENTIFIER,
+            None => tag_in(rest, bytes.len())?,
+        };
+        (bytes.len() >= ETHERNET_HEADER_BYTES).then_some(Self {
+            destination: MacAddress(*destination),
+            source: MacAddress(*source),
+            vlan,
+        })
+    }
+}
+
+/// The identifier of a tag at the front of `rest`; 0 if there is no tag.
+fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<u16> {
+    let (ethertype, rest) = rest.split_first_chunk()?;
+    if !TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)) {
+        return Some(0);
+    }
+    let tci = u16::from_be_bytes(*rest.first_chunk()?);
+    (frame_bytes >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES).then_some(tci & IDENTIFIER)
+}

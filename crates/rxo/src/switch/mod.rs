@@ -1,0 +1,238 @@
+//! A learning switch: which ports a frame leaves by.
+//!
+//! It stands between a nic and several guests, before the engines: each guest has an engine of its own
+//! behind its port, so that one guest's polls decide nothing for another. It is separate from the worker
+//! because it is a decision without input or output: the addresses of a frame and the time go in, ports
+//! come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
+//! spanning tree.
+//!
+//! # Contract
+//! No input or output, no clock: time is an argument. The table of addresses is bounded: a full table
+//! learns nothing new, and frames for an unknown address go to all ports of their VLAN. Nothing panics,
+//! whatever the bytes.
+
+mod header;
+mod port;
+mod table;
+
+use std::time::Duration;
+
+use rxo_frame::{Frame, Instant, reasons};
+
+pub use header::MacAddress;
+pub use port::{MAX_PORTS, Port, PortSet, PortSettings, SwitchError, Vlans};
+
+use header::Header;
+use table::{Learned, Table};
+
+/// The settings of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchOptions {
+    /// The most addresses that it learns, those of fixed ports not counted.
+    pub most_addresses: usize,
+    /// How long an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends 300 s.
+    pub ageing: Duration,
+}
+
+impl Default for SwitchOptions {
+    fn default() -> Self {
+        Self { most_addresses: 4_096, ageing: Duration::from_secs(300) }
+    }
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// To these ports, never back to its own; empty if no other port carries its VLAN.
+    To(PortSet),
+    /// Nowhere.
+    Drop(DropReason),
+}
+
+reasons! {
+    /// Why a switch drops a frame.
+    DropReason {
+        /// It is too short to have addresses and a type, or a tag and a type.
+        Truncated => "truncated",
+        /// Its source is a group address, or zero.
+        BadSource => "bad_source",
+        /// Its source is not the address that its port is fixed to, or is that of another fixed port.
+        ForeignSource => "foreign_source",
+        /// Its port does not carry its VLAN.
+        ForeignVlan => "foreign_vlan",
+        /// Its destination is reserved for the link itself (pause frames, spanning tree, LLDP).
+        LinkLocal => "link_local",
+        /// Its destination is behind the port that it came from.
+        SamePort => "same_port",
+    }
+}
+
+/// What a switch did since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCounters {
+    /// Frames for one known port.
+    pub forwarded: u64,
+    /// Frames for a group or an unknown address, each counted once.
+    pub flooded: u64,
+    /// Addresses learned, again after they were forgotten.
+    pub learned: u64,
+    /// Addresses that were seen at another port than before.
+    pub moved: u64,
+    /// Frames whose source was not learned because the table was full.
+    pub not_learned: u64,
+    dropped: [u64; DropReason::COUNT],
+}
+
+impl SwitchCounters {
+    /// Frames dropped for this reason.
+    #[must_use]
+    pub const fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+}
+
+/// The switch.
+#[derive(Debug)]
+pub struct Switch {
+    ports: Vec<PortSettings>,
+    table: Table,
+    counters: SwitchCounters,
+}
+
+impl Switch {
+    /// Makes a switch; the first of `ports` is [`Port`] 0. Allocates the
+    /// table.
+    ///
+    /// # Errors
+    /// [`SwitchError`] if there are too many ports, a VLAN is out of range, or two ports of a VLAN are
+    /// fixed to one address.
+    pub fn new(ports: Vec<PortSettings>, options: SwitchOptions) -> Result<Self, SwitchError> {
+        port::check(&ports)?;
+        Ok(Self { ports, table: Table::new(options), counters: SwitchCounters::default() })
+    }
+
+    /// Decides where a frame that came in at `from` at the time `now` goes, and learns its source.
+    /// O(1), except that a full table is searched for aged addresses once a second.
+    ///
+    /// # Panics
+    /// If the switch has no port `from`.
+    pub fn forward<B: AsRef<[u8]>>(
+        &mut self,
+        from: Port,
+        frame: &Frame<B>,
+        now: Instant,
+    ) -> Forward {
+        match self.judge(from, frame, now) {
+            Ok(to) => Forward::To(to),
+            Err(reason) => {
+                self.counters.dropped[reason as usize] += 1;
+                Forward::Drop(reason)
+            }
+        }
+    }
+
+    /// The VLAN of a frame that came in at `from`, 0 for none. It leaves an access port without a tag,
+    /// and a trunk with this one.
+    ///
+    /// # Errors
+    /// If the frame is too short, or the port does not carry its VLAN.
+    ///
+    /// # Panics
+    /// If the switch has no port `from`.
+    pub fn vlan_of<B: AsRef<[u8]>>(&self, from: Port, frame: &Frame<B>) -> Result<u16, DropReason> {
+        let header = Header::read(frame).ok_or(DropReason::Truncated)?;
+        self.settings(from).vlan_in(header.vlan).ok_or(DropReason::ForeignVlan)
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn counters(&self) -> &SwitchCounters {
+        &self.counters
+    }
+
+    /// How many addresses it has learned. Aged ones count until they are looked up or replaced.
+    #[must_use]
+    pub fn address_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Forgets what it learned at `port`, because its device is gone or another one is there.
+    pub fn forget(&mut self, port: Port) {
+        self.table.forget(port);
+    }
+
+    fn judge<B: AsRef<[u8]>>(
+        &mut self,
+        from: Port,
+        frame: &Frame<B>,
+        now: Instant,
+    ) -> Result<PortSet, DropReason> {
+        let header = Header::read(frame).ok_or(DropReason::Truncated)?;
+        let vlan = self.settings(from).vlan_in(header.vlan).ok_or(DropReason::ForeignVlan)?;
+        self.check_source(from, vlan, header.source)?;
+        if header.destination.is_link_local() {
+            return Err(DropReason::LinkLocal);
+        }
+        if self.settings(from).fixed.is_none() {
+            self.learn(from, (vlan, header.source), now);
+        }
+        if header.destination.is_group() {
+            self.counters.flooded += 1;
+            return Ok(self.members(vlan, |_| true).without(from));
+        }
+        match self.find((vlan, header.destination), now) {
+            Some(port) if port == from => Err(DropReason::SamePort),
+            Some(port) => {
+                self.counters.forwarded += 1;
+                Ok(PortSet::only(port))
+            }
+            None => {
+                self.counters.flooded += 1;
+                Ok(self.members(vlan, |port| port.fixed.is_none()).without(from))
+            }
+        }
+    }
+
+    fn check_source(&self, from: Port, vlan: u16, source: MacAddress) -> Result<(), DropReason> {
+        if source.is_group() || source == MacAddress::ZERO {
+            return Err(DropReason::BadSource);
+        }
+        let is_foreign = match self.settings(from).fixed {
+            Some(own) => own != source,
+            None => self.find_fixed(vlan, source).is_some(),
+        };
+        if is_foreign { Err(DropReason::ForeignSource) } else { Ok(()) }
+    }
+
+    fn learn(&mut self, from: Port, address: (u16, MacAddress), now: Instant) {
+        match self.table.learn(address, from, now) {
+            Learned::Known => {}
+            Learned::New => self.counters.learned += 1,
+            Learned::Moved => self.counters.moved += 1,
+            Learned::Full => self.counters.not_learned += 1,
+        }
+    }
+
+    fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
+        self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
+    }
+
+    /// The port of this VLAN that is fixed to an address.
+    fn find_fixed(&self, vlan: u16, address: MacAddress) -> Option<Port> {
+        let is_it = |port: &PortSettings| port.fixed == Some(address) && port.vlans.carry(vlan);
+        self.ports.iter().position(is_it).map(Port::nth)
+    }
+
+    /// The ports of a VLAN for which `is_meant` is true.
+    fn members(&self, vlan: u16, is_meant: impl Fn(&PortSettings) -> bool) -> PortSet {
+        let ports = self.ports.iter().enumerate();
+        ports
+            .filter(|(_, port)| port.vlans.carry(vlan) && is_meant(port))
+            .map(|(index, _)| Port::nth(index))
+            .collect()
+    }
+
+    fn settings(&self, port: Port) -> &PortSettings {
+        &self.ports[port.index()]
+    }
+}
