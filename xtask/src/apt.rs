@@ -76,6 +76,20 @@ pub(crate) const PING: Package = Package {
     why: "sees whether each packet is answered once",
 };
 
+/// Emulates the guests' machine.
+pub(crate) const QEMU: Package = Package {
+    name: "qemu-system-x86",
+    probe: Probe::Program("qemu-system-x86_64"),
+    why: "emulates the machine of guests",
+};
+
+/// All programs of a guest, in one that needs no library.
+pub(crate) const BUSYBOX: Package = Package {
+    name: "busybox-static",
+    probe: Probe::Program("busybox"),
+    why: "is the programs of guests",
+};
+
 impl Package {
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {

@@ -21,7 +21,7 @@ pub enum LabError {
     /// This kernel does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// A connection broke or stalled.
+    /// A connection or a guest broke or stalled.
     #[error("{0}")]
     Transfer(String),
 }
@@ -32,6 +32,11 @@ pub type Result<T> = std::result::Result<T, LabError>;
 /// Makes the error for an invalid argument.
 pub(crate) fn usage(message: impl Into<String>) -> LabError {
     LabError::Usage(message.into())
+}
+
+/// Makes the error for something that did not answer as it should.
+pub(crate) fn failed(message: String) -> LabError {
+    LabError::Transfer(message)
 }
 
 /// Adds to a system error what was tried.

@@ -15,11 +15,17 @@ use crate::apt::{self, Package};
 use crate::sh::{self, Program};
 
 /// Live tests beside a program that is no part of Rust, by target.
-const PACKAGES: &[(&str, &[Package])] =
-    &[("live_command", &[apt::IPROUTE, apt::PING]), ("live_curl", &[apt::CURL])];
+const PACKAGES: &[(&str, &[Package])] = &[
+    ("live_command", &[apt::IPROUTE, apt::PING]),
+    ("live_curl", &[apt::CURL]),
+    (GUESTS, &[apt::QEMU, apt::BUSYBOX]),
+];
 
 /// The tests of the command take about as long as all others.
 const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
+
+/// They boot guests in emulation, which takes longer than a change can wait: only `--all` runs them.
+const GUESTS: &str = "live_guest";
 
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
@@ -33,7 +39,10 @@ pub(super) fn is_live(target: &str) -> bool {
 /// # Errors
 /// A test fails; or they cannot run here and nobody would read that they did not.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
-    let targets = scene.live_targets();
+    let mut targets = scene.live_targets();
+    if !scene.all {
+        targets.retain(|target| *target != GUESTS);
+    }
     if targets.is_empty() {
         report.note("there are no live tests".to_owned());
         return Ok(());

@@ -1,0 +1,171 @@
+//! A small Linux in an emulated machine, whose network is one virtio card.
+//!
+//! It is separate from the namespaces because it is another kernel: what reaches its TCP has crossed a
+//! virtio ring. QEMU emulates the processor, so no `/dev/kvm` is needed; the guest is then some tens of
+//! times slower than the machine. Its file system is one archive, written here, with busybox and the
+//! card's drivers. A shell on the serial port runs commands and says how they ended.
+//!
+//! # Contract
+//! Every wait is bounded. The machine is killed when the [`Guest`] is dropped, also by a panic. Should
+//! this process be killed itself, the guest switches itself off when two minutes have brought no command.
+//! No file is left behind but the kernel that [`GuestImage::find`] downloaded.
+
+mod archive;
+mod console;
+mod image;
+mod qemu;
+mod transfer;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub use image::GuestImage;
+
+use crate::error::{Context, Result, failed};
+use console::Console;
+
+/// How long a guest may take to start. It takes two seconds on a machine with nothing else to do.
+const BOOT: Duration = Duration::from_secs(180);
+/// How long a command of the lab itself may take.
+const BRIEF: Duration = Duration::from_secs(30);
+/// The name of the card in the guest.
+const CARD: &str = "eth0";
+
+/// A guest's machine.
+#[derive(Clone, Debug)]
+pub struct GuestOptions {
+    /// Where its card leads.
+    pub net: GuestNet,
+    /// Its address, and the bits of the network's prefix.
+    pub address: (Ipv4Addr, u8),
+    /// The last byte of its card's address, 52:54:00:00:00:xx.
+    pub number: u8,
+}
+
+/// Where the card of a guest leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GuestNet {
+    /// To a TAP with this name, which QEMU makes in the network of the calling thread.
+    Tap(String),
+    /// To the vhost-user server on this socket.
+    Vhost(PathBuf),
+}
+
+/// A running guest.
+#[derive(Debug)]
+pub struct Guest {
+    machine: Machine,
+    console: Console,
+    address: Ipv4Addr,
+}
+
+/// Kills QEMU when dropped.
+#[derive(Debug)]
+struct Machine(Child);
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nobody left to tell.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Guest {
+    /// Starts a guest in the network of the calling thread, and waits until its card has its address.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
+    pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
+        let system = file_system(image)?;
+        let mut command = qemu::command(image, options, &system);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child =
+            command.spawn().context(|| format!("cannot start {}", image.qemu().display()))?;
+        let mut machine = Machine(child);
+        let console = Console::new(&mut machine.0)?;
+        let (address, bits) = options.address;
+        let mut guest = Self { machine, console, address };
+        guest.console.wait_for_start(BOOT).map_err(|error| guest.explained(error))?;
+        guest.run(
+            &format!("ip addr add {address}/{bits} dev {CARD} && ip link set {CARD} up"),
+            BRIEF,
+        )?;
+        Ok(guest)
+    }
+
+    /// Runs a command of its shell and returns what it printed.
+    ///
+    /// # Errors
+    /// If it fails, or takes longer than `timeout`.
+    pub fn run(&mut self, command: &str, timeout: Duration) -> Result<String> {
+        self.start(command)?;
+        self.finish(timeout)
+    }
+
+    /// Starts a command; [`Guest::finish`] waits for it. There may be one at a time.
+    ///
+    /// # Errors
+    /// If the guest has ended.
+    pub fn start(&mut self, command: &str) -> Result<()> {
+        self.console.write(command)
+    }
+
+    /// Waits for the command that was started and returns what it printed.
+    ///
+    /// # Errors
+    /// If it fails, or takes longer than `timeout`.
+    pub fn finish(&mut self, timeout: Duration) -> Result<String> {
+        let (text, status) =
+            self.console.wait_for_end(timeout).map_err(|error| self.explained(error))?;
+        if status == "0" {
+            return Ok(text);
+        }
+        Err(failed(format!("a command of the guest ended with {status}: {}", text.trim())))
+    }
+
+    /// Packets that its card gave to its kernel: aggregates and single frames.
+    ///
+    /// # Errors
+    /// If the guest does not answer.
+    pub fn received_packets(&mut self) -> Result<u64> {
+        let text = self.run(&format!("cat /sys/class/net/{CARD}/statistics/rx_packets"), BRIEF)?;
+        text.trim().parse().map_err(|_| failed(format!("the guest counts {text:?} packets")))
+    }
+
+    /// The process of the machine, to measure its cost.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.machine.0.id()
+    }
+
+    /// Adds what QEMU complained of.
+    fn explained(&mut self, error: crate::LabError) -> crate::LabError {
+        let complaint = console::complaint(&mut self.machine.0);
+        match complaint.is_empty() {
+            true => error,
+            false => failed(format!("{error}; QEMU says: {complaint}")),
+        }
+    }
+}
+
+/// The guest's file system, as a file that has no name any more.
+fn file_system(image: &GuestImage) -> Result<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("rxo-guest-{}-{number}.cpio", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let archive = image.archive()?;
+    let make = || {
+        let mut file = File::create_new(&path)?;
+        fs::remove_file(&path)?;
+        file.write_all(&archive)?;
+        Ok(file)
+    };
+    make().context(|| format!("cannot write {}", path.display()))
+}
