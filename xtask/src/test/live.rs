@@ -24,7 +24,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
 /// The tests of the command take about as long as all others.
 const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
 
-/// They boot guests in emulation, which takes longer than a change can wait: only `--all` runs them.
+/// They boot guests in emulation and download a kernel for it: only `--guests` runs them.
 const GUESTS: &str = "live_guest";
 
 /// True when the test target of that name holds live tests.
@@ -40,7 +40,7 @@ pub(super) fn is_live(target: &str) -> bool {
 /// A test fails; or they cannot run here and nobody would read that they did not.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let mut targets = scene.live_targets();
-    if !scene.all {
+    if !scene.guests {
         targets.retain(|target| *target != GUESTS);
     }
     if targets.is_empty() {

@@ -29,7 +29,7 @@ use self::times::Times;
 /// An unknown option or step, a workspace that cargo cannot read, or times that cannot be written.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let options = Options::parse(arguments)?;
-    let scene = Scene::set(options.all)?;
+    let scene = Scene::set(&options)?;
     let mut times = Times::read(&scene.workspace.target);
     if options.list {
         print!("{}", list(&options, &times));

@@ -11,6 +11,8 @@ pub(super) struct Options {
     pub(super) list: bool,
     /// Also what takes too long for every change.
     pub(super) all: bool,
+    /// Also the tests that boot guests in emulation.
+    pub(super) guests: bool,
     /// `None` means every step.
     only: Option<Vec<String>>,
 }
@@ -27,11 +29,13 @@ impl Options {
             match argument {
                 "--list" => options.list = true,
                 "--all" => options.all = true,
+                "--guests" => options.guests = true,
                 "--only" => options.add(arguments.next().unwrap_or_default())?,
                 _ => match argument.strip_prefix("--only=") {
                     Some(names) => options.add(names)?,
                     None => bail!(UsageError(format!(
-                        "unknown option {argument:?}; `test` takes --all, --only STEP,… and --list"
+                        "unknown option {argument:?}; `test` takes --all, --guests, --only STEP,… \
+                         and --list"
                     ))),
                 },
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use super::live::is_live;
+use super::options::Options;
 use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
@@ -70,6 +71,8 @@ pub(super) struct Scene {
     pub(super) workspace: Workspace,
     /// Whether steps do all that they can (`--all`), or what a change needs.
     pub(super) all: bool,
+    /// Whether guests are booted too (`--guests`).
+    pub(super) guests: bool,
 }
 
 /// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
@@ -80,8 +83,9 @@ pub(super) const RELEASED: &str = "--release";
 
 impl Scene {
     /// Looks at the workspace.
-    pub(super) fn set(all: bool) -> Result<Self> {
-        Ok(Self { workspace: Workspace::load()?, all })
+    pub(super) fn set(options: &Options) -> Result<Self> {
+        let Options { all, guests, .. } = *options;
+        Ok(Self { workspace: Workspace::load()?, all, guests })
     }
 
     /// Cargo in the workspace's root. A machine that builds once gains nothing from what an
@@ -228,7 +232,8 @@ mod tests {
             package("b", &["speed", "live", "browser"]),
         ];
         let (root, target) = (PathBuf::new(), PathBuf::new());
-        let scene = Scene { workspace: Workspace { root, target, packages }, all: false };
+        let scene =
+            Scene { workspace: Workspace { root, target, packages }, all: false, guests: false };
         assert_eq!(scene.live_targets(), ["live", "live_bulk"]);
         let unit = "--workspace --lib --bins";
         assert_eq!(scene.chosen_targets(), format!("{unit} --test promises --test speed"));

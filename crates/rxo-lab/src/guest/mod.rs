@@ -32,7 +32,7 @@ use console::Console;
 /// How long a guest may take to start. It takes two seconds on a machine with nothing else to do.
 const BOOT: Duration = Duration::from_secs(180);
 /// How long a command of the lab itself may take.
-const BRIEF: Duration = Duration::from_secs(30);
+const BRIEF: Duration = Duration::from_secs(120);
 /// The name of the card in the guest.
 const CARD: &str = "eth0";
 
