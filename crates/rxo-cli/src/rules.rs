@@ -111,7 +111,7 @@ mod tests {
         let parts = [
             "flows=8 (1 to 4096)",
             "polls:N (1 to 1000), packets:N (1 to 65536), or a time such as 100us (1us to 100ms)",
-            "for at most 50us and 8 polls; auto:TIME[,POLLS] sets these bounds",
+            "for at most 50us and 8 polls; auto:TIME or auto:TIME,POLLS sets other bounds",
             "time:T after its first packet (1ns to 1s)",
             "busy for T (1ns to 1s)",
             "packets:N (1 to 32768)",
