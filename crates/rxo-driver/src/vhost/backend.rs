@@ -26,6 +26,9 @@ pub(super) struct Backend {
     invalid: u64,
 }
 
+/// How many front ends one look accepts at most, so that it ends; the rest wait for the next.
+const MOST_ACCEPTS: usize = 8;
+
 impl Backend {
     pub(super) fn new(label: &str, listener: Listener, mtu: u32) -> Result<Self, DeviceError> {
         let cannot = |error| fault::opening(label, error);
@@ -65,6 +68,9 @@ impl Backend {
         let mut has_changed = false;
         if has_message {
             has_changed |= self.serve();
+        }
+        if let Some(ring) = self.connection.as_ref().and_then(Connection::broken_ring) {
+            self.close(&io::Error::other(format!("its guest broke ring {ring}")));
         }
         if has_connection {
             self.accept();
@@ -114,7 +120,8 @@ impl Backend {
     }
 
     fn accept(&mut self) {
-        while let Some(stream) = self.listener.accept() {
+        for _ in 0..MOST_ACCEPTS {
+            let Some(stream) = self.listener.accept() else { return };
             if self.connection.is_some() {
                 self.notices.add("refused a second front end; it has one");
                 continue;

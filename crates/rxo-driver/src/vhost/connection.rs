@@ -132,6 +132,13 @@ impl Connection {
         Ok(has_changed)
     }
 
+    /// The ring, if any, whose state the guest has made impossible. Nothing comes of it any more.
+    pub(super) fn broken_ring(&self) -> Option<usize> {
+        let is_broken =
+            |queue: &Option<Queue>| queue.as_ref().is_some_and(|it| it.queue.is_broken());
+        self.queues.iter().position(is_broken)
+    }
+
     /// Takes the next frame of the guest.
     pub(super) fn take(&mut self, buffer: &mut PoolBuf) -> Given {
         for _ in 0..MOST_PAIRS {

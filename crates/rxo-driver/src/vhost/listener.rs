@@ -25,10 +25,10 @@ impl Listener {
     pub(super) fn bind(label: &str, path: &Path) -> Result<Self, DeviceError> {
         let cannot =
             |error| fault::system(format!("cannot open {label}; the system refused"), error);
-        if occupant(label, path)? == Occupant::Stale {
-            fs::remove_file(path).map_err(cannot)?;
-        }
-        let socket = UnixListener::bind(path).map_err(|error| match error.kind() {
+        occupant(label, path)?;
+        // The file gets its name when the socket listens, so that nobody is refused who sees it.
+        let nameless = path.with_extension(std::process::id().to_string());
+        let socket = UnixListener::bind(&nameless).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => fault::system(
                 format!("cannot open {label}: its folder does not exist; make it first"),
                 error,
@@ -39,7 +39,8 @@ impl Listener {
             ),
             _ => cannot(error),
         })?;
-        socket.set_nonblocking(true).map_err(cannot)?;
+        let named = socket.set_nonblocking(true).and_then(|()| fs::rename(&nameless, path));
+        named.inspect_err(|_| _ = fs::remove_file(&nameless)).map_err(cannot)?;
         Ok(Self { socket, identity: identity(path), path: path.to_owned() })
     }
 

@@ -31,6 +31,8 @@ pub(super) struct VhostSource {
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
+    /// Whether the last call left frames behind, of which nothing notifies.
+    has_more: bool,
 }
 
 impl VhostSource {
@@ -42,6 +44,7 @@ impl VhostSource {
             mtu,
             counters: SourceCounters::default(),
             discards: 0,
+            has_more: false,
         }
     }
 
@@ -111,9 +114,14 @@ impl FrameSource for VhostSource {
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let mut given = 0;
+        self.has_more = true;
         for _ in 0..MOST_LOOKS {
             given += self.take(batch, budget - given);
-            if given == budget || !self.prepare_to_wait() {
+            if given == budget {
+                break;
+            }
+            self.has_more = self.prepare_to_wait();
+            if !self.has_more {
                 break;
             }
         }
@@ -126,6 +134,11 @@ impl FrameSource for VhostSource {
 
     fn is_starved(&self) -> bool {
         self.pool.available() == 0
+    }
+
+    /// At once, if frames were left behind: the guest notifies of later ones only.
+    fn poll_at(&self) -> Option<Instant> {
+        (self.has_more && !self.is_starved()).then_some(Instant::ZERO)
     }
 
     fn counters(&mut self) -> SourceCounters {

@@ -143,6 +143,23 @@ fn a_lie_ends_the_connection_in_one_line() {
     assert_eq!(stage.turn().last().unwrap(), &format!("{}: a guest has started", stage.label()));
 }
 
+/// A ring that nothing comes of any more would be silent for ever.
+#[test]
+fn a_broken_ring_ends_the_connection() {
+    let mut stage = Stage::new("broken");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    // The available index of both rings, further ahead than they are long.
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    std::os::unix::fs::FileExt::write_all_at(&memory, &1_000_u16.to_le_bytes(), 0x2002).unwrap();
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    let said = stage.turn();
+    assert!(said.last().unwrap().contains("its guest broke ring"), "{said:?}");
+    assert!(front.receive().is_err(), "closed");
+}
+
 #[test]
 fn bytes_that_are_no_messages_end_the_connection() {
     let mut stage = Stage::new("bytes");

@@ -35,6 +35,8 @@ pub(super) struct VirtioSource {
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
+    /// Whether the last call left frames behind, of which nothing notifies.
+    has_more: bool,
 }
 
 impl VirtioSource {
@@ -46,6 +48,7 @@ impl VirtioSource {
             mtu,
             counters: SourceCounters::default(),
             discards: 0,
+            has_more: false,
         }
     }
 
@@ -108,9 +111,14 @@ impl FrameSource for VirtioSource {
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let mut given = 0;
+        self.has_more = true;
         for _ in 0..MOST_LOOKS {
             given += self.take(batch, budget - given);
-            if given == budget || !self.prepare_to_wait() {
+            if given == budget {
+                break;
+            }
+            self.has_more = self.prepare_to_wait();
+            if !self.has_more {
                 break;
             }
         }
@@ -125,9 +133,11 @@ impl FrameSource for VirtioSource {
         self.pool.available() == 0
     }
 
-    /// While there is no back end, nothing wakes the worker, so it looks for one.
+    /// At once, if frames were left behind: the device notifies of later ones only. While there is no back
+    /// end, nothing wakes the worker, so it looks for one.
     fn poll_at(&self) -> Option<Instant> {
-        self.frontend.borrow().next_attempt()
+        let left_behind = (self.has_more && !self.is_starved()).then_some(Instant::ZERO);
+        left_behind.or_else(|| self.frontend.borrow().next_attempt())
     }
 
     fn counters(&mut self) -> SourceCounters {

@@ -25,7 +25,7 @@ use crate::wait::{Interest, WaitList};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-const SHORT: Option<Duration> = Some(Duration::from_millis(20));
+const SHORT: Duration = Duration::from_millis(20);
 
 /// A path in a folder of its own, which is removed at the end.
 struct Socket(PathBuf);
@@ -82,14 +82,18 @@ fn echo(name: &DeviceName, stop: &AtomicBool) {
             batch.clear();
             continue;
         }
-        wait(&source);
+        wait(&source, SHORT);
     }
 }
 
-fn wait(source: &DeviceSource) {
+/// As the worker waits. Returns whether something woke it.
+fn wait(source: &DeviceSource, time: Duration) -> bool {
+    if source.poll_at().is_some_and(|at| at == rxo_frame::Instant::ZERO) {
+        return true;
+    }
     let mut list = WaitList::new();
     list.add(Some(source), Interest::Readable);
-    list.wait(SHORT).unwrap();
+    list.wait(Some(time)).unwrap().has(0)
 }
 
 fn guest(path: &Path, wanted: u64) -> Device {
@@ -102,7 +106,7 @@ fn receive(source: &mut DeviceSource, count: usize) -> Vec<Frame<crate::DeviceBu
     while frames.len() < count {
         assert!(begun.elapsed() < PATIENCE, "{} of {count} frames came", frames.len());
         if source.receive(&mut frames, 64).unwrap() == 0 {
-            wait(source);
+            assert!(wait(source, PATIENCE), "no notification came");
         }
     }
     frames
@@ -133,6 +137,29 @@ fn every_kind_of_ring_carries_frames_of_every_size() {
             assert!(came.iter().map(Frame::bytes).eq(chunk.iter().map(|bytes| &bytes[..])));
         }
         assert_eq!(guest.sink.counters().dropped, 0, "{wanted:#x}");
+    }
+}
+
+/// What a call leaves behind was notified of already: nothing else wakes the worker for it.
+#[test]
+fn frames_left_behind_are_worth_a_look_at_once() {
+    let socket = Socket::new("left");
+    let _echo = Echo::start(&socket.0);
+    for wanted in rings() {
+        let mut guest = guest(&socket.0, wanted);
+        let sent: Vec<_> = (0..10).map(|_| tcp(100)).collect();
+        guest
+            .sink
+            .transmit(sent.iter().map(|it| Frame::new(&it[..], rxo_frame::Instant::ZERO)))
+            .unwrap();
+        let (mut came, begun) = (Vec::new(), Instant::now());
+        while came.len() < sent.len() {
+            assert!(begun.elapsed() < PATIENCE, "{} of 10 frames came", came.len());
+            let is_full = guest.source.receive(&mut came, 1).unwrap() == 1;
+            let at_once = guest.source.poll_at() == Some(rxo_frame::Instant::ZERO);
+            assert!(!is_full || at_once, "a call that was stopped by its budget");
+            assert!(wait(&guest.source, PATIENCE), "no notification came");
+        }
     }
 }
 
@@ -176,7 +203,7 @@ fn echoes(guest: &mut Device) {
         assert!(begun.elapsed() < PATIENCE, "nothing comes back");
         let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
         guest.sink.transmit([frame].into_iter()).unwrap();
-        wait(&guest.source);
+        wait(&guest.source, SHORT);
         guest.source.receive(&mut came, 64).unwrap();
     }
     assert_eq!(came[0].bytes(), bytes);

@@ -35,13 +35,27 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<Mapping> {
         return Err(io::Error::last_os_error());
     }
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    // Huge pages are unmapped whole.
-    let page = file.metadata()?.blksize().max(1);
-    let bytes = bytes.next_multiple_of(page) as usize;
-    let owner = Box::new(Mapped { start, bytes });
+    let owner = Box::new(Mapped { start, bytes: mapped_bytes(&file, length) });
     // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
     // address; the module's contract says why it does not shrink.
     Ok(unsafe { Mapping::from_raw(start, length, owner) })
+}
+
+/// How many bytes a mapping of `length` bytes of `file` takes. The system rounds to its own pages, but wants
+/// to be told of whole huge pages. Only hugetlbfs has them: elsewhere the block size is larger than what is
+/// mapped, and unmapping that much would take neighbours along.
+fn mapped_bytes(file: &File, length: usize) -> usize {
+    let huge = is_on_hugetlbfs(file).then(|| file.metadata().ok()).flatten();
+    let page = huge.and_then(|metadata| usize::try_from(metadata.blksize()).ok());
+    page.map_or(length, |page| length.next_multiple_of(page.max(1)))
+}
+
+fn is_on_hugetlbfs(file: &File) -> bool {
+    let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the descriptor is open, and the structure is the kernel's.
+    let done = check(unsafe { libc::fstatfs(file.as_raw_fd(), system.as_mut_ptr()) });
+    // SAFETY: zeros are a value of the structure, and the kernel filled it.
+    done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC
 }
 
 /// A file of `bytes` zeros in memory, which never changes its length.
@@ -95,6 +109,14 @@ mod tests {
             let error = map(file.as_fd(), bytes).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bytes}");
         }
+    }
+
+    /// A file system may have blocks larger than pages: a huge `tmpfs` says 2 MiB.
+    #[test]
+    fn no_more_is_unmapped_than_was_mapped() {
+        let file = File::from(memory_file(12_288).unwrap());
+        assert_eq!(mapped_bytes(&file, 12_288), 12_288);
+        assert_eq!(mapped_bytes(&File::open("/proc/self/exe").unwrap(), 5_000), 5_000);
     }
 
     #[test]
