@@ -1,6 +1,6 @@
 //! The demo, short: every path works, and the JSON has what it must.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use rxo_lab::Namespace;
 use serde_json::Value;
@@ -61,7 +61,11 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
-        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        // It ends by itself after 120 s of processor time, should this process be killed.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -t 120; while :; do :; done"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
     }
 }
 
