@@ -14,7 +14,8 @@
 //! * the next poll, expected after the smoothed gap between polls, would come after its budget;
 //! * its smoothed share of a poll is less than one segment.
 //!
-//! Between polls, [`Engine::on_timeout`] keeps the budget. All arithmetic is on integers, so that a model
+//! Between polls, [`Engine::on_timeout`] keeps the budget; it does not know the load, so a receiver that
+//! becomes idle when traffic stops may wait for what is left of it. All arithmetic is on integers, so that a model
 //! can predict every decision. Nothing allocates after construction.
 
 use alloc::boxed::Box;
@@ -58,7 +59,8 @@ impl Pace {
     /// Room for `places` flows if `policy` holds adaptively; otherwise nothing.
     pub(super) fn new(policy: &Policy, places: usize) -> Self {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
-        let budget_ns = nanos(budget);
+        // Four times as much can be added up; it is more than a century.
+        let budget_ns = nanos(budget).min(u64::MAX / 4);
         let seen = core::iter::repeat_n(Seen::default(), places).collect();
         Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, carried_to: 0, seen }
     }
