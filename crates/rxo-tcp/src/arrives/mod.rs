@@ -64,12 +64,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Takes one segment: a pure ACK by its record, any other by the steps.
-    #[inline(always)]
+    #[inline]
     fn take_one(&mut self, now: Instant, segment: Segment<B>) {
-        match segment.ack_record() {
-            Some(record) => self.take_acks(now, once(record)),
-            None => self.take_segment(now, segment),
+        if segment.is_pure_ack() {
+            self.take_lone_ack(now, &segment);
+        } else {
+            self.take_segment(now, segment);
         }
+    }
+
+    /// Out of line: inlined it would cost every segment with text registers and copies.
+    #[inline(never)]
+    fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
+        self.take_acks(now, once(ack.ack_record()));
     }
 
     /// The slow path: takes one segment by the steps.
@@ -119,15 +126,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl<B> Segment<B> {
-    /// The record of this segment if it is a pure ACK with no options but timestamps, and without marks of ECN
-    /// in its TCP header. `None` for any other.
+    /// Whether it is a pure ACK with no options but timestamps, and without marks of ECN in its TCP header.
     #[inline]
-    fn ack_record(&self) -> Option<AckRecord> {
-        if self.flags != TcpFlags::ACK || self.payload.is_some() || !self.options.is_plain() {
-            return None;
-        }
+    fn is_pure_ack(&self) -> bool {
+        self.flags == TcpFlags::ACK && self.payload.is_none() && self.options.is_plain()
+    }
+
+    /// The record of a pure ACK.
+    fn ack_record(&self) -> AckRecord {
         let Timestamp { value, echo } = self.options.timestamp.unwrap_or_default();
-        Some(AckRecord {
+        AckRecord {
             arrived_at_ns: self.arrived_at.as_nanos(),
             seq: self.seq,
             ack: self.ack,
@@ -137,7 +145,7 @@ impl<B> Segment<B> {
             flags: self.flags,
             ecn: self.ecn.bits(),
             has_timestamp: self.options.timestamp.is_some(),
-        })
+        }
     }
 }
 
