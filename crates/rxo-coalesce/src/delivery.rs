@@ -142,7 +142,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
     }
 
     /// Where the headers and the payload of its last frame are. The IP and TCP headers of all its frames begin
-    /// at the same places. `None` for a single frame of which [`Single::offsets`] says nothing.
+    /// at the same places. `None` for a single frame whose [`Single::offsets`] are `None`.
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
         match self {
@@ -152,7 +152,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The flow. `None` for a single frame of which [`Single::offsets`] says nothing.
+    /// The flow. `None` for a single frame whose [`Single::offsets`] are `None`.
     #[must_use]
     pub fn flow_key(&self) -> Option<FlowKey> {
         match self {

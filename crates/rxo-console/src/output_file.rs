@@ -30,7 +30,8 @@ impl OutputFile {
     /// Opens the output at `path`; `-` is standard output.
     ///
     /// # Errors
-    /// If it is one of the `inputs` (of which `-` is standard input), a terminal, a directory or a disk, or cannot be written.
+    /// If it is one of the `inputs` (`-` is standard input), a terminal, a directory or a disk, or if writing is
+    /// not allowed.
     pub fn create(path: &Path, inputs: &[&Path]) -> Result<(Self, File)> {
         let name = path.display().to_string();
         let is_dash = path == Path::new("-");

@@ -56,7 +56,7 @@ fn shown() -> Vec<(Packet, BypassReason)> {
     ]
 }
 
-/// The same, of IPv4 alone.
+/// Packets of IPv4 that bypass, with their reasons.
 fn shown_v4() -> Vec<(Packet, BypassReason)> {
     vec![
         (seg().header_lie(-1), BypassReason::Malformed),

@@ -31,7 +31,7 @@ pub(super) struct VhostSource {
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
-    /// Whether the last call left frames behind, of which nothing notifies.
+    /// Whether the last call left frames behind. No notification comes for them.
     has_more: bool,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Driver {
     send: DriverQueue,
     /// Numbers of the buffers that nothing is sent from, the last used on top: it is in the cache.
     free: Vec<u32>,
-    /// A frame that fills several buffers, of which some have come.
+    /// A frame that fills several buffers. Some of them have come.
     partial: Option<Partial>,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct VirtioSource {
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
-    /// Whether the last call left frames behind, of which nothing notifies.
+    /// Whether the last call left frames behind. No notification comes for them.
     has_more: bool,
 }
 

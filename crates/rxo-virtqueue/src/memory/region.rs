@@ -83,7 +83,7 @@ impl Region {
     }
 }
 
-/// Whether two ranges, neither of which wraps, have an address in common.
+/// Whether two ranges have an address in common. Neither range may wrap around.
 const fn meet(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
     a < b + b_bytes && b < a + a_bytes
 }

@@ -41,7 +41,7 @@ impl Reading {
         self.zip_with(earlier, u64::sub, Duration::saturating_sub)
     }
 
-    /// The sum of the readings of two workers, one of which ran after the other.
+    /// The sum of the readings of two workers that ran one after the other.
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
         self.zip_with(later, u64::add, Duration::saturating_add)
