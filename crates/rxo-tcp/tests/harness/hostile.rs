@@ -184,7 +184,8 @@ impl Stage {
             _ => TcpFlags::from_bits(script.word()),
         };
         let length = if shape & 0x40 == 0 { 0 } else { u32::from(script.word() % 1_200) };
-        let text: Vec<u8> = (0..length).map(|at| stream_byte((seq + at).0)).collect();
+        let first = seq + u32::from(flags.contains(TcpFlags::SYN));
+        let text: Vec<u8> = (0..length).map(|at| stream_byte((first + at).0)).collect();
         let range = 0..text.len();
         Segment {
             seq,

@@ -13,6 +13,14 @@ fn every_state_can_be_entered() {
     }
 }
 
+/// A SYN takes a sequence number, so the text that it carries begins one later.
+#[test]
+fn text_on_a_syn_begins_behind_it() {
+    const SYN_ACK_WITH_TEXT: [u8; 12] = [0, 0x73, 0, 0, 0, 9, 0, 0x12, 0, 8, 0, 0];
+    const READ: [u8; 3] = [10, 0, 100];
+    hostile::run(&[&[0, 0, 1][..], &SYN_ACK_WITH_TEXT, &READ].concat());
+}
+
 /// Each way to answer for ever, after each way to have been used.
 #[test]
 fn every_peer_that_never_finishes_is_bounded() {
