@@ -92,7 +92,8 @@ impl Accepts {
     /// What to do with a packet with this header.
     pub(super) fn fit(self, header: VnetHeader) -> Fit {
         if let Some(gso) = header.gso() {
-            return if self.takes(gso) { Fit::Send(header) } else { Fit::Segment(gso) };
+            let is_whole = self.takes(gso) && header.checksum().is_partial();
+            return if is_whole { Fit::Send(header) } else { Fit::Segment(gso) };
         }
         match header.checksum() {
             ChecksumStatus::Partial { start, offset } if !self.partial => {
@@ -104,8 +105,9 @@ impl Accepts {
     }
 
     /// What the header of a received frame of `frame_bytes` says. `None` if the frame must be
-    /// discarded: it is shorter than an Ethernet header, or its header names bytes beyond it or
-    /// something that was not agreed on.
+    /// discarded: it is shorter than an Ethernet header, its header names bytes beyond it or
+    /// something that was not agreed on, or it is a GSO frame whose checksum is not partial (virtio
+    /// 1.2, section 5.1.6.2): its segments would have wrong checksums.
     pub(crate) fn read(
         self,
         header: &[u8],
@@ -113,7 +115,8 @@ impl Accepts {
     ) -> Option<(ChecksumStatus, Option<Gso>)> {
         let header = VnetHeader::read(header)?;
         let gso = header.gso();
-        if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(|gso| !self.takes(gso)) {
+        let is_wrong = |gso| !self.takes(gso) || !header.checksum().is_partial();
+        if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(is_wrong) {
             return None;
         }
         let checksum = match header.checksum() {
@@ -196,6 +199,19 @@ mod tests {
         assert_eq!(of_guest, Some((ChecksumStatus::Unknown, None)), "a guest cannot vouch");
         let of_device = Accepts::driver(ALL_GUEST).read(&valid.to_bytes(), 60);
         assert_eq!(of_device, Some((ChecksumStatus::Verified, None)));
+    }
+
+    /// Each segment gets a checksum of its own, so that of a GSO frame must be left to be completed.
+    #[test]
+    fn a_gso_frame_has_a_partial_checksum() {
+        for checksum in [ChecksumStatus::Unknown, ChecksumStatus::Verified] {
+            let gso = gso(GsoKind::TcpV4, false);
+            let frame = header(checksum, Some(gso));
+            for accepts in [Accepts::device(ALL_HOST), Accepts::driver(ALL_GUEST)] {
+                assert_eq!(accepts.read(&frame.to_bytes(), 3_000), None, "{checksum:?}");
+                assert_eq!(accepts.fit(frame), Fit::Segment(gso), "{checksum:?}");
+            }
+        }
     }
 
     #[test]
