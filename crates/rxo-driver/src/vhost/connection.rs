@@ -6,11 +6,13 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rxo_frame::PoolBuf;
+use rxo_frame::{Instant, PoolBuf};
 use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
+use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::{Change, Channel, Ring, Session};
 use crate::virtio_net::mapping;
@@ -43,8 +45,8 @@ struct Queue {
     queue: DeviceQueue,
     call: Option<Notifier>,
     _kick: Option<Watched>,
-    /// Whether the guest was asked to notify of buffers.
-    wants_buffers: bool,
+    /// Since when the guest has posted too few buffers; it was asked to notify of more.
+    starved_since: Option<Instant>,
 }
 
 /// A frame of the guest.
@@ -208,7 +210,7 @@ impl PacketRing for Connection {
             if merges { Fit::Merged { count_at: BUFFER_COUNT_AT as u32 } } else { Fit::OneChain };
         let down = || io::Error::from_raw_os_error(libc::ENETDOWN);
         let too_large = || io::Error::from_raw_os_error(libc::EMSGSIZE);
-        let Some(Queue { queue, wants_buffers, .. }) = &mut self.queues[0] else {
+        let Some(Queue { queue, starved_since, .. }) = &mut self.queues[0] else {
             return Err(down());
         };
         let all = u32::try_from(header.len() + bytes).map_err(|_| too_large())?;
@@ -218,7 +220,7 @@ impl PacketRing for Connection {
                     writer.write(header);
                     pieces.for_each(|piece| writer.write(piece));
                     let finished = writer.finish().map(|_| ()).map_err(|_| too_large());
-                    if std::mem::take(wants_buffers) {
+                    if starved_since.take().is_some() {
                         queue.disable_notifications();
                     }
                     return finished;
@@ -229,17 +231,26 @@ impl PacketRing for Connection {
                 _ if queue.is_broken() => return Err(down()),
                 Refused::DoesNotFit { .. } => return Err(too_large()),
                 Refused::Invalid(_) => {}
-                Refused::NoBuffers => {
-                    *wants_buffers = true;
-                    if !queue.enable_notifications() {
-                        break;
+                Refused::NoBuffers | Refused::TooFew { .. } => {
+                    let now = clock::now();
+                    let since = *starved_since.get_or_insert(now);
+                    if queue.enable_notifications_of_more() {
+                        continue;
                     }
+                    let is_in_vain = matches!(refused, Refused::TooFew { is_all, .. }
+                        if is_all || now.since(since) >= IN_VAIN);
+                    let code = if is_in_vain { libc::ENOBUFS } else { libc::EAGAIN };
+                    return Err(io::Error::from_raw_os_error(code));
                 }
             }
         }
         Err(io::Error::from_raw_os_error(libc::EAGAIN))
     }
 }
+
+/// After this time without enough buffers a GSO frame is segmented. A guest without the event index
+/// does not say whether it has posted all it can.
+const IN_VAIN: Duration = Duration::from_millis(10);
 
 /// How often buffers are looked for. A guest that posts invalid chains has room some time later.
 const MOST_ATTEMPTS: usize = 8;
@@ -283,7 +294,7 @@ fn make_queue(
     let call = ring.call().map(Notifier::to).transpose();
     let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
     let (call, _kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
-    Ok(Queue { queue, call, _kick, wants_buffers: false })
+    Ok(Queue { queue, call, _kick, starved_since: None })
 }
 
 /// Maps all regions of a session.

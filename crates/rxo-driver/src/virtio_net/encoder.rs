@@ -18,8 +18,8 @@ pub(crate) trait PacketRing {
     /// buffer count leaves out the last two bytes of the header.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no room now, `ENETDOWN` if there is no other side, `EMSGSIZE` if the packet
-    /// can never fit.
+    /// `EAGAIN` if there is no room now, `ENOBUFS` if there is some, but waiting for enough may be in
+    /// vain, `ENETDOWN` if there is no other side, `EMSGSIZE` if the packet can never fit.
     fn put<'p>(
         &mut self,
         header: [u8; VIRTIO_HEADER_BYTES],
@@ -34,6 +34,8 @@ pub(crate) struct Encoder {
     whole: Vec<u8>,
     segment: Vec<u8>,
     summer: Summer,
+    /// How many segments of the packet in `whole` have left, if there was no room for the next.
+    begun: Option<usize>,
 }
 
 impl Encoder {
@@ -42,15 +44,20 @@ impl Encoder {
             whole: Vec::with_capacity(LARGE_BUFFER_BYTES),
             segment: Vec::with_capacity(LARGE_BUFFER_BYTES),
             summer: Summer::detect(),
+            begun: None,
         }
     }
 
     /// Puts the `n`-th packet of `batch` into `ring`. A frame with a partial checksum is completed, and
-    /// a GSO frame of one sender segmented, if the other side accepts neither.
+    /// a GSO frame of one sender segmented, if the other side accepts neither. A GSO frame is also
+    /// segmented if it may never fit as a whole.
+    ///
+    /// If `EAGAIN` is returned, some segments may have left. The same packet given again goes on with
+    /// the next one; the transmitter gives it again before any other.
     ///
     /// # Errors
     /// As [`PacketRing::put`]; `EOPNOTSUPP` for an aggregate that the other side does not accept: its
-    /// original frames may be.
+    /// original frames may be. `ENOBUFS` is returned for aggregates only.
     pub(crate) fn put(
         &mut self,
         ring: &mut impl PacketRing,
@@ -61,20 +68,36 @@ impl Encoder {
         let message = &batch.list()[n];
         let mut slices = batch.slices(n);
         let header = slices.next().and_then(VnetHeader::read).unwrap_or_default();
+        let is_single = message.frames == 1;
+        if let Some(left) = self.begun.take().filter(|_| is_single)
+            && let Some(gso) = header.gso()
+            && is_same(&self.whole, batch.slices(n).skip(1))
+        {
+            return self.put_segments(ring, accepts, (header, gso), left);
+        }
         match accepts.fit(header) {
-            Fit::Send(header) => ring.put(header.to_virtio_bytes(1), message.bytes, slices),
+            Fit::Send(header) => {
+                let put = ring.put(header.to_virtio_bytes(1), message.bytes, slices);
+                let Some(gso) = header.gso().filter(|_| is_single) else {
+                    return if is_single { put.map_err(or_wait) } else { put };
+                };
+                match put.as_ref().err().and_then(io::Error::raw_os_error) {
+                    Some(libc::ENOBUFS | libc::EMSGSIZE) => {
+                        self.gather(batch.slices(n).skip(1));
+                        self.put_segments(ring, accepts, (header, gso), 0)
+                    }
+                    _ => put,
+                }
+            }
             Fit::Complete { start, offset } => {
                 self.gather(slices);
                 self.complete(start, offset);
-                ring.put(
-                    VnetHeader::default().to_virtio_bytes(1),
-                    self.whole.len(),
-                    [&self.whole[..]].into_iter(),
-                )
+                let (header, bytes) = (VnetHeader::default().to_virtio_bytes(1), self.whole.len());
+                ring.put(header, bytes, [&self.whole[..]].into_iter()).map_err(or_wait)
             }
-            Fit::Segment(gso) if message.frames == 1 => {
+            Fit::Segment(gso) if is_single => {
                 self.gather(slices);
-                self.put_segments(ring, accepts, header, gso)
+                self.put_segments(ring, accepts, (header, gso), 0)
             }
             Fit::Segment(_) => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         }
@@ -95,13 +118,13 @@ impl Encoder {
         }
     }
 
-    /// Puts the segments of the gathered packet.
+    /// Puts the segments of the gathered packet, except the first `left`, which have left.
     fn put_segments(
         &mut self,
         ring: &mut impl PacketRing,
         accepts: Accepts,
-        header: VnetHeader,
-        gso: Gso,
+        (header, gso): (VnetHeader, Gso),
+        mut left: usize,
     ) -> io::Result<()> {
         let refused = || io::Error::from_raw_os_error(libc::EINVAL);
         if !matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6) {
@@ -116,18 +139,35 @@ impl Encoder {
         let offload = Offload { checksum, gso: None, header_bytes: 0 };
         let header = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
         self.segment.resize(segments.header_bytes() + usize::from(gso.size.get()), 0);
-        let mut is_first = true;
+        let all = segments.remaining();
         while let Some(bytes) = segments.next_into(&mut self.segment).map_err(|_| refused())? {
-            let put = ring.put(header, bytes, [&self.segment[..bytes]].into_iter());
-            match put {
-                // The packet is not tried again, because its first segments have left.
-                Err(_) if !is_first => return Err(io::Error::from_raw_os_error(libc::ENOBUFS)),
-                other => other?,
+            if all - segments.remaining() <= left {
+                continue;
             }
-            is_first = false;
+            let put = ring.put(header, bytes, [&self.segment[..bytes]].into_iter());
+            if let Err(error) = put.map_err(or_wait) {
+                let is_full = error.raw_os_error() == Some(libc::EAGAIN);
+                self.begun = Some(left).filter(|left| is_full && *left > 0);
+                return Err(error);
+            }
+            left += 1;
         }
         Ok(())
     }
+}
+
+/// A packet of one frame can be made no smaller, so it waits.
+fn or_wait(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS) => io::Error::from_raw_os_error(libc::EAGAIN),
+        _ => error,
+    }
+}
+
+/// Whether `slices` together are `bytes`.
+fn is_same<'p>(mut bytes: &[u8], mut slices: impl Iterator<Item = &'p [u8]>) -> bool {
+    let is_next = |slice: &[u8]| bytes.strip_prefix(slice).map(|rest| bytes = rest).is_some();
+    slices.all(is_next) && bytes.is_empty()
 }
 
 #[cfg(test)]

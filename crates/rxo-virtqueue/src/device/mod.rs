@@ -58,8 +58,16 @@ pub enum Fit {
 /// Why [`DeviceQueue::reserve`] cannot place a packet. Nothing valid was consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The driver has not posted enough buffers. More may come.
+    /// The driver has posted no buffers. More may come.
     NoBuffers,
+    /// The driver has posted buffers, but not enough. They are still there, and more may come.
+    TooFew {
+        /// How many bytes they hold.
+        capacity: u32,
+        /// Whether nothing suggests that more come by themselves: the driver has consumed all that
+        /// was returned to it and waits, or each descriptor of the queue is posted.
+        is_all: bool,
+    },
     /// The next chain is too small for the packet, and only one may be used. It is still there.
     DoesNotFit {
         /// The chain's writable bytes.
@@ -77,6 +85,8 @@ pub struct DeviceQueue {
     size: u16,
     walk: Walk,
     chains: Vec<Chain>,
+    /// Where the last [`DeviceQueue::reserve`] found no more chains.
+    looked_to: Position,
     is_broken: bool,
     invalid: InvalidCounts,
 }
@@ -121,6 +131,7 @@ impl DeviceQueue {
             Layout::Packed => Ring::Packed(PackedDevice::new(areas, config, base)?),
         };
         Ok(Self {
+            looked_to: ring.cursor(),
             ring,
             size: config.size,
             walk: Walk::new(config.size),
@@ -193,7 +204,7 @@ impl DeviceQueue {
         loop {
             let chain = match self.next_chain(memory, &mut cursor) {
                 Ok(Some(chain)) => chain,
-                Ok(None) => return Err(Refused::NoBuffers),
+                Ok(None) => return Err(self.too_few(capacity, cursor)),
                 Err(kind) => return Err(Refused::Invalid(kind)),
             };
             if chain.writable_bytes == 0 {
@@ -210,9 +221,21 @@ impl DeviceQueue {
                 return Err(Refused::DoesNotFit { capacity });
             }
             if self.chains.len() == usize::from(self.size) {
-                return Err(Refused::NoBuffers);
+                return Err(self.too_few(capacity, cursor));
             }
         }
+    }
+
+    /// The chains up to `cursor`, which hold `capacity` bytes, do not suffice.
+    #[cold]
+    fn too_few(&mut self, capacity: u32, cursor: Position) -> Refused {
+        self.looked_to = cursor;
+        if capacity == 0 {
+            return Refused::NoBuffers;
+        }
+        let is_idle = !self.ring.has_unpublished() && self.backlog() == Some(0);
+        let is_all = is_idle || self.chains.len() == usize::from(self.size);
+        Refused::TooFew { capacity, is_all }
     }
 
     /// The next valid chain at `cursor`, or which rule it broke; it is then dealt with.
@@ -287,7 +310,16 @@ impl DeviceQueue {
     /// available already: then no notification comes for it, and the caller must work before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
-        self.ring.enable_notifications() && !self.is_broken
+        let next = self.ring.cursor();
+        self.ring.enable_notifications(next) && !self.is_broken
+    }
+
+    /// Asks the driver to notify of the next buffer that it posts beyond those that the last
+    /// [`DeviceQueue::reserve`] found too few. Returns `true` if one is there already, as
+    /// [`DeviceQueue::enable_notifications`] does.
+    #[must_use]
+    pub fn enable_notifications_of_more(&mut self) -> bool {
+        self.ring.enable_notifications(self.looked_to) && !self.is_broken
     }
 
     /// How many published entries the driver has not consumed, at most the queue size: published ones
@@ -371,8 +403,12 @@ impl Ring {
         either!(self, ring => ring.disable_notifications());
     }
 
-    fn enable_notifications(&mut self) -> bool {
-        either!(self, ring => ring.enable_notifications())
+    fn enable_notifications(&mut self, of: Position) -> bool {
+        either!(self, ring => ring.enable_notifications(of))
+    }
+
+    fn has_unpublished(&self) -> bool {
+        either!(self, ring => ring.has_unpublished())
     }
 
     fn backlog(&self) -> Option<u16> {

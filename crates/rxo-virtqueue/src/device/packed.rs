@@ -198,15 +198,20 @@ impl PackedDevice {
         self.areas.device.word32(0).store((FLAG_DISABLE << 16).to_le(), Ordering::Relaxed);
     }
 
-    pub(super) fn enable_notifications(&mut self) -> bool {
+    pub(super) const fn has_unpublished(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Asks to be notified of the descriptor at `of`.
+    pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let event = if self.event_index {
-            FLAG_DESCRIPTOR << 16 | self.available.off_wrap()
+            FLAG_DESCRIPTOR << 16 | of.off_wrap()
         } else {
             FLAG_ENABLE << 16
         };
         self.areas.device.word32(0).store(event.to_le(), Ordering::Relaxed);
         // As in `needs_notify`, with the sides exchanged.
         fence(Ordering::SeqCst);
-        self.available_at(self.available).is_some()
+        self.available_at(of).is_some()
     }
 }

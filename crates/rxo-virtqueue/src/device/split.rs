@@ -172,16 +172,21 @@ impl SplitDevice {
         }
     }
 
-    pub(super) fn enable_notifications(&mut self) -> bool {
+    pub(super) const fn has_unpublished(&self) -> bool {
+        self.next_used != self.published
+    }
+
+    /// Asks to be notified of the entry at `of`.
+    pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let used = &self.areas.device;
         if self.event_index {
             let at = ENTRIES_AT + 8 * usize::from(self.rules.size);
-            used.half(at).store(self.next_available.to_le(), Ordering::Relaxed);
+            used.half(at).store(of.index.to_le(), Ordering::Relaxed);
         } else {
             used.half(0).store(0, Ordering::Relaxed);
         }
         // As in `needs_notify`, with the sides exchanged.
         fence(Ordering::SeqCst);
-        self.available_index() != self.next_available
+        self.available_index() != of.index
     }
 }

@@ -191,7 +191,7 @@ fn an_available_index_that_goes_back_breaks_the_queue() {
     // Three buffers are seen, and not enough.
     let fit = Fit::Merged { count_at: 10 };
     let refused = hostile.device.reserve(&hostile.memory, 32, fit).err();
-    assert_eq!(refused, Some(Refused::NoBuffers));
+    assert_eq!(refused, Some(Refused::TooFew { capacity: 24, is_all: false }));
     hostile.put(hostile.config.driver + 2, &1_u16.to_le_bytes());
     let refused = hostile.device.reserve(&hostile.memory, 32, fit).err();
     assert_eq!(refused, Some(Refused::Invalid(InvalidChain::AvailableIndex)));

@@ -1,7 +1,7 @@
 //! Single frames, told step by step, for every combination of features.
 
 use super::pair::{BUFFERS, Pair, all_features, readable, writable};
-use crate::{Fit, InvalidUsed, NoRoom, Refused, Taken, Used};
+use crate::{Fit, InvalidUsed, Layout, NoRoom, Refused, Taken, Used};
 
 const MERGED: Fit = Fit::Merged { count_at: 10 };
 
@@ -64,7 +64,9 @@ fn a_packet_without_enough_buffers_consumes_none() {
         }
         pair.driver.publish();
         let refused = |refused| move |result: Result<_, _>| result.err() == Some(refused);
-        assert!(refused(Refused::NoBuffers)(
+        // A driver with the event index has consumed all it was given, which is nothing.
+        let is_all = features.event_index && features.layout == Layout::Split;
+        assert!(refused(Refused::TooFew { capacity: 60, is_all })(
             pair.device.reserve(&pair.memory, 61, MERGED).map(drop)
         ));
         assert!(refused(Refused::DoesNotFit { capacity: 30 })(
@@ -79,6 +81,65 @@ fn a_packet_without_enough_buffers_consumes_none() {
         let mut writer = pair.device.reserve(&pair.memory, 60, MERGED).unwrap();
         writer.write(&[9; 60]);
         assert_eq!(writer.finish(), Ok(2));
+    }
+}
+
+/// A driver that has posted all its buffers posts no more before it got some back: waiting for more
+/// would never end.
+#[test]
+fn a_packet_larger_than_all_that_can_be_posted_is_told_apart() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 4);
+        for token in 0..4 {
+            pair.driver.post(&[writable(BUFFERS, 30)], token).unwrap();
+        }
+        pair.driver.publish();
+        let refused = pair.device.reserve(&pair.memory, 121, MERGED).map(drop);
+        assert_eq!(refused.err(), Some(Refused::TooFew { capacity: 120, is_all: true }));
+        pair.device.reserve(&pair.memory, 30, MERGED).unwrap().finish().unwrap();
+    }
+}
+
+#[test]
+fn a_driver_is_idle_when_it_has_consumed_all_and_waits() {
+    for features in all_features().filter(|features| features.event_index) {
+        let mut pair = Pair::new(features, 4);
+        for token in 0..2 {
+            pair.driver.post(&[writable(BUFFERS, 30)], token).unwrap();
+        }
+        pair.driver.publish();
+        let too_few = |pair: &mut Pair| match pair.device.reserve(&pair.memory, 61, MERGED) {
+            Err(Refused::TooFew { is_all, .. }) => is_all,
+            other => panic!("{other:?}"),
+        };
+        let mut writer = pair.device.reserve(&pair.memory, 10, MERGED).unwrap();
+        writer.write(&[0; 10]);
+        writer.finish().unwrap();
+        assert!(!too_few(&mut pair), "not published yet");
+        pair.device.publish();
+        assert!(!too_few(&mut pair), "not consumed yet");
+        assert_eq!(pair.driver.take_used().unwrap().unwrap().token, 0);
+        assert!(!pair.driver.enable_notifications());
+        assert!(too_few(&mut pair));
+    }
+}
+
+/// The driver has passed the first buffer already, so asking for that again would ask in vain.
+#[test]
+fn a_driver_notifies_of_buffers_beyond_those_that_were_too_few() {
+    for features in all_features() {
+        let mut pair = Pair::new(features, 4);
+        pair.driver.post(&[writable(BUFFERS, 30)], 0).unwrap();
+        pair.driver.publish();
+        _ = pair.driver.needs_notify();
+        pair.device.disable_notifications();
+        assert!(pair.device.reserve(&pair.memory, 60, MERGED).is_err());
+        assert!(!pair.device.enable_notifications_of_more(), "{features:?}: none yet");
+        pair.driver.post(&[writable(BUFFERS, 30)], 1).unwrap();
+        pair.driver.publish();
+        assert!(pair.driver.needs_notify(), "{features:?}");
+        assert!(pair.device.enable_notifications_of_more(), "there is one");
+        pair.device.reserve(&pair.memory, 60, MERGED).unwrap().finish().unwrap();
     }
 }
 

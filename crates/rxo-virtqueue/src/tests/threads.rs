@@ -137,8 +137,8 @@ fn fill(mut device: DeviceQueue, memory: &Memory, bells: &Bells) {
                     bells.call.ring();
                 }
             }
-            Err(Refused::NoBuffers) => {
-                if !device.enable_notifications() {
+            Err(Refused::NoBuffers | Refused::TooFew { .. }) => {
+                if !device.enable_notifications_of_more() {
                     bells.kick.wait();
                 }
             }

@@ -12,6 +12,8 @@ use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
 #[derive(Default)]
 struct Places {
     room: usize,
+    /// Longer packets are refused with this error.
+    largest: Option<(usize, i32)>,
     packets: Vec<([u8; VIRTIO_HEADER_BYTES], Vec<u8>)>,
 }
 
@@ -24,6 +26,9 @@ impl PacketRing for Places {
     ) -> io::Result<()> {
         let packet = pieces.collect::<Vec<_>>().concat();
         assert_eq!(packet.len(), bytes);
+        if let Some((_, error)) = self.largest.filter(|(largest, _)| bytes > *largest) {
+            return Err(io::Error::from_raw_os_error(error));
+        }
         if self.packets.len() == self.room {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
@@ -32,12 +37,31 @@ impl PacketRing for Places {
     }
 }
 
+impl Places {
+    /// The payloads of all packets.
+    fn payload(&self) -> Vec<u8> {
+        self.packets.iter().flat_map(|(_, packet)| packet[HEADERS_BYTES..].to_vec()).collect()
+    }
+}
+
+impl Encoder {
+    /// Puts one packet for a driver with these features.
+    fn put_frame(
+        &mut self,
+        ring: &mut Places,
+        frame: Frame<&[u8]>,
+        features: u64,
+    ) -> io::Result<()> {
+        let mut messages = Messages::with_room(1, 4);
+        let mut batch = messages.begin(LinkKind::Ethernet);
+        assert!(batch.push(frame, 0, None));
+        self.put(ring, Accepts::driver(features), &batch.seal(), 0)
+    }
+}
+
 fn put(frame: Frame<&[u8]>, features: u64, room: usize) -> (io::Result<()>, Places) {
-    let mut messages = Messages::with_room(1, 4);
-    let mut batch = messages.begin(LinkKind::Ethernet);
-    assert!(batch.push(frame, 0, None));
     let mut places = Places { room, ..Places::default() };
-    let put = Encoder::new().put(&mut places, Accepts::driver(features), &batch.seal(), 0);
+    let put = Encoder::new().put_frame(&mut places, frame, features);
     (put, places)
 }
 
@@ -82,13 +106,49 @@ fn a_partial_checksum_is_completed_for_a_guest_that_cannot() {
     assert!(verify_transport(&parse(packet).unwrap(), packet, Summer::detect()));
 }
 
-/// What has left is not sent twice, and what has no room at all is tried again.
+/// What has left is not sent twice, and nothing is lost: the same packet given again goes on.
 #[test]
-fn a_ring_that_fills_up_is_told_apart() {
+fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
+    let (bytes, other) = (tcp(2_500), tcp(1_500));
+    let eagain = |put: io::Result<()>| {
+        assert_eq!(put.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
+    };
+    let mut encoder = Encoder::new();
+    let mut places = Places::default();
+    eagain(encoder.put_frame(&mut places, large(&bytes), 0));
+    for room in [1, 2] {
+        places.room = room;
+        eagain(encoder.put_frame(&mut places, large(&bytes), 0));
+        assert_eq!(places.packets.len(), room);
+    }
+    places.room = 8;
+    encoder.put_frame(&mut places, large(&bytes), 0).unwrap();
+    assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
+    assert_eq!(places.packets.len(), 3);
+    // The same bytes again are another packet now, and so is one that comes instead.
+    encoder.put_frame(&mut places, large(&bytes), 0).unwrap();
+    assert_eq!(places.packets.len(), 6);
+    places = Places { room: 1, ..Places::default() };
+    eagain(encoder.put_frame(&mut places, large(&bytes), 0));
+    places = Places { room: 8, ..Places::default() };
+    encoder.put_frame(&mut places, large(&other), 0).unwrap();
+    assert_eq!(places.payload(), other[HEADERS_BYTES..]);
+}
+
+/// A driver with fewer buffers than a GSO frame needs would wait for ever.
+#[test]
+fn a_gso_frame_larger_than_the_ring_is_segmented() {
     let bytes = tcp(2_500);
-    let (none, _) = put(large(&bytes), 0, 0);
-    assert_eq!(none.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
-    let (some, places) = put(large(&bytes), 0, 2);
-    assert_eq!(some.unwrap_err().raw_os_error(), Some(libc::ENOBUFS));
-    assert_eq!(places.packets.len(), 2);
+    for refusal in [libc::ENOBUFS, libc::EMSGSIZE] {
+        let mut places = Places { room: 8, largest: Some((1_100, refusal)), ..Places::default() };
+        let features = GUEST_CSUM | GUEST_TSO4;
+        Encoder::new().put_frame(&mut places, large(&bytes), features).unwrap();
+        assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
+        assert_eq!(places.packets.len(), 3);
+    }
+    // A single frame waits: a driver may have posted only some of its buffers yet.
+    let mut places = Places { room: 8, largest: Some((1_100, libc::ENOBUFS)), ..Places::default() };
+    let single = Frame { gso: None, ..large(&bytes) };
+    let put = Encoder::new().put_frame(&mut places, single, GUEST_CSUM);
+    assert_eq!(put.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
 }
