@@ -34,14 +34,14 @@ pub(crate) struct Manner {
     /// ACKs as they are.
     pub(crate) ack_split: Option<u16>,
     /// The worse network from the wire to the engine, and the one from the host to the worker;
-    /// `None` for nothing between them at all.
-    pub(crate) impair: Option<[ImpairmentSettings; 2]>,
+    /// `None` for nothing between them at all. A network segments GSO frames that cross it.
+    pub(crate) impair: [Option<ImpairmentSettings>; 2],
 }
 
 impl Manner {
     /// With this policy, writing in batches.
     pub(crate) const fn with(policy: Policy) -> Self {
-        Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: None }
+        Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: [None; 2] }
     }
 
     /// Sets the MTU of the TAP to `bytes`.
@@ -69,10 +69,10 @@ impl Through {
             let ack_split = manner.ack_split;
             let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
             let observe = |event: Event<'_>| say(&event);
-            let Some(impair) = manner.impair else {
+            if manner.impair == [None; 2] {
                 return Ok(rxo::live::run(nic, host, config, &seen, observe)?);
-            };
-            let middleware = middleware(impair)?;
+            }
+            let middleware = middleware(manner.impair)?;
             Ok(rxo::live::run_through((nic, host), middleware, config, &seen, observe)?)
         })?;
         let through = Self { stop, thread: Some(thread) };
@@ -117,10 +117,11 @@ fn open(manner: Manner) -> Result<(Device, Device)> {
     Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))
 }
 
-fn middleware([to_host, back]: [ImpairmentSettings; 2]) -> Result<Middleware> {
+fn middleware([to_host, back]: [Option<ImpairmentSettings>; 2]) -> Result<Middleware> {
+    let made = |settings| Impairment::new(settings, LinkKind::Ethernet);
     Ok(Middleware {
-        impair_nic: Some(Impairment::new(to_host, LinkKind::Ethernet)?),
-        impair_host: Some(Impairment::new(back, LinkKind::Ethernet)?),
+        impair_nic: to_host.map(made).transpose()?,
+        impair_host: back.map(made).transpose()?,
         ..Middleware::default()
     })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::claims;
 use super::drawing;
-use super::plan::Plan;
+use super::plan::{MODERATION, Plan};
 use super::table::Table;
 use crate::experiment::Findings;
 use crate::limits::Effort;
@@ -57,6 +57,11 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          payload. ACKs in and their deliveries to the host's stack are of all rounds together, as \
          the kernel counts them."
             .to_owned(),
+        format!(
+            "Both of rxo's rows take ACKs {} us together, as from the paper's card, which moderates its \
+             interrupts in all rows. The kernel's row has no card.",
+            MODERATION.as_micros()
+        ),
         "The kernel's row pays for no second receive path in user space; what its interrupts do \
          while no thread runs stands in nobody's account (JSON: core_s_per_gb)."
             .to_owned(),

@@ -47,6 +47,7 @@ impl Plan {
             cores: Cores::choose(),
             acks: peer.acks(),
             hold: Hold::EndOfPoll,
+            moderation: MODERATION,
         }
     }
 }
@@ -58,6 +59,8 @@ const LIMITS: Limits = Limits {
     durations: [Duration::from_secs(1), Duration::from_millis(200)],
     shortest: Duration::from_millis(100),
 };
+/// The default of the paper's driver (`myri10ge_intr_coal_delay`), which it used for all rows.
+pub(super) const MODERATION: Duration = Duration::from_micros(75);
 const MOST_CONNECTIONS: usize = 400;
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -75,6 +78,8 @@ mod tests {
     fn without_flags_it_is_the_papers_ten_iterations() {
         let plan = plan("").unwrap();
         assert_eq!((plan.effort.rounds, plan.connections, plan.steps().unwrap()), (10, 1, 90));
+        let moderated = Peer::ALL.map(|peer| plan.setup(peer).moderation.as_micros());
+        assert_eq!(moderated, [75; 3], "alike with every receiver");
     }
 
     #[test]

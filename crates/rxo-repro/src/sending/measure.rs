@@ -5,11 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_coalesce::Policy;
 use rxo_console::numbers::ratio;
+use rxo_device::middleware::ImpairmentSettings;
 use rxo_lab::traffic::{BulkConfig, BulkTransfer, Window};
 use rxo_lab::{AckRate, CpuMeter, KernelGro, Lab, LabOptions};
 
 use super::sample::{HostCpu, Sample};
 use super::{Setup, Way};
+use crate::stats::LEAST_BYTES;
 use crate::through::{Manner, Through};
 
 /// Measures `way` once.
@@ -23,11 +25,19 @@ pub(crate) fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     };
     let lab = Lab::through_with(wire(setup))?;
     let policy = Policy { hold: setup.hold, ..policy };
-    let through = Through::start(&lab, Manner::with(policy), setup.cores.receiver)?;
+    let manner = Manner { impair: moderated(setup.moderation), ..Manner::with(policy) };
+    let through = Through::start(&lab, manner, setup.cores.receiver)?;
     let sample = send(&lab, Lab::WIRE_INTERFACE, setup)?;
     let totals = through.finish()?;
     let (ring_drops, sink_drops) = (totals.nic_in.ring_drops, totals.host_out.dropped);
     Ok(Sample { ring_drops, sink_drops, ..sample })
+}
+
+/// ACKs come out together. Nothing is put into the way of the data, whose GSO frames must stay whole:
+/// otherwise the receiver would acknowledge more often.
+fn moderated(gather: Duration) -> [Option<ImpairmentSettings>; 2] {
+    let acks = ImpairmentSettings { gather, ..ImpairmentSettings::default() };
+    [(gather > Duration::ZERO).then_some(acks), None]
 }
 
 /// The wire, which is the same for all ways. Each host's kernel receives on its host's core.
@@ -57,7 +67,7 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
     let transfer = BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &config)?;
     let meter = meter(&transfer, setup);
     transfer.measure(setup.warm_up, &meter)?;
-    let window = transfer.measure(setup.bulk, &meter)?;
+    let window = transfer.measure_at_least(setup.bulk, LEAST_BYTES, &meter)?;
     let report = transfer.stop()?;
     let after = Counts::read(lab, host_end)?;
     Ok(Sample {
@@ -127,5 +137,18 @@ impl Counts {
             deliveries: lab.host().stack_counters()?.deliveries,
             wire_drops: end.receive_drops,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moderation_gathers_what_arrives_and_nothing_else() {
+        assert_eq!(moderated(Duration::ZERO), [None; 2]);
+        let gather = Duration::from_micros(75);
+        let gathered = ImpairmentSettings { gather, ..ImpairmentSettings::default() };
+        assert_eq!(moderated(gather), [Some(gathered), None], "GSO frames of data stay whole");
     }
 }

@@ -39,4 +39,7 @@ pub(crate) struct Setup {
     pub(crate) acks: AckRate,
     /// How long rxo holds what it aggregates, on both ways through it.
     pub(crate) hold: Hold,
+    /// How long arriving ACKs wait for others on both ways through rxo, as behind a card that
+    /// moderates its interrupts; zero for not at all.
+    pub(crate) moderation: Duration,
 }

@@ -7,6 +7,8 @@
 mod findings;
 mod sentence;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::fault::usage;
@@ -36,7 +38,8 @@ impl Plan {
         let super::Plan { connections, rounds, bulk, warm_up, cores, output, .. } =
             super::Plan::from_flags(flags)?;
         let (acks, hold) = (ack_rate(&flags.peer_acks)?, hold(&flags.hold)?);
-        let setup = Setup { connections, bulk, warm_up, cores, acks, hold };
+        let moderation = Duration::ZERO;
+        let setup = Setup { connections, bulk, warm_up, cores, acks, hold, moderation };
         Ok(Self { rounds, setup, output })
     }
 }

@@ -85,7 +85,7 @@ fn measure((sender, keep_every): Case, plan: &Plan, round: usize) -> Result<Samp
     let ways = Network::Delay.impairments(plan.link(round));
     let gather = plan.time_of_frames(GATHERED_FRAMES);
     let acks = ImpairmentSettings { gather, ..ways.acks };
-    let manner = Manner { impair: Some([acks, ways.data]), ..Manner::with(policy(keep_every)) };
+    let manner = Manner { impair: [acks, ways.data].map(Some), ..Manner::with(policy(keep_every)) };
     let through = Through::start(&lab, manner, plan.cores.receiver)?;
     let (from, to) = (lab.host().interface(TAP), lab.peer().interface(Lab::PEER_INTERFACE));
     let before = to.counters()?;

@@ -132,7 +132,7 @@ fn measure(case: Case, plan: &Plan, round: usize) -> Result<Sample> {
     let ways = case.network.impairments(plan.link(round));
     let gather = plan.time_of_frames(GATHERED_FRAMES);
     let data = ImpairmentSettings { gather, ..ways.data };
-    let manner = Manner { impair: Some([data, ways.acks]), ..case.treatment.manner() };
+    let manner = Manner { impair: [data, ways.acks].map(Some), ..case.treatment.manner() };
     let through = Through::start(&lab, manner, plan.cores.receiver)?;
     let (from, to) = (lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(TAP));
     let before = from.counters()?;
