@@ -5,6 +5,7 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::checksum::{self, Sum};
+use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{
     FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, Parsed, Plain, SeqNumber, TcpFlags,
     TcpSegment,
@@ -83,60 +84,79 @@ impl HeldAcks {
     };
 }
 
-/// A segment that is to be held alone.
-pub(crate) struct First {
+/// A segment as it is held, delivered or appended, whichever tier judged it.
+#[derive(Clone, Copy)]
+pub(crate) struct Segment {
     pub(crate) key: FlowKey,
     pub(crate) arrived_at: Instant,
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
+    /// How much its IPv4 ID is ahead of that of the last segment held; 0 if none is.
+    pub(crate) id_step: u16,
     pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
     pub(crate) flags: TcpFlags,
     pub(crate) version: IpVersion,
     pub(crate) slot: u32,
+    pub(crate) acks: HeldAcks,
 }
 
-impl First {
-    /// The segment in `frame`, which stands in `slot` and whose headers were read.
+impl Segment {
+    /// The segment in `frame`, which stands in `slot` and whose headers were read; `flow` is the hash of
+    /// `key`.
     pub(crate) fn of<B>(
-        parsed: &Parsed,
-        tcp: &TcpSegment,
-        key: FlowKey,
+        (parsed, tcp): (&Parsed, &TcpSegment),
+        (key, flow): (FlowKey, FlowHash),
         frame: &Frame<B>,
         slot: u32,
     ) -> Self {
+        let payload_bytes = parsed.payload_bytes();
+        let says_more = payload_bytes != 0 || tcp.options == OptionLayout::Other;
+        let said = AckPoint { ack: tcp.ack, window: tcp.window };
         Self {
             key,
             arrived_at: frame.arrived_at,
             seq: tcp.seq,
-            payload_bytes: parsed.payload_bytes(),
+            payload_bytes,
+            id_step: 0,
             at: Starts::of(parsed),
             header_bytes: parsed.at.payload as u16,
             flags: tcp.flags,
             version: parsed.ip.version,
             slot,
+            acks: HeldAcks { flow, said, says_more },
         }
     }
 
-    /// The plain segment in `frame`, which stands in `slot` and whose IP header begins at `network`.
+    /// The plain segment in `frame`, which stands in `slot` and whose IP header begins at `network`; `flow`
+    /// is the hash of `key`. `None` if the frame is cut short.
     #[inline(always)]
-    pub(crate) fn plain<S: Shape, B>(
+    pub(crate) fn plain<S: Shape, B: AsRef<[u8]>>(
         (plain, network): (&Plain, usize),
-        key: FlowKey,
+        (key, flow): (FlowKey, FlowHash),
         frame: &Frame<B>,
         slot: u32,
-    ) -> Self {
-        Self {
+    ) -> Option<Self> {
+        let said = AckPoint::read::<S>(frame.bytes().get(network..)?)?;
+        Some(Self {
             key,
             arrived_at: frame.arrived_at,
             seq: plain.seq,
             payload_bytes: plain.payload_bytes,
+            id_step: 0,
             at: Starts::after(network, S::IP_BYTES),
             header_bytes: network as u16 + plain.header_bytes as u16,
             flags: TcpFlags::ACK,
             version: S::VERSION,
             slot,
-        }
+            acks: HeldAcks { flow, said, says_more: plain.payload_bytes != 0 },
+        })
+    }
+
+    /// What it carries: [`Kind::Data`] or [`Kind::PureAck`].
+    #[inline(always)]
+    pub(crate) const fn kind(&self) -> Kind {
+        if self.payload_bytes == 0 { Kind::PureAck } else { Kind::Data }
     }
 }
 
@@ -178,7 +198,7 @@ impl Held {
     /// Field by field on purpose: a whole value would be put together elsewhere, in narrow stores,
     /// and moved here by wide loads, which have to wait for all of them.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, first: First) {
+    pub(crate) fn begin(&mut self, first: &Segment) {
         self.key = first.key;
         self.first_arrival = first.arrived_at;
         self.next_seq = first.seq + first.payload_bytes;
@@ -196,23 +216,17 @@ impl Held {
         self.chain.tail = first.slot;
     }
 
-    /// Takes note of one more segment, which a verdict allowed; `last` is the one before it.
+    /// Takes note of one more segment, which a verdict allowed.
     #[inline]
-    pub(crate) fn append(
-        &mut self,
-        parsed: &Parsed,
-        tcp: &TcpSegment,
-        last: &Parsed,
-        policy: &Policy,
-    ) {
-        self.decide_id(parsed.ip.id.wrapping_sub(last.ip.id));
-        self.next_seq = tcp.seq + parsed.payload_bytes();
-        self.flags = self.flags | tcp.flags;
+    pub(crate) fn append(&mut self, next: &Segment, policy: &Policy) {
+        self.decide_id(next.id_step);
+        self.next_seq = next.seq + next.payload_bytes;
+        self.flags = self.flags | next.flags;
         self.segments += 1;
-        self.last_payload_bytes = parsed.payload_bytes();
-        self.payload_bytes += self.last_payload_bytes;
+        self.last_payload_bytes = next.payload_bytes;
+        self.payload_bytes += next.payload_bytes;
         if policy.payload == PayloadRule::Any {
-            self.gso_size = self.gso_size.max(self.last_payload_bytes);
+            self.gso_size = self.gso_size.max(next.payload_bytes);
         }
     }
 
@@ -221,13 +235,6 @@ impl Held {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         if self.payload_bytes == 0 { Kind::PureAck } else { Kind::Data }
-    }
-
-    /// Takes note of one more pure ACK, in `slot`. Returns the slot of the one before.
-    #[inline(always)]
-    pub(crate) fn append_ack(&mut self, slot: u32) -> u32 {
-        self.segments += 1;
-        core::mem::replace(&mut self.chain.tail, slot)
     }
 
     /// Takes note of `count` more segments that differ from the last in SEQ, IPv4 ID and checksums

@@ -14,7 +14,8 @@
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
 //! * `acks`: the rules for pure ACKs, and what must be remembered for them.
-//! * `engine`: applies verdicts, with a short way for plain and for expected segments.
+//! * `refused`: why a packet is refused by itself, from fixed offsets.
+//! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
 //!
 //! # Contract

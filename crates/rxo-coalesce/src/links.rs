@@ -45,17 +45,10 @@ impl Links {
         self.after[slot as usize] = LAST | u32::from(place);
     }
 
-    /// The frame in `slot` follows the one in `tail`, which was the last held at `place`.
+    /// The `count` frames from `slot` on, at least one, follow the one in `tail`, which was the last held at
+    /// `place`. No frame of them was held.
     #[inline(always)]
-    pub(crate) fn append(&mut self, tail: u32, slot: u32, place: u16) {
-        self.after[tail as usize] = slot;
-        self.hold(slot, place);
-    }
-
-    /// The `count` frames from `slot` on, at least one, follow the one in `tail` likewise. No frame of
-    /// them was held.
-    #[inline(always)]
-    pub(crate) fn append_run(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
+    pub(crate) fn append(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
         self.after[tail as usize] = slot;
         self.hold(slot + count - 1, place);
     }
@@ -159,8 +152,8 @@ mod tests {
         links.take_in(0, 8);
         links.hold(0, 7);
         links.hold(1, 9);
-        links.append(0, 2, 7);
-        links.append_run(1, 3, 2, 9);
+        links.append(0, 2, 1, 7);
+        links.append(1, 3, 2, 9);
         assert_eq!(order(&links), [7, 9]);
         assert_eq!((links.next(0), links.next(1), links.next(3)), (2, 3, 4));
         links.release(2);
@@ -175,8 +168,8 @@ mod tests {
         links.take_in(0, 6);
         links.hold(0, 3);
         links.hold(2, 1);
-        links.append(0, 4, 3);
-        links.append(2, 5, 1);
+        links.append(0, 4, 1, 3);
+        links.append(2, 5, 1, 1);
         // Slots 1 and 3 are gone.
         links.close_gaps(&[0, OUT, 1, OUT, 2, 3], OUT);
         links.take_in(4, 6);

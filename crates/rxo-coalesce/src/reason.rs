@@ -73,6 +73,37 @@ reasons! {
     }
 }
 
+/// What a packet that bypasses may overtake, if that is not delivered before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nothing: it belongs to no TCP flow.
+    Nothing,
+    /// The segments of its flow.
+    Flow,
+    /// The segments of every flow between its addresses, because its ports are unknown or may be wrong.
+    Addresses,
+}
+
+impl BypassReason {
+    /// What a packet with this reason may overtake.
+    pub(crate) const fn reach(self) -> Reach {
+        match self {
+            Self::NotIp | Self::NotTcp => Reach::Nothing,
+            // What changed the bytes may have changed the ports.
+            Self::BadIpChecksum | Self::BadTcpChecksum | Self::Truncated | Self::Malformed => {
+                Reach::Addresses
+            }
+            _ if self.may_hide_segment() => Reach::Addresses,
+            _ => Reach::Flow,
+        }
+    }
+
+    /// Whether the packet may be a segment of any flow between its addresses, or of two other hosts.
+    pub(crate) const fn may_hide_segment(self) -> bool {
+        matches!(self, Self::Fragment | Self::UnknownHeader | Self::ExtensionHeader)
+    }
+}
+
 reasons! {
     /// Why what a flow held was delivered.
     FlushReason {

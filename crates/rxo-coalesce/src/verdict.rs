@@ -28,6 +28,16 @@ pub enum Verdict {
     Bypass(BypassReason),
 }
 
+impl Verdict {
+    /// Why what is held is delivered first, if it is.
+    pub(crate) const fn flushes(self) -> Option<FlushReason> {
+        match self {
+            Self::FlushThenStart(reason, _) | Self::FlushThenBypass(reason, _) => Some(reason),
+            Self::Start(_) | Self::Append(_) | Self::Bypass(_) => None,
+        }
+    }
+}
+
 /// Judges `candidate` against what its flow holds: that, and the last segment of it.
 #[inline]
 #[must_use]

@@ -27,4 +27,4 @@ pub(crate) use follows::follows;
 pub(crate) use memory::{Known, Memory};
 pub(crate) use point::{AckPoint, News};
 pub(crate) use recent::Recent;
-pub(crate) use rules::{AckVerdict, ack_candidate, ack_verdict, is_pure};
+pub(crate) use rules::{ack_candidate, ack_verdict, is_pure};

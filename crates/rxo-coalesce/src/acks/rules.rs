@@ -10,7 +10,7 @@ use super::sack::Sack;
 use super::{AckPoint, News};
 use crate::candidate::{is_marked_ce, odd_ip};
 use crate::verdict::{ip_fields, link_bytes};
-use crate::{BypassReason, Candidate, CeRule, FlushReason, Policy, PureAckRule};
+use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy, PureAckRule, Verdict};
 
 /// Marks of ECN (RFC 3168, RFC 9768): they may be there, if they stay as they are.
 const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
@@ -96,19 +96,12 @@ fn option_bytes<'a>(parsed: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
     bytes.get(parsed.at.tcp_options()).unwrap_or_default()
 }
 
-/// What becomes of a pure ACK whose flow holds pure ACKs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckVerdict {
-    /// It joins them.
-    Append,
-    /// They are delivered, and it begins anew.
-    FlushThenStart(FlushReason),
-    /// They are delivered, then it by itself.
-    FlushThenBypass(FlushReason, BypassReason),
-}
-
-/// Judges `next` against `last`, the last pure ACK held of its flow.
-pub(crate) fn ack_verdict(last: Candidate<'_>, next: Candidate<'_>) -> AckVerdict {
+/// Judges the pure ACK `next` against the pure ACKs that its flow holds, `last` being the last of them.
+pub(crate) fn ack_verdict(
+    (held, last): (&Held, Candidate<'_>),
+    next: Candidate<'_>,
+    policy: &Policy,
+) -> Verdict {
     let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
     let next_has_blocks = next.tcp.options == OptionLayout::Other;
     let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
@@ -118,13 +111,16 @@ pub(crate) fn ack_verdict(last: Candidate<'_>, next: Candidate<'_>) -> AckVerdic
         old.zip(new).is_some_and(|(old, new)| new.repeats(&old))
     };
     match said(last.tcp).news(said(next.tcp)) {
-        News::Less => AckVerdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
+        News::Less => Verdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
         News::Same if !next_has_blocks || repeats_blocks() => {
-            AckVerdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)
+            Verdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)
         }
         News::Same | News::More => match mismatch(last, next, has_blocks) {
-            None => AckVerdict::Append,
-            Some(reason) => AckVerdict::FlushThenStart(reason),
+            None => {
+                let is_full = held.segments + 1 >= policy.ack_limit();
+                Verdict::Append(is_full.then_some(FlushReason::AckLimit))
+            }
+            Some(reason) => Verdict::FlushThenStart(reason, None),
         },
     }
 }

@@ -1,15 +1,18 @@
-//! Applies verdicts.
+//! The engine: three tiers that give verdicts, one place that acts on them.
 //!
-//! Every frame takes one of two ways. The full one: read the headers, judge the frame by itself,
-//! find its flow, judge it against what is held, act. The short one (`run`): while the next frame
-//! of the batch only continues the one just appended, compare and append, nothing else.
+//! * `take`: the batch, and which tier takes which frame.
+//! * `expected`, `plain`, `rules`: the tiers, the fastest first.
+//! * `apply`: what a verdict does.
+//! * `acks`: what is remembered of what flows acknowledged.
+//! * `auto`: what adaptive hold decides at the end of a poll.
 
 mod acks;
 mod apply;
 mod auto;
 mod batch;
-mod refuse;
-mod run;
+mod expected;
+mod plain;
+mod rules;
 mod take;
 
 use alloc::vec::Vec;
@@ -41,10 +44,10 @@ pub struct Engine<B> {
     memory: Memory,
     /// Where pure ACKs were held last.
     recent: Recent,
-    /// Most pure ACKs held together; below 2 none are.
+    /// How many pure ACKs are held together at most; below 2 none are.
     ack_limit: u32,
-    /// Payloads up to this can take the short way: no rule of the policy can be in their way. 0 when
-    /// one may be.
+    /// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves. 0 if
+    /// some may.
     short_payload_bytes: u32,
     /// Polls ended since the last flush of all.
     polls: u32,
@@ -85,13 +88,13 @@ impl<B: AsRef<[u8]>> Engine<B> {
         })
     }
 
-    /// What the engine was made from.
+    /// The configuration that the engine was made from.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What it did so far.
+    /// What the engine has done so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -218,7 +221,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// The same; without `ACKS` no pure ACKs are held. A call each, so that neither has to spare
+    /// Delivers everything held, which without `ACKS` is data only. A call each, so that neither has to spare
     /// registers for the other.
     #[inline(never)]
     fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
@@ -328,7 +331,7 @@ fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// Payloads up to this can take the short way without a look at the policy.
+/// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves.
 fn short_payload_bytes(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }

@@ -1,29 +1,25 @@
-//! Taking a batch, and the short way of its frames.
+//! Taking a batch: which tier takes which frame.
 //!
-//! The hash of a frame's flow says what it may continue, and one compare whether it does; if it
-//! continues what was appended to last, the compare alone (`run`). If nothing is held under that hash
-//! and the frame is plain, it is held. Everything else takes the full way.
+//! Three tiers, each slower than the one before and each deciding what that left: *Expected*
+//! ([`super::expected`]), one compare with what a flow would send next; *Plain* ([`super::plain`]), an
+//! ordinary segment or a refused packet, read from fixed offsets; *Rules* ([`super::rules`]), all headers
+//! and all rules. What they decide is done in one place ([`super::apply`]).
 //!
-//! The short way exists once for each version of IP, chosen before anything else is read: what
-//! is known at compile time need not be kept, and neither version pays for the other. It exists once
+//! The first two exist once for each version of IP, chosen before anything else is read: what
+//! is known at compile time need not be kept, and neither version pays for the other. They exist once
 //! more for policies that aggregate pure ACKs (`ACKS`), so that the others do not pay for that, and for
 //! those that coalesce no data (`DATA` is false), so that none is looked for.
 
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, PROTOCOL_TCP, Plain, arch,
-    checksum, ethertype,
-};
+use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, arch, ethertype};
 
 use super::apply::flow_key;
 use super::batch::Batch;
 use super::{Engine, most_payload, packet_window};
 use crate::expected::{Shape, V4, V6};
-use crate::held::First;
-use crate::single::Starts;
-use crate::{BypassReason, Deliveries, FlushReason, Kind};
+use crate::{Deliveries, FlushReason};
 
 /// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
 /// queue of outstanding lines.
@@ -133,40 +129,40 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
                 Some(ETHERTYPE_IPV4) => {
-                    self.take_plain::<V4, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_fast::<V4, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 Some(ETHERTYPE_IPV6) => {
-                    self.take_plain::<V6, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_fast::<V6, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 _ => None,
             },
-            LinkKind::RawIp => self.take_plain_ip::<ACKS, DATA>(batch, slot),
+            LinkKind::RawIp => self.take_fast_ip::<ACKS, DATA>(batch, slot),
         };
         match taken {
             Some(after) => after,
             // Where no data is coalesced most frames come here, and few of them are refused.
             None if DATA => self.take_odd(batch, slot),
-            None => self.take_any(batch, slot),
+            None => self.take_by_rules(batch, slot),
         }
     }
 
     #[inline(never)]
-    fn take_plain_ip<const ACKS: bool, const DATA: bool>(
+    fn take_fast_ip<const ACKS: bool, const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
     ) -> Option<u32> {
         match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_plain::<V4, ACKS, DATA>(batch, slot, 0),
-            6 => self.take_plain::<V6, ACKS, DATA>(batch, slot, 0),
+            4 => self.take_fast::<V4, ACKS, DATA>(batch, slot, 0),
+            6 => self.take_fast::<V6, ACKS, DATA>(batch, slot, 0),
             _ => None,
         }
     }
 
-    /// Takes the short way with a frame whose IP header begins at `network`, if it is plain and
-    /// needs none of the rules that only the full way knows.
+    /// Takes a frame whose IP header begins at `network` by the first tiers. `None` if only the rules can
+    /// tell.
     #[inline(always)]
-    fn take_plain<S: Shape, const ACKS: bool, const DATA: bool>(
+    fn take_fast<S: Shape, const ACKS: bool, const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -179,13 +175,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 false => None,
             };
         }
-        match ACKS {
-            true => self.take_ack_where_held::<S>(batch, slot, network),
-            false => self.take_plain_ack::<S>(batch, slot, network),
+        if !ACKS {
+            return self.take_ack_alone::<S>(batch, slot, network);
+        }
+        match self.take_next_ack::<S>(batch, slot, network) {
+            None => self.take_first_ack::<S>(batch, slot, network),
+            after => after,
         }
     }
 
-    /// The same for a frame that is longer than a pure ACK.
+    /// Takes a frame that is longer than a pure ACK.
     ///
     /// Most frames continue what their flow holds. So before such a frame is read it is compared with
     /// what that would be: the hash of its flow says where to look.
@@ -197,176 +196,15 @@ impl<B: AsRef<[u8]>> Engine<B> {
         network: usize,
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
-        let packet = frame.bytes().get(network..)?;
-        let key = flow_key(S::key(packet)?, frame);
-        let hash = self.hasher.hash(&key);
-        let Some(place) = self.table.guess(hash) else {
-            return self.take_first::<S, ACKS>(batch, slot, network, hash);
+        let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
+        let flow = self.hasher.hash(&key);
+        let Some(place) = self.table.guess(flow) else {
+            return self.take_first::<S, ACKS>(batch, slot, network, flow);
         };
         match self.take_next::<S>(batch, place, slot, network) {
-            Some(after) => Some(after),
-            None => self.take_other::<S, ACKS>(batch, slot, network, hash),
+            None => self.take_other::<S, ACKS>(batch, slot, network, flow),
+            after => after,
         }
-    }
-
-    /// Takes a frame that does not continue what was guessed by its hash: it may be out of sequence, or
-    /// the guess was wrong. A call, so that the others spare no registers for it, and cold, so that they
-    /// stand together.
-    #[cold]
-    #[inline(never)]
-    fn take_other<S: Shape, const ACKS: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-        hash: FlowHash,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
-        let found = self.table.find(&self.store.held, &key, hash);
-        if let Some(place) = found
-            && batch.has_at(
-                slot,
-                network + S::IP_BYTES,
-                self.store.held[usize::from(place)].next_seq,
-            )
-        {
-            let is_guess = found == self.table.guess(hash);
-            return if is_guess { None } else { self.take_next::<S>(batch, place, slot, network) };
-        }
-        let plain = self.plain_data::<S>(frame, network)?;
-        if let Some(place) = found {
-            // No data joins pure ACKs, and of the rules between data this is the first.
-            let held = &self.store.held[usize::from(place)];
-            let reason = match ACKS && held.kind() == Kind::PureAck {
-                true => FlushReason::Order,
-                false => FlushReason::OutOfSequence,
-            };
-            self.flush_held(place, reason, self.now);
-        }
-        Some(self.hold_plain::<S, ACKS>(batch, slot, (&plain, network), hash))
-    }
-
-    /// Takes a frame of a flow of which nothing is held.
-    #[inline(always)]
-    fn take_first<S: Shape, const ACKS: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-        hash: FlowHash,
-    ) -> Option<u32> {
-        let plain = self.plain_data::<S>(batch.get(slot)?, network)?;
-        Some(self.hold_plain::<S, ACKS>(batch, slot, (&plain, network), hash))
-    }
-
-    /// Holds a plain segment, the first of its flow, and those after it that continue it. Returns the
-    /// slot after the last.
-    #[inline(always)]
-    fn hold_plain<S: Shape, const ACKS: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        (plain, network): (&Plain, usize),
-        hash: FlowHash,
-    ) -> u32 {
-        let frame = batch.frame(slot);
-        let first = First::plain::<S, B>((plain, network), flow_key(plain.key, frame), frame, slot);
-        let place = self.start(first, hash, self.now);
-        if ACKS {
-            self.note_data(hash, place, frame);
-        }
-        let next_seq = plain.seq + plain.payload_bytes;
-        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
-        self.run_if::<S>(goes_on, batch, place, slot + 1)
-    }
-
-    /// Reads a plain segment with payload that can be held: both checksums are right.
-    #[inline(always)]
-    fn plain_data<S: Shape>(&self, frame: &Frame<B>, network: usize) -> Option<Plain> {
-        let packet = frame.bytes().get(network..)?;
-        let plain = S::plain(packet)?;
-        if plain.payload_bytes == 0 || frame.gso.is_some() || S::may_be_marked_ce(packet) {
-            return None;
-        }
-        if !S::is_checksum_right(packet) {
-            return None;
-        }
-        let Plain { header_bytes, payload_bytes, .. } = plain;
-        let is_short = payload_bytes <= self.short_payload_bytes;
-        if !is_short && !self.may_start::<S>(packet, header_bytes, payload_bytes) {
-            return None;
-        }
-        if !self.is_trusted(frame) {
-            // A copy, so that what was read need not be in memory.
-            let escaping = plain;
-            if !self.is_sum_right::<S>(&escaping, packet) {
-                return None;
-            }
-        }
-        Some(plain)
-    }
-
-    /// Whether a plain segment breaks none of the rules that only some policies have, and no limit: those
-    /// policies ask for every segment, since for them no payload is short.
-    #[inline(never)]
-    fn may_start<S: Shape>(&self, packet: &[u8], header_bytes: u32, payload_bytes: u32) -> bool {
-        let policy = &self.config.policy;
-        let echo = packet.get(S::IP_BYTES + 28..header_bytes as usize);
-        let breaks_df = policy.needs_df && !S::has_dont_fragment(packet);
-        let breaks_echo = !policy.zero_echo && echo == Some(&[0; 4]);
-        !breaks_df && !breaks_echo && payload_bytes <= most_payload(policy)
-    }
-
-    /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow
-    /// holds.
-    #[inline(always)]
-    fn take_plain_ack<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let packet = frame.bytes().get(network..)?;
-        let plain = S::plain(packet)?;
-        if plain.payload_bytes != 0 || frame.gso.is_some() || !S::is_checksum_right(packet) {
-            return None;
-        }
-        if !self.table.is_empty() {
-            self.flush_flow(&flow_key(plain.key, frame), self.now);
-        }
-        let at = Starts::after(network, S::IP_BYTES);
-        self.deliver_untouched(slot, at, BypassReason::PureAck);
-        Some(slot + 1)
-    }
-
-    /// The same where it aggregates them.
-    #[inline(always)]
-    fn take_ack_where_held<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        if let Some(after) = self.take_next_ack::<S>(batch, slot, network) {
-            return Some(after);
-        }
-        let frame = batch.get(slot)?;
-        let plain = S::plain(frame.bytes().get(network..)?)?;
-        if plain.payload_bytes != 0 || frame.gso.is_some() {
-            return None;
-        }
-        self.take_first_ack::<S>(batch, slot, (plain, network))
-    }
-
-    /// Whether the TCP checksum of a plain segment is right. Reads its payload.
-    #[inline(always)]
-    pub(super) fn is_sum_right<S: Shape>(&self, plain: &Plain, packet: &[u8]) -> bool {
-        let end = (plain.header_bytes + plain.payload_bytes) as usize;
-        let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
-        let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);
-        (self.config.summer.sum(segment) + pseudo_header).is_valid()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::vec;
 
 use super::*;
-use crate::Candidate;
-use crate::acks::{AckVerdict, ack_candidate, ack_verdict};
+use crate::acks::{ack_candidate, ack_verdict};
+use crate::{Candidate, Held};
 use Verdict::{Append, Bypass, FlushThenBypass, FlushThenStart, Start};
 
 pub(super) fn all() -> impl Iterator<Item = Row> {
@@ -82,14 +82,11 @@ fn judge(row: &Row) -> Verdict {
     if let Err(reason) = ack_candidate(&parsed, frame.bytes(), &row.policy) {
         return Verdict::Bypass(reason);
     }
-    let Some(last) = row.held.last().map(Packet::frame) else { return Verdict::Start(None) };
+    let next = Candidate::new(&parsed, &tcp, &frame);
+    let held = Held { segments: row.held.len() as u32, ..Held::BLANK };
+    let Some(last) = row.held.last().map(Packet::frame) else { return Start(None) };
     let (last_parsed, last_tcp) = read(&last);
-    let last = Candidate::new(&last_parsed, &last_tcp, &last);
-    match ack_verdict(last, Candidate::new(&parsed, &tcp, &frame)) {
-        AckVerdict::Append => Verdict::Append(None),
-        AckVerdict::FlushThenStart(reason) => Verdict::FlushThenStart(reason, None),
-        AckVerdict::FlushThenBypass(flush, bypass) => Verdict::FlushThenBypass(flush, bypass),
-    }
+    ack_verdict((&held, Candidate::new(&last_parsed, &last_tcp, &last)), next, &row.policy)
 }
 
 #[test]

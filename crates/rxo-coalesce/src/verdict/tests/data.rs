@@ -2,8 +2,10 @@
 
 use std::vec;
 
+use rxo_wire::FlowHash;
+
 use super::*;
-use crate::held::First;
+use crate::held::Segment;
 use crate::verdict::verdict;
 use crate::{Candidate, Held, candidate};
 use Verdict::{Append, Bypass, FlushThenBypass, FlushThenStart, Start};
@@ -166,10 +168,14 @@ fn judge(row: &Row) -> Verdict {
     };
     let (mut last, mut last_tcp) = read(first);
     let mut held = Held::BLANK;
-    held.begin(First::of(&last, &last_tcp, last.key, first, 0));
+    let segment = |parsed: &Parsed, tcp: &TcpSegment, frame: &Frame<_>| {
+        Segment::of((parsed, tcp), (parsed.key, FlowHash(0)), frame, 0)
+    };
+    held.begin(&segment(&last, &last_tcp, first));
     for frame in others {
         let (parsed, tcp) = read(frame);
-        held.append(&parsed, &tcp, &last, &row.policy);
+        let id_step = parsed.ip.id.wrapping_sub(last.ip.id);
+        held.append(&Segment { id_step, ..segment(&parsed, &tcp, frame) }, &row.policy);
         (last, last_tcp) = (parsed, tcp);
     }
     let frame = frames.last().expect("one at least");

@@ -1,7 +1,7 @@
-//! The short way: while the next frame only continues the one just appended.
+//! The *Expected* tier: the next segment of what is held, told by one compare.
 //!
-//! One compare with the expected header covers nearly every rule. Nothing is looked up and little
-//! is written, so a run costs a fraction of the full way. Where it stops, the full way decides why.
+//! The compare covers nearly every rule, and that the segment is of this flow. So nothing else of it is
+//! read, nothing need be looked up, and little is written. Where it fails the tiers after it decide why.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::{Sum, Summer};
@@ -10,11 +10,12 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 use super::Engine;
 use super::batch::Batch;
 use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
+use crate::acks::follows;
 use crate::expected::{Expected, Shape};
 use crate::held::Held;
 use crate::{FlushReason, Kind};
 
-/// What is left to check of an expected segment: its TCP checksum.
+/// The TCP checksum of expected segments, which the compare leaves out.
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
     pseudo_header: Sum,
@@ -23,7 +24,7 @@ pub(super) struct Verification {
     to: usize,
 }
 
-/// How far a run came.
+/// The length of a run.
 struct Ran {
     /// How many frames were appended, at least one.
     count: u32,
@@ -40,8 +41,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
         self.run_if::<S>(goes_on, batch, place, slot + 1)
     }
 
-    /// The same for the frames from `slot` on, if the first of them `goes_on` from what is held: the
-    /// next sequence number says so before anything else is read.
+    /// Appends the frames from `slot` on that continue what is held at `place`, unless the first of them
+    /// does not `goes_on`: its sequence number shows that before anything else is read. Returns the slot after
+    /// the last.
     #[inline(always)]
     pub(super) fn run_if<S: Shape>(
         &mut self,
@@ -66,7 +68,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> Option<u32> {
         let held = self.store.held.get(usize::from(place))?;
         let id_step = self.next_step::<S>(batch, held, slot, network)?;
-        let Some(next_seq) = self.append_ran(batch, place, slot, Ran { count: 1, id_step }) else {
+        let Some(next_seq) = self.append_ran(place, slot, Ran { count: 1, id_step }) else {
             return Some(slot + 1);
         };
         let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
@@ -134,32 +136,47 @@ impl<B: AsRef<[u8]>> Engine<B> {
     ) -> u32 {
         let Some(ran) = self.run_over::<S>(batch, place, slot, network) else { return slot };
         let after = slot + ran.count;
-        self.append_ran(batch, place, slot, ran);
+        self.append_ran(place, slot, ran);
         after
     }
 
-    /// Takes note of frames from `slot` on that continue what is held at `place`. Returns the sequence
-    /// number that continues these; `None` when they are as many as the policy allows, and flushed.
+    /// Appends the frames from `slot` on that continue what is held at `place`. Returns the sequence number
+    /// that continues these; `None` when they are as many as the policy allows, and flushed.
     #[inline(always)]
-    fn append_ran(
+    fn append_ran(&mut self, place: u16, slot: u32, ran: Ran) -> Option<SeqNumber> {
+        let held = &mut self.store.held[usize::from(place)];
+        held.append_run(ran.count, ran.id_step);
+        let next_seq = held.next_seq;
+        let is_full = held.segments >= u32::from(self.config.policy.max_segments);
+        let close = is_full.then_some(FlushReason::SegmentLimit);
+        self.append(place, slot, ran.count, close).map(|_| next_seq)
+    }
+
+    /// Appends the pure ACK in `slot`, whose IP header begins at `network`, to those of its flow, if it
+    /// is guessed where they are held and it may follow them. `None` when more has to be known.
+    #[inline(always)]
+    pub(super) fn take_next_ack<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
-        place: u16,
         slot: u32,
-        Ran { count, id_step }: Ran,
-    ) -> Option<SeqNumber> {
-        let held = &mut self.store.held[usize::from(place)];
-        let tail = core::mem::replace(&mut held.chain.tail, slot + count - 1);
-        held.append_run(count, id_step);
-        let is_full = held.segments >= u32::from(self.config.policy.max_segments);
-        let next_seq = held.next_seq;
-        self.store.links.append_run(tail, slot, count, place);
-        self.note_more_data(place, batch.frame(slot + count - 1));
-        if is_full {
-            self.flush_held(place, FlushReason::SegmentLimit, self.now);
+        network: usize,
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        let place = self.recent.guess::<S>(frame.bytes().get(network..)?)?;
+        let held = self.store.held.get_mut(usize::from(place))?;
+        if held.kind() != Kind::PureAck || !self.store.links.is_last_of(held.chain.tail, place) {
             return None;
         }
-        Some(next_seq)
+        let said = follows::<S, B>(batch.get(held.chain.tail)?, frame, network)?;
+        let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
+        if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
+            return None;
+        }
+        held.segments += 1;
+        let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
+        self.store.acks[usize::from(place)].said = said;
+        self.append(place, slot, 1, close);
+        Some(slot + 1)
     }
 
     /// Compares and verifies one frame after the other.

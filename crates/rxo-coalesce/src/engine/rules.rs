@@ -1,0 +1,150 @@
+//! The *Rules* tier: the full parse, `candidate`, `verdict`.
+//!
+//! It takes every frame that the tiers before it leave, and alone could take all: what those decide, it
+//! would decide alike.
+
+use rxo_frame::Frame;
+use rxo_wire::{IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum};
+
+use super::Engine;
+use super::apply::flow_key;
+use super::batch::Batch;
+use crate::acks::{ack_candidate, ack_verdict, is_pure};
+use crate::expected::{V4, V6};
+use crate::held::Segment;
+use crate::single::Starts;
+use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
+
+impl<B: AsRef<[u8]>> Engine<B> {
+    /// Judges the frame in `slot` by all rules and acts, then goes on with those after it that
+    /// continue it. Returns the slot after the last.
+    #[inline(never)]
+    pub(super) fn take_by_rules(&mut self, batch: Batch<'_, B>, slot: u32) -> u32 {
+        let frame = batch.frame(slot);
+        let place = match self.read(frame.bytes()) {
+            Ok(parsed) => match self.judge(frame, &parsed) {
+                Ok(tcp) => self.join(batch, slot, (&parsed, tcp)),
+                Err(reason) => {
+                    self.bypass(frame, slot, &parsed, reason);
+                    None
+                }
+            },
+            Err(unparsed) => {
+                self.bypass_unparsed(frame, slot, unparsed);
+                None
+            }
+        };
+        let Some(place) = place else { return slot + 1 };
+        match self.store.held[usize::from(place)].version {
+            IpVersion::V4 => self.run::<V4>(batch, place, slot),
+            IpVersion::V6 => self.run::<V6>(batch, place, slot),
+        }
+    }
+
+    /// Judges a frame by itself, its checksum last: that reads the payload.
+    fn judge<'a>(
+        &self,
+        frame: &Frame<B>,
+        parsed: &'a Parsed,
+    ) -> Result<&'a TcpSegment, BypassReason> {
+        let policy = &self.config.policy;
+        let tcp = match self.ack_limit >= 2 && is_pure(parsed) {
+            true => ack_candidate(parsed, frame.bytes(), policy)?,
+            false => candidate(parsed, policy)?,
+        };
+        if frame.gso.is_some() {
+            return Err(BypassReason::AlreadyAggregated);
+        }
+        if self.is_intact(frame, parsed) { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
+    }
+
+    /// Whether the TCP checksum of a segment is right, or trusted. Reads the payload if it is not trusted.
+    pub(super) fn is_intact(&self, frame: &Frame<B>, parsed: &Parsed) -> bool {
+        self.is_trusted(frame)
+            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
+    }
+
+    #[inline]
+    pub(super) fn is_trusted(&self, frame: &Frame<B>) -> bool {
+        self.config.trust_checksums || frame.checksum.is_trusted()
+    }
+
+    /// Judges a candidate against what its flow holds, and acts. Returns where data is held.
+    fn join(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        (parsed, tcp): (&Parsed, &TcpSegment),
+    ) -> Option<u16> {
+        let frame = batch.frame(slot);
+        let key = flow_key(parsed.key, frame);
+        let flow = self.hasher.hash(&key);
+        let mut segment = Segment::of((parsed, tcp), (key, flow), frame, slot);
+        let found = self.find_alike(&key, flow, segment.kind());
+        let last = found.and_then(|place| self.last_of(batch, place));
+        let id_step = |(last, _): &(Parsed, TcpSegment)| parsed.ip.id.wrapping_sub(last.ip.id);
+        segment.id_step = last.as_ref().map_or(0, id_step);
+        let last = last.as_ref().zip(found).map(|((parsed, tcp), place)| {
+            let held = &self.store.held[usize::from(place)];
+            (place, Candidate::new(parsed, tcp, batch.frame(held.chain.tail)))
+        });
+        let verdict = self.verdict(last, Candidate::new(parsed, tcp, frame), &segment);
+        let place = self.apply(verdict, found, &segment)?;
+        (segment.kind() == Kind::Data).then_some(place)
+    }
+
+    /// The last segment that is held at `place`, read again: only what is unusual needs it.
+    fn last_of(&self, batch: Batch<'_, B>, place: u16) -> Option<(Parsed, TcpSegment)> {
+        let held = &self.store.held[usize::from(place)];
+        let parsed = self.read(batch.frame(held.chain.tail).bytes()).ok()?;
+        match parsed.transport {
+            Transport::Tcp(tcp) => Some((parsed, tcp)),
+            Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => None,
+        }
+    }
+
+    /// The verdict on a candidate whose flow holds segments of its kind, given where and the last of them.
+    fn verdict(
+        &self,
+        last: Option<(u16, Candidate<'_>)>,
+        candidate: Candidate<'_>,
+        segment: &Segment,
+    ) -> Verdict {
+        let policy = &self.config.policy;
+        let of = |place| &self.store.held[usize::from(place)];
+        match (segment.kind(), last) {
+            (Kind::PureAck, None) => self.ack_alone(segment),
+            (Kind::PureAck, Some((place, last))) => {
+                match ack_verdict((of(place), last), candidate, policy) {
+                    Verdict::Append(_) if !self.says_on(place, segment) => {
+                        Verdict::FlushThenStart(FlushReason::Window, None)
+                    }
+                    verdict => verdict,
+                }
+            }
+            (_, last) => verdict(last.map(|(place, last)| (of(place), last)), candidate, policy),
+        }
+    }
+
+    /// Delivers a frame untouched, after whatever of its flow is held.
+    fn bypass(&mut self, frame: &Frame<B>, slot: u32, parsed: &Parsed, reason: BypassReason) {
+        if !self.is_idle() || !self.memory.is_off() {
+            let key = flow_key(parsed.key, frame);
+            self.make_way(reason, &key, slot);
+            self.note_bypassed(frame, parsed, &key, reason);
+        }
+        self.deliver_untouched(slot, Starts::of(parsed), reason);
+    }
+
+    fn bypass_unparsed(&mut self, frame: &Frame<B>, slot: u32, unparsed: Unparsed) {
+        if let Some(addresses) = unparsed.addresses {
+            self.flush_addresses(&flow_key(addresses, frame), slot);
+        }
+        let reason = match unparsed.why {
+            Malformed::NotIp => BypassReason::NotIp,
+            Malformed::Truncated => BypassReason::Truncated,
+            Malformed::Version | Malformed::Length => BypassReason::Malformed,
+        };
+        self.deliver_untouched(slot, Starts::UNKNOWN, reason);
+    }
+}
