@@ -38,8 +38,8 @@ pub(crate) fn check() -> Result<Unchecked> {
     let root = Workspace::load()?.root;
     Program::cargo(&root, "deny --workspace check licenses bans sources").run()?;
     let advisories = Program::cargo(&root, "deny --workspace check advisories");
-    let (succeeded, output) = advisories.output_of_both()?;
-    if succeeded {
+    let (ended, output) = advisories.output_of_both()?;
+    if ended.is_ok() {
         return Ok(None);
     }
     if output.contains(NO_DATABASE) {

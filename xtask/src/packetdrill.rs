@@ -84,9 +84,9 @@ fn run_all(workspace: &Workspace, object: &Path, scripts: &[PathBuf]) -> Result<
     let mut failed = 0;
     for script in scripts {
         let script = here.join(script);
-        let (is_ok, said) = run_one(object, &script)?;
+        let (ended, said) = run_one(object, &script)?;
         let shown = script.strip_prefix(&workspace.root).unwrap_or(&script).display();
-        if is_ok {
+        if ended.is_ok() {
             println!("ok    {shown}");
         } else {
             failed += 1;
@@ -102,7 +102,7 @@ fn run_all(workspace: &Workspace, object: &Path, scripts: &[PathBuf]) -> Result<
 
 /// Runs one script; whether it passed, and what packetdrill said. Scripts call commands beside them,
 /// so they run in their own folder.
-fn run_one(object: &Path, script: &Path) -> Result<(bool, String)> {
+fn run_one(object: &Path, script: &Path) -> Result<(Result<()>, String)> {
     let folder = script.parent().unwrap_or(Path::new("."));
     let arguments = [format!("--so_filename={}", object.display()), script.display().to_string()];
     let sysctls = std::env::temp_dir().join(format!("rxo-packetdrill-{}", std::process::id()));

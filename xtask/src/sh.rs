@@ -123,12 +123,11 @@ impl Program {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it silently; both outputs and whether it succeeded.
-    pub(crate) fn output_of_both(mut self) -> Result<(bool, String)> {
+    /// Runs it silently; whether it succeeded, or why not, and both outputs.
+    pub(crate) fn output_of_both(mut self) -> Result<(Result<()>, String)> {
         let output = self.command.output().with_context(|| format!("cannot run {}", self.shown))?;
-        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.push_str(&String::from_utf8_lossy(&output.stderr));
-        Ok((output.status.success(), text))
+        let text = [output.stdout, output.stderr].concat();
+        Ok((self.judge(output.status), String::from_utf8_lossy(&text).into_owned()))
     }
 
     fn judge(&self, status: std::process::ExitStatus) -> Result<()> {
@@ -167,6 +166,14 @@ mod tests {
     fn a_failing_program_is_named() {
         let error = Program::new(Path::new("/"), "false", ["x"]).run().unwrap_err();
         assert!(error.to_string().starts_with("`false x` failed"), "{error}");
+    }
+
+    #[test]
+    fn a_silent_program_keeps_its_output_when_it_fails() {
+        let shell = Program::new(Path::new("/"), "sh", ["-c", "echo out; echo err >&2; exit 3"]);
+        let (ended, said) = shell.output_of_both().unwrap();
+        assert_eq!(said, "out\nerr\n");
+        assert!(ended.unwrap_err().to_string().contains("exit status: 3"));
     }
 
     #[test]

@@ -119,8 +119,8 @@ impl Fuzzer {
             arguments.push(kept.display().to_string());
         }
         let program = Program::new(&self.root, &binary, &arguments).env("RUST_BACKTRACE", "0");
-        let (succeeded, output) = program.output_of_both()?;
-        if succeeded {
+        let (ended, output) = program.output_of_both()?;
+        if ended.is_ok() {
             return Ok(output.lines().next_back().unwrap_or("ran").to_owned());
         }
         let lines: Vec<&str> = output.lines().collect();

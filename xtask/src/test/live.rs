@@ -95,14 +95,20 @@ fn run_rows(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report)
         let others = scope.spawn(|| scene.cargo(&others).output_of_both());
         let result = scene.test(&command, report);
         let Ok(others) = others.join() else { bail!("a thread of the live step ended") };
-        let (succeeded, said) = others?;
-        report.count(said.lines().collect());
-        println!("{said}");
-        if !succeeded {
-            bail!("a live test failed");
-        }
-        result
+        let others = others.and_then(|(ended, said)| {
+            report.count(said.lines().collect());
+            println!("{said}");
+            ended
+        });
+        both(result, others)
     })
+}
+
+/// An error with the cause of each that failed.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    let causes: Vec<String> =
+        [one, other].into_iter().filter_map(|row| Some(format!("{:#}", row.err()?))).collect();
+    if causes.is_empty() { Ok(()) } else { bail!("{}", causes.join("; ")) }
 }
 
 /// Cargo's arguments that run these targets; `None` if there are none.
@@ -145,6 +151,17 @@ mod tests {
         assert_eq!(test("--release", &[]), None);
         let one = "test --workspace --release --no-fail-fast --test live -- --test-threads=1";
         assert_eq!(test("--release", &["live"]).as_deref(), Some(one));
+    }
+
+    #[test]
+    fn rows_that_fail_are_both_named() {
+        let failed = |why: &str| Err(anyhow::anyhow!("`{why}` failed"));
+        assert!(both(Ok(()), Ok(())).is_ok());
+        assert_eq!(both(Ok(()), failed("b")).unwrap_err().to_string(), "`b` failed");
+        assert_eq!(
+            both(failed("a"), failed("b")).unwrap_err().to_string(),
+            "`a` failed; `b` failed"
+        );
     }
 
     #[test]
