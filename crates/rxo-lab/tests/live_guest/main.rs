@@ -13,6 +13,11 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
+    // Before the user namespace, whose root cannot download a kernel: apt changes its user to do so.
+    if let Err(error) = rxo_lab::GuestImage::find() {
+        eprintln!("guests cannot run: {error}");
+        return ExitCode::FAILURE;
+    }
     if let Err(error) = rxo_lab::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
