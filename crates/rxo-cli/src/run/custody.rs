@@ -29,6 +29,8 @@ pub(super) struct Custody {
     /// The nic first, if it is one of them.
     held: Vec<Held>,
     takes_over: bool,
+    /// The host's device as the user named it.
+    host: String,
 }
 
 impl Custody {
@@ -41,7 +43,8 @@ impl Custody {
             let takes_over = plan.take_over && *device == plan.nic;
             Held::examine(device, flag, takes_over)
         });
-        Ok(Self { held: held.collect::<Result<_>>()?, takes_over: plan.take_over })
+        let held = held.collect::<Result<_>>()?;
+        Ok(Self { held, takes_over: plan.take_over, host: plan.host.to_string() })
     }
 
     /// Locks the packet interfaces of the plan, restores what a killed run owes them, and then examines
@@ -60,7 +63,7 @@ impl Custody {
     /// Nothing is held.
     #[cfg(test)]
     pub(super) const fn none() -> Self {
-        Self { held: Vec::new(), takes_over: false }
+        Self { held: Vec::new(), takes_over: false, host: String::new() }
     }
 
     /// The nic whose holdings move to the TAP; `None` without `--take-over`.
@@ -96,7 +99,7 @@ impl Custody {
         let unrecorded = recorded.into_iter().filter_map(Result::err);
         let refused = unrecorded.chain(silenced).map(|error| format!("{error:#}"));
         let known = self.held.iter().flat_map(Held::notices);
-        let of_tap = tap.and_then(TapBefore::notice);
+        let of_tap = tap.and_then(|tap| tap.notice(&self.host));
         Ok((closed_at, refused.chain(known).chain(of_tap).collect()))
     }
 

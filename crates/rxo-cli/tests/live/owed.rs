@@ -222,4 +222,15 @@ fn big_tcp() {
         assert_eq!(said.matches(&notice).count(), usize::from(is_said), "{device}: {said}");
         assert_eq!(said.matches("BIG TCP").count(), usize::from(is_said), "{device}: {said}");
     }
+    a_tun_is_named_as_one();
+}
+
+fn a_tun_is_named_as_one() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    shell(&lab, &["ip tuntap add dev rxo0 mode tun", "ip link set dev rxo0 gro_max_size 130000"]);
+    let (rxo, _) = Rxo::start(lab.host(), "--nic tun:nic0 --host tun:rxo0");
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("tun:rxo0 is set to packets of up to 130000 bytes"), "{said}");
 }

@@ -38,9 +38,9 @@ impl TapBefore {
         self.link.index
     }
 
-    /// A notice about the TAP for the user.
-    pub(super) fn notice(&self) -> Option<String> {
-        big_packets(&format!("tap:{}", self.link.name), &self.link)
+    /// A notice for the user about the interface, which the plan names `device`.
+    pub(super) fn notice(&self, device: &str) -> Option<String> {
+        big_packets(device, &self.link)
     }
 
     pub(super) const fn link(&self) -> &Link {
