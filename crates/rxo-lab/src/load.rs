@@ -6,8 +6,14 @@
 //! time of all processes that can be seen. The second is the time in which the cores were not idle,
 //! less everything that has an account: it also finds processes that cannot be seen (in another PID
 //! namespace).
+//!
+//! A process may be confined to some cores (a cpuset), or to the time of some (a quota). Only cores that
+//! it may use count. On fewer cores than the machine has only the second sum is used, because nothing
+//! says on which cores other processes ran. Under a quota the processes that can be seen are taken to
+//! share it, and the rest to be spread evenly.
 
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Context, LabError, Result};
@@ -29,20 +35,25 @@ pub struct MachineReading {
 /// The machine's use between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineUse {
-    /// Number of cores.
+    /// Number of cores whose time this process can have: all of the machine, or as many as a cpuset or a
+    /// quota permits.
     pub cores: u32,
     /// Time between the readings.
     pub elapsed: Duration,
-    /// Processor time of other processes, on all cores together.
+    /// Processor time of other processes, on these cores together.
     pub others: Duration,
-    /// Time in which a core had work and the hypervisor ran something else, on all cores together.
+    /// Time in which a core had work and the hypervisor ran something else, on these cores together.
     pub stolen: Duration,
 }
 
-/// `/proc/stat`: all cores together.
+/// `/proc/stat`: the cores that this process may use, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     cores: u32,
+    /// Whether the machine has more.
+    is_part: bool,
+    /// As many cores as the quota has time for; at most `cores`.
+    quota: u32,
     /// Waiting for devices included.
     idle: Duration,
     interrupts: Duration,
@@ -58,6 +69,8 @@ impl MachineReading {
     pub fn now() -> Result<Self> {
         let own = sys::process_cpu_time().context(|| "cannot read the processor time".into())?;
         let stat = fs::read_to_string(STAT).context(|| format!("cannot read {STAT}"))?;
+        let status = fs::read_to_string(STATUS).context(|| format!("cannot read {STATUS}"))?;
+        let quota = thread::available_parallelism().map_or(usize::MAX, usize::from);
         let at = Instant::now();
         let entries = fs::read_dir("/proc").context(|| "cannot read /proc".into())?;
         // Not `std::process::id`: /proc may count processes in another namespace.
@@ -65,8 +78,9 @@ impl MachineReading {
         let lines = entries.flatten().filter(|entry| entry.file_name() != this.as_os_str());
         // A process may end before it is read; its parent then has its time.
         let lines = lines.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-        let totals = Totals::of(&stat)
-            .ok_or_else(|| LabError::Unsupported(format!("{STAT} has no line `cpu`")))?;
+        let totals = Totals::of(&stat, allowed(&status), quota).ok_or_else(|| {
+            LabError::Unsupported(format!("{STAT} has no line of a core that {STATUS} allows"))
+        })?;
         Ok(Self::of(at, totals, own, lines))
     }
 
@@ -102,30 +116,61 @@ impl MachineReading {
         // at all. There cannot be more than what is left.
         let left = busy.saturating_sub(self.own.saturating_sub(earlier.own));
         let seen = self.others.saturating_sub(earlier.others).min(left);
-        MachineUse { cores: now.cores, elapsed, others: seen.max(unexplained), stolen }
+        let seen = if now.is_part { Duration::ZERO } else { seen };
+        let share = |time: Duration| time * now.quota / now.cores.max(1);
+        let others = seen.max(share(unexplained));
+        MachineUse { cores: now.quota, elapsed, others, stolen: share(stolen) }
     }
 }
 
 impl Totals {
-    fn of(stat: &str) -> Option<Self> {
-        let mut lines = stat.lines();
-        let columns = lines.next()?.strip_prefix("cpu ")?;
-        let columns: Vec<u64> = columns
-            .split_whitespace()
-            .map(str::parse)
-            .collect::<std::result::Result<_, _>>()
-            .ok()?;
+    /// The sum over those lines of `stat` that are of cores in `allowed`; of all if that is `None`.
+    /// `quota` is how many cores the process has time for.
+    fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
+        let mut totals = Self::default();
+        for line in stat.lines() {
+            let Some((core, columns)) = line.strip_prefix("cpu").and_then(|it| it.split_once(' '))
+            else {
+                continue;
+            };
+            // The line without a number is the sum.
+            let Ok(core) = core.parse() else { continue };
+            if allowed.is_some_and(|list| !is_in(list, core)) {
+                totals.is_part = true;
+                continue;
+            }
+            totals.add(columns)?;
+        }
+        totals.quota = totals.cores.min(u32::try_from(quota).unwrap_or(u32::MAX));
+        (totals.quota > 0).then_some(totals)
+    }
+
+    /// Adds one core.
+    fn add(&mut self, columns: &str) -> Option<()> {
+        let columns = columns.split_whitespace().map(|column| column.parse::<u64>().ok());
+        let columns: Vec<u64> = columns.collect::<Option<_>>()?;
         // user nice system idle iowait irq softirq steal; old kernels have fewer.
         let of =
             |places: &[usize]| ticks(places.iter().filter_map(|&place| columns.get(place)).sum());
-        let cores = lines.take_while(|line| line.starts_with("cpu")).count();
-        Some(Self {
-            cores: u32::try_from(cores).ok()?,
-            idle: of(&[3, 4]),
-            interrupts: of(&[5, 6]),
-            stolen: of(&[7]),
-        })
+        self.cores += 1;
+        self.idle += of(&[3, 4]);
+        self.interrupts += of(&[5, 6]);
+        self.stolen += of(&[7]);
+        Some(())
     }
+}
+
+/// The cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`.
+fn allowed(status: &str) -> Option<&str> {
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
+}
+
+/// Whether `list` has `core`.
+fn is_in(list: &str, core: u32) -> bool {
+    list.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        matches!((first.parse(), last.parse()), (Ok(first), Ok(last)) if (first..=last).contains(&core))
+    })
 }
 
 /// One line of `/proc/<process>/stat`.
@@ -152,6 +197,7 @@ fn ticks(count: u64) -> Duration {
 }
 
 const STAT: &str = "/proc/stat";
+const STATUS: &str = "/proc/self/status";
 /// `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -166,13 +212,20 @@ mod tests {
 
     /// A reading at `seconds`, of two cores that idled for `idle` hundredths, had interrupts and lost
     /// time to a hypervisor for 10 times `seconds` and `stolen`.
-    fn reading(
+    fn reading(seconds: u64, figures: [u64; 3], processes: &[(&str, u64, u64)]) -> MachineReading {
+        confined(seconds, figures, processes, (None, 2))
+    }
+
+    /// The reading of a process that may use the cores `allowed` and has time of `quota` of them.
+    fn confined(
         seconds: u64,
         [idle, stolen, own]: [u64; 3],
         processes: &[(&str, u64, u64)],
+        (allowed, quota): (Option<&str>, usize),
     ) -> MachineReading {
         let stat = format!(
-            "cpu  7 7 7 {idle} 0 {interrupts} 0 {stolen} 0 0\ncpu0 1 1\ncpu1 1 1\nintr 5\n",
+            "cpu  7 7 7 9 0 9 0 9 0 0\ncpu0 7 7 7 {idle} 0 {interrupts} 0 {stolen} 0 0\n\
+             cpu1 7 7 7 0 0 0 0 0 0 0\nintr 5\n",
             interrupts = 10 * seconds
         );
         let lines = processes.iter().map(|(name, own, ended)| {
@@ -180,7 +233,7 @@ mod tests {
             format!("17 ({name}) S 1 17 17 0 -1 {flags} 9 9 9 9 {own} 0 0 {ended} 20 0 1 0 5")
         });
         let at = *BEGIN + Duration::from_secs(seconds);
-        MachineReading::of(at, Totals::of(&stat).unwrap(), ticks(own), lines)
+        MachineReading::of(at, Totals::of(&stat, allowed, quota).unwrap(), ticks(own), lines)
     }
 
     fn used(before: MachineReading, after: MachineReading) -> (u64, u64) {
@@ -222,6 +275,40 @@ mod tests {
     }
 
     #[test]
+    fn only_the_cores_of_a_cpuset_count() {
+        // The other core is busy all the time, with a process that can be seen.
+        let set = (Some("0,2-5"), 9);
+        let before = confined(0, [0, 0, 0], &[("cc", 0, 0)], set);
+        let used = confined(10, [300, 50, 600], &[("cc", 1_000, 0)], set).since(&before);
+        let hundredths = |time: Duration| time.as_millis() / 10;
+        // Of its 1,000 hundredths 300 were idle, 50 stolen, 100 of interrupts, 600 of this process.
+        assert_eq!((used.cores, hundredths(used.others), hundredths(used.stolen)), (1, 0, 50));
+        let used = confined(10, [300, 50, 400], &[("cc", 1_000, 0)], set).since(&before);
+        assert_eq!(hundredths(used.others), 150);
+    }
+
+    #[test]
+    fn under_a_quota_processes_that_can_be_seen_share_it() {
+        let quota = (None, 1);
+        let before = confined(0, [0, 0, 0], &[("cc", 0, 0)], quota);
+        let hundredths = |time: Duration| time.as_millis() / 10;
+        let used = confined(10, [900, 0, 900], &[("cc", 100, 0)], quota).since(&before);
+        assert_eq!((used.cores, hundredths(used.others)), (1, 100));
+        // What cannot be seen is on both cores.
+        let used = confined(10, [900, 40, 560], &[("cc", 0, 0)], quota).since(&before);
+        assert_eq!((hundredths(used.others), hundredths(used.stolen)), (200, 20));
+    }
+
+    #[test]
+    fn lists_of_cores_are_read() {
+        let status = "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-1,8,10-11\n";
+        let list = allowed(status).unwrap();
+        let cores: Vec<u32> = (0..16).filter(|&core| is_in(list, core)).collect();
+        assert_eq!(cores, [0, 1, 8, 10, 11]);
+        assert!(!is_in("", 0) && allowed("Name:\tx\n").is_none());
+    }
+
+    #[test]
     fn accounts_that_go_back_count_as_nothing() {
         let before = reading(0, [5, 5, 5], &[("gone", 900, 0)]);
         let after = reading(10, [1_900, 0, 1], &[]);
@@ -239,6 +326,8 @@ mod tests {
     #[test]
     fn lines_of_another_form_are_left_out() {
         assert!(Process::of("17 (name) S 1").is_none() && Process::of("").is_none());
-        assert!(Totals::of("intr 1\n").is_none() && Totals::of("cpu  1 x\n").is_none());
+        for stat in ["intr 1\n", "cpu  1 1\n", "cpu0 1 x\n", "cpu1 1 1\n"] {
+            assert!(Totals::of(stat, Some("0"), 1).is_none(), "{stat}");
+        }
     }
 }
