@@ -15,6 +15,7 @@
 //! * `answer` is the result, `sending` the part of it that is still to be written.
 //! * [`files`] opens paths so that none leads out of the directory. It is the only module that
 //!   touches the file system, and a conversation does not need it.
+//! * [`talk()`] is the loop of an owner that does each step at once.
 //!
 //! # Contract
 //! Outside [`files`] the crate is pure: no input or output, no clock, no thread. Nothing panics,
@@ -36,6 +37,7 @@ mod refusal;
 mod request;
 mod search;
 mod sending;
+mod talk;
 mod target;
 mod types;
 
@@ -43,3 +45,4 @@ pub use self::conversation::{Conversation, Exchange, Now, Step};
 pub use self::limits::{LISTING_BYTES, Limits, PIECE_BYTES};
 pub use self::lookup::{Facts, Found, Lookup, Problem};
 pub use self::names::Names;
+pub use self::talk::{Owner, talk};

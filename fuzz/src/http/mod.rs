@@ -5,19 +5,20 @@
 //! the bytes are cut, and where a client breaks off, changes no answer; no more than a head is read
 //! ahead and no more than a piece of a file written at a time.
 
+mod client;
 mod directory;
 mod reader;
 mod script;
 mod words;
 
-use std::io::{ErrorKind, Read, Write};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-use rxo_serve::files::{Opened, Root};
-use rxo_serve::{Conversation, Exchange, Limits, Now, Step};
+use rxo_serve::files::Root;
+use rxo_serve::{Conversation, Exchange, Limits};
 
+use self::client::Client;
 use self::directory::Directory;
-use self::script::{End, Manner, Script};
+use self::script::{End, Manner};
 
 /// The first four bytes say how the client reads and writes, and how it ends; the others, which may
 /// be words, are what it says.
@@ -44,44 +45,9 @@ struct Talk {
 }
 
 fn talk(root: &Root, text: &[u8], manner: Manner) -> Talk {
-    let (mut script, mut logged) = (Script::new(text, manner), Vec::new());
-    let (mut conversation, mut opened) = (Conversation::new(LIMITS), Opened::new(root));
-    // Time passes only while a client dawdles.
-    let mut instant = Instant::now();
-    loop {
-        let done = match conversation.next(Now { instant, date: SystemTime::now(), may_stay: true })
-        {
-            Step::Read { into, until } => match script.read(into) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    instant = until;
-                    Ok(())
-                }
-                read => read.map(|bytes| conversation.received(bytes)),
-            },
-            Step::Write { bytes, .. } => {
-                script.write(bytes).map(|written| conversation.wrote(written))
-            }
-            Step::Load { from, into } => opened.load(from, into).map(|()| conversation.loaded()),
-            Step::Find(lookup) => {
-                conversation.found(opened.find(&lookup));
-                Ok(())
-            }
-            Step::List => {
-                conversation.listed(opened.names());
-                Ok(())
-            }
-            Step::Answered(exchange) => {
-                logged.push(exchange);
-                Ok(())
-            }
-            Step::Finish => Ok(()),
-            Step::Close => return Talk { heard: script.heard, logged },
-        };
-        // An interrupted step is asked for again.
-        if done.is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
-            conversation.broken();
-        }
-    }
+    let mut client = Client::new(text, manner);
+    rxo_serve::talk(&mut client, Conversation::new(LIMITS), root);
+    Talk { heard: client.script.heard, logged: client.logged }
 }
 
 impl Talk {

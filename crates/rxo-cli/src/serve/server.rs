@@ -14,12 +14,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rxo_serve::files::Root;
-use rxo_serve::{Conversation, Limits, Now};
+use rxo_serve::{Conversation, Limits, Now, talk};
 
 use super::access::Access;
 use super::client::Client;
 use super::places::{Place, Places};
-use super::talk::{Host, hold};
+use super::talk::Host;
 use crate::output;
 
 /// A listener, or several.
@@ -103,8 +103,7 @@ impl Shared {
     fn hold(&self, client: &mut impl Client, conversation: Conversation, peer: SocketAddr) {
         let may_stay = || !self.places.are_all_taken() && !self.stop.load(Ordering::Relaxed);
         let log = |exchange| (self.log)(&Access::new(peer, exchange));
-        let host = Host { root: &self.root, may_stay: &may_stay, log: &log };
-        hold(client, conversation, &host);
+        talk(&mut Host { client, may_stay: &may_stay, log: &log }, conversation, &self.root);
     }
 }
 

@@ -1,53 +1,40 @@
-//! The thread of one client: does what its [`Conversation`] asks for.
+//! The owner of a conversation with one client, on a thread of its own.
 
 use std::io;
 use std::time::{Instant, SystemTime};
 
-use rxo_serve::files::{Opened, Root};
-use rxo_serve::{Conversation, Exchange, Now, Step};
+use rxo_serve::{Exchange, Now, Owner};
 
 use super::client::{self, Client};
 
-/// The server, as one conversation sees it.
-pub(super) struct Host<'h> {
-    pub(super) root: &'h Root,
+/// A client, and the server as its conversation sees it.
+pub(super) struct Host<'h, C> {
+    pub(super) client: &'h mut C,
     /// Whether clients that only wait may stay at the moment.
     pub(super) may_stay: &'h dyn Fn() -> bool,
     /// Called with each request when its answer was sent.
     pub(super) log: &'h dyn Fn(Exchange),
 }
 
-/// Holds a conversation to its end. A connection that breaks is no error: clients do that.
-pub(super) fn hold(client: &mut impl Client, mut conversation: Conversation, host: &Host<'_>) {
-    let mut opened = Opened::new(host.root);
-    loop {
-        let (instant, date) = (Instant::now(), SystemTime::now());
-        let now = Now { instant, date, may_stay: (host.may_stay)() };
-        let done: io::Result<()> = match conversation.next(now) {
-            Step::Read { into, until } => client::read(client, into, until)
-                .map(|read| read.into_iter().for_each(|bytes| conversation.received(bytes))),
-            Step::Write { bytes, until } => client::write(client, bytes, until)
-                .map(|written| written.into_iter().for_each(|bytes| conversation.wrote(bytes))),
-            Step::Load { from, into } => opened.load(from, into).map(|()| conversation.loaded()),
-            Step::Find(lookup) => {
-                conversation.found(opened.find(&lookup));
-                Ok(())
-            }
-            Step::List => {
-                conversation.listed(opened.names());
-                Ok(())
-            }
-            Step::Answered(exchange) => {
-                opened.close();
-                (host.log)(exchange);
-                Ok(())
-            }
-            Step::Finish => client.finish(),
-            Step::Close => return,
-        };
-        if done.is_err() {
-            conversation.broken();
-        }
+impl<C: Client> Owner for Host<'_, C> {
+    fn now(&mut self) -> Now {
+        Now { instant: Instant::now(), date: SystemTime::now(), may_stay: (self.may_stay)() }
+    }
+
+    fn read(&mut self, into: &mut [u8], until: Instant) -> io::Result<Option<usize>> {
+        client::read(self.client, into, until)
+    }
+
+    fn write(&mut self, bytes: &[u8], until: Instant) -> io::Result<Option<usize>> {
+        client::write(self.client, bytes, until)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.client.finish()
+    }
+
+    fn answered(&mut self, exchange: Exchange) {
+        (self.log)(exchange);
     }
 }
 

@@ -7,9 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rxo_serve::Limits;
+use rxo_serve::files::Root;
+use rxo_serve::{Conversation, Limits, talk};
 
 use super::*;
 
@@ -43,7 +44,8 @@ fn held(client: &mut impl Client, www: &Path, limits: Limits) -> Vec<Exchange> {
     let root = Root::open(www).unwrap();
     let logged = RefCell::new(Vec::new());
     let log = |exchange| logged.borrow_mut().push(exchange);
-    hold(client, Conversation::new(limits), &Host { root: &root, may_stay: &|| true, log: &log });
+    let mut host = Host { client, may_stay: &|| true, log: &log };
+    talk(&mut host, Conversation::new(limits), &root);
     logged.into_inner()
 }
 
