@@ -1,0 +1,48 @@
+//! What a path leads to: files, links, directories; never out of the directory.
+
+use super::*;
+
+#[test]
+fn directories_have_an_index_or_are_listed() {
+    let scratch = Scratch::new();
+    let www = &scratch.www();
+    let listed = get(www, "/", "");
+    assert!(status(&listed) == 200 && listed.contains("<a href=\"./sub/\">sub/</a>"), "{listed}");
+    let moved = get(www, "//sub", "");
+    assert_eq!((status(&moved), field(&moved, "Location")), (301, "/sub/"));
+    scratch.file("sub/index.html", b"<p>index");
+    let index = get(www, "/sub/", "");
+    assert!(field(&index, "Content-Type").starts_with("text/html") && index.ends_with("<p>index"));
+    assert_eq!(status(&get(www, "/hello.txt/", "")), 404);
+}
+
+#[test]
+fn links_are_followed_inside_and_nowhere_else() {
+    let scratch = Scratch::new();
+    let www = &scratch.www();
+    assert!(get(www, "/inside", "").ends_with("hello, world"));
+    for (path, expected) in [
+        ("/outside", 403),
+        ("/absolute", 403),
+        ("/sub/up/secret", 403),
+        ("/sub/up/", 403),
+        ("/loop", 404),
+        ("/../secret", 400),
+        ("/%2e%2e/secret", 400),
+        ("/..%2fsecret", 404),
+        ("/sub/..%00/secret", 400),
+    ] {
+        let answer = get(www, path, "");
+        assert_eq!(status(&answer), expected, "{path}");
+        assert!(!answer.contains("the secret"), "{path}");
+    }
+}
+
+#[test]
+fn a_pipe_in_the_directory_stops_nobody() {
+    let scratch = Scratch::new();
+    let path = scratch.www().join("pipe");
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert_eq!(status(&get(&scratch.www(), "/pipe", "")), 403);
+}
