@@ -26,12 +26,19 @@ pub struct Root {
     lists: Mutex<Lists>,
 }
 
-/// The lists that conversations hold at the moment, so that those of one directory share one. A list without a
-/// version is not shared.
-type Lists = Vec<(Option<Version>, Arc<List>)>;
+/// The lists that conversations hold or read at the moment, so that those of one directory share one.
+type Lists = Vec<List>;
 
-/// A list that conversations hold, or that one of them reads: then it is locked.
-type List = Mutex<Weak<Names>>;
+/// The names of one directory.
+#[derive(Debug, Default)]
+struct List {
+    /// A list without a version is not shared.
+    version: Option<Version>,
+    /// Locked by the conversation that reads the directory.
+    turn: Arc<Mutex<()>>,
+    /// Alive while a conversation holds them.
+    names: Weak<Names>,
+}
 
 /// A directory with the names that it has at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,38 +96,52 @@ impl Root {
         folder: &File,
         read: impl FnOnce(&File) -> Result<Names, Problem>,
     ) -> Result<Arc<Names>, Problem> {
-        let list = self.list(Version::of(&folder.metadata()?)?);
+        let turn = self.turn(Version::of(&folder.metadata()?)?);
         // Locked while it reads: a conversation that wants this list waits for it instead of making another.
-        let mut shared = lock(&list);
-        if let Some(names) = shared.upgrade() {
+        let _mine = lock(&turn);
+        if let Some(names) = self.held(&turn) {
             return Ok(names);
         }
         let names = Arc::new(read(folder)?);
-        *shared = Arc::downgrade(&names);
-        drop(shared);
-        if self.held_bytes() > MOST_HELD_BYTES { Err(Problem::Busy) } else { Ok(names) }
+        self.hold(&turn, &names)?;
+        Ok(names)
     }
 
-    /// The list of the directory `version`, and a new one if nobody holds it or the directory may still change
-    /// without a new version.
-    fn list(&self, version: Version) -> Arc<List> {
+    /// The turn to read the directory `version`: that of its list, or of a new one if nobody holds it or the
+    /// directory may still change without a new version.
+    fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let version = is_stable.then_some(version);
         let mut lists = lock(&self.lists);
-        lists.retain(|(_, list)| Arc::strong_count(list) > 1 || lock(list).strong_count() > 0);
-        let known = lists.iter().find(|(known, _)| version.is_some() && *known == version);
-        if let Some((_, list)) = known {
-            return Arc::clone(list);
+        lists.retain(|list| Arc::strong_count(&list.turn) > 1 || list.names.strong_count() > 0);
+        let known = lists.iter().find(|list| version.is_some() && list.version == version);
+        if let Some(list) = known {
+            return Arc::clone(&list.turn);
         }
-        let list = Arc::default();
-        lists.push((version, Arc::clone(&list)));
-        list
+        let list = List { version, ..List::default() };
+        let turn = Arc::clone(&list.turn);
+        lists.push(list);
+        turn
     }
 
-    /// The memory of the names that conversations hold. A list that is being read does not count yet.
-    fn held_bytes(&self) -> usize {
-        let names = |list: &List| list.try_lock().ok().and_then(|names| names.upgrade());
-        lock(&self.lists).iter().filter_map(|(_, list)| names(list)).map(|it| it.bytes()).sum()
+    /// The names in the list of `turn`, if a conversation holds them.
+    fn held(&self, turn: &Arc<Mutex<()>>) -> Option<Arc<Names>> {
+        let lists = lock(&self.lists);
+        lists.iter().find(|list| Arc::ptr_eq(&list.turn, turn))?.names.upgrade()
+    }
+
+    /// Puts `names` into the list of `turn`, from which other conversations get them. All names that
+    /// conversations hold are counted and these are added in one step, so that the bound holds whatever other
+    /// threads do.
+    fn hold(&self, turn: &Arc<Mutex<()>>, names: &Arc<Names>) -> Result<(), Problem> {
+        let mut lists = lock(&self.lists);
+        let held = lists.iter().filter_map(|list| list.names.upgrade());
+        if held.map(|names| names.bytes()).sum::<usize>() + names.bytes() > MOST_HELD_BYTES {
+            return Err(Problem::Busy);
+        }
+        let own = lists.iter_mut().filter(|list| Arc::ptr_eq(&list.turn, turn));
+        own.for_each(|list| list.names = Arc::downgrade(names));
+        Ok(())
     }
 }
 
@@ -336,16 +357,18 @@ mod tests {
         std::fs::remove_dir_all(path).unwrap();
     }
 
+    /// As many names as a list can have, and as long as they can be.
+    fn large(_: &File) -> Result<Names, Problem> {
+        let mut names = Names::default();
+        names.extend((0..Names::MOST).map(|number| format!("{number:0>255}").into_bytes()));
+        Ok(names)
+    }
+
     #[test]
     fn all_lists_together_are_bounded() {
         let (path, root, folder) = folder("bounded");
         // Too new to be shared.
         folder.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
-        let large = |_: &File| {
-            let mut names = Names::default();
-            names.extend((0..Names::MOST).map(|number| format!("{number:0>255}").into_bytes()));
-            Ok(names)
-        };
         let mut held = Vec::new();
         let refused = loop {
             match root.names(&folder, large) {
@@ -358,6 +381,21 @@ mod tests {
         assert!(held.iter().map(|names| names.bytes()).sum::<usize>() <= MOST_HELD_BYTES);
         held.pop();
         assert!(root.names(&folder, large).is_ok());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    /// A conversation that takes a turn only looks whether the names are there.
+    #[test]
+    fn a_list_counts_while_another_conversation_has_its_turn() {
+        let (path, root, folder) = folder("turn");
+        folder.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
+        let mut held = Vec::new();
+        while let Ok(names) = root.names(&folder, large) {
+            held.push(names);
+        }
+        let turns: Vec<_> = lock(&root.lists).iter().map(|list| Arc::clone(&list.turn)).collect();
+        let _taken: Vec<_> = turns.iter().map(|turn| lock(turn)).collect();
+        assert_eq!(root.names(&folder, large).unwrap_err(), Problem::Busy);
         std::fs::remove_dir_all(path).unwrap();
     }
 
