@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Command::Coalesce(flags) => coalesce::command(flags),
         Command::Expand(flags) => expand::command(flags),
         Command::Verify(flags) => verify::command(flags),
-        Command::Calibrate(flags) => rxo_repro::calibrate(flags),
+        Command::Calibrate(flags) => until_stopped(|stop| rxo_repro::calibrate(flags, stop)),
         Command::Run(flags) => run::command(flags),
         Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),

@@ -56,6 +56,8 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     /// The directory that drawings are written to; `None` for an experiment that has none.
     pub(crate) drawings: Option<PathBuf>,
+    /// The file that the report is saved to as JSON.
+    pub(crate) save: Option<PathBuf>,
 }
 
 /// What was measured, and what follows from it.
@@ -111,7 +113,7 @@ struct Report<F> {
 /// file cannot be written; after the report, when a part of it is missing.
 pub(crate) fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
-    let Output { json, drawings } = experiment.output();
+    let Output { json, drawings, save } = experiment.output();
     let turns = Turns::new(experiment.steps()?, *json, stop);
     let before = experiment.needs_networks().then(MachineReading::now).transpose()?;
     let mut findings = experiment.measure(&turns)?;
@@ -134,6 +136,7 @@ pub(crate) fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()
     if !report.findings.is_intact() {
         bail!("bytes arrived that were not sent; please report this with the figures above");
     }
+    save.as_deref().map_or(Ok(()), |path| report.save(path))?;
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
@@ -142,7 +145,7 @@ pub(crate) fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()
 ///
 /// # Errors
 /// When the system gives neither root nor user namespaces.
-pub(crate) fn privilege() -> Result<&'static str> {
+fn privilege() -> Result<&'static str> {
     Ok(match become_root_in_user_namespace()? {
         Privilege::Given => "root",
         Privilege::UserNamespace => "user-namespace",
@@ -153,11 +156,7 @@ pub(crate) fn privilege() -> Result<&'static str> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn print(
-    report: &impl Serialize,
-    json: bool,
-    text: impl FnOnce() -> String,
-) -> Result<()> {
+fn print(report: &impl Serialize, json: bool, text: impl FnOnce() -> String) -> Result<()> {
     if json { output::json_document(report) } else { output::text(&text()) }
 }
 
@@ -182,6 +181,19 @@ impl<F: Findings> Report<F> {
         parts.push(how.join(separator));
         parts.extend(busy.or_else(|| self.findings.conclusion()).map(|text| wrapped(&text)));
         parts.join("\n\n")
+    }
+
+    /// Writes it as JSON, complete or not at all.
+    ///
+    /// # Errors
+    /// If the machine was too busy for a verdict, or the file cannot be written.
+    fn save(&self, path: &Path) -> Result<()> {
+        let not_saved = || format!("--save {}: the figures were not saved", path.display());
+        if let Some(load) = self.load.filter(|load| !load.permits_verdict) {
+            return Err(partial(load.line())).with_context(not_saved);
+        }
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        files::replace(path, |file| file.write_all(text.as_bytes())).with_context(not_saved)
     }
 }
 
@@ -277,6 +289,22 @@ mod tests {
         assert!(line.contains("used 40 % of the two cores during the rounds: no verdict"));
         let json = serde_json::to_value(busy).unwrap();
         assert_eq!(json["load"]["permits_verdict"], false);
+    }
+
+    #[test]
+    fn a_report_is_saved_unless_the_machine_was_busy() {
+        let path = std::env::temp_dir().join(format!("rxo-report-{}.json", std::process::id()));
+        let busy = Report { load: load(8), ..report() };
+        let error = format!("{:#}", busy.save(&path).unwrap_err());
+        assert!(!path.exists() && !error.contains('\n'), "{error}");
+        assert!(error.starts_with(&format!("--save {}: the figures were not", path.display())));
+        assert!(error.ends_with("no verdict. Measure again when the machine is idle."), "{error}");
+        let idle = Report { load: load(1), ..report() };
+        idle.save(&path).unwrap();
+        let saved = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+        assert_eq!(saved, serde_json::to_value(&idle).unwrap());
     }
 
     #[test]

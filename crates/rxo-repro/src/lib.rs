@@ -17,6 +17,7 @@ pub mod flags;
 mod gallatin;
 mod limits;
 mod load;
+mod losses;
 mod machine;
 mod menon;
 mod progress;
@@ -31,10 +32,11 @@ mod wrap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use rxo_console::output;
 
-use self::flags::{DemoFlags, MenonPart, Paper, ReproFlags};
+use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags};
 
-pub use self::calibrate::{command as calibrate, costs};
+pub use self::calibrate::costs;
 
 /// Repeats a paper's experiments and prints them beside its own results. When `stop` is set, it
 /// prints what was measured until then.
@@ -53,6 +55,23 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
         },
         Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
     }
+}
+
+/// Measures what receiving costs on this machine, prints it, and saves it if asked to. When `stop` is
+/// set, the costs are of the rounds until then.
+///
+/// # Errors
+/// When a flag is invalid, private networks cannot be made, a transfer breaks, the measurements do not
+/// tell the costs apart, or the file cannot be written; with `--save`, when the machine was busy.
+pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
+    let plan = calibrate::Plan::from_flags(flags)?;
+    if cfg!(debug_assertions) {
+        output::note(
+            "this build has debug assertions, and what it measures of rxo means nothing; build it \
+             with --release",
+        );
+    }
+    experiment::run(&plan, stop)
 }
 
 /// Measures the same transfer over several paths, and prints them side by side. When `stop` is set,

@@ -1,6 +1,6 @@
 //! Medians and their spread.
 
-use rxo_console::numbers::ratio;
+use rxo_console::numbers::{ratio, rounded};
 use serde::Serialize;
 
 /// What several measurements of one quantity came to.
@@ -15,6 +15,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// The spread of one quantity of `samples`; `None` if there are none.
+    pub(crate) fn over<S>(samples: &[S], value: impl Fn(&S) -> f64) -> Option<Self> {
+        Self::of(samples.iter().map(value))
+    }
+
     /// The spread of `values`; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -22,6 +27,17 @@ impl Spread {
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Self { median: f64::midpoint(low, high), min, max })
+    }
+
+    /// `9.5 (9.1-9.8)`: the median, and the least and the most in brackets.
+    pub(crate) fn ranged(self, digits: usize) -> String {
+        let Self { median, min, max } = self;
+        format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
+    }
+
+    /// With so many decimals, no more than the measurement is worth.
+    pub(crate) fn rounded(self, decimals: i32) -> Self {
+        self.map(|value| rounded(value, decimals))
     }
 
     /// This spread in another unit. `of` must be monotonic: a smaller value stays smaller.

@@ -1,7 +1,16 @@
 //! Sentences in lines of a width that can be read.
 
-/// The text in lines of at most [`WIDTH`] characters, broken between words.
+/// The text in lines of at most [`WIDTH`] characters, broken between words. Paragraphs stay apart.
 pub(crate) fn wrapped(text: &str) -> String {
+    text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
+}
+
+/// `1 round`, `2 rounds`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn paragraph(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -27,7 +36,7 @@ mod tests {
         let text = "word ".repeat(50);
         let lines: Vec<_> = wrapped(&text).lines().map(str::len).collect();
         assert_eq!(lines, [99, 99, 49]);
-        assert_eq!(wrapped(""), "");
+        assert_eq!((wrapped(""), wrapped("a\nb\n\nc")), (String::new(), "a b\n\nc".to_owned()));
         let long = "x".repeat(150);
         assert_eq!(wrapped(&format!("a {long} b")), format!("a\n{long}\nb"));
     }

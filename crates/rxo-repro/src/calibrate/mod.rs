@@ -1,9 +1,8 @@
 //! `rxo calibrate`: what receiving costs on this machine, measured, for projections.
 //!
-//! The flags become a [`plan`]; its settings are measured in a private network, round by round, one
-//! after the other ([`run`]), and the engine alone in memory ([`engine`]); least squares make costs
-//! of them ([`result`]), with the spread of the rounds. What `--save FILE` wrote is read
-//! by [`costs`] for `rxo analyze --costs FILE`.
+//! The flags become a [`plan`]; its settings are measured in a private network, in turn ([`run`]), and
+//! the engine alone in memory ([`engine`]); least squares make costs of them ([`result`]), with the
+//! spread of the rounds. What `--save FILE` wrote is read by [`costs`] for `rxo analyze --costs FILE`.
 
 pub mod costs;
 mod engine;
@@ -12,71 +11,56 @@ mod result;
 mod run;
 
 use anyhow::{Context, Result, bail};
-use rxo_console::output;
 
 use self::engine::Workload;
-use self::plan::{Plan, Setting};
+pub(crate) use self::plan::Plan;
+use self::plan::Setting;
 use self::result::{Calibration, Measured};
 use self::run::Sample;
-use crate::experiment;
-use crate::flags::CalibrateFlags;
-use crate::machine::Machine;
-use crate::progress::Progress;
+use crate::experiment::{Experiment, Output};
+use crate::turns::{Cases, Turns};
 
-/// Measures, prints the costs, and saves them where asked.
-///
-/// # Errors
-/// When a flag cannot be, private networks cannot be made, a transfer breaks, the measurements do
-/// not tell the costs apart, or the file cannot be written.
-pub fn command(flags: &CalibrateFlags) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    if cfg!(debug_assertions) {
-        output::note(
-            "this build has debug assertions, and what it measures of rxo means nothing; build it \
-             with --release",
-        );
+impl Experiment for Plan {
+    type Findings = Calibration;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rounds * self.settings.len())
     }
-    let privilege = experiment::privilege()?;
-    let measured = measured(&plan, &Progress::new(plan.measurements(), flags.json))?;
-    let Some(calibration) = Calibration::of(&measured, &plan, Machine::read(privilege)) else {
-        bail!(
-            "the measurements do not tell the costs of packets and bytes apart: the machine is \
-             too busy; run it when less else runs, or with a larger --seconds"
-        );
-    };
-    let saved = plan.save.as_deref().map_or(Ok(()), |path| calibration.save(path));
-    experiment::print(&calibration, flags.json, || calibration.text())?;
-    saved
-}
 
-/// All rounds.
-fn measured(plan: &Plan, progress: &Progress) -> Result<Measured> {
-    let workload = Workload::new();
-    let mut measured = Measured::default();
-    for round in 0..plan.rounds {
-        let mut samples = Vec::new();
-        for place in 0..plan.settings.len() {
-            let setting = plan.in_round(round, place);
-            progress.begin(&format!("round {}: {setting}", round + 1));
-            let sample = run::measure(setting, plan)
-                .with_context(|| format!("{setting} could not be measured"))?;
-            progress.end(&line(round, setting, &sample));
-            samples.push((setting, sample));
+    fn measure(&self, turns: &Turns<'_>) -> Result<Calibration> {
+        let workload = Workload::new();
+        let mut coalesce_ns = Vec::new();
+        let measure = |setting: Setting, round: usize| {
+            if coalesce_ns.len() <= round {
+                coalesce_ns.push(workload.ns_per_packet(self.engine));
+            }
+            run::measure(setting, self)
+        };
+        let settings = self.settings;
+        let cases = Cases { cases: settings, rounds: self.rounds, rotated: settings.len() };
+        let samples = turns.measure(cases, |setting| setting.to_string(), measure, line)?;
+        if samples.iter().any(Vec::is_empty) {
+            bail!("stopped by a signal before every setting was measured once");
         }
-        measured.rounds.push(samples);
-        measured.coalesce_ns.push(workload.ns_per_packet(plan.engine));
+        Calibration::of(&Measured { samples, coalesce_ns }, self).context(
+            "the measurements do not tell the costs of packets and bytes apart: the machine is too \
+             busy; run it when less else runs, or with a larger --seconds",
+        )
     }
-    progress.finish();
-    Ok(measured)
+
+    fn notes(&self, found: &Calibration) -> Vec<String> {
+        vec![found.legend()]
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
 }
 
-fn line(round: usize, setting: Setting, sample: &Sample) -> String {
+fn line(sample: &Sample) -> String {
     let Sample { ns, gbit_per_s, deliveries, .. } = sample;
     format!(
-        "round {}  {:<24}  {:>5.1} packets per delivery  {ns:>6.0} ns per packet  {gbit_per_s:>5.1} \
-         Gbit/s",
-        round + 1,
-        setting.to_string(),
+        "{:>5.1} packets per delivery  {ns:>6.0} ns per packet  {gbit_per_s:>5.1} Gbit/s",
         1.0 / deliveries
     )
 }

@@ -1,7 +1,6 @@
 //! What the flags of `rxo calibrate` mean.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,12 +8,13 @@ use rxo_console::fault::usage;
 use rxo_console::numbers::parse_time;
 use rxo_console::paths;
 
+use crate::experiment::Output;
 use crate::flags::CalibrateFlags;
 use crate::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     pub(super) settings: &'static [Setting],
     pub(super) rounds: usize,
     /// How long one transfer is measured.
@@ -24,7 +24,7 @@ pub(super) struct Plan {
     /// How long the engine alone is measured in each round.
     pub(super) engine: Duration,
     pub(super) cores: Cores,
-    pub(super) save: Option<PathBuf>,
+    pub(super) output: Output,
 }
 
 /// One way of receiving the same stream.
@@ -47,8 +47,8 @@ impl Plan {
     ///
     /// # Errors
     /// When the time or the file is invalid; the message says what would be accepted.
-    pub(super) fn from_flags(flags: &CalibrateFlags) -> Result<Self> {
-        let CalibrateFlags { seconds, save, json: _ } = flags;
+    pub(crate) fn from_flags(flags: &CalibrateFlags) -> Result<Self> {
+        let CalibrateFlags { seconds, save, json } = flags;
         let all = parse_time(seconds)
             .filter(|time| (SHORTEST..=LONGEST).contains(time))
             .ok_or_else(|| usage(format!("--seconds {seconds}: choose 3 to 600")))?;
@@ -62,20 +62,8 @@ impl Plan {
             warm_up: WARM_UP,
             engine: ENGINE,
             cores: Cores::choose(),
-            save,
+            output: Output { json: *json, save, drawings: None },
         })
-    }
-
-    /// How many transfers there will be.
-    pub(super) const fn measurements(&self) -> usize {
-        self.rounds * self.settings.len()
-    }
-
-    /// The setting that comes as number `place` in this round: each round begins with another, so
-    /// that what changes in a machine over time falls on all alike.
-    pub(super) fn in_round(&self, round: usize, place: usize) -> Setting {
-        // Three is prime to the number of settings, so neighbours change too.
-        self.settings[(round * 3 + place) % self.settings.len()]
     }
 }
 
@@ -127,17 +115,6 @@ mod tests {
         for seconds in ["1", "601", "soon", "-5"] {
             let error = Plan::from_flags(&flags(seconds)).unwrap_err().to_string();
             assert_eq!(error, format!("--seconds {seconds}: choose 3 to 600"));
-        }
-    }
-
-    #[test]
-    fn every_round_measures_every_setting_once() {
-        let plan = Plan::from_flags(&flags("21")).unwrap();
-        for round in 0..5 {
-            let taken: Vec<_> = (0..10).map(|place| plan.in_round(round, place)).collect();
-            for setting in SETTINGS {
-                assert_eq!(taken.iter().filter(|taken| **taken == setting).count(), 1);
-            }
         }
     }
 }

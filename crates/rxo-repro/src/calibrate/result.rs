@@ -1,10 +1,5 @@
 //! The calibration's result: costs with their spread, and the measurements behind them.
 
-use std::io::Write;
-use std::path::Path;
-
-use anyhow::{Context, Result};
-use rxo_console::files;
 use rxo_console::numbers::rounded;
 use rxo_console::table::Table;
 use rxo_trace::projection::{Costs, Fit, Observation};
@@ -12,21 +7,22 @@ use serde::Serialize;
 
 use super::plan::{Plan, Setting};
 use super::run::Sample;
-use crate::machine::Machine;
+use crate::experiment::Findings;
 use crate::stats::Spread;
+use crate::wrap::count;
 
-/// Everything that was measured.
-#[derive(Debug, Default)]
+/// Everything that was measured, round by round.
+#[derive(Debug)]
 pub(super) struct Measured {
-    /// Round by round, each in its own order.
-    pub(super) rounds: Vec<Vec<(Setting, Sample)>>,
+    /// Of each setting of the plan, at least one.
+    pub(super) samples: Vec<Vec<Sample>>,
     /// The engine alone, in each round.
     pub(super) coalesce_ns: Vec<f64>,
 }
 
 /// What it came to.
 #[derive(Debug, Serialize)]
-pub(super) struct Calibration {
+pub(crate) struct Calibration {
     /// From the medians of all rounds.
     pub(super) costs: Costs,
     /// The least and the most of the costs that each round gives by itself.
@@ -34,7 +30,6 @@ pub(super) struct Calibration {
     /// The largest difference between a measurement and what the costs say, as a share of it.
     pub(super) worst_error: f64,
     pub(super) measurements: Vec<Row>,
-    pub(super) machine: Machine,
     pub(super) rounds: usize,
     pub(super) window_s: f64,
 }
@@ -62,53 +57,33 @@ pub(super) struct Row {
 
 impl Calibration {
     /// Costs from what was measured; `None` when it does not tell them apart.
-    pub(super) fn of(measured: &Measured, plan: &Plan, machine: Machine) -> Option<Self> {
+    pub(super) fn of(measured: &Measured, plan: &Plan) -> Option<Self> {
         let coalesce_ns = Spread::of(measured.coalesce_ns.iter().copied())?;
-        let settings: Vec<_> =
-            plan.settings.iter().map(|&setting| (setting, measured.of(setting))).collect();
         let medians: Option<Vec<Observation>> =
-            settings.iter().map(|(_, samples)| median(samples)).collect();
+            measured.samples.iter().map(|samples| median(samples)).collect();
         let fit = Fit::of(&medians?)?;
         let costs = fit.costs(coalesce_ns.median);
         if costs.checked().is_err() || costs.packet_ns <= 0.0 {
             return None;
         }
-        let rows = settings.iter().map(|(setting, samples)| Row::of(*setting, samples, &fit));
+        let rows = plan.settings.iter().zip(&measured.samples);
+        let rows = rows.map(|(&setting, samples)| Row::of(setting, samples, &fit));
         Some(Self {
             costs: tidy(costs),
             spreads: measured.spreads(coalesce_ns)?,
             worst_error: rounded(fit.worst_error, 3),
             measurements: rows.collect::<Option<_>>()?,
-            machine,
             rounds: plan.rounds,
             window_s: rounded(plan.window.as_secs_f64(), 3),
         })
     }
 
-    /// Writes it as JSON, which `rxo analyze --costs` reads; whole or not at all.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub(super) fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        files::replace(path, |file| file.write_all(text.as_bytes()))
-            .with_context(|| format!("--save {}: the costs were not saved", path.display()))
-    }
-
-    /// The measurements, the costs and the machine, for people.
-    pub(super) fn text(&self) -> String {
-        let mut table = Table::new(&HEAD);
-        for row in &self.measurements {
-            table.row(row.cells());
-        }
-        let rounds = if self.rounds == 1 { "1 round" } else { &format!("{} rounds", self.rounds) };
+    /// How it was measured.
+    pub(super) fn legend(&self) -> String {
         format!(
-            "{}\n\nMedians of {rounds} of {} s, least and most in brackets; of the side that \
-             receives.\n{}\n\n{}",
-            table.render(),
-            self.window_s,
-            self.machine,
-            self.sentences()
+            "Medians of {} of {} s, least and most in brackets; of the side that receives.",
+            count(self.rounds, "round"),
+            self.window_s
         )
     }
 
@@ -120,13 +95,13 @@ impl Calibration {
             format!("({:.digits$}-{:.digits$})", spread.min, spread.max)
         };
         let doubt = if self.worst_error > 0.2 {
-            "\nThat is much: the machine is busy. Measure again when less runs, or for longer."
+            " That is much: the machine is busy. Measure again when less runs, or for longer."
         } else {
             ""
         };
         format!(
-            "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {},\n\
-             each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}.\n\
+            "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, \
+             each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}. \
              These explain every measurement to {:.0} %.{doubt}\n\n\
              --costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns",
             range(packet, 0),
@@ -138,30 +113,37 @@ impl Calibration {
     }
 }
 
-impl Measured {
-    fn of(&self, setting: Setting) -> Vec<Sample> {
-        let all = self.rounds.iter().flatten();
-        all.filter(|(of, _)| *of == setting).map(|(_, sample)| *sample).collect()
+impl Findings for Calibration {
+    fn paragraphs(&self) -> Vec<String> {
+        let mut table = Table::new(&HEAD);
+        self.measurements.iter().for_each(|row| table.row(row.cells()));
+        vec![table.render()]
     }
 
+    /// The conclusion is the only verdict, and the report leaves it out by itself.
+    fn withhold(&mut self) {}
+
+    fn conclusion(&self) -> Option<String> {
+        Some(self.sentences())
+    }
+}
+
+impl Measured {
     fn spreads(&self, coalesce_ns: Spread) -> Option<Spreads> {
-        let rounds = self.rounds.iter().zip(&self.coalesce_ns);
-        let fits = rounds.filter_map(|(samples, &coalesce_ns)| {
-            let observations: Vec<_> = samples.iter().map(|(_, s)| observation(s)).collect();
+        let rounds = self.coalesce_ns.iter().enumerate();
+        let fits = rounds.filter_map(|(round, &coalesce_ns)| {
+            // A round that was stopped has not measured every setting.
+            let samples = self.samples.iter().map(|samples| samples.get(round).map(observation));
+            let observations: Vec<_> = samples.collect::<Option<_>>()?;
             Fit::of(&observations).map(|fit| tidy(fit.costs(coalesce_ns)))
         });
         let fits: Vec<Costs> = fits.collect();
         let spread = |cost: fn(&Costs) -> f64| Spread::of(fits.iter().map(cost));
-        let Spread { median, min, max } = coalesce_ns;
         Some(Spreads {
             packet_ns: spread(|costs| costs.packet_ns)?,
             byte_ns: spread(|costs| costs.byte_ns)?,
             device_ns: spread(|costs| costs.device_ns)?,
-            coalesce_ns: Spread {
-                median: rounded(median, 1),
-                min: rounded(min, 1),
-                max: rounded(max, 1),
-            },
+            coalesce_ns: coalesce_ns.rounded(1),
         })
     }
 }
@@ -169,7 +151,7 @@ impl Measured {
 impl Row {
     fn of(setting: Setting, samples: &[Sample], fit: &Fit) -> Option<Self> {
         let median = median(samples)?;
-        let ns = Spread::of(samples.iter().map(|sample| sample.ns))?;
+        let ns = Spread::over(samples, |sample| sample.ns)?;
         let fitted =
             fit.packet_ns * median.deliveries + fit.byte_ns * median.wire_bytes + fit.fixed_ns;
         Some(Self {
@@ -177,22 +159,17 @@ impl Row {
             max_segments: setting.max_segments,
             packets_per_delivery: rounded(1.0 / median.deliveries, 2),
             wire_bytes_per_packet: rounded(median.wire_bytes, 0),
-            ns_per_packet: Spread {
-                median: rounded(ns.median, 1),
-                min: rounded(ns.min, 1),
-                max: rounded(ns.max, 1),
-            },
+            ns_per_packet: ns.rounded(1),
             fitted_ns_per_packet: rounded(fitted, 1),
         })
     }
 
     fn cells(&self) -> Vec<String> {
-        let Spread { median, min, max } = self.ns_per_packet;
         vec![
             self.mtu.to_string(),
             self.max_segments.to_string(),
             format!("{:.1}", self.packets_per_delivery),
-            format!("{median:.0} ({min:.0}-{max:.0})"),
+            self.ns_per_packet.ranged(0),
             format!("{:.0}", self.fitted_ns_per_packet),
         ]
     }

@@ -7,7 +7,8 @@ use super::path::Path;
 use super::plan::Plan;
 use super::row::Row;
 use super::sentence::sentence;
-use super::side_by_side::{Cells, SideBySide, count, ranged, verdict};
+use super::side_by_side::{Cells, SideBySide, verdict};
+use crate::wrap::count;
 
 /// The five paths, side by side.
 pub(crate) type Found = SideBySide<Row, Setup>;
@@ -68,15 +69,15 @@ impl Cells for Row {
         };
         vec![
             self.path.name().to_owned(),
-            ranged(self.spreads.gbit_per_s, 1),
-            ranged(self.spreads.cpu_s_per_gb, 2),
+            self.spreads.gbit_per_s.ranged(1),
+            self.spreads.cpu_s_per_gb.ranged(2),
             format!("{:.0}", self.deliveries_per_1000_packets),
             format!("{:.1}", self.segments_per_aggregate),
             held,
             grouped(self.rr_per_s as u64),
             format!("{:.0}", self.rr_p50_us),
-            grouped(self.retransmissions),
-            grouped(self.lost()),
+            grouped(self.losses.retransmissions),
+            grouped(self.losses.lost()),
             verdict(self.hash_ok),
         ]
     }

@@ -12,6 +12,7 @@ use super::path::Path;
 use super::plan::Plan;
 use super::sample::{HoldTime, Sample};
 use super::transfer::{Bulk, bulk, request_response};
+use crate::losses::Losses;
 use crate::through::{Manner, Through};
 
 /// Measures `path` once.
@@ -52,8 +53,11 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
         // Of frames that were not even candidates each is a delivery.
         segments_per_aggregate: totals.engine.segments_per_aggregate.mean().max(1.0),
         hold_us: hold_time(&totals.engine),
-        ring_drops: totals.nic_in.ring_drops + exchange_totals.nic_in.ring_drops,
-        sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
+        losses: Losses {
+            ring_drops: totals.nic_in.ring_drops + exchange_totals.nic_in.ring_drops,
+            sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
+            ..bulk.losses
+        },
         ..sample(&bulk, &exchange)
     })
 }
@@ -79,11 +83,8 @@ fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
         hold_us: None,
         rr_per_s: exchange.per_s(),
         rr_p50_us: exchange.quantile_us(0.5),
-        retransmissions: bulk.retransmissions,
         cpu_parts: bulk.cpu_parts,
-        ring_drops: 0,
-        wire_drops: bulk.wire_drops,
-        sink_drops: 0,
+        losses: bulk.losses,
         hash_ok: bulk.hash_ok,
     }
 }

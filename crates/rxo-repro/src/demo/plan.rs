@@ -45,7 +45,7 @@ impl Plan {
             warm_up: WARM_UP,
             request_response: REQUEST_RESPONSE.min(bulk),
             cores: Cores::choose(),
-            output: Output { json: *json, drawings: None },
+            output: Output { json: *json, ..Output::default() },
         })
     }
 

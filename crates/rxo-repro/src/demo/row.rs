@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::path::Path;
 use super::sample::{CpuParts, Sample};
+use crate::losses::Losses;
 use crate::stats::Spread;
 
 /// A row: medians, with what they lie between.
@@ -22,13 +23,8 @@ pub(crate) struct Row {
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,
     /// Of all rounds together.
-    pub(crate) retransmissions: u64,
-    /// For which rxo's ring had no room, of all rounds together.
-    pub(crate) ring_drops: u64,
-    /// Dropped by the kernel before anybody saw them, of all rounds together.
-    pub(crate) wire_drops: u64,
-    /// Not taken from rxo by the host's side, of all rounds together.
-    pub(crate) sink_drops: u64,
+    #[serde(flatten)]
+    pub(crate) losses: Losses,
     /// Whether every byte of every round arrived as it was sent.
     pub(crate) hash_ok: bool,
     pub(crate) cpu_parts_s_per_gb: CpuParts,
@@ -49,7 +45,8 @@ pub(crate) struct Spreads {
 impl Row {
     /// The row of `path`; `None` when it was never measured.
     pub(crate) fn of(path: Path, connections: usize, samples: &[Sample]) -> Option<Self> {
-        let spread = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(tidy);
+        let spread =
+            |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
         let hold = |value: fn(&Sample) -> Option<f64>| {
             Spread::of(samples.iter().filter_map(value)).map(|spread| rounded(spread.median, 1))
         };
@@ -72,27 +69,19 @@ impl Row {
             rr_per_s: spreads.rr_per_s.median,
             rr_p50_us: spreads.rr_p50_us.median,
             cpu_parts_s_per_gb: cpu_parts(samples),
-            retransmissions: samples.iter().map(|sample| sample.retransmissions).sum(),
-            ring_drops: samples.iter().map(|sample| sample.ring_drops).sum(),
-            wire_drops: samples.iter().map(|sample| sample.wire_drops).sum(),
-            sink_drops: samples.iter().map(|sample| sample.sink_drops).sum(),
+            losses: samples.iter().map(|sample| sample.losses).sum(),
             hash_ok: samples.iter().all(|sample| sample.hash_ok),
             rounds: samples.len(),
             spreads,
         })
-    }
-
-    /// Packets lost between the wire and the host, wherever.
-    pub(crate) const fn lost(&self) -> u64 {
-        self.ring_drops + self.wire_drops + self.sink_drops
     }
 }
 
 /// The median of each part by itself; together they need not be the median of the whole.
 fn cpu_parts(samples: &[Sample]) -> CpuParts {
     let median = |part: fn(&CpuParts) -> f64| {
-        let spread = Spread::of(samples.iter().map(|sample| part(&sample.cpu_parts)));
-        spread.map_or(0.0, |spread| tidy(spread).median)
+        let spread = Spread::over(samples, |sample| part(&sample.cpu_parts));
+        spread.map_or(0.0, |spread| rounded(spread.median, DECIMALS))
     };
     CpuParts {
         sender: median(|parts| parts.sender),
@@ -102,16 +91,14 @@ fn cpu_parts(samples: &[Sample]) -> CpuParts {
     }
 }
 
-/// No more digits than the measurement is worth.
-fn tidy(spread: Spread) -> Spread {
-    let Spread { median, min, max } = spread;
-    Spread { median: rounded(median, 3), min: rounded(min, 3), max: rounded(max, 3) }
-}
+/// No more than the measurement is worth.
+const DECIMALS: i32 = 3;
 
 #[cfg(test)]
 mod tests {
     use super::super::sample::HoldTime;
     use super::*;
+    use crate::losses;
 
     fn sample(gbit_per_s: f64) -> Sample {
         Sample {
@@ -123,10 +110,7 @@ mod tests {
             rr_per_s: 12_000.0,
             rr_p50_us: 80.0,
             cpu_parts: CpuParts { sender: gbit_per_s / 10.0, ..CpuParts::default() },
-            retransmissions: 2,
-            ring_drops: 1,
-            wire_drops: 10,
-            sink_drops: 100,
+            losses: losses::tests::SOME,
             hash_ok: true,
         }
     }
@@ -136,8 +120,7 @@ mod tests {
         let row = Row::of(Path::Rxo, 16, &[sample(9.0), sample(12.0), sample(11.0)]).unwrap();
         assert!((row.gbit_per_s - 11.0).abs() < 1e-9);
         assert_eq!(row.spreads.gbit_per_s, Spread { median: 11.0, min: 9.0, max: 12.0 });
-        assert_eq!((row.retransmissions, row.rounds), (6, 3));
-        assert_eq!((row.ring_drops, row.wire_drops, row.sink_drops, row.lost()), (3, 30, 300, 333));
+        assert_eq!((row.losses.retransmissions, row.losses.lost(), row.rounds), (3, 333, 3));
         assert!((row.cpu_parts_s_per_gb.sender - 1.1).abs() < 1e-9);
         assert!(row.hash_ok && row.hold_p50_us.is_none());
     }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::losses::Losses;
+
 /// The figures of one bulk transfer and one request/response exchange over one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
@@ -14,15 +16,8 @@ pub(crate) struct Sample {
     pub(crate) hold_us: Option<HoldTime>,
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,
-    /// Segments the peer's kernel sent more than once.
-    pub(crate) retransmissions: u64,
     pub(crate) cpu_parts: CpuParts,
-    /// Frames for which rxo's ring had no room.
-    pub(crate) ring_drops: u64,
-    /// Frames that the kernel dropped at the host's end of the wire, before anybody saw them.
-    pub(crate) wire_drops: u64,
-    /// Packets that the host's side did not take from rxo.
-    pub(crate) sink_drops: u64,
+    pub(crate) losses: Losses,
     /// Whether every byte arrived as it was sent.
     pub(crate) hash_ok: bool,
 }

@@ -58,6 +58,7 @@ fn delay(difference_us: f64) -> String {
 mod tests {
     use super::super::sample::{CpuParts, Sample};
     use super::*;
+    use crate::losses::Losses;
 
     fn row(path: Path, gbit_per_s: f64, cpu_s_per_gb: f64, rr_p50_us: f64) -> Row {
         let sample = Sample {
@@ -68,11 +69,8 @@ mod tests {
             hold_us: None,
             rr_per_s: 1e6 / rr_p50_us,
             rr_p50_us,
-            retransmissions: 0,
             cpu_parts: CpuParts::default(),
-            ring_drops: 0,
-            wire_drops: 0,
-            sink_drops: 0,
+            losses: Losses::default(),
             hash_ok: true,
         };
         Row::of(path, 1, &[sample]).unwrap()

@@ -4,7 +4,6 @@ use rxo_console::table::Table;
 use serde::Serialize;
 
 use crate::experiment::Findings;
-use crate::stats::Spread;
 
 /// One way, as a row of the table.
 pub(super) trait Cells: Serialize {
@@ -45,17 +44,6 @@ impl<R: Cells, S: Serialize> Findings for SideBySide<R, S> {
     fn is_intact(&self) -> bool {
         self.rows.iter().all(R::is_intact)
     }
-}
-
-/// `9.5 (9.1-9.8)`: the median, and the least and the most in brackets.
-pub(super) fn ranged(spread: Spread, digits: usize) -> String {
-    let Spread { median, min, max } = spread;
-    format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
-}
-
-/// `1 round`, `2 rounds`.
-pub(super) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Whether the bytes are right, for the last column.

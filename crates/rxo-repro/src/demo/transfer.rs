@@ -1,11 +1,9 @@
 //! What is sent over every path: a bulk transfer that is measured while it runs, then a
 //! request/response exchange. The same for all of them; nothing here knows which path it is.
 
-use std::fs;
-use std::io;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rxo_console::numbers::ratio;
 use rxo_lab::traffic::{
     BulkConfig, BulkTransfer, PingPongConfig, PingPongReport, Window, ping_pong,
@@ -14,6 +12,7 @@ use rxo_lab::{CpuMeter, Lab};
 
 use super::plan::Plan;
 use super::sample::CpuParts;
+use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 
 /// What the bulk transfer came to.
@@ -26,9 +25,8 @@ pub(super) struct Bulk {
     /// What the host's IP layer was given for them.
     pub(super) deliveries: u64,
     pub(super) cpu_parts: CpuParts,
-    pub(super) retransmissions: u64,
-    /// Frames that the kernel dropped at the host's end of the wire.
-    pub(super) wire_drops: u64,
+    /// Without those in rxo.
+    pub(super) losses: Losses,
     pub(super) hash_ok: bool,
 }
 
@@ -66,8 +64,11 @@ pub(super) fn bulk(lab: &Lab, host_end: &str, plan: &Plan) -> Result<Bulk> {
         packets: after.packets - before.packets,
         deliveries: after.deliveries - before.deliveries,
         cpu_parts: cpu_parts(&window),
-        retransmissions: report.retransmitted_segments,
-        wire_drops: after.drops - before.drops,
+        losses: Losses {
+            retransmissions: report.retransmitted_segments,
+            wire_drops: after.drops - before.drops,
+            ..Losses::default()
+        },
         hash_ok: report.is_intact() && report.received_bytes > 0,
     })
 }
@@ -108,39 +109,9 @@ struct Counts {
 
 impl Counts {
     fn read(lab: &Lab, host_end: &str) -> Result<Self> {
-        let text = lab.host().run(|| fs::read_to_string(SNMP))?;
-        let text = text.with_context(|| format!("cannot read {SNMP} of the host"))?;
-        let deliveries = ip_in_receives(&text)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
-            .with_context(|| format!("{SNMP} has no InReceives; this kernel is unknown"))?;
+        let deliveries = lab.host().stack_counters()?.deliveries;
         let packets = lab.peer().interface(Lab::PEER_INTERFACE).counters()?.sent_frames;
         let drops = lab.host().interface(host_end).counters()?.receive_drops;
         Ok(Self { packets, deliveries, drops })
-    }
-}
-
-/// Not `/proc/net`: that is the main thread's namespace, whoever asks.
-const SNMP: &str = "/proc/thread-self/net/snmp";
-
-/// How many packets the IP layer was given. What the kernel or rxo has coalesced is one of them;
-/// frames for other hosts are none.
-fn ip_in_receives(snmp: &str) -> Option<u64> {
-    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Ip:"));
-    let (names, values) = (lines.next()?, lines.next()?);
-    let column = names.split_whitespace().position(|name| name == "InReceives")?;
-    values.split_whitespace().nth(column)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_column_is_found_by_its_name() {
-        let text = "Ip: Forwarding DefaultTTL InReceives InHdrErrors\nIp: 2 64 4711 0\n\
-                    Icmp: InMsgs InReceives\nIcmp: 1 2\n";
-        assert_eq!(ip_in_receives(text), Some(4711));
-        assert_eq!(ip_in_receives("Ip: Forwarding\nIp: 2\n"), None);
-        assert_eq!(ip_in_receives(""), None);
     }
 }

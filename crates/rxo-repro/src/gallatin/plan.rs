@@ -33,7 +33,7 @@ impl Plan {
         Ok(Self {
             connections: *connections,
             effort: LIMITS.effort(measure)?,
-            output: Output { json: measure.json, drawings },
+            output: Output { json: measure.json, drawings, save: None },
         })
     }
 

@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 use super::paper::{self, PaperRow};
 use super::peer::Peer;
 use crate::sending::{Row, Way};
-use crate::stats::Spread;
 
 /// One receiver's rows.
 #[derive(Clone, Debug)]
@@ -75,18 +74,15 @@ fn paper_cells(row: &PaperRow) -> Vec<String> {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let Spread { median, min, max } = row.cpu_s_per_gb;
-    let [median, min, max] = [median, min, max].map(us_per_kb);
-    let rate = row.gbit_per_s;
     vec![
         format!("here: {}", named(row.way)),
-        format!("{median:.3} ({min:.3}-{max:.3})"),
-        format!("{:.2} ({:.2}-{:.2})", rate.median, rate.min, rate.max),
+        row.cpu_s_per_gb.map(us_per_kb).ranged(3),
+        row.gbit_per_s.ranged(2),
         format!("{:.3}", row.acks_per_segment.median),
         grouped(row.acks),
         grouped(row.ack_deliveries),
         format!("{:.1}", row.acks_per_delivery.median),
-        grouped(row.lost()),
+        grouped(row.losses.lost()),
     ]
 }
 

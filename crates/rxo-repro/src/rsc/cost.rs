@@ -7,7 +7,7 @@
 //! acknowledgements, so that Linux joins small writes.
 
 use anyhow::{Result, bail};
-use rxo_console::numbers::{ratio, rounded};
+use rxo_console::numbers::ratio;
 use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
@@ -139,11 +139,7 @@ fn costs(cases: &[Case], samples: &[Vec<Sample>]) -> Vec<Cost> {
 
 /// `None` when it was never measured.
 fn cost(case: Case, samples: &[Sample]) -> Option<Cost> {
-    let spread = |value: fn(&Sample) -> f64| {
-        let Spread { median, min, max } = Spread::of(samples.iter().map(value))?;
-        let tidy = |value| rounded(value, 4);
-        Some(Spread { median: tidy(median), min: tidy(min), max: tidy(max) })
-    };
+    let spread = |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(4));
     Some(Cost {
         pace: case.pace,
         payload_kb: case.payload_kb,

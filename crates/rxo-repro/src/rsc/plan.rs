@@ -74,7 +74,7 @@ impl Plan {
         Ok(Self {
             captures: wanted(RscPart::Captures).then_some(captures),
             cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            output: Output { json: flags.measure.json, drawings },
+            output: Output { json: flags.measure.json, drawings, save: None },
         })
     }
 }

@@ -11,6 +11,7 @@ use rxo_lab::{AckRate, CpuMeter, KernelGro, Lab, LabOptions};
 
 use super::sample::{HostCpu, Sample};
 use super::{Setup, Way};
+use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 use crate::through::{Manner, Through};
 
@@ -30,7 +31,7 @@ pub(crate) fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     let sample = send(&lab, Lab::WIRE_INTERFACE, setup)?;
     let totals = through.finish()?;
     let (ring_drops, sink_drops) = (totals.nic_in.ring_drops, totals.host_out.dropped);
-    Ok(Sample { ring_drops, sink_drops, ..sample })
+    Ok(Sample { losses: Losses { ring_drops, sink_drops, ..sample.losses }, ..sample })
 }
 
 /// ACKs come out together. Nothing is put into the way of the data, whose GSO frames must stay whole:
@@ -77,10 +78,11 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
         segments: after.segments - before.segments,
         acks: after.acks - before.acks,
         ack_deliveries: after.deliveries - before.deliveries,
-        retransmissions: report.retransmitted_segments,
-        ring_drops: 0,
-        wire_drops: after.wire_drops - before.wire_drops,
-        sink_drops: 0,
+        losses: Losses {
+            retransmissions: report.retransmitted_segments,
+            wire_drops: after.wire_drops - before.wire_drops,
+            ..Losses::default()
+        },
         hash_ok: report.is_intact() && report.received_bytes > 0,
     })
 }

@@ -1,10 +1,10 @@
 //! What all measurements of one way come to.
 
-use rxo_console::numbers::rounded;
 use serde::Serialize;
 
 use super::sample::HostCpu;
 use super::{Sample, Way};
+use crate::losses::Losses;
 use crate::stats::Spread;
 
 /// A row: medians with what they lie between, and counts of all rounds together.
@@ -27,10 +27,8 @@ pub(crate) struct Row {
     pub(crate) acks: u64,
     /// What its stack was given for them.
     pub(crate) ack_deliveries: u64,
-    pub(crate) retransmissions: u64,
-    pub(crate) ring_drops: u64,
-    pub(crate) wire_drops: u64,
-    pub(crate) sink_drops: u64,
+    #[serde(flatten)]
+    pub(crate) losses: Losses,
     /// Whether every byte of every round arrived as it was sent.
     pub(crate) hash_ok: bool,
     pub(crate) rounds: usize,
@@ -39,7 +37,8 @@ pub(crate) struct Row {
 impl Row {
     /// The row of `way`; `None` when it was never measured.
     pub(crate) fn of(way: Way, connections: usize, samples: &[Sample]) -> Option<Self> {
-        let spread = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(tidy);
+        let spread =
+            |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
         let sum = |count: fn(&Sample) -> u64| samples.iter().map(count).sum();
         Some(Self {
             way,
@@ -59,30 +58,20 @@ impl Row {
             segments: sum(|sample| sample.segments),
             acks: sum(|sample| sample.acks),
             ack_deliveries: sum(|sample| sample.ack_deliveries),
-            retransmissions: sum(|sample| sample.retransmissions),
-            ring_drops: sum(|sample| sample.ring_drops),
-            wire_drops: sum(|sample| sample.wire_drops),
-            sink_drops: sum(|sample| sample.sink_drops),
+            losses: samples.iter().map(|sample| sample.losses).sum(),
             hash_ok: samples.iter().all(|sample| sample.hash_ok),
             rounds: samples.len(),
         })
     }
-
-    /// Packets lost between the wire and the host, wherever.
-    pub(crate) const fn lost(&self) -> u64 {
-        self.ring_drops + self.wire_drops + self.sink_drops
-    }
 }
 
-/// No more digits than the measurement is worth.
-fn tidy(spread: Spread) -> Spread {
-    let Spread { median, min, max } = spread;
-    Spread { median: rounded(median, 4), min: rounded(min, 4), max: rounded(max, 4) }
-}
+/// No more than the measurement is worth.
+const DECIMALS: i32 = 4;
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::losses;
 
     pub(crate) fn sample(gbit_per_s: f64, cpu_s_per_gb: f64, ack_deliveries: u64) -> Sample {
         let cpu = HostCpu { sender: cpu_s_per_gb, ..HostCpu::default() };
@@ -93,10 +82,7 @@ pub(crate) mod tests {
             segments: 2_000,
             acks: 1_000,
             ack_deliveries,
-            retransmissions: 1,
-            ring_drops: 1,
-            wire_drops: 10,
-            sink_drops: 100,
+            losses: losses::tests::SOME,
             hash_ok: true,
         }
     }
@@ -109,7 +95,7 @@ pub(crate) mod tests {
         assert_eq!(row.cpu_s_per_gb, Spread { median: 2.0, min: 1.0, max: 4.0 });
         assert_eq!(row.acks_per_delivery, Spread { median: 50.0, min: 20.0, max: 100.0 });
         assert!((row.acks_per_segment.median - 0.5).abs() < 1e-9);
-        assert_eq!((row.acks, row.ack_deliveries, row.lost()), (3_000, 80, 333));
+        assert_eq!((row.acks, row.ack_deliveries, row.losses.lost()), (3_000, 80, 333));
         assert!(row.hash_ok && row.rounds == 3);
     }
 

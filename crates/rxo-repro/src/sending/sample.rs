@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::losses::Losses;
+
 /// The figures of one bulk transfer from the host to the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
@@ -16,14 +18,7 @@ pub(crate) struct Sample {
     pub(crate) acks: u64,
     /// What the host's IP layer was given for them, as the kernel counts it.
     pub(crate) ack_deliveries: u64,
-    /// Segments that the host's kernel sent more than once.
-    pub(crate) retransmissions: u64,
-    /// Frames for which rxo's ring had no room.
-    pub(crate) ring_drops: u64,
-    /// Frames that the kernel dropped at the host's end of the wire, before anybody saw them.
-    pub(crate) wire_drops: u64,
-    /// Packets that the host's side did not take from rxo.
-    pub(crate) sink_drops: u64,
+    pub(crate) losses: Losses,
     /// Whether every byte arrived as it was sent.
     pub(crate) hash_ok: bool,
 }

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::Plan;
 use super::sentence::sentence;
-use crate::demo::side_by_side::{Cells, SideBySide, count, ranged, verdict};
+use crate::demo::side_by_side::{Cells, SideBySide, verdict};
 use crate::sending::{Row, Way};
+use crate::wrap::count;
 
 /// The three ways, side by side.
 pub(crate) type Found = SideBySide<Row, Measured>;
@@ -85,15 +86,15 @@ impl Cells for Row {
     fn cells(&self) -> Vec<String> {
         vec![
             self.way.name().to_owned(),
-            ranged(self.gbit_per_s, 1),
-            ranged(self.cpu_s_per_gb, 2),
-            ranged(self.core_s_per_gb, 2),
+            self.gbit_per_s.ranged(1),
+            self.cpu_s_per_gb.ranged(2),
+            self.core_s_per_gb.ranged(2),
             format!("{:.2}", self.acks_per_segment.median),
             grouped(self.acks),
             grouped(self.ack_deliveries),
             format!("{:.1}", self.acks_per_delivery.median),
-            grouped(self.retransmissions),
-            grouped(self.lost()),
+            grouped(self.losses.retransmissions),
+            grouped(self.losses.lost()),
             verdict(self.hash_ok),
         ]
     }

@@ -70,7 +70,7 @@ fn compared(ours: f64, theirs: f64) -> String {
 }
 
 fn lost(with: &Row) -> String {
-    match with.ring_drops {
+    match with.losses.ring_drops {
         0 => "No ACK was lost at the ring.".to_owned(),
         1 => "1 frame was lost at the ring.".to_owned(),
         many => format!("{many} frames were lost at the ring."),
@@ -83,10 +83,12 @@ const TARGET: f64 = 10.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::losses::Losses;
     use crate::sending::{Sample, sample_for_tests as sample};
 
     fn row(way: Way, gbit_per_s: f64, cpu_s_per_gb: f64, deliveries: u64, ring: u64) -> Row {
-        let sample = Sample { ring_drops: ring, ..sample(gbit_per_s, cpu_s_per_gb, deliveries) };
+        let losses = Losses { ring_drops: ring, ..Losses::default() };
+        let sample = Sample { losses, ..sample(gbit_per_s, cpu_s_per_gb, deliveries) };
         Row::of(way, 1, &[sample]).unwrap()
     }
 

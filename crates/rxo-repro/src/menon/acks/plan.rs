@@ -56,7 +56,7 @@ impl Plan {
             effort: LIMITS.effort(measure)?,
             bytes_per_s: bytes_per_s(rate)?,
             cores: Cores::choose(),
-            output: Output { json: measure.json, drawings },
+            output: Output { json: measure.json, drawings, save: None },
         })
     }
 

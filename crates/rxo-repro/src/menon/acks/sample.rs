@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxo::Reading;
-use rxo_console::numbers::{ratio, rounded};
+use rxo_console::numbers::ratio;
 use serde::Serialize;
 
 use super::growth;
@@ -89,14 +89,14 @@ pub(super) struct Figures {
 impl Figures {
     /// `None` when there is no sample.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
-        let spread = |value: fn(&Sample) -> f64, digits| {
-            Spread::of(samples.iter().map(value)).map(|spread| tidy(spread, digits))
+        let spread = |value: fn(&Sample) -> f64, decimals| {
+            Some(Spread::over(samples, value)?.rounded(decimals))
         };
         let full = samples.iter().filter_map(|sample| sample.full_rate_ms);
         Some(Self {
             mbit_per_s: spread(|sample| sample.mbit_per_s, 1)?,
             full_rate_rounds: full.clone().count(),
-            full_rate_ms: Spread::of(full).map(|spread| tidy(spread, 0)),
+            full_rate_ms: Spread::of(full).map(|spread| spread.rounded(0)),
             acks_per_segment: spread(|sample| sample.acks_per_segment, 3)?,
             per_delivery: spread(|sample| sample.per_delivery, 1)?,
             cpu_s_per_gb: spread(|sample| sample.cpu_s_per_gb, 2)?,
@@ -114,11 +114,6 @@ impl Figures {
         let is_always = self.full_rate_rounds == self.rounds;
         self.full_rate_ms.filter(|_| is_always).map(|spread| spread.median)
     }
-}
-
-fn tidy(spread: Spread, digits: i32) -> Spread {
-    let Spread { median, min, max } = spread;
-    Spread { median: rounded(median, digits), min: rounded(min, digits), max: rounded(max, digits) }
 }
 
 /// What counts as full rate.

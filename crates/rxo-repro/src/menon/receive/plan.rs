@@ -46,7 +46,7 @@ impl Plan {
             effort: LIMITS.effort(measure)?,
             warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
             cores: Cores::choose(),
-            output: Output { json: measure.json, drawings },
+            output: Output { json: measure.json, drawings, save: None },
         })
     }
 }
