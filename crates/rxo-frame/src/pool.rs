@@ -1,12 +1,16 @@
 //! A fixed pool of buffers. Any thread may take and return them.
 //!
-//! All memory is allocated in [`Pool::new`] and lives until the pool and its last buffer are
-//! dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices, so
-//! neither waits for another thread nor allocates. The buffer that was returned last is taken
-//! first, because it is probably still in the cache.
+//! All memory is allocated in [`Pool::new`] and lives until the last handle and the last buffer
+//! are dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices:
+//! one atomic exchange, which neither waits for another thread nor allocates. The buffer that was
+//! returned last is taken first, because it is probably still in the cache.
+//!
+//! Buffers do not count references to the memory. The last handle closes the stack, and a closed
+//! stack counts the buffers that come back. Whoever brings the last one frees the memory.
 //!
 //! This is the only unsafe code of the crate. It is sound because an index is either on the stack
-//! or in exactly one [`PoolBuf`], and only that `PoolBuf` touches the memory of the index.
+//! or in exactly one [`PoolBuf`], only that `PoolBuf` touches the memory of the index, and the
+//! memory is freed when there are no handles and all indices are on the stack.
 #![allow(unsafe_code, reason = "buffers that are owned one by one are cut from one allocation")]
 
 use alloc::boxed::Box;
@@ -15,6 +19,8 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::iter::repeat_with;
 use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use self::stack::IndexStack;
 
@@ -25,13 +31,21 @@ mod tests;
 /// A fixed number of buffers of one size. Clones share the same buffers.
 #[derive(Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    handles: Arc<Handles>,
+}
+
+/// What all handles of a pool share: the right to take buffers.
+struct Handles {
+    /// Freed by the drop of this value, or by that of the last buffer that is not back by then.
+    shared: NonNull<Shared>,
 }
 
 struct Shared {
+    /// The top of the stack of free buffers; see [`IndexStack`].
+    top: AtomicU64,
+    /// The links of that stack.
+    below: Box<[AtomicU32]>,
     memory: Box<[UnsafeCell<Line>]>,
-    /// Indices of the free buffers.
-    free: IndexStack,
     /// Distance between the starts of two buffers, in cache lines.
     stride_lines: usize,
     bytes_each: u32,
@@ -46,11 +60,15 @@ struct Line {
 
 const LINE_BYTES: usize = 64;
 
-// SAFETY: the memory is reached only through a `PoolBuf`, and no two of them have the same index
-// (see `IndexStack`), so no two threads reach the same bytes without passing them on.
-unsafe impl Send for Shared {}
-// SAFETY: as above; everything else in it is atomic or never changes.
-unsafe impl Sync for Shared {}
+// SAFETY: `Handles` reaches the atomics and what never changes, and no bytes of buffers.
+unsafe impl Send for Handles {}
+// SAFETY: as above.
+unsafe impl Sync for Handles {}
+// SAFETY: no two buffers have the same index (see `IndexStack`), so no two threads reach the same
+// bytes without passing the buffer on; what they share is atomic or never changes.
+unsafe impl Send for PoolBuf {}
+// SAFETY: as above; a shared buffer can only be read.
+unsafe impl Sync for PoolBuf {}
 
 impl Pool {
     /// Makes a pool of `buffers` zeroed buffers of `bytes_each` bytes. This is the only function
@@ -61,7 +79,7 @@ impl Pool {
     /// allocation, or if there is no memory for them.
     #[must_use]
     pub fn new(buffers: usize, bytes_each: usize) -> Self {
-        let count = u32::try_from(buffers).ok().filter(|count| *count < u32::MAX);
+        let count = u32::try_from(buffers).ok().filter(|count| *count < stack::END);
         let each = u32::try_from(bytes_each).ok().filter(|bytes| *bytes < u32::MAX);
         let (Some(count), Some(bytes_each)) = (count, each) else {
             panic!(
@@ -75,8 +93,10 @@ impl Pool {
         };
         let zero = || UnsafeCell::new(Line { _bytes: [0; LINE_BYTES] });
         let memory = repeat_with(zero).take(lines).collect();
-        let free = IndexStack::full(count);
-        Self { shared: Arc::new(Shared { memory, free, stride_lines, bytes_each }) }
+        let (top, below) = (stack::full_top(count), stack::full_below(count).collect());
+        let shared = Box::new(Shared { top, below, memory, stride_lines, bytes_each });
+        let shared = NonNull::from(Box::leak(shared));
+        Self { handles: Arc::new(Handles { shared }) }
     }
 
     /// Takes a buffer of [`Pool::bytes_each`] bytes, which still holds what its last owner wrote.
@@ -84,20 +104,54 @@ impl Pool {
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<PoolBuf> {
-        let index = self.shared.free.pop()?;
-        Some(PoolBuf { shared: Arc::clone(&self.shared), index, length: self.shared.bytes_each })
+        let index = self.shared().free().pop()?;
+        Some(PoolBuf { shared: self.handles.shared, index, length: self.shared().bytes_each })
     }
 
-    /// Number of free buffers. Exact only while no other thread takes or returns buffers.
+    /// Whether no buffer is free. Another thread may return one at any time.
+    #[inline]
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.shared().free().is_empty()
+    }
+
+    /// Number of free buffers. O(n), and exact only while no other thread takes or returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.shared.free.len()
+        self.shared().free().len()
     }
 
     /// The size of each buffer, in bytes.
     #[must_use]
     pub fn bytes_each(&self) -> usize {
-        self.shared.bytes_each as usize
+        self.shared().bytes_each as usize
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        // SAFETY: `Shared` lives until all handles are dropped, and nothing has mutable access.
+        unsafe { self.handles.shared.as_ref() }
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn free(&self) -> IndexStack<'_> {
+        IndexStack { top: &self.top, below: &self.below }
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let shared = self.shared.as_ptr();
+        // SAFETY: it lives at least until `close` has answered. Only atomics are borrowed, because
+        // the last buffer may be dropped, and free it, while `close` returns. Nobody pops any more.
+        let is_last =
+            unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.close() };
+        if is_last {
+            // SAFETY: from `Box::leak`; there are neither handles nor buffers.
+            drop(unsafe { Box::from_raw(shared) });
+        }
     }
 }
 
@@ -124,7 +178,8 @@ impl fmt::Debug for Pool {
 ///
 /// It keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
 pub struct PoolBuf {
-    shared: Arc<Shared>,
+    /// Alive while this buffer has not returned `index`.
+    shared: NonNull<Shared>,
     index: u32,
     /// Never above `shared.bytes_each`.
     length: u32,
@@ -135,7 +190,7 @@ impl PoolBuf {
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.shared.bytes_each as usize
+        self.shared().bytes_each as usize
     }
 
     /// Sets its length to `bytes`. Bytes that this adds hold what an earlier owner wrote.
@@ -155,11 +210,18 @@ impl PoolBuf {
     }
 
     #[inline]
+    fn shared(&self) -> &Shared {
+        // SAFETY: it is not freed before this buffer is dropped, and nothing has mutable access.
+        unsafe { self.shared.as_ref() }
+    }
+
+    #[inline]
     fn start(&self) -> *mut u8 {
-        let first = self.index as usize * self.shared.stride_lines;
+        let shared = self.shared();
+        let first = self.index as usize * shared.stride_lines;
         // Derived from the whole slice of cells, so that the pointer may reach all lines of the
         // buffer. In bounds, because there are `stride_lines` lines for every index.
-        self.shared.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
+        shared.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
     }
 }
 
@@ -200,8 +262,22 @@ impl AsMut<[u8]> for PoolBuf {
 impl Drop for PoolBuf {
     #[inline]
     fn drop(&mut self) {
-        self.shared.free.push(self.index);
+        let shared = self.shared.as_ptr();
+        // SAFETY: it lives at least until `push` has returned the index. Only atomics are borrowed,
+        // because another thread may free it while `push` returns.
+        let is_last =
+            unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.push(self.index) };
+        if is_last {
+            // SAFETY: from `Box::leak`; all handles and all other buffers are dropped.
+            free(unsafe { Box::from_raw(shared) });
+        }
     }
+}
+
+/// Frees the memory. Out of line, because few buffers are the last.
+#[cold]
+fn free(shared: Box<Shared>) {
+    drop(shared);
 }
 
 impl fmt::Debug for PoolBuf {

@@ -133,7 +133,7 @@ impl FrameSource for VhostSource {
     }
 
     fn is_starved(&self) -> bool {
-        self.pool.available() == 0
+        self.pool.is_exhausted()
     }
 
     /// At once, if frames were left behind: the guest notifies of later ones only.

@@ -130,7 +130,7 @@ impl FrameSource for VirtioSource {
     }
 
     fn is_starved(&self) -> bool {
-        self.pool.available() == 0
+        self.pool.is_exhausted()
     }
 
     /// At once, if frames were left behind: the device notifies of later ones only. While there is no back

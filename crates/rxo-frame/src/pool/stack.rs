@@ -1,38 +1,51 @@
 //! A lock-free stack of indices (after Treiber, 1986) that manages no memory.
+//!
+//! Separate from the pool because it is safe code: the pool keeps the atomics and decides what an
+//! index stands for. A change of the stack is one atomic exchange of `top`. The same exchange
+//! decides, after [`IndexStack::close`], who returned the last index.
 
-use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The indices 0..n, each on the stack at most once.
-pub(super) struct IndexStack {
-    /// The top index in the lower half, a count of changes in the upper half.
+///
+/// Borrows atomics only. A method that returned the last index may therefore run on for a moment
+/// after another thread has freed them: nothing but its last exchange touches them.
+#[derive(Clone, Copy)]
+pub(super) struct IndexStack<'a> {
+    /// While the stack is open: the top index in the lower half, a count of changes in the upper
+    /// half. Afterwards [`CLOSED`], and in the upper half the number of indices not yet returned.
     ///
     /// The count tells an unchanged top from one that was popped and pushed again. Without it, a
     /// thread that read `below` of the old top could install a stale value. To fool the count, a
     /// thread would have to sleep through a multiple of 2³² changes.
-    top: AtomicU64,
+    pub(super) top: &'a AtomicU64,
     /// For each index on the stack, the one below it.
-    below: Box<[AtomicU32]>,
-    len: AtomicUsize,
+    pub(super) below: &'a [AtomicU32],
 }
 
+/// The number of indices must be lower than this, so that [`NONE`] and [`CLOSED`] are not indices.
+pub(super) const END: u32 = u32::MAX;
 /// The value below the lowest index.
 const NONE: u32 = u32::MAX;
+/// The top of a closed stack.
+const CLOSED: u32 = u32::MAX - 1;
 
-impl IndexStack {
-    /// Makes a stack of all indices below `count`, with 0 on top.
-    pub(super) fn full(count: u32) -> Self {
-        let below = (1..=count).map(|next| if next == count { NONE } else { next });
-        Self {
-            top: AtomicU64::new(u64::from(if count == 0 { NONE } else { 0 })),
-            below: below.map(AtomicU32::new).collect(),
-            len: AtomicUsize::new(count as usize),
-        }
-    }
+/// `top` of a stack of all indices below `count`, with 0 on top.
+pub(super) const fn full_top(count: u32) -> AtomicU64 {
+    AtomicU64::new(if count == 0 { NONE as u64 } else { 0 })
+}
 
+/// `below` of a stack of all indices below `count`, with 0 on top.
+pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
+    (1..=count).map(move |next| AtomicU32::new(if next == count { NONE } else { next }))
+}
+
+impl IndexStack<'_> {
     /// Pops the top index. Writes made before it was pushed are visible afterwards.
+    ///
+    /// The stack must not be closed.
     #[inline]
-    pub(super) fn pop(&self) -> Option<u32> {
+    pub(super) fn pop(self) -> Option<u32> {
         let mut seen = self.top.load(Ordering::Acquire);
         loop {
             let index = seen as u32;
@@ -42,37 +55,73 @@ impl IndexStack {
             // May be stale if another thread has popped it. Then the exchange fails.
             let below = self.below[index as usize].load(Ordering::Relaxed);
             match self.replace(seen, below) {
-                Ok(()) => break,
+                Ok(()) => return Some(index),
                 Err(now) => seen = now,
             }
         }
-        self.len.fetch_sub(1, Ordering::Relaxed);
-        Some(seen as u32)
     }
 
-    /// Pushes `index`, which the caller has popped.
+    /// Pushes `index`, which the caller has popped. Returns whether the stack is closed and this
+    /// was the last index missing; then everything that other threads did before they pushed theirs
+    /// is visible, and no other thread touches the stack any more.
     #[inline]
-    pub(super) fn push(&self, index: u32) {
-        // Counted before another thread can pop it; otherwise the count could fall below zero.
-        self.len.fetch_add(1, Ordering::Relaxed);
+    #[must_use = "the last one to push frees the memory"]
+    pub(super) fn push(self, index: u32) -> bool {
         let mut seen = self.top.load(Ordering::Relaxed);
-        loop {
+        while seen as u32 != CLOSED {
             self.below[index as usize].store(seen as u32, Ordering::Relaxed);
             match self.replace(seen, index) {
-                Ok(()) => return,
+                Ok(()) => return false,
+                Err(now) => seen = now,
+            }
+        }
+        self.count_down()
+    }
+
+    /// Counts an index as returned to a closed stack. Returns whether it was the last.
+    #[cold]
+    fn count_down(self) -> bool {
+        self.top.fetch_sub(1 << 32, Ordering::AcqRel) >> 32 == 1
+    }
+
+    /// Closes the stack, on which no thread pops any more. Returns whether all indices are on it;
+    /// otherwise the last [`IndexStack::push`] returns `true`.
+    #[must_use = "if all indices are there, the caller frees the memory"]
+    pub(super) fn close(self) -> bool {
+        let mut seen = self.top.load(Ordering::Acquire);
+        loop {
+            // Exact, if `top` has not changed since: without pops, all below it stays as it is.
+            let missing = self.below.len() - self.depth(seen as u32);
+            let closed = (missing as u64) << 32 | u64::from(CLOSED);
+            let exchange =
+                self.top.compare_exchange(seen, closed, Ordering::AcqRel, Ordering::Acquire);
+            match exchange {
+                Ok(_) => return missing == 0,
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// Number of indices on the stack.
-    pub(super) fn len(&self) -> usize {
-        self.len.load(Ordering::Relaxed)
+    /// Whether no index is on the stack.
+    pub(super) fn is_empty(self) -> bool {
+        self.top.load(Ordering::Relaxed) as u32 == NONE
+    }
+
+    /// Number of indices on the stack. O(n), and exact only while no other thread changes it.
+    pub(super) fn len(self) -> usize {
+        self.depth(self.top.load(Ordering::Acquire) as u32)
+    }
+
+    /// Number of indices from `index` down. Ends even if other threads change the chain meanwhile.
+    fn depth(self, index: u32) -> usize {
+        let below = |index: &u32| Some(self.below.get(*index as usize)?.load(Ordering::Relaxed));
+        let chain = core::iter::successors(Some(index), below);
+        chain.take(self.below.len()).take_while(|index| *index != NONE).count()
     }
 
     /// Replaces the top `seen` by `index`. If the top has changed, returns the new one.
     #[inline]
-    fn replace(&self, seen: u64, index: u32) -> Result<(), u64> {
+    fn replace(self, seen: u64, index: u32) -> Result<(), u64> {
         let changes = (seen >> 32).wrapping_add(1) << 32;
         let next = changes | u64::from(index);
         // Release for the bytes and `below` written before a push; acquire for those of a pop.
