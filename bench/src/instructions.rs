@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use rxo_testkit::Workload;
+use rxo_testkit::{Traffic, Workload};
 
 use crate::acks::{self, Case};
 use crate::bounds::Bound;
@@ -48,6 +48,8 @@ pub(crate) struct CountedArgs {
 enum Subject {
     /// Packets through the engine.
     Workload(Workload),
+    /// Packets through the engine, in buffers of a pool that each goes back to.
+    Pooled(Workload),
     /// W8 with pure ACKs aggregated, with the name of the variant.
     Aggregated(&'static str, Acks),
     /// ACKs that are expanded or split.
@@ -61,16 +63,18 @@ enum Subject {
 impl Subject {
     fn all() -> Vec<Self> {
         let workloads = WORKLOADS.into_iter().map(Self::Workload);
+        let pooled = POOLED.map(Self::Pooled);
         let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
         let acks = acks::cases().into_iter().map(Self::Acks);
         let tcp = Counted::ALL.map(Self::Tcp);
         let bounds = Bound::ALL.map(Self::Bound);
-        workloads.chain(aggregated).chain(acks).chain(bounds).chain(tcp).collect()
+        workloads.chain(pooled).chain(aggregated).chain(acks).chain(bounds).chain(tcp).collect()
     }
 
     fn name(self) -> String {
         match self {
             Self::Workload(workload) => workload.name().to_owned(),
+            Self::Pooled(workload) => format!("{}-pool", workload.name()),
             Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
             Self::Bound(bound) => bound.name(),
@@ -78,6 +82,9 @@ impl Subject {
         }
     }
 }
+
+/// The workloads that are counted with pool buffers, too: long aggregates and single frames.
+const POOLED: [Workload; 2] = [Workload::W1, Workload::W2];
 
 /// Finds the workload or case `name`.
 fn subject(name: &str) -> Result<Subject, String> {
@@ -118,8 +125,18 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
     let each = args.passes as usize;
     let items = match args.subject {
-        Subject::Workload(workload) => each * run_workload(workload, Acks::NONE, args.passes),
-        Subject::Aggregated(_, acks) => each * run_workload(Workload::W8, acks, args.passes),
+        Subject::Workload(workload) => {
+            let course = Course::new(workload);
+            each * run_contender(Rxo::borrowed(headers(&course), None), args.passes)
+        }
+        Subject::Pooled(workload) => {
+            let course = Course::new(workload);
+            each * run_contender(Rxo::pooled(headers(&course)), args.passes)
+        }
+        Subject::Aggregated(_, acks) => {
+            let course = Course::new(Workload::W8);
+            each * run_contender(Rxo::with_acks(headers(&course), acks), args.passes)
+        }
         Subject::Acks(case) => each * run_case(case, args.passes),
         Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
         Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
@@ -128,21 +145,20 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
     Ok(())
 }
 
-fn run_workload(workload: Workload, acks: Acks, passes: u32) -> usize {
-    let course = Course::new(workload);
-    let traffic = course.traffic(Checksum::Trusted);
-    let mut rxo = match acks == Acks::NONE {
-        true => Rxo::borrowed(traffic, None),
-        false => Rxo::with_acks(traffic, acks),
-    };
+const fn headers(course: &Course) -> &Traffic {
+    course.traffic(Checksum::Trusted)
+}
+
+/// Runs `passes` passes. Returns the number of packets in each.
+fn run_contender(mut contender: impl Contender, passes: u32) -> usize {
     // The first pass initializes what is initialized once; later passes are all like the second.
-    rxo.prepare();
-    rxo.pass();
+    contender.prepare();
+    contender.pass();
     for _ in 0..passes {
-        rxo.prepare();
-        counted_pass(|| rxo.pass());
+        contender.prepare();
+        counted_pass(|| contender.pass());
     }
-    traffic.len()
+    contender.outcome().frames as usize
 }
 
 fn run_case(case: Case, passes: u32) -> usize {
