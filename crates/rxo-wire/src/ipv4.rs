@@ -1,5 +1,6 @@
 //! IPv4 (RFC 791).
 
+use crate::Offsets;
 use crate::parse::{Ip, IpVersion, Malformed};
 
 pub(crate) const MIN_HEADER_BYTES: usize = 20;
@@ -59,6 +60,20 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
         Err(Malformed::Truncated)
     } else {
         Ok(total)
+    }
+}
+
+/// Whether the checksum of the IP header is right that stands at `at` in `frame`: what
+/// [`Ip::checksum_ok`] says, for a receiver that was told where the header is. IPv6 has none, so it is
+/// right. `false` if `frame` ends before the header does.
+#[inline]
+#[must_use]
+pub fn verify_ip_header(at: Offsets, frame: &[u8]) -> bool {
+    let Some(header) = frame.get(at.ip_header()) else { return false };
+    match (header.first(), header.first_chunk()) {
+        (Some(0x45), Some(fixed)) => fixed_ok(fixed),
+        (Some(first), _) if first >> 4 == 4 => options_ok(header, header.len()),
+        (first, _) => first.is_some(),
     }
 }
 

@@ -16,9 +16,10 @@ mod summer;
 mod transport;
 mod update;
 
+pub use crate::ipv4::verify_ip_header;
 pub use sum::Sum;
 pub use summer::Summer;
-pub use transport::{complete, payload_sum, pseudo_header, verify_transport};
+pub use transport::{complete, payload_sum, pseudo_header, verify_tcp, verify_transport};
 pub use update::{ipv4_header_checksum, update_long, update_word};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The checksums of TCP and UDP, pseudo-header included.
 
 use super::{Sum, Summer};
-use crate::{FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
+use crate::{FlowKey, IpVersion, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
 /// The sum of a pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
 /// and payload of `bytes` together. Never 0 for TCP and UDP. Folded, it is the seed that a device
@@ -24,16 +24,30 @@ pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
 #[inline]
 #[must_use]
 pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
-    let (protocol, bytes) = match parsed.transport {
-        Transport::Tcp(_) => (PROTOCOL_TCP, parsed.at.segment_bytes()),
-        Transport::Udp(udp) if udp.checksum == 0 => return parsed.ip.version == IpVersion::V4,
-        Transport::Udp(udp) => (PROTOCOL_UDP, u32::from(udp.length)),
-        Transport::Fragment | Transport::Other(_) => return false,
-    };
-    let start = parsed.at.transport as usize;
-    frame.get(start..start + bytes as usize).is_some_and(|segment| {
-        (pseudo_header(&parsed.key, protocol, bytes) + summer.sum(segment)).is_valid()
-    })
+    match parsed.transport {
+        Transport::Tcp(_) => verify_tcp(&parsed.key, parsed.at, frame, summer),
+        Transport::Udp(udp) if udp.checksum == 0 => parsed.ip.version == IpVersion::V4,
+        Transport::Udp(udp) => {
+            let start = parsed.at.transport as usize;
+            let datagram = frame.get(start..start + usize::from(udp.length));
+            datagram.is_some_and(|it| is_right(&parsed.key, PROTOCOL_UDP, it, summer))
+        }
+        Transport::Fragment | Transport::Other(_) => false,
+    }
+}
+
+/// Whether the checksum of a TCP segment is right whose headers in `frame` are at `at` and whose flow is
+/// `key`: what [`verify_transport`] says, for a receiver that was told both. Reads the whole segment.
+/// `false` if `frame` ends before it.
+#[inline]
+#[must_use]
+pub fn verify_tcp(key: &FlowKey, at: Offsets, frame: &[u8], summer: Summer) -> bool {
+    frame.get(at.segment()).is_some_and(|segment| is_right(key, PROTOCOL_TCP, segment, summer))
+}
+
+#[inline]
+fn is_right(key: &FlowKey, protocol: u8, bytes: &[u8], summer: Summer) -> bool {
+    (pseudo_header(key, protocol, bytes.len() as u32) + summer.sum(bytes)).is_valid()
 }
 
 /// The checksum to write over the seed at `start + offset` of `packet`: what a device would have

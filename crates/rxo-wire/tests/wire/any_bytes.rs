@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 use rxo_wire::build::maximum_segment_size_option;
-use rxo_wire::checksum::{Sum, Summer, payload_sum, verify_transport};
+use rxo_wire::checksum::{
+    Sum, Summer, payload_sum, verify_ip_header, verify_tcp, verify_transport,
+};
 use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{
-    FlowKey, IpVersion, Parsed, Plain, TcpFlags, Transport, Unparsed, class_and_length, parse,
-    parse_ip, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
+    FlowKey, IpVersion, Offsets, Parsed, Plain, TcpFlags, Transport, Unparsed, class_and_length,
+    parse, parse_ip, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
 };
 
 use crate::packets::{Shape, any_shape};
@@ -26,6 +28,7 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
     let start = class_and_length(&frame[parsed.at.network as usize..]);
     prop_assert_eq!(start, Some((parsed.ip.traffic_class, packet_bytes)));
 
+    prop_assert_eq!(verify_ip_header(parsed.at, frame), parsed.ip.checksum_ok);
     let payload = &frame[parsed.at.payload_range()];
     let is_right = verify_transport(&parsed, frame, Summer::detect());
     prop_assert_eq!(is_right, verify_transport(&parsed, frame, Summer::portable()));
@@ -37,6 +40,14 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
         prop_assert_eq!(same, is_right, "the payload's sum follows from a right checksum only");
     }
     Ok(())
+}
+
+/// Headers may be said to be anywhere: then checksums are wrong, and nothing panics.
+fn check_elsewhere(frame: &[u8], [network, transport, payload, end]: [u32; 4]) {
+    let at = Offsets { network, transport, payload, end };
+    let _ = verify_ip_header(at, frame);
+    let _ = verify_tcp(&FlowKey::NOBODY, at, frame, Summer::detect());
+    let _ = FlowKey::read(frame, at);
 }
 
 /// `plain` says yes only to what `parse` reads the same way.
@@ -126,6 +137,15 @@ proptest! {
     #[test]
     fn noise_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         check_all(&bytes)?;
+    }
+
+    #[test]
+    fn headers_may_be_said_to_be_anywhere(
+        bytes in proptest::collection::vec(any::<u8>(), 0..100),
+        near: [u8; 4], far: [u32; 4],
+    ) {
+        check_elsewhere(&bytes, near.map(u32::from));
+        check_elsewhere(&bytes, far);
     }
 
     #[test]
