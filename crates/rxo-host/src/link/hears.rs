@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::{Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type};
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::{FlowKey, Parsed};
+use rxo_wire::{FlowKey, Offsets, Parsed};
 
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
@@ -16,17 +16,12 @@ use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
-    /// Takes a frame. Answers go to the queue of [`Link::poll_transmit`]; a TCP segment is returned as
-    /// [`Heard::Segment`], for the connections. A frame that the gate refuses is counted and ignored. If
-    /// `is_intact` the checksums are known to be right; else they are verified.
-    pub fn on_frame<B: AsRef<[u8]>>(
-        &mut self,
-        frame: &Frame<B>,
-        is_intact: bool,
-        now: Instant,
-    ) -> Heard {
+    /// Takes a frame whose headers nobody has read. Verifies its checksums. Answers go to the queue of
+    /// [`Link::poll_transmit`]; a TCP segment is returned as [`Heard::Segment`], for the connections. A frame
+    /// that the gate refuses is counted and ignored.
+    pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let packet = Packet::read(self.kind, frame.bytes());
-        let is_right = || packet.is_right(frame, is_intact, self.summer);
+        let is_right = || packet.is_right(frame, self.summer);
         if !self.gate.admits(&self.routes, frame, packet.addressed(), is_right) {
             return Heard::Nothing;
         }
@@ -43,10 +38,19 @@ impl Link {
     }
 
     /// Whether the segments of a delivery pass the gate. All have the link header of `frame` and the flow
-    /// `key`, and their checksums are right.
+    /// `key`. If `is_intact` their checksums are known to be right; otherwise `frame` is the only one, its
+    /// headers are at `at`, and its checksums are verified.
     #[inline]
-    pub(crate) fn admits<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, key: &FlowKey) -> bool {
-        self.gate.admits(&self.routes, frame, Some((key, Meant::OneHost)), || true)
+    pub(crate) fn admits<B: AsRef<[u8]>>(
+        &mut self,
+        frame: &Frame<B>,
+        key: &FlowKey,
+        at: Offsets,
+        is_intact: bool,
+    ) -> bool {
+        let summer = self.summer;
+        let is_right = || is_intact || packet::is_segment_right(frame, key, at, summer);
+        self.gate.admits(&self.routes, frame, Some((key, Meant::OneHost)), is_right)
     }
 
     /// RFC 826, "Packet Reception".

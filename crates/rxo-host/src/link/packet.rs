@@ -3,10 +3,10 @@
 //! Separate so that the gate stands before every kind of packet alike.
 
 use rxo_frame::{Frame, LinkKind};
-use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_transport};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_ip_header, verify_tcp};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, FlowKey, IpVersion, PROTOCOL_ICMP, PROTOCOL_ICMPV6, Parsed, Transport,
-    ethertype,
+    ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6, Parsed,
+    Transport, ethertype,
 };
 use rxo_wire::{parse, parse_ip};
 
@@ -61,20 +61,11 @@ impl Packet {
         }
     }
 
-    /// Whether the checksums in `frame` are right. That of TCP is computed unless `is_intact` or the device
-    /// vouches for it.
-    pub(super) fn is_right<B: AsRef<[u8]>>(
-        &self,
-        frame: &Frame<B>,
-        is_intact: bool,
-        summer: Summer,
-    ) -> bool {
+    /// Whether the checksums in `frame` are right.
+    pub(super) fn is_right<B: AsRef<[u8]>>(&self, frame: &Frame<B>, summer: Summer) -> bool {
         let bytes = frame.bytes();
         match self {
-            Self::Segment(ip) => {
-                let is_trusted = is_intact || frame.checksum.is_trusted();
-                ip.ip.checksum_ok && (is_trusted || verify_transport(ip, bytes, summer))
-            }
+            Self::Segment(ip) => is_segment_right(frame, &ip.key, ip.at, summer),
             Self::Icmp(ip, _) => {
                 let message = message(ip, bytes);
                 let pseudo = match ip.ip.version {
@@ -86,6 +77,19 @@ impl Packet {
             Self::Arp(_) | Self::Other => true,
         }
     }
+}
+
+/// Whether the checksums are right of the segment in `frame` whose headers are at `at` and whose flow is
+/// `key`. That of TCP is computed unless the device vouches for it.
+pub(super) fn is_segment_right<B: AsRef<[u8]>>(
+    frame: &Frame<B>,
+    key: &FlowKey,
+    at: Offsets,
+    summer: Summer,
+) -> bool {
+    let bytes = frame.bytes();
+    let is_trusted = frame.checksum.is_trusted();
+    verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 
 /// What follows the IP header of the packet in the frame `bytes`.

@@ -9,11 +9,11 @@ mod segments;
 
 use std::num::NonZeroU16;
 
-use rxo_coalesce::{Acks, Aggregate, IntoFrames};
+use rxo_coalesce::{Aggregate, Delivery, IntoFrames};
 use rxo_frame::Frame;
 use rxo_tcp::{Arrival, GsoSegment, PlainSegments, has_plain_options};
 use rxo_wire::tcp::FixedHeader;
-use rxo_wire::{Offsets, Parsed, TcpFlags, Transport};
+use rxo_wire::{Offsets, TcpFlags};
 
 use self::acks::AckRecords;
 use self::segments::Segments;
@@ -48,39 +48,36 @@ enum Kind {
 }
 
 impl Form {
-    /// The form of a segment that stands alone, whose headers are `parsed`.
-    pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, parsed: &Parsed) -> Self {
-        let (at, has_text) = (parsed.at, parsed.payload_bytes() > 0);
+    /// The form of `delivery`, whose headers are at `at`.
+    #[inline]
+    pub(crate) fn of<B: AsRef<[u8]>>(delivery: &Delivery<'_, B>, at: Offsets) -> Self {
+        match delivery {
+            Delivery::Aggregate(aggregate) => Self::of_aggregate(aggregate, at),
+            Delivery::Acks(_) => Self { at, kind: Kind::Acks },
+            Delivery::Frame(single) => Self::of_frame(single.frame(), at),
+        }
+    }
+
+    /// The form of a segment that stands alone in `frame`, whose headers are at `at`.
+    #[inline]
+    pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Self {
+        let text_bytes = at.payload_bytes();
         let kind = match frame.gso {
-            Some(gso) if parsed.payload_bytes() > gso.size.get().into() => {
-                Kind::Gso { size: gso.size }
-            }
+            Some(gso) if text_bytes > gso.size.get().into() => Kind::Gso { size: gso.size },
             _ if !has_plain_options(frame.bytes(), at) => Kind::Segments,
-            _ if has_text => Kind::Run { alike: 1 },
-            _ if is_pure_ack(parsed) => Kind::Acks,
+            _ if text_bytes > 0 => Kind::Run { alike: 1 },
+            _ if is_pure_ack(frame.bytes(), at) => Kind::Acks,
             _ => Kind::Segments,
         };
         Self { at, kind }
     }
 
-    /// The form of `aggregate`.
-    pub(crate) fn of_aggregate<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>) -> Self {
-        let header = aggregate.header();
-        let (network, transport) = (aggregate.network_at(), aggregate.transport_at());
-        let at = at([network, transport, header.len()], aggregate.gso_size().into());
-        let kind = match has_plain_options(header, at) {
+    fn of_aggregate<B: AsRef<[u8]>>(aggregate: &Aggregate<'_, B>, at: Offsets) -> Self {
+        let kind = match has_plain_options(aggregate.header(), at) {
             true => Kind::Run { alike: aggregate.alike_segments() },
             false => Kind::Segments,
         };
         Self { at, kind }
-    }
-
-    /// The form of `acks`.
-    pub(crate) fn of_acks<B: AsRef<[u8]>>(acks: &Acks<'_, B>) -> Self {
-        let (network, transport) = (acks.network_at(), acks.transport_at());
-        let header = acks.last().bytes().get(transport..).and_then(FixedHeader::of);
-        let end = transport + header.map_or(0, FixedHeader::header_bytes);
-        Self { at: at([network, transport, end], 0), kind: Kind::Acks }
     }
 
     /// The arrival of `frames`, which have this form.
@@ -105,15 +102,10 @@ impl Form {
     }
 }
 
-/// Where the headers are that begin, and end, at `places`, with `text_bytes` of text behind them.
-const fn at(places: [usize; 3], text_bytes: usize) -> Offsets {
-    let [network, transport, payload] = places;
-    let (network, transport, end) = (network as u32, transport as u32, payload + text_bytes);
-    Offsets { network, transport, payload: payload as u32, end: end as u32 }
-}
-
-/// Whether a segment without text acknowledges and says nothing else, but for marks of ECN.
-fn is_pure_ack(parsed: &Parsed) -> bool {
+/// Whether a segment without text, whose headers are at `at`, acknowledges and says nothing else, but for
+/// marks of ECN.
+fn is_pure_ack(bytes: &[u8], at: Offsets) -> bool {
     let marks = TcpFlags::ECE | TcpFlags::CWR;
-    matches!(parsed.transport, Transport::Tcp(tcp) if tcp.flags.without(marks) == TcpFlags::ACK)
+    let header = bytes.get(at.transport as usize..).and_then(FixedHeader::of);
+    header.is_some_and(|tcp| tcp.flags().without(marks) == TcpFlags::ACK)
 }

@@ -1,7 +1,7 @@
 //! Gives each delivery of the engine to its cell, through the gate.
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 use rxo_wire::FlowKey;
 
 use super::core::Core;
@@ -20,27 +20,29 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     /// The flow and the form of a delivery that passes the gate. `None` if the gate refuses it, or it is not
-    /// TCP: then the link has taken it.
+    /// TCP: then the link has taken it. Reads nothing again that the engine has read.
     #[inline]
     fn admit(&mut self, now: Instant, taken: &Taken<'_, Buffer<B>>) -> Option<(FlowKey, Form)> {
-        match taken.view() {
-            Delivery::Aggregate(aggregate) => {
-                let (first, key) = (aggregate.frames().next()?, aggregate.flow_key());
-                let is_admitted = self.link.admits(first, &key);
-                is_admitted.then(|| (key, Form::of_aggregate(&aggregate)))
-            }
-            Delivery::Acks(acks) => {
-                let key = acks.flow_key();
-                let is_admitted = self.link.admits(acks.last(), &key);
-                is_admitted.then(|| (key, Form::of_acks(&acks)))
-            }
-            Delivery::Frame(single) => {
-                let frame = single.frame();
-                let heard = self.link.on_frame(frame, taken.is_intact(), now);
-                let parsed = self.hear(now, heard)?;
-                Some((parsed.key, Form::of_frame(frame, &parsed)))
-            }
-        }
+        let delivery = taken.view();
+        let (first, key) = match delivery {
+            Delivery::Aggregate(aggregate) => (aggregate.frames().next()?, aggregate.flow_key()),
+            Delivery::Acks(acks) => (acks.last(), acks.flow_key()),
+            Delivery::Frame(single) => match single.flow_key() {
+                Some(key) => (single.frame(), key),
+                None => return self.admit_unread(now, single.frame()),
+            },
+        };
+        let at = delivery.offsets()?;
+        let is_admitted = self.link.admits(first, &key, at, taken.is_intact());
+        is_admitted.then(|| (key, Form::of(&delivery, at)))
+    }
+
+    /// [`Core::admit`] of a frame in which the engine has found no segment.
+    #[cold]
+    fn admit_unread(&mut self, now: Instant, frame: &Frame<Buffer<B>>) -> Option<(FlowKey, Form)> {
+        let heard = self.link.on_frame(frame, now);
+        let parsed = self.hear(now, heard)?;
+        Some((parsed.key, Form::of_frame(frame, parsed.at)))
     }
 
     /// Gives an arrival of the flow `key` to its connection. Without one it is a stranger's.

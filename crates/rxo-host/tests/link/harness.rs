@@ -98,7 +98,7 @@ fn repair(frame: &mut [u8]) {
 }
 
 fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
-    let heard = link.on_frame(&Frame::new(bytes, now), false, now);
+    let heard = link.on_frame(&Frame::new(bytes, now), now);
     match heard {
         Heard::TooBig(error) => assert!(link.is_ours(error.pair.source())),
         Heard::Unreachable(error) => assert!(link.is_ours(error.pair.source())),

@@ -30,7 +30,7 @@ pub(crate) fn link() -> Link {
 }
 
 pub(crate) fn hears(link: &mut Link, bytes: &[u8], now: Instant) -> Heard {
-    link.on_frame(&Frame::new(bytes, now), false, now)
+    link.on_frame(&Frame::new(bytes, now), now)
 }
 
 /// Gives a frame to the link and takes what it answers.
