@@ -2,8 +2,8 @@
 //! thread of their own.
 //!
 //! A reader may pause at any time (Ctrl-S, a full pipe), and a network must not pause with it. The
-//! queue is bounded: lines that come again, the intervals, are left out while it is full, and a line
-//! in their place says how many. All others are few, and are kept.
+//! queue is bounded: lines that come again and again, such as intervals, are left out while it is full, and
+//! a line in their place says how many. All others are few, and are kept.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -21,20 +21,21 @@ use crate::output;
 #[derive(Debug)]
 pub struct Printer {
     shared: Arc<Shared>,
-    /// The line for so many intervals that were left out.
-    skipped_line: fn(u64) -> String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    most_waiting: usize,
+    /// The line for so many lines that were left out.
+    skipped_line: fn(u64) -> String,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Line>,
-    /// Intervals left out since the last line of them.
+    /// Lines left out since a line last said how many.
     skipped: u64,
     /// Whether a line is being written now.
     is_writing: bool,
@@ -48,17 +49,21 @@ enum Line {
     Note(String),
 }
 
-/// The most lines that wait. At the least time between two they are some seconds.
-const MOST_WAITING: usize = 32;
-
 impl Printer {
-    /// Starts the thread. When the reader has closed standard output, the thread sets `stop`.
+    /// Starts the thread. When the reader has closed standard output, the thread sets `stop`. A line that is
+    /// [offered](Self::offer) while `most_waiting` lines wait is left out; `skipped_line` is the line that
+    /// says how many were.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(skipped_line: fn(u64) -> String, stop: Arc<AtomicBool>) -> Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let printer = Self { shared: Arc::clone(&shared), skipped_line };
+    pub fn start(
+        most_waiting: usize,
+        skipped_line: fn(u64) -> String,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        let (state, changed) = Default::default();
+        let shared = Arc::new(Shared { state, changed, most_waiting, skipped_line });
+        let printer = Self { shared: Arc::clone(&shared) };
         let print = move || shared.print(&stop);
         let thread = thread::Builder::new().name("rxo-print".to_owned()).spawn(print);
         thread.context("cannot start a thread that prints")?;
@@ -76,10 +81,10 @@ impl Printer {
     }
 
     /// Prints a line on standard output, unless too many wait.
-    pub fn interval(&self, text: String) {
+    pub fn offer(&self, text: String) {
         let mut state = self.shared.lock();
-        if state.waiting.len() < MOST_WAITING {
-            self.say_skipped(&mut state);
+        if state.waiting.len() < self.shared.most_waiting {
+            self.shared.say_skipped(&mut state);
             state.waiting.push_back(Line::Output(text));
             self.shared.changed.notify_all();
         } else {
@@ -91,10 +96,11 @@ impl Printer {
     ///
     /// # Errors
     /// If the reader has closed standard output, or reads nothing for so long.
-    pub fn finish(self, patience: Duration) -> Result<()> {
+    pub fn finish(&self, patience: Duration) -> Result<()> {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| {
-            state.failed.is_none() && (state.is_writing || !state.waiting.is_empty())
+            let is_waiting = state.skipped > 0 || !state.waiting.is_empty();
+            state.failed.is_none() && (state.is_writing || is_waiting)
         };
         let waited = self.shared.changed.wait_timeout_while(state, patience, is_busy);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -113,16 +119,9 @@ impl Printer {
 
     fn queue(&self, line: Line) {
         let mut state = self.shared.lock();
-        self.say_skipped(&mut state);
+        self.shared.say_skipped(&mut state);
         state.waiting.push_back(line);
         self.shared.changed.notify_all();
-    }
-
-    fn say_skipped(&self, state: &mut State) {
-        if state.skipped > 0 {
-            let line = (self.skipped_line)(std::mem::take(&mut state.skipped));
-            state.waiting.push_back(Line::Output(line));
-        }
     }
 }
 
@@ -132,9 +131,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn say_skipped(&self, state: &mut State) {
+        if state.skipped > 0 {
+            let line = (self.skipped_line)(std::mem::take(&mut state.skipped));
+            state.waiting.push_back(Line::Output(line));
+        }
+    }
+
     fn print(&self, stop: &AtomicBool) {
         let mut state = self.lock();
         loop {
+            if state.waiting.is_empty() {
+                self.say_skipped(&mut state);
+            }
             let Some(line) = state.waiting.pop_front() else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;

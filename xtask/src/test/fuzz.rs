@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use super::report::Report;
 use super::steps::{CHECKED, Scene};
 use crate::apt;
-use crate::sh::Program;
+use crate::sh::{self, CI_SEED, Program};
 use crate::workspace::Workspace;
 
 /// How long each target runs, and with `--all`. The step `test` has replayed the kept corpus by then.
@@ -115,6 +115,9 @@ impl Fuzzer {
             format!("-artifact_prefix={}/{target}-", self.finds.display()),
             finds.display().to_string(),
         ];
+        if sh::is_ci() {
+            arguments.push(format!("-seed={CI_SEED}"));
+        }
         if kept.is_dir() {
             arguments.push(kept.display().to_string());
         }

@@ -92,7 +92,10 @@ impl Scene {
     /// incremental build would keep.
     pub(super) fn cargo(&self, arguments: &str) -> Program {
         let program = Program::cargo(&self.workspace.root, arguments);
-        if sh::is_ci() { program.env("CARGO_INCREMENTAL", "0") } else { program }
+        if !sh::is_ci() {
+            return program;
+        }
+        program.env("CARGO_INCREMENTAL", "0").env("PROPTEST_RNG_SEED", &sh::CI_SEED.to_string())
     }
 
     /// Runs `cargo <arguments>`, counting the tests it reports.

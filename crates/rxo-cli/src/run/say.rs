@@ -47,7 +47,8 @@ impl Sayer {
     /// If the thread cannot be started.
     pub(super) fn start(is_json: bool, stop: Arc<AtomicBool>) -> Result<Self> {
         let skipped = if is_json { skipped_json } else { skipped_text };
-        Ok(Self { printer: Printer::start(skipped, stop)?, is_json, before: Reading::default() })
+        let printer = Printer::start(MOST_WAITING, skipped, stop)?;
+        Ok(Self { printer, is_json, before: Reading::default() })
     }
 
     /// Prints the first line: everything is at work.
@@ -64,9 +65,9 @@ impl Sayer {
     pub(super) fn interval(&self, mut figures: Figures) {
         figures.elapsed_s = rounded(figures.elapsed_s + self.before.elapsed.as_secs_f64(), 3);
         if !self.is_json {
-            self.printer.interval(show::line(&figures));
+            self.printer.offer(show::line(&figures));
         } else if let Ok(line) = output::json(&figures) {
-            self.printer.interval(line);
+            self.printer.offer(line);
         }
     }
 
@@ -105,6 +106,9 @@ fn skipped_json(intervals: u64) -> String {
 fn skipped_text(intervals: u64) -> String {
     format!("{intervals} lines left out: nobody read them")
 }
+
+/// The most lines that wait. At the least time between two intervals they are some seconds.
+const MOST_WAITING: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -44,6 +44,16 @@ impl Access {
     }
 }
 
+/// The line of JSON for so many requests whose lines were left out: their reader was slow.
+pub(super) fn skipped_json(requests: u64) -> String {
+    format!("{{\"skipped\":{requests}}}")
+}
+
+/// The same as text.
+pub(super) fn skipped_text(requests: u64) -> String {
+    format!("{requests} requests left out: nobody read their lines")
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

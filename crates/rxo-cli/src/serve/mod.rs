@@ -17,9 +17,11 @@ mod talk;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
+use rxo_console::printer::Printer;
 use rxo_serve::files::{NoRoot, Root};
 use serde::Serialize;
 
@@ -45,13 +47,16 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let host = plan.host.start()?;
     let listeners = Listeners::open(&host.handle(), plan.addresses(), plan.clients)?;
     announce(&plan)?;
-    let shared = Arc::new(shared(&plan, root, Arc::clone(&stop)));
+    let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
+    let printer = Arc::new(Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?);
+    let shared = Arc::new(shared(&plan, root, stop, Arc::clone(&printer)));
     let mut link = plan.host.link_notices()?;
     let served = server::serve(&listeners, &shared, || link.print());
     drop(listeners);
     // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;
-    served.context("no more clients can come")
+    served.context("no more clients can come")?;
+    printer.finish(LAST_LINES)
 }
 
 fn open_root(directory: &Path) -> Result<Root> {
@@ -64,14 +69,12 @@ fn open_root(directory: &Path) -> Result<Root> {
     })
 }
 
-fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>) -> Shared {
-    let (json, seen) = (plan.json, Arc::clone(&stop));
+fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>, printer: Arc<Printer>) -> Shared {
+    let json = plan.json;
     let log = move |access: &Access| {
-        let printed = if json { output::json_line(access) } else { output::text(&access.text()) };
-        // If the reader of the log is gone, the command ends as after a signal.
-        if printed.is_err() {
-            seen.store(true, Ordering::Relaxed);
-        }
+        // It has texts and numbers: it is JSON.
+        let line = if json { output::json(access).unwrap_or_default() } else { access.text() };
+        printer.offer(line);
     };
     Shared {
         root,
@@ -98,3 +101,9 @@ fn announce(plan: &Plan) -> Result<()> {
     let urls: Vec<String> = addresses.iter().map(|address| format!("http://{address}/")).collect();
     output::text(&format!("serving {directory} at {}", urls.join(" ")))
 }
+
+/// The most access lines that wait for their reader. A line takes up to 16 KiB, since the target is part of
+/// the head of a request.
+const MOST_LINES_WAITING: usize = 1_024;
+/// How long the reader of the access lines may take at the end.
+const LAST_LINES: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) places: Arc<Places>,
     pub(super) stop: Arc<AtomicBool>,
-    /// Called with each request, from any thread.
+    /// Called with each request, from any thread; it does not wait.
     pub(super) log: Box<dyn Fn(&Access) + Send + Sync>,
 }
 

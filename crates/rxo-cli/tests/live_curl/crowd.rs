@@ -12,6 +12,7 @@ use crate::server::{Server, bytes};
 
 pub(crate) const TESTS: &[Test] = &[
     ("four_hundred_clients_at_once", crowd),
+    ("a_reader_of_the_log_that_pauses_delays_nobody", paused_log),
     ("an_address_gets_its_share_of_the_places", share),
     ("those_who_do_not_read_a_large_page_take_little", silent_readers),
     ("visits_that_the_server_ends_leave_its_sockets_free", visits),
@@ -52,21 +53,51 @@ fn ask(all_there: &Barrier, content: &[u8]) {
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut reader = BufReader::new(client.try_clone().unwrap());
     for _ in 0..2 {
-        client.write_all(b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut lines = Vec::new();
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            if line == "\r\n" {
-                break;
-            }
-            lines.push(line);
-        }
-        assert_eq!(lines[0], "HTTP/1.1 200 OK\r\n");
-        let mut got = vec![0; content.len()];
-        reader.read_exact(&mut got).unwrap();
-        assert!(got == content);
+        ask_once(&mut client, &mut reader, content);
     }
+}
+
+fn ask_once(client: &mut TcpStream, reader: &mut impl BufRead, content: &[u8]) {
+    client.write_all(b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line == "\r\n" {
+            break;
+        }
+        lines.push(line);
+    }
+    assert_eq!(lines[0], "HTTP/1.1 200 OK\r\n");
+    let mut got = vec![0; content.len()];
+    reader.read_exact(&mut got).unwrap();
+    assert!(got == content);
+}
+
+/// Nobody reads the access log until all requests are answered. Then each has a line, or is counted by the line
+/// in place of those that found no room.
+fn paused_log() {
+    const REQUESTS: u64 = 4_000;
+    let content = b"hello";
+    let mut server = Server::start("paused-log", &[("file", content)]);
+    let mut client = client(&server, "");
+    let mut reader = BufReader::new(client.try_clone().unwrap());
+    for _ in 0..REQUESTS {
+        ask_once(&mut client, &mut reader, content);
+    }
+    let (mut printed, mut skipped) = (0, 0);
+    while printed + skipped < REQUESTS {
+        let line = server.next_access();
+        match line["skipped"].as_u64() {
+            Some(count) => skipped += count,
+            None => {
+                assert_eq!(line["status"], 200, "{line}");
+                printed += 1;
+            }
+        }
+    }
+    assert_eq!(printed + skipped, REQUESTS);
+    assert!(skipped > 0);
 }
 
 /// A client in the peer's namespace, which has sent `request`.
