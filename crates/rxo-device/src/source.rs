@@ -2,7 +2,7 @@
 
 use rxo_frame::{Frame, Instant};
 
-use crate::middleware::ImpairmentCounters;
+use crate::middleware::{ImpairmentCounters, WireCounters};
 use crate::{DeviceError, SourceCapabilities};
 
 /// Something that gives frames in batches.
@@ -104,6 +104,8 @@ pub struct SourceCounters {
     pub truncated: u64,
     /// What middleware did to frames on purpose; all zeros without middleware.
     pub impaired: ImpairmentCounters,
+    /// What a wire did to their form; all zeros without one.
+    pub wire: WireCounters,
 }
 
 impl SourceCounters {
@@ -117,6 +119,7 @@ impl SourceCounters {
             ring_drops: apply(self.ring_drops, other.ring_drops),
             truncated: apply(self.truncated, other.truncated),
             impaired: self.impaired.zip_with(other.impaired, apply),
+            wire: self.wire.zip_with(other.wire, apply),
         }
     }
 }

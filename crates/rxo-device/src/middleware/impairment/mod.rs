@@ -16,7 +16,6 @@
 //! [`Impairment::pop`] is called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and
 //! [`ImpairmentSettings::limit_bytes`]; frames over a limit are dropped, and counted for each limit.
 
-mod cut;
 mod fate;
 mod settings;
 mod source;
@@ -26,8 +25,10 @@ mod tests;
 use std::collections::VecDeque;
 
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
+use rxo_wire::checksum::Summer;
+use rxo_wire::segmentation::Checksums;
 
-use cut::cut;
+use super::cut::cut;
 use fate::{Dice, Fate};
 
 pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
@@ -115,7 +116,11 @@ impl Impairment {
     /// Takes a frame in at its time of arrival, and copies it unless it is lost.
     pub fn push<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         let frame = frame.borrowed();
-        let is_cut = self.cuts.is_some_and(|link| cut(frame, link, |part| self.enter(part)));
+        let is_partial = frame.checksum.is_partial();
+        let checksums =
+            if is_partial { Checksums::Partial } else { Checksums::Complete(Summer::detect()) };
+        let is_cut =
+            self.cuts.is_some_and(|link| cut(frame, link, checksums, |part| self.enter(part)));
         if is_cut {
             self.counters.cut += 1;
         } else {

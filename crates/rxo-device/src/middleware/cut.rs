@@ -1,16 +1,20 @@
 //! Segments GSO frames, as a network carries them.
 //!
-//! Separate from the network that loses them, because it decides nothing.
+//! Separate from the middleware that uses it, because it decides nothing.
 
 use rxo_frame::{Frame, Gso, GsoKind, LinkKind};
-use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, segment};
 use rxo_wire::{parse, parse_ip};
 
-/// Gives the segments of `frame` in order, with checksums in the form that `frame` has them: partial
-/// stays partial. Returns `false`, and gives nothing, if `frame` is not a TCP GSO frame with payload, or
-/// a segment of it would be longer than IP allows. Allocates room for one segment.
-pub(super) fn cut(frame: Frame<&[u8]>, link: LinkKind, mut give: impl FnMut(Frame<&[u8]>)) -> bool {
+/// Gives the segments of `frame` in order, with `checksums`. Their metadata is that of `frame`. Returns
+/// `false`, and gives nothing, if `frame` is not a TCP GSO frame with payload, or a segment of it would
+/// be longer than IP allows. Allocates room for one segment.
+pub(super) fn cut(
+    frame: Frame<&[u8]>,
+    link: LinkKind,
+    checksums: Checksums,
+    mut give: impl FnMut(Frame<&[u8]>),
+) -> bool {
     let Some(Gso { kind: GsoKind::TcpV4 | GsoKind::TcpV6, size, .. }) = frame.gso else {
         return false;
     };
@@ -18,9 +22,6 @@ pub(super) fn cut(frame: Frame<&[u8]>, link: LinkKind, mut give: impl FnMut(Fram
         LinkKind::Ethernet => parse(frame.bytes),
         LinkKind::RawIp => parse_ip(frame.bytes),
     };
-    let is_partial = frame.checksum.is_partial();
-    let checksums =
-        if is_partial { Checksums::Partial } else { Checksums::Complete(Summer::detect()) };
     let segments =
         parsed.ok().and_then(|parsed| segment(frame.bytes, &parsed, size, checksums).ok());
     let Some(mut segments) = segments else { return false };

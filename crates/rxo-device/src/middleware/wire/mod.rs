@@ -1,0 +1,248 @@
+//! Frames as a wire carries them, whatever form a local sender gave them.
+//!
+//! A local sender leaves checksums and segmentation to the device. [`WireSource`] is that part of the
+//! device: it segments GSO frames of TCP, completes partial checksums, and can validate the others, as a
+//! network card does with what it receives.
+//!
+//! Separate from the worse network, which keeps the forms that it is given.
+//!
+//! Contract: the order stays. A frame that needs no change is passed on in its own buffer; any other
+//! is copied once. A GSO frame that cannot be segmented here (UDP, unreadable headers) passes as it is.
+//! Between two calls at most the segments of one batch are kept.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
+use rxo_wire::checksum::{Summer, complete, verify_transport};
+use rxo_wire::segmentation::Checksums;
+use rxo_wire::{Parsed, Transport, parse, parse_ip};
+
+use super::cut::cut;
+use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+
+/// A source whose frames are as on a wire.
+#[derive(Debug)]
+pub struct WireSource<S: FrameSource> {
+    source: S,
+    link: LinkKind,
+    validates: bool,
+    summer: Summer,
+    batch: Vec<Frame<S::Buffer>>,
+    ready: VecDeque<Frame<WireBuf<S::Buffer>>>,
+    given: SourceCounters,
+    wire: WireCounters,
+    /// The error of the source. It is returned when all frames that came before it are given.
+    failure: Option<DeviceError>,
+}
+
+/// The bytes of a frame as on a wire.
+#[derive(Clone, Debug)]
+pub enum WireBuf<B> {
+    /// The source's buffer, unchanged.
+    Given(B),
+    /// A changed copy.
+    Made(Vec<u8>),
+}
+
+/// What a [`WireSource`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// GSO frames that were segmented.
+    pub segmented: u64,
+    /// Checksums of single frames that were completed. Those of segments are not counted.
+    pub completed: u64,
+    /// Checksums that were validated and are valid.
+    pub valid: u64,
+    /// Checksums that are invalid. Such a frame passes with the status `Unknown`.
+    pub invalid: u64,
+}
+
+impl<S: FrameSource> WireSource<S> {
+    /// Puts `source` behind a wire. With `validates`, each TCP segment and UDP datagram whose checksum
+    /// is valid or was completed here is `Verified`; otherwise the status of all frames is `Unknown`.
+    pub fn new(source: S, validates: bool) -> Self {
+        let link = source.capabilities().link;
+        Self {
+            source,
+            link,
+            validates,
+            summer: Summer::detect(),
+            batch: Vec::new(),
+            ready: VecDeque::new(),
+            given: SourceCounters::default(),
+            wire: WireCounters::default(),
+            failure: None,
+        }
+    }
+
+    fn carry(&mut self, frame: Frame<S::Buffer>) {
+        if frame.gso.is_some() {
+            if self.segment(frame.borrowed()) {
+                self.wire.segmented += 1;
+                return;
+            }
+        } else if let ChecksumStatus::Partial { start, offset } = frame.checksum {
+            self.complete(&frame, (start.into(), offset.into()));
+            return;
+        }
+        let checksum = self.validated(frame.borrowed());
+        let Frame { bytes, arrived_at, gso, vlan, .. } = frame;
+        self.ready.push_back(Frame {
+            bytes: WireBuf::Given(bytes),
+            arrived_at,
+            checksum,
+            gso,
+            vlan,
+        });
+    }
+
+    /// Returns `false`, and gives nothing, if the frame cannot be segmented here.
+    fn segment(&mut self, frame: Frame<&[u8]>) -> bool {
+        let checksum = self.status(true);
+        let (ready, checksums) = (&mut self.ready, Checksums::Complete(self.summer));
+        cut(frame, self.link, checksums, |part| {
+            let bytes = WireBuf::Made(part.bytes.to_vec());
+            ready.push_back(Frame { checksum, ..with_bytes(&part, bytes) });
+        })
+    }
+
+    /// Offsets beyond the frame complete nothing: such a frame is its sender's mistake.
+    fn complete(&mut self, frame: &Frame<S::Buffer>, (start, offset): (usize, usize)) {
+        let mut bytes = frame.bytes().to_vec();
+        let sum = complete(&bytes, start, offset, self.summer);
+        if let Some((sum, field)) = sum.zip(bytes.get_mut(start + offset..start + offset + 2)) {
+            field.copy_from_slice(&sum.to_be_bytes());
+            self.wire.completed += 1;
+        }
+        let checksum = self.status(sum.is_some());
+        let frame = with_bytes(frame, WireBuf::Made(bytes));
+        self.ready.push_back(Frame { checksum, ..frame });
+    }
+
+    /// Validates the checksum of `frame` unless its source did, and counts the result. A GSO frame keeps
+    /// its status.
+    fn validated(&mut self, frame: Frame<&[u8]>) -> ChecksumStatus {
+        if frame.gso.is_some() {
+            return frame.checksum;
+        }
+        let parsed = match self.link {
+            LinkKind::Ethernet => parse(frame.bytes),
+            LinkKind::RawIp => parse_ip(frame.bytes),
+        };
+        let has_checksum =
+            |it: &Parsed| matches!(it.transport, Transport::Tcp(_) | Transport::Udp(_));
+        let Some(parsed) = parsed.ok().filter(has_checksum).filter(|_| self.validates) else {
+            return ChecksumStatus::Unknown;
+        };
+        let is_valid = frame.checksum == ChecksumStatus::Verified
+            || verify_transport(&parsed, frame.bytes, self.summer);
+        self.wire.valid += u64::from(is_valid);
+        self.wire.invalid += u64::from(!is_valid);
+        self.status(is_valid)
+    }
+
+    const fn status(&self, is_valid: bool) -> ChecksumStatus {
+        if self.validates && is_valid { ChecksumStatus::Verified } else { ChecksumStatus::Unknown }
+    }
+}
+
+/// The metadata of `frame`, with other bytes.
+fn with_bytes<A, B>(frame: &Frame<A>, bytes: B) -> Frame<B> {
+    let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
+    Frame { bytes, arrived_at, checksum, gso, vlan }
+}
+
+impl<S: FrameSource> FrameSource for WireSource<S> {
+    type Buffer = WireBuf<S::Buffer>;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        SourceCapabilities {
+            says_checksum: self.validates,
+            gives_gso: false,
+            ..self.source.capabilities()
+        }
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        if self.ready.len() < budget && self.failure.is_none() {
+            let mut taken = std::mem::take(&mut self.batch);
+            let most = budget - self.ready.len();
+            self.failure = self.source.receive(&mut taken, most).err();
+            taken.drain(..).for_each(|frame| self.carry(frame));
+            self.batch = taken;
+        }
+        let given = budget.min(self.ready.len());
+        for frame in self.ready.drain(..given) {
+            self.given.frames += 1;
+            self.given.bytes += frame.bytes().len() as u64;
+            batch.push(frame);
+        }
+        match self.failure.take_if(|_| given == 0) {
+            Some(failure) => Err(failure),
+            None => Ok(given),
+        }
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let SourceCounters { frames, bytes, .. } = self.given;
+        SourceCounters { frames, bytes, wire: self.wire, ..self.source.counters() }
+    }
+
+    fn lends(&self) -> Option<usize> {
+        self.source.lends()
+    }
+
+    fn expect_holds(&mut self) {
+        self.source.expect_holds();
+    }
+
+    fn is_starved(&self) -> bool {
+        self.ready.is_empty() && self.source.is_starved()
+    }
+
+    /// At once while frames are ready.
+    fn poll_at(&self) -> Option<Instant> {
+        if self.ready.is_empty() && self.failure.is_none() {
+            self.source.poll_at()
+        } else {
+            Some(Instant::ZERO)
+        }
+    }
+}
+
+#[cfg(unix)]
+impl<S: FrameSource + crate::Descriptors> crate::Descriptors for WireSource<S> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
+        self.source.visit_descriptors(visit);
+    }
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for WireBuf<B> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Given(bytes) => bytes.as_ref(),
+            Self::Made(bytes) => bytes,
+        }
+    }
+}
+
+impl WireCounters {
+    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
+    /// of one.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            segmented: apply(self.segmented, other.segmented),
+            completed: apply(self.completed, other.completed),
+            valid: apply(self.valid, other.valid),
+            invalid: apply(self.invalid, other.invalid),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What leaves a card: compared with packets that were built for the wire in the first place.
+
+use proptest::prelude::*;
+use rxo_frame::VlanTag;
+use rxo_testkit::naive::{self, Reading, Segment};
+use rxo_testkit::{Packet, arp, seg, udp};
+
+use super::*;
+use crate::{MemoryLink, MemoryOptions};
+
+const BUDGET: usize = 64;
+
+/// All frames that come of `frames`, taken `budget` at a time.
+fn carried(
+    frames: &[Frame<Vec<u8>>],
+    validates: bool,
+    budget: usize,
+) -> (Vec<Frame<Vec<u8>>>, SourceCounters) {
+    let link = MemoryLink::new(MemoryOptions::default());
+    frames.iter().for_each(|frame| link.push(frame));
+    let (mut source, mut batch) = (WireSource::new(link.source(), validates), Vec::new());
+    loop {
+        let before = batch.len();
+        let given = source.receive(&mut batch, budget).unwrap();
+        assert!(given <= budget && given == batch.len() - before);
+        if given < budget {
+            break;
+        }
+    }
+    assert_eq!(source.poll_at(), None, "fewer than the budget means that nothing is left");
+    let copied = |frame: &Frame<_>| with_bytes(frame, frame.bytes().to_vec());
+    (batch.iter().map(copied).collect(), source.counters())
+}
+
+fn one(packet: &Packet, validates: bool) -> (Frame<Vec<u8>>, WireCounters) {
+    let (mut frames, counters) = carried(&[packet.frame()], validates, BUDGET);
+    assert_eq!(frames.len(), 1);
+    (frames.remove(0), counters.wire)
+}
+
+#[test]
+fn a_partial_checksum_is_completed() {
+    for packet in [seg().len(100).psh(), seg().v6().ts(1, 2).len(33), seg().vlan(3), udp()] {
+        let (frame, wire) = one(&packet.clone().partial(), true);
+        assert_eq!(frame, Frame { checksum: ChecksumStatus::Verified, ..packet.frame() });
+        assert_eq!(wire, WireCounters { completed: 1, ..WireCounters::default() });
+        assert_eq!(one(&packet.clone().partial(), false).0, packet.frame());
+    }
+}
+
+#[test]
+fn a_checksum_of_the_network_is_validated() {
+    let (valid, invalid) = (seg().len(100), seg().len(100).bad_checksum());
+    let (frame, wire) = one(&valid, true);
+    assert_eq!(frame, valid.clone().verified().frame());
+    assert_eq!((wire.valid, wire.invalid), (1, 0));
+    let (frame, wire) = one(&invalid, true);
+    assert_eq!(frame, invalid.frame(), "the host decides what becomes of it");
+    assert_eq!((wire.valid, wire.invalid), (0, 1));
+    // A card without the offload says nothing, whatever the source said.
+    assert_eq!(one(&valid.clone().verified(), false), (valid.frame(), WireCounters::default()));
+    assert_eq!(one(&arp(), true), (arp().frame(), WireCounters::default()));
+}
+
+/// A GSO frame of `bytes` payload in segments of 100, and its headers.
+fn large(bytes: usize, packet: Packet) -> (Frame<Vec<u8>>, Segment) {
+    let packet = packet.len(bytes).already_aggregated(100);
+    match naive::read(&packet.frame(), LinkKind::Ethernet) {
+        Reading::Segment(shape) => (packet.frame(), *shape),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_gso_frame_becomes_the_frames_that_a_kernel_makes_of_it() {
+    for packet in [seg().psh().id(65_534), seg().v6().ts(1, 2).vlan(3).fin()] {
+        let (frame, shape) = large(1_050, packet);
+        let (frames, counters) = carried(std::slice::from_ref(&frame), true, BUDGET);
+        let expected = naive::resegment(&frame.bytes, &shape, 100, false);
+        let verified = |frame: &Frame<_>| frame.checksum == ChecksumStatus::Verified;
+        assert!(frames.iter().all(|part| part.gso.is_none() && verified(part)));
+        assert_eq!(frames.into_iter().map(|part| part.bytes).collect::<Vec<_>>(), expected);
+        assert_eq!((counters.wire.segmented, counters.frames), (1, 11));
+    }
+}
+
+#[test]
+fn what_cannot_be_segmented_passes_whole() {
+    let (frame, _) = large(350, seg());
+    let broken = Frame { bytes: vec![0xff; 300], ..frame.clone() };
+    let datagrams = Frame { gso: frame.gso, ..udp().frame() };
+    for frame in [broken, datagrams] {
+        let (frames, counters) = carried(std::slice::from_ref(&frame), false, BUDGET);
+        assert_eq!((frames, counters.wire.segmented), (vec![frame], 0));
+    }
+}
+
+#[test]
+fn checksum_offsets_beyond_the_frame_change_nothing() {
+    let checksum = ChecksumStatus::Partial { start: u16::MAX, offset: u16::MAX };
+    let frame = Frame { checksum, ..seg().frame() };
+    let (frames, counters) = carried(std::slice::from_ref(&frame), true, BUDGET);
+    assert_eq!(frames, [Frame { checksum: ChecksumStatus::Unknown, ..frame }]);
+    assert_eq!(counters.wire.completed, 0);
+}
+
+#[test]
+fn a_tag_beside_the_bytes_stays_there() {
+    let tag = VlanTag { tpid: 0x8100.try_into().unwrap(), tci: 5 };
+    let (large, _) = large(250, seg());
+    for frame in [large, seg().partial().frame(), seg().frame()] {
+        let (frames, _) = carried(&[Frame { vlan: Some(tag), ..frame }], true, BUDGET);
+        assert!(frames.iter().all(|frame| frame.vlan == Some(tag)));
+    }
+}
+
+#[test]
+fn a_device_that_vanishes_is_reported_behind_its_frames() {
+    let link = MemoryLink::new(MemoryOptions::default());
+    let (mut source, mut batch) = (WireSource::new(link.source(), true), Vec::new());
+    link.push(&large(250, seg()).0);
+    assert_eq!(source.receive(&mut batch, 1).unwrap(), 1);
+    assert_eq!(source.poll_at(), Some(Instant::ZERO), "two segments are ready");
+    link.vanish();
+    assert_eq!(source.receive(&mut batch, 8).unwrap(), 2);
+    assert!(source.receive(&mut batch, 8).is_err());
+}
+
+proptest! {
+    /// Whatever comes in whichever form, taken in batches of any size: the same frames, in order.
+    #[test]
+    fn the_wire_does_not_depend_on_the_form(
+        kinds in proptest::collection::vec((0_u8..4, 1_usize..900), 0..20),
+        budget in 1_usize..40,
+        validates: bool,
+    ) {
+        let (mut given, mut expected) = (Vec::new(), Vec::new());
+        for (n, (kind, bytes)) in kinds.into_iter().enumerate() {
+            let packet = seg().seq(n as u32 * 1_000).len(bytes);
+            match kind {
+                0 => {
+                    let (frame, shape) = large(bytes, packet);
+                    expected.extend(naive::resegment(&frame.bytes, &shape, 100, false));
+                    given.push(frame);
+                }
+                1 => {
+                    expected.push(packet.bytes());
+                    given.push(packet.partial().frame());
+                }
+                2 => {
+                    expected.push(packet.clone().bad_checksum().bytes());
+                    given.push(packet.bad_checksum().frame());
+                }
+                _ => {
+                    expected.push(packet.bytes());
+                    given.push(packet.frame());
+                }
+            }
+        }
+        let (frames, counters) = carried(&given, validates, budget);
+        prop_assert_eq!(counters.frames, frames.len() as u64);
+        let bytes = frames.into_iter().map(|frame| frame.bytes).collect::<Vec<_>>();
+        prop_assert_eq!(bytes, expected);
+    }
+}
