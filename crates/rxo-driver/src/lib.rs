@@ -51,3 +51,4 @@ pub use link_watch::LinkWatch;
 pub use lock::InterfaceLock;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
+pub use vhost::GuestOptions;

@@ -30,6 +30,7 @@ use rxo_frame::Instant;
 use crate::buffer::DeviceBuf;
 use crate::packet::PacketOptions;
 use crate::tap::SubmitMode;
+use crate::vhost::GuestOptions;
 
 pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
@@ -68,6 +69,8 @@ pub struct DeviceOptions {
     pub submit: SubmitMode,
     /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
     pub mtu: Option<u32>,
+    /// What a guest is offered.
+    pub guest: GuestOptions,
     /// Whether a TAP or TUN is switched on. While one is down, what is sent to it is dropped.
     pub bring_up: bool,
 }

@@ -7,6 +7,7 @@ use rxo_device::DeviceError;
 
 use super::connection::Connection;
 use super::listener::Listener;
+use super::options::GuestOptions;
 use crate::fault;
 use crate::virtio_net::{Events, Notices, Token, Watched};
 
@@ -21,6 +22,7 @@ pub(super) struct Backend {
     has_said_start: bool,
     /// The MTU that the ends have, in bytes.
     mtu: u32,
+    options: GuestOptions,
     pub(super) notices: Notices,
     /// Invalid chains of front ends before.
     invalid: u64,
@@ -30,7 +32,12 @@ pub(super) struct Backend {
 const MOST_ACCEPTS: usize = 8;
 
 impl Backend {
-    pub(super) fn new(label: &str, listener: Listener, mtu: u32) -> Result<Self, DeviceError> {
+    pub(super) fn new(
+        label: &str,
+        listener: Listener,
+        mtu: u32,
+        options: GuestOptions,
+    ) -> Result<Self, DeviceError> {
         let cannot = |error| fault::opening(label, error);
         let events = Rc::new(Events::new().map_err(cannot)?);
         let fd = std::os::fd::AsFd::as_fd(&listener);
@@ -42,6 +49,7 @@ impl Backend {
             connection: None,
             has_said_start: false,
             mtu,
+            options,
             notices: Notices::default(),
             invalid: 0,
         })
@@ -126,7 +134,7 @@ impl Backend {
                 self.notices.add("refused a second front end; it has one");
                 continue;
             }
-            match Connection::new(stream, &self.events) {
+            match Connection::new(stream, &self.events, self.options) {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => self.notices.add(format!("cannot serve a front end: {error}")),
             }

@@ -12,6 +12,8 @@ use rxo_frame::{Instant, PoolBuf};
 use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
+use super::moderator::Moderator;
+use super::options::GuestOptions;
 use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::{Change, Channel, Ring, Session};
@@ -38,6 +40,9 @@ pub(super) struct Connection {
     next: usize,
     /// Invalid chains of queues that are no more.
     invalid: u64,
+    moderator: Moderator,
+    /// Notifications of packets since they were asked for last.
+    notified: u64,
 }
 
 #[derive(Debug)]
@@ -60,17 +65,23 @@ pub(super) enum Given {
 }
 
 impl Connection {
-    pub(super) fn new(stream: UnixStream, events: &Rc<Events>) -> io::Result<Self> {
+    pub(super) fn new(
+        stream: UnixStream,
+        events: &Rc<Events>,
+        options: GuestOptions,
+    ) -> io::Result<Self> {
         let _watched = events.watch(stream.as_fd(), Token::Channel)?;
         Ok(Self {
             channel: Channel::new(stream)?,
-            session: Session::new(2 * MOST_PAIRS),
+            session: Session::offering(options.features(), 2 * MOST_PAIRS),
             memory: Memory::new(),
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             events: Rc::clone(events),
             _watched,
             next: 0,
             invalid: 0,
+            moderator: Moderator::new(options.moderation),
+            notified: 0,
         })
     }
 
@@ -171,9 +182,32 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Shows the guest the packets that were put. Returns whether it was notified.
-    pub(super) fn finish_putting(&mut self) -> bool {
-        self.queues[0].as_mut().is_some_and(Queue::finish)
+    /// Shows the guest the packets that were put, so many, and notifies it if that is due.
+    pub(super) fn finish_putting(&mut self, packets: usize, now: Instant) {
+        if let Some(Queue { queue, .. }) = &mut self.queues[0] {
+            queue.publish();
+            if packets > 0 {
+                self.moderator.record(now);
+            }
+            self.notify_when_due(now);
+        }
+    }
+
+    /// Notifies the guest of packets if that is due, and the guest wants it.
+    pub(super) fn notify_when_due(&mut self, now: Instant) {
+        if self.moderator.take_due(now) {
+            self.notified += u64::from(self.queues[0].as_mut().is_some_and(Queue::notify));
+        }
+    }
+
+    /// When a notification is due.
+    pub(super) const fn notify_at(&self) -> Option<Instant> {
+        self.moderator.poll_at()
+    }
+
+    /// How often the guest was notified of packets since the last call.
+    pub(super) const fn take_notified(&mut self) -> u64 {
+        std::mem::replace(&mut self.notified, 0)
     }
 
     /// Makes all queues that can be used now.
@@ -232,6 +266,7 @@ impl PacketRing for Connection {
                 Refused::DoesNotFit { .. } => return Err(too_large()),
                 Refused::Invalid(_) => {}
                 Refused::NoBuffers | Refused::TooFew { .. } => {
+                    self.moderator.hasten();
                     let now = clock::now();
                     let since = *starved_since.get_or_insert(now);
                     if queue.enable_notifications_of_more() {
@@ -259,6 +294,11 @@ impl Queue {
     /// Publishes. Returns whether the guest was notified.
     fn finish(&mut self) -> bool {
         self.queue.publish();
+        self.notify()
+    }
+
+    /// Notifies the guest of what was published. Returns whether the guest wants that.
+    fn notify(&mut self) -> bool {
         let Some(call) = &self.call else { return false };
         let wants = self.queue.needs_notify();
         if wants {

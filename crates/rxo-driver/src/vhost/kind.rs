@@ -55,13 +55,13 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opened again, the device has the same front end and the same MTU.
+    /// Opened again, the device has the same front end, the same MTU and offers the same.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener) = &mut *state {
             let mtu = options.mtu.unwrap_or(DEFAULT_MTU);
             let listener = listener.take().ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
-            let backend = Backend::new(&self.label, listener, mtu)?;
+            let backend = Backend::new(&self.label, listener, mtu, options.guest)?;
             *state = State::Open(Rc::new(RefCell::new(backend)), mtu);
         }
         let State::Open(backend, mtu) = &*state else {

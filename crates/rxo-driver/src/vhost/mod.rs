@@ -6,6 +6,7 @@
 //! * `listener` binds the socket; takes over one that nobody listens on, removes its own at the end.
 //! * `backend` is the device: one front end at a time, which may close and come again.
 //! * `connection` is one front end: its session, its memory, its queues.
+//! * `options` is what a guest is offered; `moderator` decides when it is notified.
 //! * `source` and `port` are the ends. They share the backend and belong to one thread.
 //!
 //! Contract: nothing that a front end or a guest does panics, blocks this process, or ends more than
@@ -16,9 +17,12 @@ mod backend;
 mod connection;
 mod kind;
 mod listener;
+mod moderator;
+mod options;
 mod port;
 mod source;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use kind::KIND;
+pub use options::GuestOptions;

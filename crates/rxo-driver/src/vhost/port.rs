@@ -9,6 +9,7 @@ use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::LinkKind;
 
 use super::backend::Backend;
+use crate::clock;
 use crate::device::Port;
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
@@ -83,7 +84,8 @@ impl Writer for VhostPort {
             }
             written.sent += 1;
         }
-        written.submissions = u64::from(connection.finish_putting());
+        connection.finish_putting(written.sent, clock::now());
+        written.submissions = connection.take_notified();
         written
     }
 }

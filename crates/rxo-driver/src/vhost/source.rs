@@ -82,6 +82,16 @@ impl VhostSource {
         given
     }
 
+    /// Serves the sink, which nobody calls while it has nothing to send.
+    fn notify_when_due(&self) {
+        let mut backend = self.backend.borrow_mut();
+        if let Some(connection) = backend.started()
+            && connection.notify_at().is_some()
+        {
+            connection.notify_when_due(clock::now());
+        }
+    }
+
     /// Prepares to wait: looks at the sockets, and asks for notifications. Returns whether there may be
     /// something to take after all.
     fn prepare_to_wait(&self) -> bool {
@@ -113,6 +123,7 @@ impl FrameSource for VhostSource {
         batch: &mut Vec<Frame<DeviceBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
+        self.notify_when_due();
         let mut given = 0;
         self.has_more = true;
         for _ in 0..MOST_LOOKS {
@@ -136,9 +147,11 @@ impl FrameSource for VhostSource {
         self.pool.is_exhausted()
     }
 
-    /// At once, if frames were left behind: the guest notifies of later ones only.
+    /// At once, if frames were left behind: the guest notifies of later ones only. Otherwise when the guest
+    /// must be notified.
     fn poll_at(&self) -> Option<Instant> {
-        (self.has_more && !self.is_starved()).then_some(Instant::ZERO)
+        let left_behind = (self.has_more && !self.is_starved()).then_some(Instant::ZERO);
+        left_behind.or_else(|| self.backend.borrow_mut().started()?.notify_at())
     }
 
     fn counters(&mut self) -> SourceCounters {

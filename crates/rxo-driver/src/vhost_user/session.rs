@@ -17,6 +17,7 @@ use super::{
 /// One connection of a front end.
 #[derive(Debug)]
 pub struct Session {
+    offers: u64,
     features: u64,
     protocol: u64,
     status: u64,
@@ -62,10 +63,18 @@ pub struct Done {
 }
 
 impl Session {
-    /// A new connection to a device with so many rings, two for each pair of queues.
+    /// A new connection to a device with so many rings, two for each pair of queues. The device offers
+    /// [`DEVICE_OFFERS`].
     #[must_use]
     pub fn new(rings: usize) -> Self {
+        Self::offering(DEVICE_OFFERS, rings)
+    }
+
+    /// A new connection to a device that offers these features, with so many rings.
+    #[must_use]
+    pub fn offering(offers: u64, rings: usize) -> Self {
         Self {
+            offers,
             features: 0,
             protocol: 0,
             status: 0,
@@ -134,7 +143,7 @@ impl Session {
 
     fn reply(&self, request: &Request) -> Result<Option<Reply>, Wrong> {
         let value = match *request {
-            Request::GetFeatures => DEVICE_OFFERS,
+            Request::GetFeatures => self.offers,
             Request::GetProtocolFeatures => DEVICE_OFFERS_PROTOCOL,
             Request::GetQueueNumber => self.rings.len() as u64 / 2,
             Request::GetMaxMemSlots => MOST_REGIONS as u64,
@@ -152,7 +161,7 @@ impl Session {
         self.check_agreed(&request)?;
         match request {
             Request::SetFeatures(features) => {
-                self.features = offered(features, DEVICE_OFFERS)?;
+                self.features = offered(features, self.offers)?;
                 return Ok(Change::Rings);
             }
             Request::SetProtocolFeatures(features) => {

@@ -165,6 +165,19 @@ fn questions_have_answers() {
 }
 
 #[test]
+fn what_a_device_does_not_offer_is_refused() {
+    let mut session = Session::offering(AGREED, 2);
+    let reply = told(&mut session, &Request::GetFeatures).unwrap().reply.unwrap();
+    assert_eq!(reply.value(), AGREED);
+    let more = DEVICE_OFFERS & !AGREED;
+    assert_eq!(
+        told(&mut session, &Request::SetFeatures(DEVICE_OFFERS)),
+        Err(Wrong::Features(more))
+    );
+    told(&mut session, &Request::SetFeatures(AGREED)).unwrap();
+}
+
+#[test]
 fn what_is_impossible_is_refused() {
     let rows = [
         (Request::SetFeatures(1 << 57), Wrong::Features(1 << 57)),

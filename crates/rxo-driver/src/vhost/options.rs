@@ -1,0 +1,75 @@
+//! What a device offers its guest.
+
+use std::time::Duration;
+
+use crate::vhost_user::features::{
+    CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
+    HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO,
+};
+
+/// What `vhost:PATH` offers its guest. The default offers everything that the device can do, and
+/// notifies at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestOptions {
+    /// Whether checksums are left to the device, and the guest accepts its word that one is valid.
+    /// GSO frames need it.
+    pub checksums: bool,
+    /// Whether the guest may send GSO frames.
+    pub segmentation: bool,
+    /// Whether the guest gets GSO frames, if it accepts them, and may send those of UDP. A network card
+    /// does neither.
+    pub aggregates: bool,
+    /// The time from a packet for the guest to the notification of it, as `rx-usecs` of a network
+    /// card. A guest whose buffers are all used is notified at once. Zero: always at once.
+    pub moderation: Duration,
+}
+
+impl Default for GuestOptions {
+    fn default() -> Self {
+        let moderation = Duration::ZERO;
+        Self { checksums: true, segmentation: true, aggregates: true, moderation }
+    }
+}
+
+impl GuestOptions {
+    /// The features that are offered.
+    pub(super) const fn features(&self) -> u64 {
+        let mut features = DEVICE_OFFERS;
+        if !self.checksums {
+            features &= !(CSUM | GUEST_CSUM | TO_GUEST | FROM_GUEST);
+        }
+        if !self.segmentation {
+            features &= !FROM_GUEST;
+        }
+        if !self.aggregates {
+            features &= !(TO_GUEST | HOST_USO);
+        }
+        features
+    }
+}
+
+/// GSO frames that the guest gets, and those that it sends.
+const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6;
+const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_takes_its_features_away() {
+        let all = GuestOptions::default();
+        let card = GuestOptions { aggregates: false, ..all };
+        let rows = [
+            (all, 0),
+            (card, TO_GUEST | HOST_USO),
+            (GuestOptions { segmentation: false, ..all }, FROM_GUEST),
+            (GuestOptions { segmentation: false, ..card }, TO_GUEST | FROM_GUEST),
+            // Without checksums nothing else is possible (virtio 1.2, section 5.1.3.1).
+            (GuestOptions { checksums: false, ..all }, CSUM | GUEST_CSUM | TO_GUEST | FROM_GUEST),
+        ];
+        for (options, without) in rows {
+            assert_eq!(options.features(), DEVICE_OFFERS & !without, "{options:?}");
+        }
+    }
+}
