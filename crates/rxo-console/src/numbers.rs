@@ -31,10 +31,12 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Reads `250ms`, `1s`, `1.5s` or `2` (seconds).
+/// Reads `50us`, `250ms`, `1s`, `1.5s` or `2` (seconds).
 pub fn parse_time(text: &str) -> Option<Duration> {
     let (number, unit_s) = if let Some(number) = text.strip_suffix("ms") {
         (number, 1e-3)
+    } else if let Some(number) = text.strip_suffix("us") {
+        (number, 1e-6)
     } else {
         (text.strip_suffix('s').unwrap_or(text), 1.0)
     };

@@ -6,6 +6,7 @@
 
 mod analyze;
 mod bulk;
+mod card;
 mod cat;
 mod coalesce;
 mod endpoint;
@@ -22,6 +23,7 @@ use rxo_repro::flags::{CalibrateFlags, DemoFlags, ReproFlags};
 
 pub(crate) use analyze::AnalyzeFlags;
 pub(crate) use bulk::{MeterFlags, SinkFlags, SourceFlags};
+pub(crate) use card::CardFlags;
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
@@ -45,6 +47,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Coalesce traffic between a network device and a host.
     Run(RunFlags),
+    /// Play the network card of a host: move frames between an interface and a virtio ring.
+    Card(CardFlags),
     /// Measure in a private network what coalescing gains on this machine.
     Demo(DemoFlags),
     /// Show what coalescing would do to captured traffic, with which settings, and what limits it.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::card::CardPlan;
 use super::custody::{Custody, Held};
 use super::impair;
 use super::plan::Plan;
@@ -29,6 +30,9 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
+    /// What the network card does; left out if none is played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<CardPlan>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
@@ -87,6 +91,7 @@ impl Configuration {
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
             impair: plan.impair[0].as_ref().map(impair::text),
             impair_back: plan.impair[1].as_ref().map(impair::text),
+            card: plan.card,
             isolation: if plan.isolates { "nftables" } else { "none" },
             take_over: custody.taken_over().map(TakeOver::of),
             policy: plan.policy.name,
@@ -112,6 +117,7 @@ impl Configuration {
             [("tap", &self.tap), ("impair", &self.impair), ("impair-back", &self.impair_back)];
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
+        lines.extend(self.card.map(|card| pair("card", &card.to_string())));
         lines.push(pair("isolation", self.isolation));
         lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
         lines.push(pair("policy", &format!("{policy} ({paper})")));
@@ -123,6 +129,9 @@ impl Configuration {
     /// The first line of a run.
     pub(super) fn line(&self) -> String {
         let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
+        if let Some(card) = self.card {
+            return format!("{nic} <-> {host}, MTU {mtu}, {card}; Ctrl-C ends");
+        }
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
@@ -163,6 +172,8 @@ mod tests {
 
     fn configuration() -> Configuration {
         let plan = Plan {
+            flags: ["--nic", "--host"],
+            card: None,
             nic: "packet:eth1".parse().unwrap(),
             host: "tap:rxo0".parse().unwrap(),
             policy: Policy::menon_2008(),

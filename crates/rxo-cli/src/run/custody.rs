@@ -19,7 +19,7 @@ pub(super) use tap::TapBefore;
 
 /// The devices of the plan on interfaces that exist without rxo, each with its flag.
 fn existing(plan: &Plan) -> impl Iterator<Item = (&DeviceName, &'static str)> {
-    let devices = [(&plan.nic, "--nic"), (&plan.host, "--host")];
+    let devices = [(&plan.nic, plan.flags[0]), (&plan.host, plan.flags[1])];
     devices.into_iter().filter(|(device, _)| device.kind().interface == Some(Origin::Existing))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rxo::Reading;
 use rxo_coalesce::{BypassReason, Counters, FlushReason};
-use rxo_device::middleware::ImpairmentCounters;
+use rxo_device::middleware::{ImpairmentCounters, WireCounters};
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
@@ -44,6 +44,12 @@ pub(crate) struct Figures {
     /// Counts of what --impair-back did.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) impaired_back: BTreeMap<&'static str, u64>,
+    /// What a network card did to frames for the host; left out by `rxo run`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) wire: BTreeMap<&'static str, u64>,
+    /// What it did to frames of the host.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) wire_back: BTreeMap<&'static str, u64>,
     /// The worker's share of one core.
     pub(crate) cpu_percent: f64,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
@@ -124,6 +130,8 @@ impl Figures {
             nic_out: outgoing(&of.nic_out),
             impaired: impaired(&of.nic_in.impaired),
             impaired_back: impaired(&of.host_in.impaired),
+            wire: wire(&of.nic_in.wire),
+            wire_back: wire(&of.host_in.wire),
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: occurred(bypass),
             flush: occurred(flush),
@@ -155,6 +163,17 @@ fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
         ("over_frames", over_frames),
         ("over_bytes", over_bytes),
         ("cut", cut),
+    ];
+    occurred(rows.into_iter())
+}
+
+fn wire(counters: &WireCounters) -> BTreeMap<&'static str, u64> {
+    let WireCounters { segmented, completed, valid, invalid } = *counters;
+    let rows = [
+        ("segmented", segmented),
+        ("completed", completed),
+        ("valid", valid),
+        ("invalid", invalid),
     ];
     occurred(rows.into_iter())
 }

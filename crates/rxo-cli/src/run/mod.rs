@@ -1,12 +1,13 @@
-//! `rxo run`: a worker between two devices until it is told to stop.
+//! `rxo run` and `rxo card`: a worker between two devices until it is told to stop.
 //!
-//! The flags become a [`plan`]; the [`survey`] looks at the devices of the plan and
+//! The flags become a [`plan`], those of the [`card`] too; the [`survey`] looks at the devices of the plan and
 //! limits the policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
 //! is the result. Only then the process becomes two, which talk over a [`channel`]: a [`session`] opens
 //! the devices and works, a [`keeper`] gives back what was changed, however the session ends. While the
 //! session works, readings become [`figures`], [`show`] renders them as text, and [`say`] prints them.
 
 mod acks;
+mod card;
 mod channel;
 mod configuration;
 mod custody;
@@ -33,7 +34,7 @@ use self::plan::Plan;
 use self::session::Session;
 use self::survey::Survey;
 use crate::exit::usage;
-use crate::flags::RunFlags;
+use crate::flags::{CardFlags, RunFlags};
 use crate::{output, stop};
 
 /// Runs until a signal, and prints the totals. A dry run only checks.
@@ -44,12 +45,23 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     if flags.restore {
         return restore(flags);
     }
-    let mut plan = Plan::from_flags(flags)?;
+    execute(Plan::from_flags(flags)?, flags.dry_run)
+}
+
+/// Plays a network card until a signal, and prints the totals. A dry run only checks.
+///
+/// # Errors
+/// As [`command`].
+pub(crate) fn card(flags: &CardFlags) -> Result<()> {
+    execute(card::plan(flags)?, flags.dry_run)
+}
+
+fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
-    let mut custody = if flags.dry_run { Custody::examine(&plan) } else { Custody::take(&plan) }?;
+    let mut custody = if dry_run { Custody::examine(&plan) } else { Custody::take(&plan) }?;
     let configuration = Configuration::new(&plan, survey, &custody);
-    if flags.dry_run {
+    if dry_run {
         return if plan.json {
             output::json_document(&configuration)
         } else {

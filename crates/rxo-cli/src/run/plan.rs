@@ -9,6 +9,7 @@ use rxo_device::middleware::ImpairmentSettings;
 use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
+use super::card::CardPlan;
 use super::{acks, impair};
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, RunFlags};
@@ -18,8 +19,12 @@ use crate::rules;
 /// The devices of a run, its policy and its output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
+    /// The flags that name the devices.
+    pub(super) flags: [&'static str; 2],
     pub(super) nic: DeviceName,
     pub(super) host: DeviceName,
+    /// What the network card does, if this run plays one.
+    pub(super) card: Option<CardPlan>,
     pub(super) policy: Policy,
     /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
@@ -66,8 +71,10 @@ impl Plan {
         }
         let policy = rules::policy(&flags.policy)?;
         Ok(Self {
+            flags: ["--nic", "--host"],
             nic,
             host,
+            card: None,
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
             ack_split: ack_split(&flags.ack_split)?,
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
@@ -85,7 +92,7 @@ impl Plan {
     }
 }
 
-fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
+pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
     let name: DeviceName = text.parse().context(flag)?;
     name.check_both_ways().context(flag)?;
     Ok(name)
@@ -121,7 +128,7 @@ fn ack_split(text: &str) -> Result<Option<u16>> {
     }
 }
 
-fn stats(text: &str) -> Result<Option<Duration>> {
+pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         Some(Duration::ZERO) => Ok(None),
         Some(time) if (SHORTEST..=LONGEST).contains(&time) => Ok(Some(time)),

@@ -21,9 +21,20 @@ use crate::output;
 #[derive(Debug)]
 pub(super) struct Sayer {
     printer: Printer,
-    is_json: bool,
+    form: Form,
     /// The sum of the parts that have ended.
     before: Reading,
+}
+
+/// How figures are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON, one value a line.
+    Json,
+    /// Text, with what coalescing did.
+    Run,
+    /// Text, with what a network card did.
+    Card,
 }
 
 /// One line that the user should see once.
@@ -45,10 +56,10 @@ impl Sayer {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(is_json: bool, stop: Arc<AtomicBool>) -> Result<Self> {
-        let skipped = if is_json { skipped_json } else { skipped_text };
+    pub(super) fn start(form: Form, stop: Arc<AtomicBool>) -> Result<Self> {
+        let skipped = if form == Form::Json { skipped_json } else { skipped_text };
         let printer = Printer::start(MOST_WAITING, skipped, stop)?;
-        Ok(Self { printer, is_json, before: Reading::default() })
+        Ok(Self { printer, form, before: Reading::default() })
     }
 
     /// Prints the first line: everything is at work.
@@ -56,7 +67,8 @@ impl Sayer {
     /// # Errors
     /// If it cannot be written as JSON.
     pub(super) fn configuration(&self, configuration: &Configuration) -> Result<()> {
-        let line = if self.is_json { output::json(configuration)? } else { configuration.line() };
+        let is_json = self.form == Form::Json;
+        let line = if is_json { output::json(configuration)? } else { configuration.line() };
         self.printer.line(line);
         Ok(())
     }
@@ -64,16 +76,19 @@ impl Sayer {
     /// Prints the figures of an interval. Their time continues from the parts before.
     pub(super) fn interval(&self, mut figures: Figures) {
         figures.elapsed_s = rounded(figures.elapsed_s + self.before.elapsed.as_secs_f64(), 3);
-        if !self.is_json {
-            self.printer.offer(show::line(&figures));
-        } else if let Ok(line) = output::json(&figures) {
+        let line = match self.form {
+            Form::Json => output::json(&figures).ok(),
+            Form::Run => Some(show::line(&figures)),
+            Form::Card => Some(show::card_line(&figures)),
+        };
+        if let Some(line) = line {
             self.printer.offer(line);
         }
     }
 
     /// Prints a notice on standard error and, with JSON, also as a line of standard output.
     pub(super) fn notice(&self, text: String) {
-        if self.is_json
+        if self.form == Form::Json
             && let Ok(line) = output::json(&Notice { kind: "notice", text: &text })
         {
             self.printer.line(line);
@@ -92,7 +107,11 @@ impl Sayer {
     /// If the reader of the output is gone, or too slow.
     pub(super) fn totals(self, last: &Reading, patience: Duration) -> Result<()> {
         let totals = Figures::totals(&self.before.plus(last));
-        let line = if self.is_json { output::json(&totals)? } else { show::totals(&totals) };
+        let line = match self.form {
+            Form::Json => output::json(&totals)?,
+            Form::Run => show::totals(&totals),
+            Form::Card => show::card_totals(&totals),
+        };
         self.printer.line(line);
         self.printer.finish(patience)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::live::{Card, Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::tracer::TracePoint;
 use rxo::{Config, LinkKind, Reading, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
@@ -14,12 +14,13 @@ use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::{DeviceHandle, Interface, Origin, wait};
 use rxo_frame::Instant;
 
+use super::card::CardPlan;
 use super::channel::{Control, Order, Report};
 use super::configuration::Configuration;
 use super::custody::{Custody, TapBefore};
 use super::figures::Figures;
 use super::plan::Plan;
-use super::say::Sayer;
+use super::say::{Form, Sayer};
 use super::survey::Survey;
 use super::tap::Capture;
 use crate::exit::usage;
@@ -81,6 +82,7 @@ impl Session {
             mtu: makes.then_some(survey.mtu),
             // One that takes over is switched on when it has the nic's hardware address.
             bring_up: !plan.take_over,
+            guest: plan.card.map(CardPlan::guest).unwrap_or_default(),
             ..DeviceOptions::default()
         };
         let held_nic = plan.nic.attach()?;
@@ -100,6 +102,14 @@ impl Session {
         TapBefore::read(index, !self.survey.makes_host).map(Some)
     }
 
+    const fn form(&self) -> Form {
+        match (self.plan.json, self.plan.card) {
+            (true, _) => Form::Json,
+            (false, None) => Form::Run,
+            (false, Some(_)) => Form::Card,
+        }
+    }
+
     fn capture(&self, link: LinkKind) -> Result<Option<Capture>> {
         let Self { plan, .. } = self;
         let begin = |path| Capture::begin(path, (&plan.nic, &plan.host), link);
@@ -115,7 +125,7 @@ impl Session {
         (control, stop): (&Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
         let Devices { mut nic, mut host, held } = devices;
-        let mut sayer = Sayer::start(self.plan.json, Arc::clone(stop))?;
+        let mut sayer = Sayer::start(self.form(), Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
         loop {
             nic.source.discard_before(closed_at);
@@ -231,9 +241,16 @@ fn work(
             last = reading.clone();
         }
     };
-    let outcome = match middleware {
-        None => rxo::live::run(nic, host, config, stop, observe),
-        Some(middleware) => rxo::live::run_through((nic, host), middleware, config, stop, observe),
+    let devices = (nic, host);
+    let outcome = match (plan.card, middleware) {
+        (Some(card), _) => {
+            let card = Card { validates: card.validates(), report_every: plan.stats };
+            rxo::live::run_card(devices, card, stop, observe)
+        }
+        (None, None) => rxo::live::run(devices.0, devices.1, config, stop, observe),
+        (None, Some(middleware)) => {
+            rxo::live::run_through(devices, middleware, config, stop, observe)
+        }
     };
     outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))
 }

@@ -75,6 +75,51 @@ pub(crate) fn totals(figures: &Figures) -> String {
     text
 }
 
+/// One line for one interval of a network card.
+pub(crate) fn card_line(figures: &Figures) -> String {
+    let Figures { nic_in, host_out, host_in, .. } = figures;
+    let mut line = format!(
+        "{:>7.1} s  to guest {} frames {:.2} Gbit/s, {} notifications  to wire {} frames {:.2} \
+         Gbit/s  cpu {:.0} %",
+        figures.elapsed_s,
+        grouped(nic_in.packets),
+        nic_in.gbit_per_s,
+        grouped(host_out.submissions),
+        grouped(host_in.packets),
+        host_in.gbit_per_s,
+        figures.cpu_percent,
+    );
+    if figures.lost() > 0 {
+        line.push_str(&format!("  LOST {}", grouped(figures.lost())));
+    }
+    line
+}
+
+/// The totals of a network card: two lines for each direction.
+pub(crate) fn card_totals(figures: &Figures) -> String {
+    let Figures { nic_in, host_out, host_in, nic_out, .. } = figures;
+    let notified = format!(
+        "{} in {} notifications ({} could not be sent)",
+        grouped(host_out.deliveries),
+        grouped(host_out.submissions),
+        grouped(host_out.dropped),
+    );
+    format!(
+        "totals after {:.1} s, cpu {:.0} %\n\
+         wire -> guest  {}; {notified}\n\
+         \x20              {}\n\
+         guest -> wire  {}; {}\n\
+         \x20              {}",
+        figures.elapsed_s,
+        figures.cpu_percent,
+        came(nic_in, figures.overload),
+        listed(&figures.wire, usize::MAX),
+        came(host_in, 0),
+        went(nic_out),
+        listed(&figures.wire_back, usize::MAX),
+    )
+}
+
 /// Packets per aggregate, if anything could be coalesced.
 fn per_aggregate(figures: &Figures, unit: &str) -> String {
     let packets = figures.packets_per_aggregate;
@@ -171,6 +216,24 @@ mod tests {
     #[test]
     fn nothing_coalesced_is_not_a_number() {
         assert!(line(&Figures::totals(&Reading::default())).contains("out 0 (none coalesced)"));
+    }
+
+    #[test]
+    fn a_card_says_what_it_did_to_frames() {
+        let mut figures = figures();
+        figures.host_out.submissions = 12_000;
+        figures.wire = [("segmented", 5), ("valid", 70_000)].into();
+        assert_eq!(
+            card_line(&figures),
+            "    3.0 s  to guest 1,012,345 frames 11.42 Gbit/s, 12,000 notifications  to wire 0 \
+             frames 0.00 Gbit/s  cpu 87 %"
+        );
+        let text = card_totals(&figures);
+        assert!(text.contains("31,890 in 12,000 notifications"), "{text}");
+        assert!(text.contains("\n               valid 70,000, segmented 5\n"), "{text}");
+        figures.nic_in.ring_drops = 7;
+        assert!(card_line(&figures).ends_with("  LOST 7"));
+        assert!(card_totals(&figures).contains("7 lost in the ring"));
     }
 
     #[test]

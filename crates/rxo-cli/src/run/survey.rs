@@ -34,19 +34,19 @@ impl Survey {
     /// # Errors
     /// If one does not exist or is down, or the two do not fit together.
     pub(super) fn of(plan: &Plan) -> Result<Self> {
-        let Plan { nic, host, .. } = plan;
+        let Plan { nic, host, flags: [nic_flag, host_flag], .. } = plan;
         let (nic_link, host_link) = (nic.kind().link, host.kind().link);
         if let (Some(nic_link), Some(host_link)) = (nic_link, host_link)
             && nic_link != host_link
         {
             return Err(usage(format!(
-                "--nic {nic} carries {} and --host {host} carries {}; give two that carry the same",
+                "{nic_flag} {nic} carries {} and {host_flag} {host} carries {}; give two that carry the same",
                 carries(nic_link),
                 carries(host_link)
             )));
         }
-        let nic_mtu = nic.survey().context("--nic")?;
-        let host_mtu = host.survey().context("--host")?;
+        let nic_mtu = nic.survey().context(*nic_flag)?;
+        let host_mtu = host.survey().context(*host_flag)?;
         if let (Some(nic_mtu), Some(host_mtu)) = (nic_mtu, host_mtu)
             && nic_mtu != host_mtu
         {
@@ -78,7 +78,7 @@ impl Survey {
             completes_checksums: true,
         };
         carried(plan.policy, sink)
-            .map_err(|misfit| usage(format!("--host {}: {misfit}", plan.host)))
+            .map_err(|misfit| usage(format!("{} {}: {misfit}", plan.flags[1], plan.host)))
     }
 }
 

@@ -21,10 +21,10 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// A path in a folder of its own, which is removed at the end.
-struct Socket(PathBuf);
+pub(crate) struct Socket(PathBuf);
 
 impl Socket {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("rxo-guests-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder.join("vm.sock"))
@@ -34,7 +34,17 @@ impl Socket {
         format!("--nic packet:wire0 --host vhost:{}", self.0.display())
     }
 
-    fn guest(&self) -> String {
+    /// The flags of a card on this socket.
+    pub(crate) fn card(&self) -> String {
+        format!("--wire packet:wire0 --guest vhost:{}", self.path())
+    }
+
+    pub(crate) fn path(&self) -> std::path::Display<'_> {
+        self.0.display()
+    }
+
+    /// The flags of a host that is the guest.
+    pub(crate) fn guest(&self) -> String {
         format!("--nic virtio:{} --ip 10.77.0.2/24", self.0.display())
     }
 }
@@ -46,7 +56,7 @@ impl Drop for Socket {
 }
 
 /// The totals of a sink that ended well, and the hash of its only connection.
-fn totals(mut lines: Vec<Value>) -> (Value, String) {
+pub(crate) fn totals(mut lines: Vec<Value>) -> (Value, String) {
     let totals = lines.pop().unwrap();
     let crc = totals["ends"][0]["crc32"].as_str().unwrap().to_owned();
     (totals, crc)

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod calibrate;
+mod card;
 mod conformance;
 mod demo;
 mod ending;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let groups = [
         bad_input::TESTS,
         calibrate::TESTS,
+        card::TESTS,
         conformance::TESTS,
         demo::TESTS,
         ending::TESTS,

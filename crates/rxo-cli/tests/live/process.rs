@@ -13,7 +13,7 @@ use serde_json::Value;
 /// How long a process may take to do what it was told, on a machine that does much else.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A running `rxo run --json`. Dropping it kills it.
+/// A running `rxo run --json` or `rxo card --json`. Dropping it kills it.
 pub(crate) struct Rxo {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -26,7 +26,13 @@ impl Rxo {
         Self::start_with(namespace, flags, &[])
     }
 
-    /// The same with `variables` in its environment.
+    /// Starts `rxo card --json` with `flags`, and waits as [`Rxo::start`] does.
+    pub(crate) fn start_card(namespace: &Namespace, flags: &str) -> (Self, Value) {
+        let child = spawn(namespace, &format!("card --json {flags}"));
+        Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
+    }
+
+    /// Starts it with `variables` in its environment.
     pub(crate) fn start_with(
         namespace: &Namespace,
         flags: &str,

@@ -1,0 +1,41 @@
+//! Flags of `rxo card`.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct CardFlags {
+    /// Device on the network side, such as packet:eth1. The kernel's own stack is kept off it, as by rxo run.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) wire: String,
+
+    /// Unix socket on which the host connects by vhost-user: another rxo by virtio:PATH, or a virtual
+    /// machine.
+    #[arg(long, value_name = "vhost:PATH")]
+    pub(crate) guest: String,
+
+    /// Time from a frame to the notification of the host, as rx-usecs of a network card: 1us to 100ms, or
+    /// 0us to notify at once.
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    pub(crate) moderate: String,
+
+    /// Work that the card does for the host. checksum: validates and fills TCP and UDP checksums. tso:
+    /// segments GSO frames of TCP; needs checksum. none: neither.
+    #[arg(long, value_name = "LIST", default_value = "checksum,tso")]
+    pub(crate) offload: String,
+
+    /// Do not keep the kernel off the wire's interface.
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
+
+    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) stats: String,
+
+    /// Print JSON, one value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Check everything, print the effective configuration and exit; change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

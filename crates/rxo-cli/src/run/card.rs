@@ -1,0 +1,176 @@
+//! `rxo card`: a run that coalesces nothing and does what a network card does.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo_coalesce::Policy;
+use rxo_driver::GuestOptions;
+use serde::Serialize;
+
+use super::plan::{self, Plan};
+use crate::exit::usage;
+use crate::flags::CardFlags;
+use crate::numbers::parse_time;
+
+/// What the card does for its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct CardPlan {
+    /// Validates and fills checksums.
+    checksum: bool,
+    /// Segments GSO frames.
+    tso: bool,
+    /// Seconds from a frame to the notification of the host.
+    moderate_s: f64,
+}
+
+/// The plan of `rxo card`.
+///
+/// # Errors
+/// If a name, a time or an offload is invalid; the message says what would be accepted.
+pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
+    let nic = plan::device("--wire", &flags.wire)?;
+    let host = plan::device("--guest", &flags.guest)?;
+    if host.kind().prefix != "vhost" {
+        return Err(usage(format!(
+            "--guest {host} is no socket on which a host connects; give vhost:PATH"
+        )));
+    }
+    let moderate_s = moderation(&flags.moderate)?.as_secs_f64();
+    Ok(Plan {
+        flags: ["--wire", "--guest"],
+        nic,
+        host,
+        card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
+        policy: Policy::none(),
+        ack_split: None,
+        trust_checksums: false,
+        stats: plan::stats(&flags.stats)?,
+        tap: None,
+        impair: [None, None],
+        take_over: false,
+        wait_for_nic: false,
+        isolates: !flags.no_isolation,
+        json: flags.json,
+    })
+}
+
+impl CardPlan {
+    /// What the device offers the host.
+    pub(super) fn guest(self) -> GuestOptions {
+        GuestOptions {
+            checksums: self.checksum,
+            segmentation: self.tso,
+            aggregates: false,
+            moderation: Duration::from_secs_f64(self.moderate_s),
+        }
+    }
+
+    /// Whether it validates the checksums of frames for the host.
+    pub(super) const fn validates(self) -> bool {
+        self.checksum
+    }
+}
+
+impl fmt::Display for CardPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [(self.checksum, "checksum"), (self.tso, "tso")];
+        let offloads: Vec<_> = names.iter().filter_map(|(is, name)| is.then_some(*name)).collect();
+        let offloads = if offloads.is_empty() { "none".to_owned() } else { offloads.join(",") };
+        let micros = self.moderate_s * 1e6;
+        write!(f, "offload {offloads}, notifications after {micros:.0} us")
+    }
+}
+
+fn moderation(text: &str) -> Result<Duration> {
+    let time = parse_time(text).filter(|time| time.is_zero() || (LEAST..=MOST).contains(time));
+    time.ok_or_else(|| {
+        usage(format!("--moderate {text}: give a time from 1us to 100ms, or 0us for none"))
+    })
+}
+
+fn offloads(text: &str) -> Result<CardPlan> {
+    let mut card = CardPlan::default();
+    for item in text.split(',').filter(|_| text != "none") {
+        match item {
+            "checksum" => card.checksum = true,
+            "tso" => card.tso = true,
+            _ => {
+                return Err(usage(format!(
+                    "--offload {text}: `{item}` is no offload; give checksum, tso, both with a comma, \
+                     or none"
+                )));
+            }
+        }
+    }
+    if card.tso && !card.checksum {
+        return Err(usage(format!("--offload {text}: segments need checksums; give checksum,tso")));
+    }
+    Ok(card)
+}
+
+const LEAST: Duration = Duration::from_micros(1);
+const MOST: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::flags::{Cli, Command};
+
+    fn planned(line: &str) -> Result<Plan> {
+        let line = format!("rxo card --wire packet:eth1 {line}");
+        match Cli::try_parse_from(line.split_whitespace())?.command {
+            Command::Card(flags) => plan(&flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn card(line: &str) -> CardPlan {
+        planned(&format!("--guest vhost:/run/card.sock {line}")).unwrap().card.unwrap()
+    }
+
+    #[test]
+    fn a_card_does_what_is_asked_and_never_aggregates() {
+        let rows = [
+            ("", (true, true, 0), "offload checksum,tso, notifications after 0 us"),
+            ("--offload none", (false, false, 0), "offload none, notifications after 0 us"),
+            (
+                "--offload checksum --moderate 50us",
+                (true, false, 50),
+                "offload checksum, notifications after 50 us",
+            ),
+            (
+                "--moderate 1ms",
+                (true, true, 1_000),
+                "offload checksum,tso, notifications after 1000 us",
+            ),
+        ];
+        for (line, (checksums, segmentation, micros), text) in rows {
+            let card = card(line);
+            let moderation = Duration::from_micros(micros);
+            let guest = GuestOptions { checksums, segmentation, aggregates: false, moderation };
+            assert_eq!((card.guest(), card.to_string()), (guest, text.to_owned()));
+            assert_eq!(card.validates(), checksums);
+        }
+        let plan = planned("--guest vhost:/run/card.sock").unwrap();
+        assert!(!plan.policy.coalesce && plan.isolates);
+    }
+
+    #[test]
+    fn an_invalid_value_is_named_with_valid_ones() {
+        let rows = [
+            ("--guest tap:rxo0", "--guest tap:rxo0 is no socket"),
+            ("--guest vhost:/s --moderate 1s", "--moderate 1s: give a time from 1us to 100ms"),
+            ("--guest vhost:/s --offload lro", "--offload lro: `lro` is no offload; give checksum"),
+            ("--guest vhost:/s --offload tso", "--offload tso: segments need checksums"),
+            ("--guest vhost:/s --stats 1d", "--stats 1d: give a time from 100ms"),
+            ("--guest vm.sock", "--guest"),
+        ];
+        for (line, message) in rows {
+            let error = planned(line).unwrap_err();
+            assert!(error.to_string().starts_with(message), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `rxo card` as the network card of another rxo process: `rxo sink` and `rxo source` by `virtio:PATH`.
+//! They share memory.
+
+use std::io::Write;
+use std::net::Shutdown;
+
+use rxo_lab::Lab;
+use serde_json::Value;
+
+use crate::Test;
+use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
+use crate::guests::{Socket, totals};
+use crate::process::{Rxo, run, spawn};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_host_behind_a_card_receives_what_linux_sends", receives),
+    ("a_host_behind_a_card_sends_what_linux_receives", sends),
+    ("a_card_without_offloads_carries_the_same", without_offloads),
+    ("a_card_refuses_what_it_cannot_be", refused),
+];
+
+const BYTES: u32 = 20_000_000;
+
+/// The count with this name in the totals of a card; 0 if it did not occur.
+fn count(totals: &Value, way: &str, name: &str) -> u64 {
+    totals[way].get(name).map_or(0, |count| count.as_u64().unwrap())
+}
+
+/// Ends the card, and returns its totals.
+fn ended(card: Rxo) -> Value {
+    card.signal("INT");
+    let (code, mut lines, said) = card.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a guest has started"), "{said}");
+    let totals = lines.pop().unwrap();
+    assert_eq!(totals["kind"], "totals");
+    totals
+}
+
+/// Linux sends to `rxo sink` through a card with `flags`. Returns the totals of the card.
+fn received(name: &str, flags: &str) -> Value {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new(name));
+    let (card, first) = Rxo::start_card(lab.host(), &format!("{} {flags}", socket.card()));
+    assert!(first["card"].is_object(), "{first}");
+    let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+    let sink = spawn(lab.host(), &line);
+    let stream = connect(lab.peer(), AT_HOST);
+    let bytes = pattern(BYTES);
+    (&stream).write_all(&bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The sink closes when it has all.
+    assert_eq!(read_all(&stream), b"");
+    let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
+    assert_eq!((totals["bytes"].as_u64(), crc), (Some(BYTES.into()), hash(&bytes)));
+    ended(card)
+}
+
+fn receives() {
+    let totals = received("card-receives", "--moderate 50us");
+    // Linux leaves the checksums to the device.
+    assert!(count(&totals, "wire", "completed") > 0, "{totals}");
+    assert_eq!(count(&totals, "wire", "invalid"), 0, "{totals}");
+    let frames = totals["host_out"]["deliveries"].as_u64().unwrap();
+    assert!(frames > u64::from(BYTES) / 1_500, "{totals}");
+    let notifications = totals["host_out"]["submissions"].as_u64().unwrap();
+    assert!(0 < notifications && notifications < frames, "{totals}");
+}
+
+/// `rxo source` sends to Linux through a card with `flags`. Returns the totals of the card.
+fn sent(name: &str, flags: &str) -> Value {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new(name));
+    let (card, _) = Rxo::start_card(lab.host(), &format!("{} {flags}", socket.card()));
+    let server = crate::endpoint::serve(&lab, 1, |stream| hash(&read_all(&stream)));
+    let guest = socket.guest();
+    let line = format!("source {guest} 10.77.0.1:7000 --bytes 20M --hash --json --interval 0s");
+    let (_, crc) = totals(json(&run(lab.host(), &line)));
+    assert_eq!(server.join().unwrap(), [crc]);
+    ended(card)
+}
+
+fn sends() {
+    let totals = sent("card-sends", "");
+    assert!(count(&totals, "wire_back", "segmented") > 0, "{totals}");
+    assert!(count(&totals, "wire_back", "completed") > 0, "{totals}");
+    let frames = totals["nic_out"]["deliveries"].as_u64().unwrap();
+    assert!(frames > u64::from(BYTES) / 1_500, "{totals}");
+}
+
+/// The host then does by itself what the card does not.
+fn without_offloads() {
+    let totals = received("card-plain-receives", "--offload none");
+    let checked = count(&totals, "wire", "valid") + count(&totals, "wire", "invalid");
+    assert_eq!(checked, 0, "{totals}");
+    let totals = sent("card-plain-sends", "--offload none");
+    assert!(totals.get("wire_back").is_none(), "nothing is left to the card: {totals}");
+}
+
+fn refused() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("card-refused"));
+    let (card, _) = Rxo::start_card(lab.host(), &socket.card());
+    let path = socket.path();
+    let rows = [
+        (format!("--wire tap:other --guest vhost:{path}"), "a process listens there; end it"),
+        (format!("--wire packet:nowhere --guest vhost:{path}2"), "--wire"),
+        (format!("--wire packet:wire0 --guest vhost:{path}2"), "packet:wire0"),
+        (format!("--wire packet:wire0 --guest virtio:{path}"), "give vhost:PATH"),
+    ];
+    for (line, part) in rows {
+        let output = run(lab.host(), &format!("card {line}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(part), "{line}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    }
+    card.signal("INT");
+    assert_eq!(card.end().0, Some(0));
+}

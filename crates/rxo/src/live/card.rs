@@ -1,0 +1,43 @@
+//! A worker that plays a network card between a wire and a guest.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rxo_coalesce::Policy;
+use rxo_device::middleware::WireSource;
+
+use super::{Device, Event, Outcome, between};
+use crate::worker::{Duplex, Misfit, Pause, WorkerConfig};
+
+/// What the card does beside moving frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// Whether it validates the checksums of frames for the guest.
+    pub validates: bool,
+    /// Time between two calls of the observer with readings, at least 1 ms; `None` for no calls.
+    pub report_every: Option<Duration>,
+}
+
+/// Runs a network card on this thread until `stop` is set or a device fails. What the peers leave to
+/// their devices is done here: in both directions GSO frames of TCP are segmented and partial checksums
+/// completed. Nothing is coalesced, and nothing is dropped but what a ring cannot hold.
+///
+/// # Errors
+/// As [`run`](super::run).
+pub fn run_card(
+    (wire, guest): (Device, Device),
+    card: Card,
+    stop: &AtomicBool,
+    observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit> {
+    let config = WorkerConfig {
+        pause: Pause::NEVER,
+        overload: None,
+        report_every: card.report_every,
+        ..WorkerConfig::new(Policy::none())
+    };
+    let wire = Duplex { source: WireSource::new(wire.source, card.validates), sink: wire.sink };
+    // The peer's own card validates what it gets.
+    let guest = Duplex { source: WireSource::new(guest.source, false), sink: guest.sink };
+    between(wire, guest, config, stop, observe)
+}
