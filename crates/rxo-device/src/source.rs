@@ -52,6 +52,11 @@ pub trait FrameSource {
     fn poll_at(&self) -> Option<Instant> {
         None
     }
+
+    /// Does what the device needs although nobody reads frames: answers to messages of a machine monitor,
+    /// say. Call it instead of [`FrameSource::receive`] while frames are not wanted. It gives none, and
+    /// it is cheap to call often. Most devices need nothing.
+    fn attend(&mut self) {}
 }
 
 /// A source behind a pointer: one type for devices of every kind. The dispatch is once a batch.
@@ -88,6 +93,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn poll_at(&self) -> Option<Instant> {
         (**self).poll_at()
+    }
+
+    fn attend(&mut self) {
+        (**self).attend();
     }
 }
 

@@ -57,6 +57,10 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         self.source.poll_at()
     }
 
+    fn attend(&mut self) {
+        self.source.attend();
+    }
+
     fn expect_holds(&mut self) {
         self.source.expect_holds();
     }

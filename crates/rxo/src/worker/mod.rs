@@ -15,7 +15,8 @@
 //! # Contract
 //! A direction reorders nothing, and drops nothing that its sink takes, with one exception: if more
 //! arrives than the worker can take, it drops frames as [`Overload`] says. A direction does not wait
-//! for the other's sink: a blocked sink stops the reading of its own source and nothing else. A buffer
+//! for the other's sink: a blocked sink stops the reading of its own source and nothing else. A source
+//! that is not read is attended in each turn, because its device may have to answer someone. A buffer
 //! is dropped when the delivery of its frame was sent. When the loop ends, by a stop or by a failed
 //! device, the host's sink has been given every held segment. After construction a turn allocates
 //! nothing of its own.
@@ -200,11 +201,13 @@ where
         let from_nic = if directions.to_host() {
             self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(waiter.now()))
         } else {
+            self.to_host.source.attend();
             Ok(0)
         };
         let from_host = if directions.to_nic() {
             self.to_nic.turn(awake.host, self.splitting.as_mut())
         } else {
+            self.to_nic.source.attend();
             Ok(0)
         };
         let (from_nic, from_host) = (from_nic?, from_host?);

@@ -37,6 +37,7 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         let received = if is_worth_a_look && !self.outlet.is_blocked() {
             self.source.receive(&mut self.batch, self.budget)
         } else {
+            self.source.attend();
             Ok(0)
         };
         let sink = &mut self.outlet.sink;

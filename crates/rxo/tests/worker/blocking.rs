@@ -1,10 +1,16 @@
 //! Neither direction ever waits for the other's sink, whatever that does: blocks, refuses, is slow.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rxo::device::middleware::{ImpairedSource, Impairment, ImpairmentSettings};
+use rxo::device::{MemorySource, SourceCapabilities, SourceCounters};
 use rxo::worker::Overload;
-use rxo::{Duplex, Frame, Instant, LinkKind, MemoryOptions, Policy, Worker, WorkerConfig};
+use rxo::{
+    DeviceError, Duplex, Frame, FrameSource, Instant, LinkKind, MemoryOptions, Policy, Worker,
+    WorkerConfig,
+};
 use rxo_testkit::seg;
 
 use crate::pausing::bulk;
@@ -74,6 +80,54 @@ fn a_host_without_room_does_not_delay_what_it_sends() {
     assert!(longest_wait(&ended.to_nic) <= 3 * TURN, "{:?}", longest_wait(&ended.to_nic));
     assert!(world.turns() < 6_000, "{} turns", world.turns());
     is_accounted_for(&ended);
+}
+
+/// A source that counts how often it is attended.
+struct Attended {
+    inner: MemorySource,
+    count: Rc<Cell<u32>>,
+}
+
+impl FrameSource for Attended {
+    type Buffer = <MemorySource as FrameSource>::Buffer;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.inner.capabilities()
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        self.inner.receive(batch, budget)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.inner.counters()
+    }
+
+    fn attend(&mut self) {
+        self.count.set(self.count.get() + 1);
+    }
+}
+
+/// A machine monitor must not wait for answers because the nic is full.
+#[test]
+fn a_source_that_is_not_read_is_attended_all_the_time() {
+    let world = World::new();
+    let count = Rc::new(Cell::new(0));
+    world.at(after_ms(0), Event::NicRoom(Some(0)));
+    world.at(after_ms(1), Event::FromHost(question(0, after_ms(1))));
+    world.at(after_ms(500), Event::Stop);
+    let host = Duplex {
+        source: Attended { inner: world.from_host.source(), count: Rc::clone(&count) },
+        sink: world.to_host.sink(),
+    };
+    let mut worker = Worker::new(world.nic(), host, config()).unwrap();
+    worker.run(&mut world.clone(), world.stopping(), |_| ()).unwrap();
+    // A worker with a blocked sink looks around at least every millisecond.
+    assert!(count.get() >= 400, "attended {} times", count.get());
 }
 
 /// What comes for a sink that is blocked gathers where the system counts what it drops.

@@ -91,6 +91,10 @@ impl<S: FrameSource, C: FnMut() -> Instant> FrameSource for ImpairedSource<S, C>
     fn poll_at(&self) -> Option<Instant> {
         self.impairment.poll_at().into_iter().chain(self.source.poll_at()).min()
     }
+
+    fn attend(&mut self) {
+        self.source.attend();
+    }
 }
 
 #[cfg(unix)]
