@@ -27,7 +27,7 @@ fn counters(script: &Script) -> Counters {
             Step::Poll => engine.poll_under(load, &mut batch, now, |_| ()),
             Step::Advance(time) => {
                 now = now + *time;
-                engine.on_timeout(now, |_| ());
+                engine.on_timeout_under(load, now, |_| ());
             }
             Step::Flush => {
                 engine.push(&mut batch, now, |_| ());

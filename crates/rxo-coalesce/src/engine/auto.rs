@@ -14,9 +14,9 @@
 //! * the next poll, expected after the smoothed gap between polls, would come after its budget;
 //! * its smoothed share of a poll is less than one segment.
 //!
-//! Between polls, [`Engine::on_timeout`] keeps the budget; it does not know the load, so a receiver that
-//! becomes idle when traffic stops may wait for what is left of it. All arithmetic is on integers, so that a model
-//! can predict every decision. Nothing allocates after construction.
+//! Between polls, [`Engine::on_timeout_under`] keeps the budget, and flushes everything once the receiver is
+//! idle. All arithmetic is on integers, so that a model can predict every decision. Nothing allocates
+//! after construction.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -117,6 +117,16 @@ impl<B: AsRef<[u8]>> Engine<B> {
         };
         self.flush_all(self.store.end(), reason, now);
         self.pace.carried_to = 0;
+    }
+
+    /// Flushes everything if the policy is [`Hold::Auto`] and the receiver is idle. Returns whether it is.
+    pub(super) fn flush_for_idle(&mut self, load: Option<Load>, now: Instant) -> bool {
+        let is_auto = matches!(self.config.policy.hold, Hold::Auto { .. });
+        let is_idle = is_auto && load.is_some_and(Load::is_idle);
+        if is_idle {
+            self.flush_all(self.store.end(), FlushReason::ReceiverIdle, now);
+        }
+        is_idle
     }
 
     fn hold_what_gains(&mut self, now: Instant) {

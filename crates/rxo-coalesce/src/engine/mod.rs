@@ -161,8 +161,22 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Delivers what has been held as long as the policy allows.
-    pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
-        self.flush_overdue(now);
+    pub fn on_timeout(&mut self, now: Instant, sink: impl FnMut(Deliveries<'_, B>)) {
+        self.on_timeout_under(None, now, sink);
+    }
+
+    /// Delivers what has been held as long as the policy allows; under [`Hold::Auto`] everything if the
+    /// receiver is idle. `load` is that of [`Engine::poll_under`]. A caller that learns the load between
+    /// polls should call it then, too.
+    pub fn on_timeout_under(
+        &mut self,
+        load: Option<Load>,
+        now: Instant,
+        mut sink: impl FnMut(Deliveries<'_, B>),
+    ) {
+        if !self.flush_for_idle(load, now) {
+            self.flush_overdue(now);
+        }
         self.deliver_between(&mut sink);
     }
 

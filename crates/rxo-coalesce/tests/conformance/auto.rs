@@ -111,7 +111,18 @@ fn a_segment_alone_leaves_at_the_end_of_its_poll() {
 #[test]
 fn two_segments_wait_for_more() {
     let left = run(AUTO, &[Poll(&[2]), Poll(&[2]), IDLE, Poll(&[2])]);
-    assert_eq!(left, [(3, 6, "receiver_idle")]);
+    assert_eq!(left, [(2, 4, "receiver_idle"), (3, 2, "receiver_idle")]);
+}
+
+#[test]
+fn a_receiver_that_becomes_idle_between_polls_is_given_all_at_once() {
+    let nothing = Wait(Duration::ZERO);
+    let left = run(AUTO, &[Poll(&[3, 2]), nothing, IDLE, nothing]);
+    assert_eq!(left, [(1, 3, "receiver_idle"), (1, 2, "receiver_idle")]);
+    for load in [BUSY, UNKNOWN] {
+        let left = run(AUTO, &[Poll(&[3]), load, nothing]);
+        assert_eq!(left, [(1, 3, "shutdown")], "nobody says that it is idle");
+    }
 }
 
 #[test]
@@ -152,7 +163,7 @@ fn a_flow_that_gains_less_than_a_segment_a_poll_leaves() {
     assert_eq!(left, [(3, 2, "little_gain")]);
     // The other flow's segments are not its own.
     let left = run(AUTO, &[Poll(&[2, 2]), Poll(&[0, 2]), Poll(&[0, 2]), IDLE, Poll(&[0, 0])]);
-    assert_eq!(left, [(3, 2, "little_gain"), (4, 6, "receiver_idle")]);
+    assert_eq!(left, [(3, 2, "little_gain"), (3, 6, "receiver_idle")]);
 }
 
 #[test]

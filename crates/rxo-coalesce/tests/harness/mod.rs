@@ -109,10 +109,12 @@ impl Run<'_> {
         out
     }
 
-    /// Lets time pass as a caller must: at each deadline the engine is told.
+    /// Lets time pass as a caller must: the engine is told of the load, and called at each deadline.
     fn advance(&mut self, until: Instant) -> Vec<Shown> {
         let mut out = Vec::new();
-        let script = self.script;
+        let (script, now) = (self.script, self.now);
+        self.engine
+            .on_timeout_under(self.load, now, |deliveries| note(script, deliveries, now, &mut out));
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
             self.now = self.now.max(deadline);
             let now = self.now;

@@ -89,6 +89,12 @@ impl<'a> Oracle<'a> {
                 self.end_of_poll();
             }
             Step::Advance(time) => {
+                let is_auto = matches!(self.rules.hold, HoldRule::Auto { .. });
+                if is_auto && self.load.is_some_and(|load| load.unread == 0) {
+                    self.flush_all("receiver_idle");
+                } else {
+                    self.flush_overdue();
+                }
                 let until = self.now + *time;
                 while let Some(deadline) = self.deadline().filter(|deadline| *deadline <= until) {
                     self.now = self.now.max(deadline);

@@ -58,6 +58,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         let received = if is_worth_a_look && !self.outlet.is_blocked() {
             self.source.receive(&mut self.batch, self.budget)
         } else {
+            self.source.attend();
             Ok(0)
         };
         let now = clock();
@@ -69,7 +70,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
             // An empty batch is not a poll: policies that count polls count those with frames.
-            self.engine.on_timeout(now, |deliveries| sent.transmit(&deliveries));
+            self.engine.on_timeout_under(load, now, |deliveries| sent.transmit(&deliveries));
         } else {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
             self.engine.poll_under(load, &mut self.batch, now, deliver);

@@ -8,15 +8,15 @@ use rxo::{DeviceError, Duplex, Frame, FrameSink, Gather, Instant, Load, Policy, 
 use rxo_testkit::seg;
 
 use crate::pausing::bulk;
-use crate::world::{Ended, TURN, World};
+use crate::world::{Ended, Event, TURN, World};
 
-/// A sink that always says the same load.
-struct Loaded {
+/// A sink that says a load.
+struct Loaded<L> {
     inner: MemorySink,
-    load: Option<Load>,
+    load: L,
 }
 
-impl FrameSink for Loaded {
+impl<L: Fn() -> Option<Load>> FrameSink for Loaded<L> {
     fn capabilities(&self) -> SinkCapabilities {
         self.inner.capabilities()
     }
@@ -33,7 +33,7 @@ impl FrameSink for Loaded {
     }
 
     fn load(&self) -> Option<Load> {
-        self.load
+        (self.load)()
     }
 }
 
@@ -54,6 +54,10 @@ fn run(
 ) -> Ended {
     let world = World::new();
     world.arrive(Instant::ZERO, apart, 400, frame);
+    run_in(&world, policy, || load)
+}
+
+fn run_in(world: &World, policy: Policy, load: impl Fn() -> Option<Load>) -> Ended {
     let host = Duplex {
         source: world.from_host.source(),
         sink: Loaded { inner: world.to_host.sink(), load },
@@ -96,6 +100,27 @@ fn towards_a_busy_host_aggregates_grow_beyond_a_poll() {
         assert!(held <= micros(50) + 2 * TURN, "frame {first} was held for {held:?}");
         first += sent.frames as u64;
     }
+}
+
+/// What is held when traffic stops waits for its budget, unless the worker wakes and finds the host idle.
+#[test]
+fn a_host_that_becomes_idle_is_given_what_is_held() {
+    let last_leaves = |idle_from: Instant| {
+        let world = World::new();
+        world.arrive(Instant::ZERO, micros(1), 400, bulk);
+        for us in (400..500).step_by(10) {
+            let at = Instant::from_micros(us);
+            world.at(at, Event::FromHost(request(us as u32, at)));
+        }
+        let unread = || u32::from(world.time_now() < idle_from);
+        let ended = run_in(&world, auto(), || Some(Load { unread: unread() }));
+        assert_eq!(ended.totals.host_out.frames, 400);
+        ended.to_host.last().unwrap().sent_at
+    };
+    let idle_from = Instant::from_micros(410);
+    let (idle, busy) = (last_leaves(idle_from), last_leaves(Instant::from_micros(9_999)));
+    assert!(idle <= idle_from + 2 * TURN, "{idle:?}");
+    assert!(busy > idle_from + 2 * TURN, "{busy:?}");
 }
 
 #[test]
