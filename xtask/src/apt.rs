@@ -76,6 +76,13 @@ pub(crate) const PING: Package = Package {
     why: "sees whether each packet is answered once",
 };
 
+/// The other device side of a virtio ring.
+pub(crate) const TESTPMD: Package = Package {
+    name: "dpdk",
+    probe: Probe::Program("dpdk-testpmd"),
+    why: "is the device on the other side of a ring",
+};
+
 /// Emulates the guests' machine.
 pub(crate) const QEMU: Package = Package {
     name: "qemu-system-x86",

@@ -18,14 +18,17 @@ use crate::sh::{self, Program};
 const PACKAGES: &[(&str, &[Package])] = &[
     ("live_command", &[apt::IPROUTE, apt::PING]),
     ("live_curl", &[apt::CURL]),
-    (GUESTS, &[apt::QEMU, apt::BUSYBOX]),
+    ("live_guest", &[apt::QEMU, apt::BUSYBOX]),
+    ("live_guest_vhost", &[apt::QEMU, apt::BUSYBOX]),
+    ("live_testpmd", &[apt::TESTPMD]),
 ];
 
 /// The tests of the command take about as long as all others.
 const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
 
-/// They boot guests in emulation and download a kernel for it: only `--guests` runs them.
-const GUESTS: &str = "live_guest";
+/// They boot guests in emulation and download a kernel for it, or install all of DPDK: only `--guests` runs
+/// them.
+const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_testpmd"];
 
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
@@ -41,7 +44,7 @@ pub(super) fn is_live(target: &str) -> bool {
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let mut targets = scene.live_targets();
     if !scene.guests {
-        targets.retain(|target| *target != GUESTS);
+        targets.retain(|target| !GUESTS.contains(target));
     }
     if targets.is_empty() {
         report.note("there are no live tests".to_owned());

@@ -177,7 +177,7 @@ mod tests {
             ("tap:tap%d", "characters"),
             ("packet:..", "characters"),
             ("vhost:", "names no socket"),
-            (&format!("virtio:/{}", "x".repeat(107)), "longer than 107 bytes"),
+            (&format!("virtio:/{}", "x".repeat(105)), "longer than 105 bytes"),
         ];
         for (text, part) in rows {
             let error = text.parse::<DeviceName>().unwrap_err();

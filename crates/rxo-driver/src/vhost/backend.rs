@@ -4,12 +4,13 @@ use std::io;
 use std::rc::Rc;
 
 use rxo_device::DeviceError;
+use rxo_frame::Instant;
 
 use super::connection::Connection;
 use super::listener::Listener;
 use super::options::GuestOptions;
 use crate::fault;
-use crate::virtio_net::{Events, Notices, Token, Watched};
+use crate::virtio_net::{Events, Notices, Side, Token, Watched};
 
 /// What both ends share.
 #[derive(Debug)]
@@ -20,16 +21,61 @@ pub(super) struct Backend {
     connection: Option<Connection>,
     /// Whether the guest's start was said.
     has_said_start: bool,
+    /// Whether front ends may wait that nothing reports again.
+    is_accept_due: bool,
+    /// Whether it was said that a front end could not be accepted.
+    has_said_refusal: bool,
     /// The MTU that the ends have, in bytes.
     mtu: u32,
     options: GuestOptions,
-    pub(super) notices: Notices,
+    notices: Notices,
     /// Invalid chains of front ends before.
     invalid: u64,
 }
 
 /// How many front ends one look accepts at most, so that it ends; the rest wait for the next.
 const MOST_ACCEPTS: usize = 8;
+
+impl Side for Backend {
+    type Link = Connection;
+
+    fn events(&self) -> Rc<Events> {
+        Rc::clone(&self.events)
+    }
+
+    fn attend(&mut self) -> bool {
+        let (has_connection, has_message) = self.events.take();
+        let mut has_changed = false;
+        if has_message {
+            has_changed |= self.serve();
+        }
+        if let Some(why) = self.connection.as_ref().and_then(Connection::fault) {
+            self.close(&io::Error::other(why));
+        }
+        if has_connection || self.is_accept_due {
+            self.accept();
+        }
+        has_changed
+    }
+
+    /// The front end whose guest has started.
+    fn link(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().filter(|connection| connection.is_started())
+    }
+
+    /// When the guest is to be notified.
+    fn next_look(&self) -> Option<Instant> {
+        self.connection.as_ref().filter(|connection| connection.is_started())?.notify_at()
+    }
+
+    fn invalid(&self) -> u64 {
+        self.invalid + self.connection.as_ref().map_or(0, Connection::invalid)
+    }
+
+    fn notices(&mut self) -> &mut Notices {
+        &mut self.notices
+    }
+}
 
 impl Backend {
     pub(super) fn new(
@@ -48,42 +94,13 @@ impl Backend {
             events,
             connection: None,
             has_said_start: false,
+            is_accept_due: false,
+            has_said_refusal: false,
             mtu,
             options,
             notices: Notices::default(),
             invalid: 0,
         })
-    }
-
-    /// What to wait for.
-    pub(super) fn events(&self) -> Rc<Events> {
-        Rc::clone(&self.events)
-    }
-
-    /// The front end whose guest has started.
-    pub(super) fn started(&mut self) -> Option<&mut Connection> {
-        self.connection.as_mut().filter(|connection| connection.is_started())
-    }
-
-    /// Invalid chains of all front ends.
-    pub(super) fn invalid(&self) -> u64 {
-        self.invalid + self.connection.as_ref().map_or(0, Connection::invalid)
-    }
-
-    /// Looks at the sockets, and forgets notifications. Returns whether queues have changed.
-    pub(super) fn attend(&mut self) -> bool {
-        let (has_connection, has_message) = self.events.take();
-        let mut has_changed = false;
-        if has_message {
-            has_changed |= self.serve();
-        }
-        if let Some(ring) = self.connection.as_ref().and_then(Connection::broken_ring) {
-            self.close(&io::Error::other(format!("its guest broke ring {ring}")));
-        }
-        if has_connection {
-            self.accept();
-        }
-        has_changed
     }
 
     fn serve(&mut self) -> bool {
@@ -127,9 +144,17 @@ impl Backend {
         }
     }
 
+    /// Accepts a front end if there is none. The one before may have ended unnoticed, and so may one that
+    /// has just come.
     fn accept(&mut self) {
+        self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {
-            let Some(stream) = self.listener.accept() else { return };
+            let stream = match self.listener.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(error) => return self.accept_later(&error),
+            };
+            self.serve();
             if self.connection.is_some() {
                 self.notices.add("refused a second front end; it has one");
                 continue;
@@ -138,6 +163,15 @@ impl Backend {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => self.notices.add(format!("cannot serve a front end: {error}")),
             }
+        }
+        self.is_accept_due = true;
+    }
+
+    /// Nothing reports when descriptors are free again, so each later look tries.
+    fn accept_later(&mut self, error: &io::Error) {
+        self.is_accept_due = true;
+        if !std::mem::replace(&mut self.has_said_refusal, true) {
+            self.notices.add(format!("cannot accept a front end: {error}; raise `ulimit -n`"));
         }
     }
 }

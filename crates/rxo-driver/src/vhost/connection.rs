@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rxo_frame::{Instant, PoolBuf};
+use rxo_frame::{Instant, Load, Pool};
 use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
@@ -18,7 +18,10 @@ use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::{Change, Channel, Ring, Session};
 use crate::virtio_net::mapping;
-use crate::virtio_net::{Accepts, Events, Notifier, PacketRing, Token, Watched, header_bytes};
+use crate::virtio_net::{
+    Accepts, Events, Given, Link, Loss, Notifier, PacketRing, Token, Watched, header_bytes,
+    queue_of,
+};
 
 /// Pairs of queues that a device can have.
 pub(super) const MOST_PAIRS: usize = 8;
@@ -32,8 +35,12 @@ pub(super) struct Connection {
     channel: Channel,
     session: Session,
     memory: Memory,
+    /// Whether the memory is lost, for each region.
+    losses: Vec<Loss>,
     /// By the index of their ring; `None` if it cannot be used.
     queues: Vec<Option<Queue>>,
+    /// The receive rings in use.
+    receivers: Vec<usize>,
     events: Rc<Events>,
     _watched: Watched,
     /// The transmit ring that is asked first.
@@ -54,16 +61,6 @@ struct Queue {
     starved_since: Option<Instant>,
 }
 
-/// A frame of the guest.
-pub(super) enum Given {
-    /// So many bytes are in the buffer, the header included.
-    Frame(usize),
-    /// A chain was discarded.
-    Discarded,
-    /// There is none.
-    Nothing,
-}
-
 impl Connection {
     pub(super) fn new(
         stream: UnixStream,
@@ -75,7 +72,9 @@ impl Connection {
             channel: Channel::new(stream)?,
             session: Session::offering(options.features(), 2 * MOST_PAIRS),
             memory: Memory::new(),
+            losses: Vec::new(),
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
+            receivers: Vec::with_capacity(MOST_PAIRS),
             events: Rc::clone(events),
             _watched,
             next: 0,
@@ -88,21 +87,6 @@ impl Connection {
     /// Whether the guest has started the first pair of queues.
     pub(super) fn is_started(&self) -> bool {
         self.queues[..2].iter().all(Option::is_some)
-    }
-
-    /// What the guest accepts.
-    pub(super) fn accepts(&self) -> Accepts {
-        Accepts::driver(self.session.features())
-    }
-
-    /// What may be in frames of the guest.
-    pub(super) fn gives(&self) -> Accepts {
-        Accepts::device(self.session.features())
-    }
-
-    /// The length of the header before each frame, in bytes.
-    pub(super) const fn header_bytes(&self) -> usize {
-        header_bytes(self.session.features())
     }
 
     /// The MTU that the front end told, in bytes.
@@ -132,7 +116,7 @@ impl Connection {
             }
             let done = self.session.take(message).map_err(invalid)?;
             if done.change == Change::Memory {
-                self.memory = map(&self.session)?;
+                (self.memory, self.losses) = map(&self.session)?;
             }
             if done.change != Change::None {
                 self.make_queues()?;
@@ -145,59 +129,15 @@ impl Connection {
         Ok(has_changed)
     }
 
-    /// The ring, if any, whose state the guest has made impossible. Nothing comes of it any more.
-    pub(super) fn broken_ring(&self) -> Option<usize> {
+    /// Why nothing comes of the connection any more, if so.
+    pub(super) fn fault(&self) -> Option<String> {
+        if self.losses.iter().any(|loss| loss.is_lost()) {
+            return Some("a file of its memory has shrunk, or has no huge pages".to_owned());
+        }
         let is_broken =
             |queue: &Option<Queue>| queue.as_ref().is_some_and(|it| it.queue.is_broken());
-        self.queues.iter().position(is_broken)
-    }
-
-    /// Takes the next frame of the guest.
-    pub(super) fn take(&mut self, buffer: &mut PoolBuf) -> Given {
-        for _ in 0..MOST_PAIRS {
-            let ring = 2 * self.next + 1;
-            let taken =
-                self.queues[ring].as_mut().map(|queue| queue.queue.take(&self.memory, buffer));
-            match taken {
-                Some(Taken::Frame(bytes)) => return Given::Frame(bytes),
-                Some(Taken::Invalid(_)) => return Given::Discarded,
-                Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
-            }
-        }
-        Given::Nothing
-    }
-
-    /// Shows the guest which frames were taken, and notifies it if it wants that.
-    pub(super) fn finish_taking(&mut self) {
-        self.transmit_queues().for_each(|queue| _ = queue.finish());
-    }
-
-    /// Asks the guest to notify of its next frames. Returns whether one is there already.
-    pub(super) fn ask_for_notifications(&mut self) -> bool {
-        self.transmit_queues()
-            .fold(false, |is_any, queue| queue.queue.enable_notifications() | is_any)
-    }
-
-    fn transmit_queues(&mut self) -> impl Iterator<Item = &mut Queue> {
-        self.queues.iter_mut().skip(1).step_by(2).flatten()
-    }
-
-    /// Shows the guest the packets that were put, so many, and notifies it if that is due.
-    pub(super) fn finish_putting(&mut self, packets: usize, now: Instant) {
-        if let Some(Queue { queue, .. }) = &mut self.queues[0] {
-            queue.publish();
-            if packets > 0 {
-                self.moderator.record(now);
-            }
-            self.notify_when_due(now);
-        }
-    }
-
-    /// Notifies the guest of packets if that is due, and the guest wants it.
-    pub(super) fn notify_when_due(&mut self, now: Instant) {
-        if self.moderator.take_due(now) {
-            self.notified += u64::from(self.queues[0].as_mut().is_some_and(Queue::notify));
-        }
+        let ring = self.queues.iter().position(is_broken)?;
+        Some(format!("its guest broke ring {ring}"))
     }
 
     /// When a notification is due.
@@ -205,15 +145,19 @@ impl Connection {
         self.moderator.poll_at()
     }
 
-    /// How often the guest was notified of packets since the last call.
-    pub(super) const fn take_notified(&mut self) -> u64 {
-        std::mem::replace(&mut self.notified, 0)
+    fn receive_queues(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.queues.iter_mut().step_by(2).flatten()
+    }
+
+    fn transmit_queues(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
     /// Makes all queues that can be used now.
     fn make_queues(&mut self) -> io::Result<()> {
         self.invalid = self.invalid();
         self.queues.iter_mut().for_each(|queue| *queue = None);
+        self.receivers.clear();
         if self.memory.regions().is_empty() {
             return Ok(());
         }
@@ -227,7 +171,71 @@ impl Connection {
             queue.call.iter().for_each(Notifier::notify);
             self.queues[n] = Some(queue);
         }
+        self.receivers.clear();
+        let receive_rings = (0..self.queues.len()).step_by(2);
+        self.receivers.extend(receive_rings.filter(|ring| self.queues[*ring].is_some()));
         Ok(())
+    }
+}
+
+impl Link for Connection {
+    fn accepts(&self) -> Accepts {
+        Accepts::driver(self.session.features())
+    }
+
+    fn gives(&self) -> Accepts {
+        Accepts::device(self.session.features())
+    }
+
+    fn header_bytes(&self) -> usize {
+        header_bytes(self.session.features())
+    }
+
+    fn take(&mut self, pool: &Pool) -> Given {
+        let Some(mut buffer) = pool.take() else { return Given::Nothing };
+        for _ in 0..MOST_PAIRS {
+            let ring = 2 * self.next + 1;
+            let queue = self.queues[ring].as_mut();
+            match queue.map(|queue| queue.queue.take(&self.memory, &mut buffer)) {
+                Some(Taken::Frame(bytes)) => {
+                    buffer.truncate(bytes);
+                    return Given::Frame(buffer);
+                }
+                Some(Taken::Invalid(_)) => return Given::Discarded,
+                Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
+            }
+        }
+        Given::Nothing
+    }
+
+    fn finish_taking(&mut self) {
+        self.transmit_queues().for_each(|queue| _ = queue.finish());
+    }
+
+    fn ask_for_notifications(&mut self) -> bool {
+        self.transmit_queues()
+            .fold(false, |is_any, queue| queue.queue.enable_notifications() | is_any)
+    }
+
+    fn finish_putting(&mut self, packets: usize) -> u64 {
+        self.receive_queues().for_each(|queue| queue.queue.publish());
+        if packets > 0 {
+            self.moderator.record(clock::now());
+        }
+        self.notify_when_due();
+        std::mem::take(&mut self.notified)
+    }
+
+    fn notify_when_due(&mut self) {
+        if self.moderator.poll_at().is_some() && self.moderator.take_due(clock::now()) {
+            let notified: u64 = self.receive_queues().map(|queue| u64::from(queue.notify())).sum();
+            self.notified += notified;
+        }
+    }
+
+    fn load(&self) -> Option<Load> {
+        let backlog = |ring: &usize| self.queues[*ring].as_ref()?.queue.backlog().map(u32::from);
+        Some(Load { unread: self.receivers.iter().map(backlog).sum::<Option<u32>>()? })
     }
 }
 
@@ -244,7 +252,11 @@ impl PacketRing for Connection {
             if merges { Fit::Merged { count_at: BUFFER_COUNT_AT as u32 } } else { Fit::OneChain };
         let down = || io::Error::from_raw_os_error(libc::ENETDOWN);
         let too_large = || io::Error::from_raw_os_error(libc::EMSGSIZE);
-        let Some(Queue { queue, starved_since, .. }) = &mut self.queues[0] else {
+        let mut pieces = pieces.peekable();
+        let chosen = queue_of(pieces.peek().copied().unwrap_or_default(), self.receivers.len());
+        let ring = self.receivers.get(chosen).copied();
+        let Some(Queue { queue, starved_since, .. }) = ring.and_then(|n| self.queues[n].as_mut())
+        else {
             return Err(down());
         };
         let all = u32::try_from(header.len() + bytes).map_err(|_| too_large())?;
@@ -338,20 +350,22 @@ fn make_queue(
 }
 
 /// Maps all regions of a session.
-fn map(session: &Session) -> io::Result<Memory> {
-    let mut memory = Memory::new();
+fn map(session: &Session) -> io::Result<(Memory, Vec<Loss>)> {
+    let (mut memory, mut losses) = (Memory::new(), Vec::new());
     for shared in session.regions() {
         let region = shared.region;
         let refused = |why: &dyn Display| invalid(format!("{region:x?} cannot be mapped: {why}"));
         // The session has checked that this is an address.
         let end = region.file_offset.saturating_add(region.bytes);
-        let mapping = mapping::map(shared.file.as_fd(), end).map_err(|why| refused(&why))?;
+        let mapped = mapping::map(shared.file.as_fd(), end);
+        let (mapping, loss) = mapped.map_err(|why| refused(&why))?;
+        losses.push(loss);
         let (guest, user) = (region.guest_address, region.user_address);
         let mapped = Region::new(guest, user, Arc::new(mapping), region.file_offset, region.bytes)
             .map_err(|why| refused(&why))?;
         memory.add(mapped).map_err(|why| refused(&why))?;
     }
-    Ok(memory)
+    Ok((memory, losses))
 }
 
 fn invalid(why: impl Display) -> io::Error {

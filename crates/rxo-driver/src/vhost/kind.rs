@@ -9,12 +9,10 @@ use rxo_frame::LinkKind;
 
 use super::backend::Backend;
 use super::listener::{Listener, occupant};
-use super::port::VhostPort;
-use super::source::VhostSource;
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
 };
-use crate::virtio_net::{DEFAULT_MTU, check_path};
+use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, check_path};
 
 /// A guest behind a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -26,6 +24,9 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     survey,
     ends: Ends::Both(|name| Ok(Box::new(Handle::new(name)?))),
 };
+
+/// Buffers of 64 KiB: two default budgets.
+const BUFFERS: usize = 128;
 
 /// Nobody else may listen there. The MTU is what the options say.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
@@ -67,8 +68,8 @@ impl DeviceHandle for Handle {
         let State::Open(backend, mtu) = &*state else {
             return Err(DeviceError::Gone(self.label.clone()));
         };
-        let source = Box::new(VhostSource::new(backend, *mtu));
-        let sink = DeviceSink::new(VhostPort::new(backend, &self.label, *mtu));
+        let source = Box::new(RingSource::new(backend, BUFFERS, *mtu));
+        let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu));
         Ok(Device { source, sink })
     }
 }

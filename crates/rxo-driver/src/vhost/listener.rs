@@ -1,15 +1,17 @@
 //! The socket on which front ends connect.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rxo_device::DeviceError;
 
 use crate::fault;
+use crate::wait;
 
 /// A bound socket. Its file is removed when this is dropped, if it is still the same.
 #[derive(Debug)]
@@ -22,33 +24,78 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Binds the socket. Takes over the file of a process that was killed: one that nobody listens on.
+    /// Of several processes that bind the same path at once, one succeeds: the folder is locked
+    /// meanwhile.
     pub(super) fn bind(label: &str, path: &Path) -> Result<Self, DeviceError> {
-        let cannot =
-            |error| fault::system(format!("cannot open {label}; the system refused"), error);
+        let _folder = lock_folder(label, path)?;
         occupant(label, path)?;
-        // The file gets its name when the socket listens, so that nobody is refused who sees it.
-        let nameless = path.with_extension(std::process::id().to_string());
-        let socket = UnixListener::bind(&nameless).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => fault::system(
-                format!("cannot open {label}: its folder does not exist; make it first"),
-                error,
-            ),
+        let socket = bind_complete(path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => fault::system(
                 format!("cannot open {label}; choose a folder that this user may write to"),
                 error,
             ),
-            _ => cannot(error),
+            _ => fault::system(format!("cannot open {label}; the system refused"), error),
         })?;
-        let named = socket.set_nonblocking(true).and_then(|()| fs::rename(&nameless, path));
-        named.inspect_err(|_| _ = fs::remove_file(&nameless)).map_err(cannot)?;
         Ok(Self { socket, identity: identity(path), path: path.to_owned() })
     }
 
     /// The next connection; `None` if there is none.
-    pub(super) fn accept(&self) -> Option<UnixStream> {
-        self.socket.accept().ok().map(|(stream, _)| stream)
+    ///
+    /// # Errors
+    /// If there is one that cannot be accepted now, such as for want of descriptors. It stays there.
+    pub(super) fn accept(&self) -> io::Result<Option<UnixStream>> {
+        loop {
+            return match self.socket.accept() {
+                Ok((stream, _)) => Ok(Some(stream)),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    io::ErrorKind::WouldBlock => Ok(None),
+                    _ => Err(error),
+                },
+            };
+        }
     }
 }
+
+/// Binds `path`, in place of what is there. The file gets its name when the socket listens, so that
+/// nobody is refused who sees it. A process that is killed in between leaves a file that the next one
+/// removes.
+fn bind_complete(path: &Path) -> io::Result<UnixListener> {
+    let unfinished = path.with_extension("~");
+    if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.file_type().is_socket()) {
+        fs::remove_file(&unfinished)?;
+    }
+    let socket = UnixListener::bind(&unfinished)?;
+    let named = socket.set_nonblocking(true).and_then(|()| fs::rename(&unfinished, path));
+    named.inspect_err(|_| _ = fs::remove_file(&unfinished))?;
+    Ok(socket)
+}
+
+/// Locks the folder of `path` until the value is dropped or this process ends. It leaves nothing behind.
+fn lock_folder(label: &str, path: &Path) -> Result<File, DeviceError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "its folder does not exist; make it first",
+            _ => "choose a folder that this user may read and write to",
+        };
+        fault::system(format!("cannot open {label}: {remedy}"), error)
+    })?;
+    for _ in 0..LOCK_ATTEMPTS {
+        if folder.try_lock().is_ok() {
+            return Ok(folder);
+        }
+        wait::pause(BETWEEN_ATTEMPTS);
+    }
+    Err(fault::system(
+        format!("cannot open {label}: another process has locked its folder; choose another one"),
+        io::ErrorKind::WouldBlock.into(),
+    ))
+}
+
+/// How often to try: whoever starts at the same moment has the lock for less than a millisecond.
+const LOCK_ATTEMPTS: u32 = 400;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -100,6 +147,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -119,6 +169,41 @@ mod tests {
         assert!(line.starts_with("cannot open vhost:a: a process listens there; end it"), "{line}");
         drop(listener);
         assert!(!path.exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Each would find a stale socket; the last one to bind would take it from the others.
+    #[test]
+    fn of_several_that_start_at_once_one_listens() {
+        let folder = folder("at-once");
+        let path = folder.join("a.sock");
+        for _ in 0..50 {
+            drop(UnixListener::bind(&path).unwrap());
+            let start = Barrier::new(4);
+            let bind = || {
+                start.wait();
+                Listener::bind("vhost:a", &path).ok()
+            };
+            let bound: Vec<_> = thread::scope(|scope| {
+                let threads = [(); 4].map(|()| scope.spawn(bind));
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(bound.len(), 1);
+            let _client = UnixStream::connect(&path).unwrap();
+            assert!(bound[0].accept().unwrap().is_some(), "the one that says it listens");
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_start_left_is_removed() {
+        let folder = folder("killed");
+        let path = folder.join("a.sock");
+        drop(UnixListener::bind(path.with_extension("~")).unwrap());
+        drop(Listener::bind("vhost:a", &path).unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -7,7 +7,8 @@
 //! * `backend` is the device: one front end at a time, which may close and come again.
 //! * `connection` is one front end: its session, its memory, its queues.
 //! * `options` is what a guest is offered; `moderator` decides when it is notified.
-//! * `source` and `port` are the ends. They share the backend and belong to one thread.
+//!
+//! The ends are those of `virtio_net`. They share the backend and belong to one thread.
 //!
 //! Contract: nothing that a front end or a guest does panics, blocks this process, or ends more than
 //! its own connection. A frame is copied out of the guest once, before anything looks at it. While no
@@ -19,8 +20,6 @@ mod kind;
 mod listener;
 mod moderator;
 mod options;
-mod port;
-mod source;
 #[cfg(test)]
 mod tests;
 

@@ -4,16 +4,18 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
 use crate::device::{Device, DeviceOptions};
-use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
+use crate::vhost_user::features::{MQ, PROTOCOL_FEATURES, VERSION_1};
 use crate::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
 };
-use crate::virtio_net::mapping::memory_file;
+use crate::virtio_net::mapping::{self, memory_file};
+use crate::virtio_net::samples::tcp;
 
 /// The device, and what it says.
 struct Stage {
@@ -115,6 +117,14 @@ fn a_lie_ends_the_connection_in_one_line() {
             "power of two",
         ),
         (
+            "foreign",
+            vec![Request::SetRingKick(RingDescriptor {
+                ring: 0,
+                file: Some(std::fs::File::open("/dev/null").unwrap().into()),
+            })],
+            "neither an eventfd nor a file in memory",
+        ),
+        (
             "file",
             [
                 start(),
@@ -160,6 +170,117 @@ fn a_broken_ring_ends_the_connection() {
     assert!(front.receive().is_err(), "closed");
 }
 
+/// An access beyond the end of a file ends a process that is not prepared for it.
+#[test]
+fn memory_that_is_taken_away_ends_the_connection() {
+    let mut stage = Stage::new("shrink");
+    let mut front = stage.connect();
+    let file = mapping::unsealed_file(MEMORY_BYTES);
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    assert!(stage.turn().last().unwrap().ends_with("a guest has started"));
+    memory.set_len(0).unwrap();
+    let said = stage.turn();
+    assert!(said.last().unwrap().contains("a file of its memory has shrunk"), "{said:?}");
+    assert!(front.receive().is_err(), "closed");
+}
+
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for the reply, and lets the device do something meanwhile.
+fn wait_for_reply(front: &mut Channel, mut meanwhile: impl FnMut()) {
+    let begun = std::time::Instant::now();
+    front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    while front.receive().unwrap().is_none() {
+        assert!(begun.elapsed() < PATIENCE, "no reply came");
+        meanwhile();
+    }
+}
+
+/// A machine monitor waits for its replies, and its guest with it.
+#[test]
+fn messages_are_answered_while_nobody_wants_frames() {
+    let mut stage = Stage::new("unread");
+    let mut front = stage.connect();
+    wait_for_reply(&mut front, || stage.device.source.attend());
+}
+
+#[test]
+fn messages_are_answered_while_frames_never_run_out() {
+    let mut stage = Stage::new("endless");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    // Descriptor 0: a header and a frame. All entries of the available ring name it.
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&72_u32.to_le_bytes(), 8).unwrap();
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.turn();
+    let (mut batch, mut available) = (Vec::new(), 0_u16);
+    wait_for_reply(&mut front, || {
+        available = available.wrapping_add(1);
+        put(&available.to_le_bytes(), 0x2002).unwrap();
+        batch.clear();
+        assert_eq!(stage.device.source.receive(&mut batch, 1).unwrap(), 1, "there is always one");
+    });
+}
+
+/// Both receive rings of a guest with two pairs get packets, each flow from one of them.
+#[test]
+fn flows_are_spread_over_the_receive_rings() {
+    let mut stage = Stage::new("pairs");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    let region = SharedRegion { region: region(), file };
+    let features = VERSION_1 | MQ | PROTOCOL_FEATURES;
+    let mut requests = vec![Request::SetFeatures(features), Request::SetMemTable(vec![region])];
+    for ring in 0..4_u32 {
+        let at = u64::from(ring) * 0x4000;
+        // One descriptor that the device writes, made available eight times.
+        put(&(at + 0x3000).to_le_bytes(), at).unwrap();
+        put(&2_048_u32.to_le_bytes(), at + 8).unwrap();
+        put(&2_u16.to_le_bytes(), at + 12).unwrap();
+        if ring % 2 == 0 {
+            put(&8_u16.to_le_bytes(), at + 0x1002).unwrap();
+        }
+        let (descriptors, driver, device) = (USER + at, USER + at + 0x1000, USER + at + 0x2000);
+        let addresses = RingAddresses { ring, flags: 0, descriptors, device, driver, log: 0 };
+        requests.extend([
+            Request::SetRingSize(RingNumber { ring, number: 16 }),
+            Request::SetRingAddresses(addresses),
+            Request::SetRingKick(RingDescriptor { ring, file: Some(memory_event()) }),
+            Request::SetRingEnable(RingNumber { ring, number: 1 }),
+        ]);
+    }
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+    let mut flows = Vec::new();
+    for port in 0..8_u16 {
+        let mut frame = tcp(100);
+        frame[34..36].copy_from_slice(&port.to_be_bytes());
+        flows.push(frame);
+    }
+    let frames = flows.iter().map(|bytes| Frame::new(&bytes[..], Instant::ZERO));
+    stage.device.sink.transmit(frames.collect::<Vec<_>>().into_iter()).unwrap();
+    let used = |ring: u64| {
+        let mut index = [0; 2];
+        let at = ring * 0x4000 + 0x2002;
+        std::os::unix::fs::FileExt::read_exact_at(&memory, &mut index, at).unwrap();
+        u16::from_le_bytes(index)
+    };
+    let counts = [used(0), used(2)];
+    assert_eq!(counts.iter().sum::<u16>(), 8, "{counts:?}");
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
 #[test]
 fn bytes_that_are_no_messages_end_the_connection() {
     let mut stage = Stage::new("bytes");
@@ -185,6 +306,59 @@ fn there_is_one_front_end_at_a_time() {
     assert!(second.receive().is_err());
     let reply = first.receive().unwrap().unwrap();
     assert!(reply.header.is_reply);
+}
+
+/// One that ended before it was accepted must not keep out the one that came after it.
+#[test]
+fn a_front_end_that_has_gone_makes_way() {
+    let mut stage = Stage::new("dead");
+    for _ in 0..3 {
+        drop(stage.connect());
+        let mut second = stage.connect();
+        second.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        stage.turn();
+        assert!(second.receive().unwrap().unwrap().header.is_reply);
+        drop(second);
+    }
+}
+
+/// A front end that cannot be accepted stays where it is: the device says so once, sleeps meanwhile, and
+/// accepts it later. The test runs in a process of its own, whose descriptors it uses up.
+#[test]
+fn without_descriptors_a_front_end_waits() {
+    const IS_CHILD: &str = "RXO_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(IS_CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "vhost::tests::without_descriptors_a_front_end_waits"]);
+        let ended = child.env(IS_CHILD, "1").output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        return;
+    }
+    let mut stage = Stage::new("descriptors");
+    let mut front = stage.connect();
+    front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    limit_descriptors(64);
+    let mut files = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        files.push(file);
+    }
+    let said = stage.turn();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("cannot accept a front end: ") && said[0].contains("ulimit -n"));
+    let mut list = crate::wait::WaitList::new();
+    list.add(Some(&stage.device.source), crate::wait::Interest::Readable);
+    assert!(list.wait(Some(std::time::Duration::ZERO)).unwrap().is_none(), "it can sleep");
+    assert!(stage.turn().is_empty(), "said once");
+    drop(files);
+    stage.turn();
+    assert!(front.receive().unwrap().unwrap().header.is_reply);
+}
+
+#[allow(unsafe_code, reason = "the limit is set for a process that runs one test")]
+fn limit_descriptors(most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is live; the kernel copies it.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
 }
 
 /// A guest that is switched off and on again uses the same connection.

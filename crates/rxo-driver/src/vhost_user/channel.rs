@@ -7,9 +7,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
+use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong, foreign};
+use crate::sys::check;
 
 /// One end of a connection. It never waits.
 #[derive(Debug)]
@@ -33,6 +36,14 @@ impl Channel {
     pub fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket, assembler: Assembler::default() })
+    }
+
+    /// Connects to the socket at `path`.
+    ///
+    /// # Errors
+    /// If nobody listens there, or so many have connected already that this would wait.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        Self::new(connect(path)?)
     }
 
     /// The next message; `None` if it has not come as a whole.
@@ -87,6 +98,29 @@ fn invalid(wrong: Wrong) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, wrong)
 }
 
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes numbers only.
+    let fd = check(unsafe { libc::socket(libc::AF_UNIX, flags, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: integers only.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    // A zero must follow.
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = from.cast_signed();
+    }
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is live and of this length.
+    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(socket.into())
+}
+
 fn receive_with_descriptors(
     socket: BorrowedFd<'_>,
     target: &mut [u8],
@@ -100,6 +134,10 @@ fn receive_with_descriptors(
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
     // SAFETY: the kernel has filled in `message` and `control`.
     let descriptors = unsafe { take_descriptors(&message) };
+    if !descriptors.iter().all(|file| foreign::is_harmless(file.as_fd())) {
+        foreign::discard(descriptors);
+        return Err(invalid(Wrong::Foreign));
+    }
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
         return Err(invalid(Wrong::Descriptors));
     }
@@ -207,7 +245,18 @@ mod tests {
     }
 
     fn file() -> OwnedFd {
-        std::fs::File::open("/dev/null").unwrap().into()
+        crate::virtio_net::mapping::memory_file(1).unwrap()
+    }
+
+    #[test]
+    fn a_descriptor_that_may_block_ends_the_connection() {
+        let (front, mut back) = pair();
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let bytes = Request::<OwnedFd>::SetFeatures(0).to_bytes(false);
+        send_with_descriptors(front.as_fd(), &bytes, &[file().as_fd(), null.as_fd()]).unwrap();
+        let error = back.receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(error.to_string(), Wrong::Foreign.to_string());
     }
 
     #[test]

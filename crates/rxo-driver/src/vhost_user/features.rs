@@ -1,7 +1,7 @@
 //! The bits on which front end and back end agree: virtio features (virtio 1.2, sections 2.2, 5.1.3
 //! and 6) and protocol features of vhost-user. Each constant is a mask.
 //!
-//! Not offered: `HASH_REPORT` and `RSS`, because rxo steers no flows to queues; `RSC_EXT`, because
+//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `RSC_EXT`, because
 //! Linux guests do not read it; `CTRL_VQ`, `MAC`, `STATUS`, which the front end answers by itself;
 //! `LOG_ALL`, without which a guest cannot be migrated while it runs.
 

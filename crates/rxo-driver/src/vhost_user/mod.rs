@@ -11,13 +11,15 @@
 //! * [`Session`]: what a front end has told a back end, and which requests are valid next.
 //!
 //! It is apart from the devices so that a fuzzer and tests can use it without a socket. Contract:
-//! nothing but [`Channel`] makes system calls, and no bytes and no order of messages panic.
+//! nothing but [`Channel`] makes system calls; it accepts descriptors of eventfds and of files in memory
+//! only, and closes others where that cannot block. No bytes and no order of messages panic.
 //! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
 
 mod assembler;
 mod channel;
 pub mod features;
 mod fields;
+pub(crate) mod foreign;
 mod header;
 mod region;
 mod reply;

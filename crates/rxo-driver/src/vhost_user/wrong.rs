@@ -19,6 +19,12 @@ pub enum Wrong {
     /// It has more descriptors than its request, or too few.
     #[error("a message has the wrong number of descriptors")]
     Descriptors,
+    /// It has a descriptor of something else than memory or an eventfd.
+    #[error(
+        "a descriptor is neither an eventfd nor a file in memory; give the guest memory of \
+         memory-backend-memfd, or of files on tmpfs or hugetlbfs"
+    )]
+    Foreign,
     /// It is a reply where a request belongs, or answers another request.
     #[error("a message is no answer to what was asked")]
     Direction,

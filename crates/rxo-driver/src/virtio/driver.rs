@@ -1,4 +1,4 @@
-//! Both rings of the driver, and their buffers.
+//! The rings of the driver, and their buffers.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,18 +11,22 @@ use rxo_virtqueue::{
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
-use crate::virtio_net::{PacketRing, mapping};
+use crate::virtio_net::{Given, PacketRing, mapping};
 
 /// The rings over their memory.
 #[derive(Debug)]
 pub(super) struct Driver {
     memory: Memory,
     places: Places,
-    receive: DriverQueue,
+    /// The receive ring of each pair.
+    receive: Vec<DriverQueue>,
+    /// The receive ring that is asked first.
+    next: usize,
+    /// The transmit ring of the first pair. Those of others stay empty.
     send: DriverQueue,
     /// Numbers of the buffers that nothing is sent from, the last used on top: it is in the cache.
     free: Vec<u32>,
-    /// A frame that fills several buffers. Some of them have come.
+    /// A frame that fills several buffers of the ring that is asked first. Some of them have come.
     partial: Option<Partial>,
 }
 
@@ -36,22 +40,12 @@ struct Partial {
     is_bad: bool,
 }
 
-/// What the receive ring gives.
-pub(super) enum Given {
-    /// A frame behind its header.
-    Frame(PoolBuf),
-    /// A frame was discarded.
-    Discarded,
-    /// There is none, or no memory for one.
-    Nothing,
-    /// The back end broke the ring.
-    Broken,
-}
-
 impl Driver {
     /// Rings over new memory, which `file` has, with all receive buffers posted.
     pub(super) fn new(file: BorrowedFd<'_>, places: Places) -> io::Result<Self> {
-        let mapping = Arc::new(mapping::map(file, places.bytes)?);
+        // The file is our own, and sealed.
+        let (mapping, _) = mapping::map(file, places.bytes)?;
+        let mapping = Arc::new(mapping);
         let region = Region::new(START, START, mapping, 0, places.bytes);
         let mut memory = Memory::new();
         region.and_then(|region| memory.add(region)).map_err(|error: RegionError| other(&error))?;
@@ -59,11 +53,14 @@ impl Driver {
             DriverQueue::new(&memory, &places.rings[n], None)
                 .map_err(|error: ConfigError| other(&error))
         };
-        let (receive, send) = (queue(0)?, queue(1)?);
+        let receive =
+            (0..places.rings.len()).step_by(2).map(queue).collect::<io::Result<Vec<_>>>()?;
+        let send = queue(1)?;
         let free = (0..SEND_BUFFERS).rev().collect();
-        let mut this = Self { memory, places, receive, send, free, partial: None };
-        (0..places.receive_buffers).for_each(|n| this.post(n));
-        this.receive.publish();
+        let buffers = places.receive_buffers * receive.len() as u32;
+        let mut this = Self { memory, places, receive, next: 0, send, free, partial: None };
+        (0..buffers).for_each(|n| this.post(n));
+        this.receive.iter_mut().for_each(DriverQueue::publish);
         this.send.disable_notifications();
         Ok(this)
     }
@@ -71,6 +68,18 @@ impl Driver {
     /// The next frame, copied into a buffer of `pool`. A buffer of the ring is posted again as soon as
     /// it was copied.
     pub(super) fn take(&mut self, pool: &Pool) -> Given {
+        for _ in 0..self.receive.len() {
+            match self.take_from_next(pool) {
+                Given::Nothing if self.partial.is_none() => {
+                    self.next = (self.next + 1) % self.receive.len();
+                }
+                given => return given,
+            }
+        }
+        Given::Nothing
+    }
+
+    fn take_from_next(&mut self, pool: &Pool) -> Given {
         loop {
             let partial = match self.partial.take() {
                 Some(partial) => partial,
@@ -79,18 +88,18 @@ impl Driver {
                     None => return Given::Nothing,
                 },
             };
-            let used = match self.receive.take_used() {
+            let used = match self.receive[self.next].take_used() {
                 Ok(Some(used)) => used,
                 Ok(None) => {
                     // A whole frame is visible at once, so this is a back end that is not done.
                     self.partial = Some(partial).filter(|partial| partial.bytes > 0);
-                    return if self.receive.is_broken() { Given::Broken } else { Given::Nothing };
+                    return Given::Nothing;
                 }
                 Err(InvalidUsed::TooLong { token, .. }) => {
                     self.post(token);
                     return Given::Discarded;
                 }
-                Err(_) => return Given::Broken,
+                Err(_) => return Given::Nothing,
             };
             let partial = self.append(partial, used);
             if partial.buffers > 0 {
@@ -125,13 +134,19 @@ impl Driver {
 
     /// Whether a frame is there, or its first part. The back end then notifies of the next buffers.
     pub(super) fn ask_for_notifications(&mut self) -> bool {
-        self.receive.enable_notifications()
+        let ask = |is_any, ring: &mut DriverQueue| ring.enable_notifications() | is_any;
+        self.receive.iter_mut().fold(false, ask)
     }
 
-    /// Shows the back end the buffers that were posted again. Returns whether to notify it.
-    pub(super) fn finish_taking(&mut self) -> bool {
-        self.receive.publish();
-        self.receive.needs_notify()
+    /// Shows the back end the buffers that were posted again. Calls `notify` with each pair whose receive
+    /// ring the back end is to be notified of.
+    pub(super) fn finish_taking(&mut self, mut notify: impl FnMut(usize)) {
+        for (pair, ring) in self.receive.iter_mut().enumerate() {
+            ring.publish();
+            if ring.needs_notify() {
+                notify(pair);
+            }
+        }
     }
 
     /// Shows the back end the packets that were put. Returns whether to notify it.
@@ -141,13 +156,13 @@ impl Driver {
     }
 
     /// How often the back end broke a rule.
-    pub(super) const fn invalid(&self) -> u64 {
-        self.receive.invalid() + self.send.invalid()
+    pub(super) fn invalid(&self) -> u64 {
+        self.receive.iter().map(DriverQueue::invalid).sum::<u64>() + self.send.invalid()
     }
 
     /// Whether a ring cannot be used any more.
-    pub(super) const fn is_broken(&self) -> bool {
-        self.receive.is_broken() || self.send.is_broken()
+    pub(super) fn is_broken(&self) -> bool {
+        self.receive.iter().any(DriverQueue::is_broken) || self.send.is_broken()
     }
 
     /// Takes back the buffers that were sent.
@@ -177,7 +192,8 @@ impl Driver {
     fn post(&mut self, n: u32) {
         let (address, bytes) = (self.places.receive(n), self.places.receive_bytes);
         // There is a descriptor for each buffer.
-        let _posted = self.receive.post(&[Segment { address, bytes, is_writable: true }], n);
+        let ring = &mut self.receive[(n / self.places.receive_buffers) as usize];
+        let _posted = ring.post(&[Segment { address, bytes, is_writable: true }], n);
     }
 }
 

@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use rxo_device::DeviceError;
 use rxo_frame::{Instant, Pool};
+use rxo_vnet::VIRTIO_HEADER_BYTES;
 
-use super::driver::{Driver, Given};
-use super::handshake::{Handshake, Shared};
-use super::layout::Places;
+use super::driver::Driver;
+use super::handshake::{Handshake, Rings, Wishes};
 use crate::clock;
 use crate::fault;
 use crate::vhost_user::Channel;
-use crate::virtio_net::{Accepts, Events, Notices, Notifier, Token, Watched, mapping};
+use crate::virtio_net::{
+    Accepts, Events, Given, Notices, Notifier, PacketRing, Side, Token, Watched, header_bytes,
+};
+use crate::wait::wait_readable;
 
 /// How often a back end that has gone is looked for.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
@@ -25,12 +28,13 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Frontend {
     path: PathBuf,
-    mtu: u32,
-    wanted: u64,
+    wishes: Wishes,
     events: Rc<Events>,
     link: Option<Link>,
+    /// A connection to a back end with which not everything is agreed, and its watch.
+    opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
-    pub(super) notices: Notices,
+    notices: Notices,
     /// Broken rules of back ends before.
     invalid: u64,
 }
@@ -39,65 +43,63 @@ pub(super) struct Frontend {
 #[derive(Debug)]
 pub(super) struct Link {
     channel: Channel,
-    pub(super) driver: Driver,
+    driver: Driver,
     features: u64,
-    kicks: [Notifier; 2],
-    _watched: [Watched; 3],
+    kicks: Vec<Notifier>,
+    _watched: Vec<Watched>,
 }
 
-impl Frontend {
-    /// Connects for the first time, wanting all features or fewer.
-    pub(super) fn open(
-        label: &str,
-        path: &Path,
-        mtu: u32,
-        wanted: u64,
-    ) -> Result<Self, DeviceError> {
-        let events = Rc::new(Events::new().map_err(|error| fault::opening(label, error))?);
-        let link = Link::open(path, mtu, &events, wanted).map_err(|error| cannot(label, error))?;
-        Ok(Self {
-            path: path.to_owned(),
-            mtu,
-            wanted,
-            events,
-            link: Some(link),
-            next_attempt: Instant::ZERO,
-            notices: Notices::default(),
-            invalid: 0,
-        })
-    }
+impl Side for Frontend {
+    type Link = Link;
 
-    /// What to wait for.
-    pub(super) fn events(&self) -> Rc<Events> {
+    fn events(&self) -> Rc<Events> {
         Rc::clone(&self.events)
     }
 
-    /// The back end, if there is one.
-    pub(super) fn link(&mut self) -> Option<&mut Link> {
-        self.link.as_mut()
-    }
-
-    /// When a back end is looked for; `None` if there is one.
-    pub(super) fn next_attempt(&self) -> Option<Instant> {
-        self.link.is_none().then_some(self.next_attempt)
-    }
-
-    /// How often back ends broke a rule.
-    pub(super) fn invalid(&self) -> u64 {
-        self.invalid + self.link.as_ref().map_or(0, |link| link.driver.invalid())
-    }
-
-    /// Looks at the socket, forgets notifications, and looks for a back end if there is none and it is
-    /// time. Returns whether the rings are new.
-    pub(super) fn attend(&mut self) -> bool {
+    fn attend(&mut self) -> bool {
         let (_, has_message) = self.events.take();
-        if has_message {
+        if has_message && self.link.is_some() {
             self.listen();
         }
         if self.link.as_ref().is_some_and(|link| link.driver.is_broken()) {
             self.close("the back end broke a ring");
         }
         self.link.is_none() && self.connect_when_due()
+    }
+
+    fn link(&mut self) -> Option<&mut Link> {
+        self.link.as_mut()
+    }
+
+    fn next_look(&self) -> Option<Instant> {
+        let opening = self.opening.as_ref().map(|(handshake, _)| handshake.until());
+        self.link.is_none().then(|| opening.unwrap_or(self.next_attempt))
+    }
+
+    fn invalid(&self) -> u64 {
+        self.invalid + self.link.as_ref().map_or(0, |link| link.driver.invalid())
+    }
+
+    fn notices(&mut self) -> &mut Notices {
+        &mut self.notices
+    }
+}
+
+impl Frontend {
+    /// Connects for the first time, and waits until everything is agreed.
+    pub(super) fn open(label: &str, path: &Path, wishes: Wishes) -> Result<Self, DeviceError> {
+        let events = Rc::new(Events::new().map_err(|error| fault::opening(label, error))?);
+        let link = Link::open(path, wishes, &events).map_err(|error| cannot(label, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            wishes,
+            events,
+            link: Some(link),
+            opening: None,
+            next_attempt: Instant::ZERO,
+            notices: Notices::default(),
+            invalid: 0,
+        })
     }
 
     /// A back end says nothing after the handshake, so only its end can be heard.
@@ -120,83 +122,105 @@ impl Frontend {
         self.notices.add(format!("{why}; waiting for it to come back"));
     }
 
+    /// Goes on with looking for a back end, and never waits for one. Returns whether it is there now.
     fn connect_when_due(&mut self) -> bool {
         let now = clock::now();
-        if now < self.next_attempt {
-            return false;
+        if self.opening.is_none() && now >= self.next_attempt {
+            self.next_attempt = now + BETWEEN_ATTEMPTS;
+            // Why it fails was said when the connection ended: there is nobody yet.
+            self.opening = self.begin().ok();
         }
-        self.next_attempt = now + BETWEEN_ATTEMPTS;
-        // Why it fails was said when the connection ended: there is nobody yet.
-        self.link = Link::open(&self.path, self.mtu, &self.events, self.wanted).ok();
+        match self.opening.as_mut().map(|(handshake, _)| handshake.advance()) {
+            None | Some(Ok(false)) => {}
+            Some(Err(_)) => {
+                self.opening = None;
+                self.next_attempt = now + BETWEEN_ATTEMPTS;
+            }
+            Some(Ok(true)) => {
+                let agreed = self.opening.take().and_then(|(handshake, _)| handshake.finish());
+                self.link = agreed.and_then(|agreed| Link::new(agreed, &self.events).ok());
+            }
+        }
         if self.link.is_some() {
             self.notices.add("the back end is back");
         }
         self.link.is_some()
     }
+
+    fn begin(&self) -> io::Result<(Handshake, Watched)> {
+        let handshake = Handshake::begin(&self.path, self.wishes)?;
+        let watched = self.events.watch(handshake.as_fd(), Token::Channel)?;
+        Ok((handshake, watched))
+    }
 }
 
 impl Link {
-    fn open(path: &Path, mtu: u32, events: &Rc<Events>, wanted: u64) -> io::Result<Self> {
-        let (handshake, features) = Handshake::begin(path, wanted)?;
-        let places = Places::new(features);
-        let memory = mapping::memory_file(places.bytes)?;
-        let driver = Driver::new(memory.as_fd(), places)?;
-        let (kicks, calls) = (notifiers()?, notifiers()?);
-        let [receive_call, send_call] = &calls;
-        let watch = |call: &Notifier| events.watch(call.as_fd(), Token::Notification);
-        let (receive_watched, send_watched) = (watch(receive_call)?, watch(send_call)?);
-        let shared = Shared {
-            memory: memory.as_fd(),
-            kicks: [kicks[0].as_fd(), kicks[1].as_fd()],
-            calls: [receive_call.as_fd(), send_call.as_fd()],
-        };
-        let channel = handshake.finish(&places, shared, (features, mtu))?;
-        let watched = events.watch(channel.as_fd(), Token::Channel)?;
-        // Buffers were posted before anybody listened for notifications.
-        kicks[0].notify();
-        Ok(Self {
-            channel,
-            driver,
-            features,
-            kicks,
-            _watched: [watched, receive_watched, send_watched],
-        })
+    /// Connects and waits until everything is agreed.
+    fn open(path: &Path, wishes: Wishes, events: &Rc<Events>) -> io::Result<Self> {
+        let mut handshake = Handshake::begin(path, wishes)?;
+        while !handshake.advance()? {
+            let left = handshake.until().since(clock::now());
+            wait_readable(&[handshake.as_fd()], Some(left))?;
+        }
+        let agreed = handshake.finish().ok_or(io::ErrorKind::UnexpectedEof)?;
+        Self::new(agreed, events)
     }
 
-    /// What the device accepts.
-    pub(super) fn accepts(&self) -> Accepts {
+    fn new((channel, rings): (Channel, Rings), events: &Rc<Events>) -> io::Result<Self> {
+        let Rings { driver, features, kicks, calls, .. } = rings;
+        let watch = |call: &Notifier| events.watch(call.as_fd(), Token::Notification);
+        let mut watched = calls.iter().map(watch).collect::<io::Result<Vec<_>>>()?;
+        watched.push(events.watch(channel.as_fd(), Token::Channel)?);
+        // Buffers were posted before anybody listened for notifications.
+        kicks.iter().step_by(2).for_each(Notifier::notify);
+        Ok(Self { channel, driver, features, kicks, _watched: watched })
+    }
+}
+
+impl crate::virtio_net::Link for Link {
+    fn accepts(&self) -> Accepts {
         Accepts::device(self.features)
     }
 
-    /// What may be in frames of the device.
-    pub(super) fn gives(&self) -> Accepts {
+    fn gives(&self) -> Accepts {
         Accepts::driver(self.features)
     }
 
-    /// The next frame.
-    pub(super) fn take(&mut self, pool: &Pool) -> Given {
+    fn header_bytes(&self) -> usize {
+        header_bytes(self.features)
+    }
+
+    fn take(&mut self, pool: &Pool) -> Given {
         self.driver.take(pool)
     }
 
-    /// Shows the back end the buffers that are free again.
-    pub(super) fn finish_taking(&mut self) {
-        if self.driver.finish_taking() {
-            self.kicks[0].notify();
-        }
+    fn finish_taking(&mut self) {
+        let Self { driver, kicks, .. } = self;
+        driver.finish_taking(|pair| kicks[2 * pair].notify());
     }
 
-    /// Shows the back end the packets that were put. Returns whether it was notified.
-    pub(super) fn finish_putting(&mut self) -> bool {
+    fn ask_for_notifications(&mut self) -> bool {
+        self.driver.ask_for_notifications()
+    }
+
+    fn finish_putting(&mut self, _: usize) -> u64 {
         let wants = self.driver.finish_putting();
         if wants {
             self.kicks[1].notify();
         }
-        wants
+        wants.into()
     }
 }
 
-fn notifiers() -> io::Result<[Notifier; 2]> {
-    Ok([Notifier::new()?, Notifier::new()?])
+impl PacketRing for Link {
+    fn put<'p>(
+        &mut self,
+        header: [u8; VIRTIO_HEADER_BYTES],
+        bytes: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()> {
+        self.driver.put(header, bytes, pieces)
+    }
 }
 
 /// Why the first connection cannot be made, with the remedy.

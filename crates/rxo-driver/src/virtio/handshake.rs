@@ -1,24 +1,31 @@
-//! Agrees with a back end on features, and hands it memory and rings.
+//! Agrees with a back end on features, and hands it memory and rings, without ever waiting.
+//!
+//! Requests are sent in order; one that has a reply is followed by the next when that has come. So a
+//! worker goes on with other work while a back end starts, and a back end that never answers costs it
+//! nothing.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rxo_frame::Instant;
 use rxo_virtqueue::{Layout, QueueConfig};
 
+use super::driver::Driver;
 use super::layout::{Places, START};
+use crate::clock;
 use crate::vhost_user::features::{
     CSUM, EVENT_IDX, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, HOST_ECN, HOST_TSO4, HOST_TSO6,
-    MRG_RXBUF, PROTOCOL_FEATURES, PROTOCOL_MTU, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED,
-    VERSION_1,
+    MQ, MRG_RXBUF, PROTOCOL_FEATURES, PROTOCOL_MQ, PROTOCOL_MTU, PROTOCOL_REPLY_ACK,
+    PROTOCOL_STATUS, RING_PACKED, VERSION_1,
 };
 use crate::vhost_user::{
     Channel, Region, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
 };
-use crate::wait::wait_readable;
+use crate::virtio_net::{Notifier, mapping};
 
 /// The features that the driver uses if the back end offers them.
 pub(super) const WANTED: u64 = CSUM
@@ -35,22 +42,42 @@ pub(super) const WANTED: u64 = CSUM
     | VERSION_1
     | RING_PACKED;
 
-/// What is shared with the back end, beside the features.
-#[derive(Clone, Copy)]
-pub(super) struct Shared<'f> {
-    /// The file of the memory.
-    pub(super) memory: BorrowedFd<'f>,
-    /// The driver's notifications, for each ring.
-    pub(super) kicks: [BorrowedFd<'f>; 2],
-    /// The device's notifications, for each ring.
-    pub(super) calls: [BorrowedFd<'f>; 2],
+/// What a driver asks of a back end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    /// Features to use if they are offered.
+    pub(super) features: u64,
+    /// Pairs of queues, if the back end has as many. More than one needs [`MQ`] among the features.
+    pub(super) pairs: u16,
+    /// The MTU of the device, in bytes.
+    pub(super) mtu: u32,
 }
 
-/// A connection on which requests wait for their replies.
+/// The rings of a driver, and what the back end knows of them.
+#[derive(Debug)]
+pub(super) struct Rings {
+    pub(super) driver: Driver,
+    pub(super) features: u64,
+    /// The driver's notifications, for each ring.
+    pub(super) kicks: Vec<Notifier>,
+    /// The device's notifications, for each ring.
+    pub(super) calls: Vec<Notifier>,
+    memory: OwnedFd,
+    places: Places,
+}
+
+/// A connection on which not everything is agreed.
 #[derive(Debug)]
 pub(super) struct Handshake {
     channel: Channel,
+    wishes: Wishes,
+    features: u64,
     protocol: u64,
+    /// Requests to send, in order.
+    requests: VecDeque<Request>,
+    /// The request whose reply is to come.
+    awaited: Option<u32>,
+    rings: Option<Rings>,
     until: Instant,
 }
 
@@ -62,115 +89,170 @@ const STATUS_FEATURES_OK: u64 = 1 | 2 | 8;
 const STATUS_DRIVER_OK: u64 = STATUS_FEATURES_OK | 4;
 
 impl Handshake {
-    /// Connects, and agrees on features. Returns them.
+    /// Connects.
     ///
     /// # Errors
-    /// If nobody listens, or the back end answers wrongly, too late, or offers too little.
-    pub(super) fn begin(path: &Path, wanted: u64) -> io::Result<(Self, u64)> {
-        let channel = Channel::new(UnixStream::connect(path)?)?;
-        let mut this = Self { channel, protocol: 0, until: Instant::now() + PATIENCE };
-        this.tell(&Request::SetOwner)?;
-        let offered = this.ask(&Request::GetFeatures)?.value();
-        let features = offered & wanted;
-        if features & VERSION_1 == 0 {
-            return Err(invalid("the back end is older than virtio 1.0"));
-        }
-        if features & PROTOCOL_FEATURES != 0 {
-            let known = PROTOCOL_REPLY_ACK | PROTOCOL_STATUS | PROTOCOL_MTU;
-            let protocol = this.ask(&Request::GetProtocolFeatures)?.value() & known;
-            this.tell(&Request::SetProtocolFeatures(protocol))?;
-            this.protocol = protocol;
-        }
-        this.tell(&Request::SetFeatures(features))?;
-        if this.protocol & PROTOCOL_STATUS != 0 {
-            this.tell(&Request::SetStatus(STATUS_FEATURES_OK))?;
-        }
-        Ok((this, features))
+    /// If nobody listens, or too many have connected whom nobody has accepted.
+    pub(super) fn begin(path: &Path, wishes: Wishes) -> io::Result<Self> {
+        Ok(Self {
+            channel: Channel::connect(path)?,
+            wishes,
+            features: 0,
+            protocol: 0,
+            requests: [Request::SetOwner, Request::GetFeatures].into(),
+            awaited: None,
+            rings: None,
+            until: clock::now() + PATIENCE,
+        })
     }
 
-    /// Hands over memory and rings, and starts them. Returns the channel, on which nothing more comes
-    /// until the back end ends.
+    /// When the back end has taken too long.
+    pub(super) const fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Goes on as far as the replies that have come allow. Returns whether everything is agreed.
     ///
     /// # Errors
-    /// As [`Handshake::begin`].
-    pub(super) fn finish(
-        mut self,
-        places: &Places,
-        shared: Shared<'_>,
-        (features, mtu): (u64, u32),
-    ) -> io::Result<Channel> {
-        let region = Region {
-            guest_address: START,
-            bytes: places.bytes,
-            user_address: START,
-            file_offset: 0,
-        };
-        self.tell(&Request::SetMemTable(vec![SharedRegion { region, file: shared.memory }]))?;
-        if self.protocol & PROTOCOL_MTU != 0 {
-            self.tell(&Request::SetMtu(mtu.into()))?;
-        }
-        for (n, config) in places.rings.iter().enumerate() {
-            self.tell_ring(n, config, shared)?;
-        }
-        if features & PROTOCOL_FEATURES != 0 {
-            for ring in 0..2 {
-                self.tell(&Request::SetRingEnable(RingNumber { ring, number: 1 }))?;
+    /// If the back end answers wrongly, too late, or offers too little.
+    pub(super) fn advance(&mut self) -> io::Result<bool> {
+        loop {
+            if let Some(request) = self.awaited {
+                let Some(message) = self.channel.receive()? else {
+                    let is_late = clock::now() >= self.until;
+                    return if is_late { Err(io::ErrorKind::TimedOut.into()) } else { Ok(false) };
+                };
+                let reply = Reply::read(request, message.header, &message.payload);
+                self.awaited = None;
+                self.take_reply(request, reply.map_err(invalid)?.value())?;
             }
+            let Some(request) = self.requests.pop_front() else { return Ok(true) };
+            self.send(&request)?;
         }
-        if self.protocol & PROTOCOL_STATUS != 0 {
-            self.tell(&Request::SetStatus(STATUS_DRIVER_OK))?;
-        }
-        Ok(self.channel)
     }
 
-    fn tell_ring(&mut self, n: usize, config: &QueueConfig, shared: Shared<'_>) -> io::Result<()> {
-        let ring = n as u32;
-        let number = |number| RingNumber { ring, number };
-        let base = match config.layout {
-            Layout::Split => 0,
-            Layout::Packed => PACKED_START,
-        };
-        self.tell(&Request::SetRingSize(number(config.size.into())))?;
-        self.tell(&Request::SetRingBase(number(base)))?;
-        self.tell(&Request::SetRingAddresses(RingAddresses {
-            ring,
-            flags: 0,
-            descriptors: config.descriptors,
-            device: config.device,
-            driver: config.driver,
-            log: 0,
-        }))?;
-        self.tell(&Request::SetRingCall(RingDescriptor { ring, file: Some(shared.calls[n]) }))?;
-        self.tell(&Request::SetRingKick(RingDescriptor { ring, file: Some(shared.kicks[n]) }))
+    /// The channel, on which nothing more comes until the back end ends, and the rings. Call it when
+    /// everything is agreed.
+    pub(super) fn finish(self) -> Option<(Channel, Rings)> {
+        self.rings.map(|rings| (self.channel, rings))
     }
 
-    /// Sends a request without a reply. With `REPLY_ACK` waits until the back end has accepted it.
-    fn tell(&mut self, request: &Request<BorrowedFd<'_>>) -> io::Result<()> {
-        let needs_reply = self.protocol & PROTOCOL_REPLY_ACK != 0;
+    /// Sends a request. With `REPLY_ACK` the back end says whether it has accepted it.
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        let is_question = request.has_reply();
+        let needs_reply = !is_question && self.protocol & PROTOCOL_REPLY_ACK != 0;
         self.channel.request(request, needs_reply)?;
-        if needs_reply && self.reply(request.number())?.value() != 0 {
-            return Err(invalid(format!("the back end refused request {}", request.number())));
+        self.awaited = (is_question || needs_reply).then(|| request.number());
+        if let Request::SetProtocolFeatures(protocol) = request {
+            self.protocol = *protocol;
         }
         Ok(())
     }
 
-    /// Sends a request and waits for its reply.
-    fn ask(&mut self, request: &Request<BorrowedFd<'_>>) -> io::Result<Reply> {
-        self.channel.request(request, false)?;
-        self.reply(request.number())
+    fn take_reply(&mut self, request: u32, value: u64) -> io::Result<()> {
+        if request == Request::<OwnedFd>::GetFeatures.number() {
+            self.features = value & self.wishes.features;
+            if self.features & VERSION_1 == 0 {
+                return Err(invalid("the back end is older than virtio 1.0"));
+            }
+            if self.features & PROTOCOL_FEATURES == 0 {
+                return self.agree(1);
+            }
+            self.requests.push_back(Request::GetProtocolFeatures);
+        } else if request == Request::<OwnedFd>::GetProtocolFeatures.number() {
+            let known = PROTOCOL_REPLY_ACK | PROTOCOL_STATUS | PROTOCOL_MTU | PROTOCOL_MQ;
+            self.requests.push_back(Request::SetProtocolFeatures(value & known));
+            if self.features & MQ == 0 || value & PROTOCOL_MQ == 0 {
+                return self.agree(1);
+            }
+            self.requests.push_back(Request::GetQueueNumber);
+        } else if request == Request::<OwnedFd>::GetQueueNumber.number() {
+            let most = u16::try_from(value).unwrap_or(u16::MAX).max(1);
+            return self.agree(self.wishes.pairs.min(most));
+        } else if value != 0 {
+            return Err(invalid(format!("the back end refused request {request}")));
+        }
+        Ok(())
     }
 
-    fn reply(&mut self, request: u32) -> io::Result<Reply> {
-        loop {
-            if let Some(message) = self.channel.receive()? {
-                return Reply::read(request, message.header, &message.payload).map_err(invalid);
-            }
-            let left = self.until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            wait_readable(&[self.channel.as_fd()], Some(left))?;
+    /// Features are known, and how many pairs of queues there will be: makes the rings, and hands them
+    /// over.
+    fn agree(&mut self, pairs: u16) -> io::Result<()> {
+        let rings = Rings::new(self.features, pairs)?;
+        let offered = self.requests.iter().find_map(|request| match request {
+            Request::SetProtocolFeatures(protocol) => Some(*protocol),
+            _ => None,
+        });
+        let protocol = offered.unwrap_or(self.protocol);
+        let has_status = protocol & PROTOCOL_STATUS != 0;
+        self.requests.push_back(Request::SetFeatures(self.features));
+        self.requests.extend(has_status.then_some(Request::SetStatus(STATUS_FEATURES_OK)));
+        self.requests.push_back(Request::SetMemTable(vec![rings.region()?]));
+        let mtu = Request::SetMtu(self.wishes.mtu.into());
+        self.requests.extend((protocol & PROTOCOL_MTU != 0).then_some(mtu));
+        for n in 0..rings.places.rings.len() {
+            self.requests.extend(rings.requests(n)?);
         }
+        if self.features & PROTOCOL_FEATURES != 0 {
+            let enable = |ring| Request::SetRingEnable(RingNumber { ring, number: 1 });
+            self.requests.extend((0..2 * u32::from(pairs)).map(enable));
+        }
+        self.requests.extend(has_status.then_some(Request::SetStatus(STATUS_DRIVER_OK)));
+        self.rings = Some(rings);
+        Ok(())
+    }
+}
+
+impl AsFd for Handshake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl Rings {
+    fn new(features: u64, pairs: u16) -> io::Result<Self> {
+        let places = Places::new(features, pairs);
+        let memory = mapping::memory_file(places.bytes)?;
+        let driver = Driver::new(memory.as_fd(), places.clone())?;
+        let notifiers = || (0..places.rings.len()).map(|_| Notifier::new()).collect();
+        let (kicks, calls): (io::Result<_>, io::Result<_>) = (notifiers(), notifiers());
+        Ok(Self { driver, features, kicks: kicks?, calls: calls?, memory, places })
+    }
+
+    /// The memory, to be handed over.
+    fn region(&self) -> io::Result<SharedRegion<OwnedFd>> {
+        let bytes = self.places.bytes;
+        let region = Region { guest_address: START, bytes, user_address: START, file_offset: 0 };
+        Ok(SharedRegion { region, file: self.memory.try_clone()? })
+    }
+
+    /// What starts the `n`-th ring.
+    fn requests(&self, n: usize) -> io::Result<[Request; 5]> {
+        let QueueConfig { layout, size, descriptors, driver, device, .. } = self.places.rings[n];
+        let ring = n as u32;
+        let number = |number| RingNumber { ring, number };
+        let event = |notifier: &Notifier| {
+            let file = notifier.as_fd().try_clone_to_owned()?;
+            io::Result::Ok(RingDescriptor { ring, file: Some(file) })
+        };
+        let base = match layout {
+            Layout::Split => 0,
+            Layout::Packed => PACKED_START,
+        };
+        Ok([
+            Request::SetRingSize(number(size.into())),
+            Request::SetRingBase(number(base)),
+            Request::SetRingAddresses(RingAddresses {
+                ring,
+                flags: 0,
+                descriptors,
+                device,
+                driver,
+                log: 0,
+            }),
+            Request::SetRingCall(event(&self.calls[n])?),
+            Request::SetRingKick(event(&self.kicks[n])?),
+        ])
     }
 }
 

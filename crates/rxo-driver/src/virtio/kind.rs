@@ -8,13 +8,11 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::frontend::Frontend;
-use super::handshake::WANTED;
-use super::port::VirtioPort;
-use super::source::VirtioSource;
+use super::handshake::{WANTED, Wishes};
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
 };
-use crate::virtio_net::{DEFAULT_MTU, check_path};
+use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, check_path};
 
 /// A back end of vhost-user behind a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -26,6 +24,9 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     survey,
     ends: Ends::Both(|name| Ok(Box::new(Handle(name.clone())))),
 };
+
+/// Buffers of 64 KiB: a default budget of frames, and as many that are held.
+const BUFFERS: usize = 512;
 
 /// There must be something at the path. To ask who, one would have to be its front end.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
@@ -45,7 +46,8 @@ struct Handle(DeviceName);
 impl DeviceHandle for Handle {
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let (label, mtu) = (self.0.to_string(), options.mtu.unwrap_or(DEFAULT_MTU));
-        let frontend = Frontend::open(&label, Path::new(self.0.name()), mtu, WANTED)?;
+        let wishes = Wishes { features: WANTED, pairs: 1, mtu };
+        let frontend = Frontend::open(&label, Path::new(self.0.name()), wishes)?;
         Ok(device(frontend, &label, mtu))
     }
 }
@@ -53,7 +55,7 @@ impl DeviceHandle for Handle {
 /// Both ends of the device.
 pub(super) fn device(frontend: Frontend, label: &str, mtu: u32) -> Device {
     let frontend = Rc::new(RefCell::new(frontend));
-    let source = Box::new(VirtioSource::new(&frontend, mtu));
-    let sink = DeviceSink::new(VirtioPort::new(&frontend, label, mtu));
+    let source = Box::new(RingSource::new(&frontend, BUFFERS, mtu));
+    let sink = DeviceSink::new(RingPort::new(&frontend, label, mtu));
     Device { source, sink }
 }

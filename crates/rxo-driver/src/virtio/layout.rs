@@ -23,25 +23,25 @@ const LARGE_BUFFERS: u32 = 256;
 pub(super) const START: u64 = 1 << 32;
 
 /// The places in the shared memory, as addresses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// The receive ring and the transmit ring.
-    pub(super) rings: [QueueConfig; 2],
+    /// The receive ring and the transmit ring of each pair.
+    pub(super) rings: Vec<QueueConfig>,
     /// The first receive buffer.
     receive: u64,
     /// The first buffer to send from.
     send: u64,
     /// The length of a receive buffer, in bytes.
     pub(super) receive_bytes: u32,
-    /// How many receive buffers there are.
+    /// How many receive buffers each receive ring has. Those of the first ring come first.
     pub(super) receive_buffers: u32,
     /// The length of all, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Places {
-    /// The places for rings with these features.
-    pub(super) fn new(features: u64) -> Self {
+    /// The places for so many pairs of rings with these features.
+    pub(super) fn new(features: u64, pairs: u16) -> Self {
         let has = |bits| features & bits != 0;
         let layout = if has(RING_PACKED) { Layout::Packed } else { Layout::Split };
         let (receive_bytes, receive_buffers) = if has(MRG_RXBUF) {
@@ -56,12 +56,14 @@ impl Places {
             at
         };
         let ring_bytes = QueueConfig::bytes(layout, ENTRIES) as u64;
-        let rings = [(); 2].map(|()| QueueConfig {
+        let ring = |_| QueueConfig {
             event_index: has(EVENT_IDX),
             indirect: has(INDIRECT_DESC),
             ..QueueConfig::contiguous(layout, ENTRIES, room(ring_bytes))
-        });
-        let receive = room(u64::from(receive_bytes) * u64::from(receive_buffers));
+        };
+        let rings = (0..2 * pairs).map(ring).collect();
+        let all_buffers = u64::from(receive_buffers) * u64::from(pairs);
+        let receive = room(u64::from(receive_bytes) * all_buffers);
         let send = room(u64::from(LARGE_BYTES) * u64::from(SEND_BUFFERS));
         Self { rings, receive, send, receive_bytes, receive_buffers, bytes: next - START }
     }
@@ -85,25 +87,26 @@ mod tests {
 
     #[test]
     fn nothing_overlaps() {
-        for features in [0, MRG_RXBUF, RING_PACKED, MRG_RXBUF | RING_PACKED] {
-            let places = Places::new(features);
+        let kinds = [0, MRG_RXBUF, RING_PACKED, MRG_RXBUF | RING_PACKED];
+        for (features, pairs) in kinds.into_iter().flat_map(|it| [(it, 1), (it, 3)]) {
+            let places = Places::new(features, pairs);
             let layout = places.rings[0].layout;
             let ring = QueueConfig::bytes(layout, ENTRIES) as u64;
-            let last = places.receive_buffers - 1;
-            let mut parts = [
-                (places.rings[0].descriptors, ring),
-                (places.rings[1].descriptors, ring),
+            let last = places.receive_buffers * u32::from(pairs) - 1;
+            let mut parts = vec![
                 (
                     places.receive(0),
                     places.receive(last) - places.receive(0) + u64::from(places.receive_bytes),
                 ),
                 (places.send(0), u64::from(SEND_BUFFERS) * u64::from(LARGE_BYTES)),
             ];
+            parts.extend(places.rings.iter().map(|config| (config.descriptors, ring)));
+            assert_eq!(places.rings.len(), 2 * usize::from(pairs));
             parts.sort_unstable();
             for pair in parts.windows(2) {
                 assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:x?}");
             }
-            assert!(parts[3].0 + parts[3].1 <= START + places.bytes);
+            assert!(parts.last().is_some_and(|last| last.0 + last.1 <= START + places.bytes));
         }
     }
 }

@@ -8,7 +8,8 @@
 //! * `layout` says where rings and buffers are in the shared memory.
 //! * `driver` is both rings and their buffers.
 //! * `frontend` is the device: a connection that is made again when the back end ends.
-//! * `source` and `port` are the ends. They share the front end and belong to one thread.
+//!
+//! The ends are those of `virtio_net`. They share the front end and belong to one thread.
 //!
 //! Contract: whatever the back end writes into the shared memory, nothing panics, and a frame is
 //! copied out before anything looks at it. While there is no back end, what is sent is dropped and
@@ -19,8 +20,6 @@ mod frontend;
 mod handshake;
 mod kind;
 mod layout;
-mod port;
-mod source;
 #[cfg(test)]
 mod tests;
 

@@ -13,11 +13,11 @@ use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::parse;
 
 use super::frontend::Frontend;
-use super::handshake::WANTED;
+use super::handshake::{WANTED, Wishes};
 use super::kind::device;
 use crate::device::{Device, DeviceName, DeviceOptions, DeviceSource};
 use crate::vhost_user::features::{
-    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MRG_RXBUF,
+    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MQ, MRG_RXBUF,
     RING_PACKED,
 };
 use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
@@ -97,7 +97,11 @@ fn wait(source: &DeviceSource, time: Duration) -> bool {
 }
 
 fn guest(path: &Path, wanted: u64) -> Device {
-    device(Frontend::open("virtio:test", path, 1_500, wanted).unwrap(), "virtio:test", 1_500)
+    guest_with(path, Wishes { features: wanted, pairs: 1, mtu: 1_500 })
+}
+
+fn guest_with(path: &Path, wishes: Wishes) -> Device {
+    device(Frontend::open("virtio:test", path, wishes).unwrap(), "virtio:test", 1_500)
 }
 
 /// Receives until there are `count` frames.
@@ -138,6 +142,64 @@ fn every_kind_of_ring_carries_frames_of_every_size() {
         }
         assert_eq!(guest.sink.counters().dropped, 0, "{wanted:#x}");
     }
+}
+
+/// With several pairs of queues all frames come, and those of a flow in order.
+#[test]
+fn several_pairs_of_queues_carry_every_flow_in_order() {
+    let socket = Socket::new("pairs");
+    let _echo = Echo::start(&socket.0);
+    for wanted in rings() {
+        let wishes = Wishes { features: wanted | MQ, pairs: 4, mtu: 1_500 };
+        let mut guest = guest_with(&socket.0, wishes);
+        let of_flow = |n: u16| {
+            let mut bytes = tcp(usize::from(n / 8) + 1);
+            bytes[34..36].copy_from_slice(&(n % 8).to_be_bytes());
+            bytes
+        };
+        let sent: Vec<_> = (0..200).map(of_flow).collect();
+        let frames = sent.iter().map(|bytes| Frame::new(&bytes[..], rxo_frame::Instant::ZERO));
+        guest.sink.transmit(frames.collect::<Vec<_>>().into_iter()).unwrap();
+        let came = receive(&mut guest.source, sent.len());
+        for flow in 0..8 {
+            let is_of_flow = |bytes: &&[u8]| bytes[35] == flow;
+            let came = came.iter().map(Frame::bytes).filter(is_of_flow);
+            assert!(came.eq(sent.iter().map(|bytes| &bytes[..]).filter(is_of_flow)), "{wanted:#x}");
+        }
+    }
+}
+
+/// A back end that starts slowly must not hold up the worker, which has other devices. Here both are
+/// served by one thread: if one waited for the other, neither would go on.
+#[test]
+fn a_back_end_is_agreed_with_while_other_work_goes_on() {
+    let socket = Socket::new("turns");
+    let echo = Echo::start(&socket.0);
+    let mut guest = guest(&socket.0, WANTED);
+    drop(echo);
+    // Somebody accepts nothing and answers nothing.
+    let silent = std::os::unix::net::UnixListener::bind(&socket.0).unwrap();
+    let (bytes, mut came, begun) = (tcp(100), Vec::new(), Instant::now());
+    silent.set_nonblocking(true).unwrap();
+    let mut silent_end = None;
+    while silent_end.is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the driver does not look for a back end");
+        guest.source.receive(&mut came, 64).unwrap();
+        silent_end = silent.accept().ok();
+    }
+    guest.source.receive(&mut came, 64).unwrap();
+    drop((silent, silent_end));
+    std::fs::remove_file(&socket.0).unwrap();
+    let name: DeviceName = format!("vhost:{}", socket.0.display()).parse().unwrap();
+    let mut device = Device::open(&name, DeviceOptions::default()).unwrap();
+    while came.is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "nothing came");
+        guest.source.receive(&mut came, 64).unwrap();
+        let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
+        device.source.receive(&mut Vec::new(), 64).unwrap();
+        device.sink.transmit([frame].into_iter()).unwrap();
+    }
+    assert_eq!(came[0].bytes(), bytes);
 }
 
 /// What a call leaves behind was notified of already: nothing else wakes the worker for it.
@@ -232,7 +294,8 @@ fn either_side_may_end_and_come_again() {
 #[test]
 fn nobody_there_is_one_line() {
     let socket = Socket::new("nobody");
-    let opened = Frontend::open("virtio:x", &socket.0, 1_500, WANTED);
+    let wishes = Wishes { features: WANTED, pairs: 1, mtu: 1_500 };
+    let opened = Frontend::open("virtio:x", &socket.0, wishes);
     let line = opened.unwrap_err().to_string();
     assert!(line.starts_with("cannot open virtio:x; nobody listens there; start"), "{line}");
 }

@@ -11,11 +11,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 
 use crate::sys::check;
+use crate::vhost_user::foreign::is_eventfd;
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// A socket on which front ends connect.
+    /// A socket on which front ends connect. Each is an event once.
     Listener,
     /// A connected socket.
     Channel,
@@ -53,7 +54,7 @@ impl Events {
         token: Token,
     ) -> io::Result<Watched> {
         let file = file.try_clone_to_owned()?;
-        let once = if token == Token::Notification { libc::EPOLLET } else { 0 };
+        let once = if token == Token::Channel { 0 } else { libc::EPOLLET };
         let mut event =
             libc::epoll_event { events: (libc::EPOLLIN | once) as u32, u64: token as u64 };
         let (epoll, fd) = (self.epoll.as_raw_fd(), file.as_raw_fd());
@@ -95,15 +96,24 @@ impl Drop for Watched {
 #[derive(Debug)]
 pub(crate) struct Notifier {
     file: File,
+    /// Whether a write to a full counter would wait.
+    may_block: bool,
 }
 
 impl Notifier {
-    /// A notifier that writes to a duplicate of an eventfd of the other side, which may not block.
+    /// A notifier that writes to a duplicate of an eventfd of the other side. It stays as it is: the other
+    /// side may want to wait for it.
+    ///
+    /// # Errors
+    /// If it is no eventfd.
     pub(crate) fn to(file: BorrowedFd<'_>) -> io::Result<Self> {
+        if !is_eventfd(file) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a descriptor is no eventfd"));
+        }
         let file = file.try_clone_to_owned()?;
         // SAFETY: takes numbers only.
-        check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-        Ok(Self { file: file.into() })
+        let flags = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })?;
+        Ok(Self { may_block: flags & libc::O_NONBLOCK == 0, file: file.into() })
     }
 
     /// A new eventfd.
@@ -112,12 +122,24 @@ impl Notifier {
         // SAFETY: takes numbers only.
         let fd = check(unsafe { libc::eventfd(0, flags) })?;
         // SAFETY: the descriptor is new and nobody else's.
-        Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into() })
+        Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into(), may_block: false })
     }
 
     /// Notifies the other side. A counter that is full is a notification already.
     pub(crate) fn notify(&self) {
+        if self.may_block && !self.has_room() {
+            return;
+        }
         let _full_or_gone = (&self.file).write(&1_u64.to_ne_bytes());
+    }
+}
+
+impl Notifier {
+    fn has_room(&self) -> bool {
+        let mut polled =
+            libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: one live structure; the call does not wait.
+        unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
     }
 }
 
@@ -171,6 +193,24 @@ mod tests {
         let events = Rc::new(Events::new().unwrap());
         let file = tempfile();
         assert!(events.watch(file.as_fd(), Token::Notification).is_err());
+    }
+
+    /// A front end may share an eventfd that waits when its counter is full, and wants to wait for it.
+    #[test]
+    fn a_full_counter_never_blocks_whatever_its_flags() {
+        for flags in [0, libc::EFD_NONBLOCK] {
+            // SAFETY: takes numbers only.
+            let fd = check(unsafe { libc::eventfd(0, flags) }).unwrap();
+            // SAFETY: the descriptor is new and nobody else's.
+            let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+            let notifier = Notifier::to(file.as_fd()).unwrap();
+            file.write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
+            notifier.notify();
+            // SAFETY: takes numbers only.
+            let now = check(unsafe { libc::fcntl(fd, libc::F_GETFL) }).unwrap();
+            assert_eq!(now & libc::O_NONBLOCK, flags & libc::O_NONBLOCK, "left as it was");
+        }
+        assert!(Notifier::to(tempfile().as_fd()).is_err());
     }
 
     /// A regular file, which is never waited for.

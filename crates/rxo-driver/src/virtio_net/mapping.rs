@@ -1,8 +1,7 @@
 //! Shared memory of this process: mapped files, and files made to be mapped.
 //!
 //! Contract: a mapping is never longer than its file was, and a file that can be sealed against
-//! shrinking is. A file that cannot be (a hugetlbfs file, a file on disk) is trusted not to shrink: an
-//! access beyond its end would end this process. QEMU never shrinks its memory.
+//! shrinking is. Any other may lose its memory; then the mapping has zeros, and [`Loss`] says so.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -13,13 +12,15 @@ use std::ptr::NonNull;
 
 use rxo_virtqueue::Mapping;
 
+use super::lost::{Guard, Loss};
 use crate::sys::check;
 
-/// Maps the first `bytes` of `file`, to read and write.
+/// Maps the first `bytes` of `file`, to read and write. Returns also what says whether the file has
+/// shrunk since.
 ///
 /// # Errors
 /// `InvalidInput` if the file is shorter, or as the system refuses.
-pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<Mapping> {
+pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss)> {
     let file = File::from(file.try_clone_to_owned()?);
     seal(&file, libc::F_SEAL_SHRINK);
     let length = usize::try_from(bytes).ok().filter(|length| *length > 0);
@@ -35,10 +36,14 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<Mapping> {
         return Err(io::Error::last_os_error());
     }
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    let owner = Box::new(Mapped { start, bytes: mapped_bytes(&file, length) });
+    let bytes = mapped_bytes(&file, length);
+    let mut owner = Box::new(Mapped { start, bytes, guard: None });
+    // SAFETY: a new mapping, which only `Mapping` accesses.
+    let guard = owner.guard.insert(unsafe { Guard::new(start, bytes) }?);
+    let loss = guard.loss();
     // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
-    // address; the module's contract says why it does not shrink.
-    Ok(unsafe { Mapping::from_raw(start, length, owner) })
+    // address; it is guarded in case that the file shrinks.
+    Ok((unsafe { Mapping::from_raw(start, length, owner) }, loss))
 }
 
 /// How many bytes a mapping of `length` bytes of `file` takes. The system rounds to its own pages, but wants
@@ -83,10 +88,12 @@ fn seal(file: &File, seals: libc::c_int) {
 struct Mapped {
     start: NonNull<u8>,
     bytes: usize,
+    guard: Option<Guard>,
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
+        self.guard = None;
         // SAFETY: mapped with this length, and the only user of the address is being dropped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
@@ -97,14 +104,29 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Mapped {}
 
+/// A file of `bytes` zeros in memory, which can shrink whatever others do.
+#[cfg(test)]
+pub(crate) fn unsealed_file(bytes: u64) -> OwnedFd {
+    // SAFETY: the name is a C string.
+    let fd = check(unsafe { libc::memfd_create(c"test".as_ptr(), 0) }).unwrap();
+    // SAFETY: the descriptor is new and nobody else's.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.set_len(bytes).unwrap();
+    file.into()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rxo_virtqueue::{Memory, Region};
+
     use super::*;
 
     #[test]
     fn a_file_shorter_than_its_region_is_refused() {
         let file = memory_file(8_192).unwrap();
-        assert_eq!(map(file.as_fd(), 8_192).unwrap().len(), 8_192);
+        assert_eq!(map(file.as_fd(), 8_192).unwrap().0.len(), 8_192);
         for bytes in [8_193, 0, u64::MAX] {
             let error = map(file.as_fd(), bytes).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bytes}");
@@ -117,6 +139,24 @@ mod tests {
         let file = File::from(memory_file(12_288).unwrap());
         assert_eq!(mapped_bytes(&file, 12_288), 12_288);
         assert_eq!(mapped_bytes(&File::open("/proc/self/exe").unwrap(), 5_000), 5_000);
+    }
+
+    /// A file that cannot be sealed, such as one on hugetlbfs, or that its owner has sealed against seals.
+    #[test]
+    fn a_file_that_shrinks_ends_nothing() {
+        let file = File::from(unsealed_file(12_288));
+        let (mapping, loss) = map(file.as_fd(), 12_288).unwrap();
+        let (other, other_loss) = map(file.as_fd(), 4_096).unwrap();
+        let mut memory = Memory::new();
+        memory.add(Region::new(0, 0, Arc::new(mapping), 0, 12_288).unwrap()).unwrap();
+        let mut bytes = [7; 100];
+        assert!(memory.write(8_000, &bytes) && memory.read(8_000, &mut bytes));
+        file.set_len(4_096).unwrap();
+        assert!(!loss.is_lost(), "nobody has looked yet");
+        assert!(memory.read(8_192, &mut bytes));
+        assert_eq!((bytes, loss.is_lost()), ([0; 100], true));
+        assert!(memory.write(12_000, &bytes), "and it stays mapped");
+        assert!(!other_loss.is_lost() && other.len() == 4_096);
     }
 
     #[test]

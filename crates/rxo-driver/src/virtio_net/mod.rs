@@ -3,6 +3,9 @@
 //! * [`Accepts`]: which headers the receiving side accepts, by the features agreed on.
 //! * [`Encoder`]: packets of a batch into a ring. What the other side does not accept it completes or
 //!   segments, or refuses, so that the transmitter sends the original frames.
+//! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the ends
+//!   of either.
+//! * [`queue_of`]: which of several queues a packet goes to.
 //! * [`Events`]: what to wait for: the control socket and notifications.
 //! * [`mapping`]: shared memory of this process.
 //!
@@ -12,15 +15,25 @@
 mod accepts;
 mod encoder;
 mod events;
+mod link;
+mod lost;
 pub(crate) mod mapping;
 mod notices;
+mod port;
 #[cfg(test)]
 pub(crate) mod samples;
+mod source;
+mod steering;
 
 pub(crate) use accepts::{Accepts, header_bytes};
 pub(crate) use encoder::{Encoder, PacketRing};
 pub(crate) use events::{Events, Notifier, Token, Watched};
+pub(crate) use link::{Given, Link, Side};
+pub(crate) use lost::Loss;
 pub(crate) use notices::Notices;
+pub(crate) use port::RingPort;
+pub(crate) use source::RingSource;
+pub(crate) use steering::queue_of;
 
 /// The MTU of a device whose options say none, in bytes.
 pub(crate) const DEFAULT_MTU: u32 = 1_500;
@@ -30,11 +43,11 @@ pub(crate) fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() || path.contains('\0') {
         Err("names no socket: give a path such as `/run/vm.sock`")
     } else if path.len() > LONGEST_PATH_BYTES {
-        Err("has a path longer than 107 bytes: give a shorter one such as `/run/vm.sock`")
+        Err("has a path longer than 105 bytes: give a shorter one such as `/run/vm.sock`")
     } else {
         Ok(())
     }
 }
 
-/// The longest path that a unix socket can have.
-const LONGEST_PATH_BYTES: usize = 107;
+/// The longest path that a unix socket can have, with two bytes more while it is being bound.
+const LONGEST_PATH_BYTES: usize = 105;

@@ -17,7 +17,9 @@ pub(super) fn command(image: &GuestImage, options: &GuestOptions, system: &File)
     let mut command = Command::new(image.qemu());
     command
         .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
-        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY])
+        // A machine that can never have a second processor gets no memory barriers from the emulator;
+        // a vhost-user server in another process needs them.
+        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1,maxcpus=2", "-m", MEMORY])
         // Memory that a vhost-user server can map.
         .args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")])
         .args(["-machine", "q35,memory-backend=memory"])

@@ -1,74 +1,80 @@
-//! Gives the frames that the device has for the driver.
+//! Gives the frames that the other side of a ring sends.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
-use rxo_vnet::VIRTIO_HEADER_BYTES;
 
-use super::driver::Given;
-use super::frontend::Frontend;
+use super::link::{Given, Link, Side};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
 use crate::virtio_net::Events;
 
-/// Buffers of 64 KiB: a default budget of frames, and as many that are held.
-const BUFFERS: usize = 512;
-
-/// How many frames one call discards at most, so that it ends whatever the device sends.
+/// How many frames one call discards at most, so that it ends whatever the other side sends.
 const MOST_DISCARDS: usize = 1_024;
 
 /// How often a call looks again for frames that came while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// The receive ring of the driver. GSO frames stay whole.
+/// Time between two looks at the sockets while frames never run out, or nobody reads them.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// The rings on which a side receives. GSO frames stay whole.
 ///
 /// The time of arrival is the time of the first frame of a batch.
 #[derive(Debug)]
-pub(super) struct VirtioSource {
-    frontend: Rc<RefCell<Frontend>>,
+pub(crate) struct RingSource<S> {
+    side: Rc<RefCell<S>>,
     events: Rc<Events>,
     pool: Pool,
+    buffers: usize,
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
     /// Whether the last call left frames behind. No notification comes for them.
     has_more: bool,
+    /// When to look at the sockets even if there are frames.
+    next_look: Instant,
 }
 
-impl VirtioSource {
-    pub(super) fn new(frontend: &Rc<RefCell<Frontend>>, mtu: u32) -> Self {
+impl<S: Side> RingSource<S> {
+    /// A source with memory for so many frames of 64 KiB.
+    pub(crate) fn new(side: &Rc<RefCell<S>>, buffers: usize, mtu: u32) -> Self {
         Self {
-            frontend: Rc::clone(frontend),
-            events: frontend.borrow().events(),
-            pool: Pool::new(BUFFERS, LARGE_BUFFER_BYTES),
+            side: Rc::clone(side),
+            events: side.borrow().events(),
+            pool: Pool::new(buffers, LARGE_BUFFER_BYTES),
+            buffers,
             mtu,
             counters: SourceCounters::default(),
             discards: 0,
             has_more: false,
+            next_look: Instant::ZERO,
         }
     }
 
     /// Takes frames until there are `budget`, or none is left. Returns how many it took.
     fn take(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, budget: usize) -> usize {
-        let mut frontend = self.frontend.borrow_mut();
-        let Some(link) = frontend.link() else { return 0 };
-        let gives = link.gives();
+        let mut side = self.side.borrow_mut();
+        let Some(link) = side.link() else { return 0 };
+        let (header_bytes, gives) = (link.header_bytes(), link.gives());
         let (mut given, mut discards, mut arrived_at) = (0, MOST_DISCARDS, None);
         while given < budget && discards > 0 {
             let read = match link.take(&self.pool) {
                 Given::Frame(buffer) => {
-                    let bytes = buffer.len().saturating_sub(VIRTIO_HEADER_BYTES);
-                    gives.read(&buffer, bytes).map(|facts| (buffer, facts, bytes))
+                    let bytes = buffer.len().saturating_sub(header_bytes);
+                    let facts = gives.read(&buffer, bytes);
+                    self.discards += u64::from(facts.is_none());
+                    facts.map(|facts| (buffer, facts, bytes))
                 }
                 Given::Discarded => None,
-                Given::Nothing | Given::Broken => break,
+                Given::Nothing => break,
             };
             let Some((buffer, (checksum, gso), frame_bytes)) = read else {
-                self.discards += 1;
                 discards -= 1;
                 continue;
             };
@@ -76,24 +82,24 @@ impl VirtioSource {
             given += 1;
             self.counters.frames += 1;
             self.counters.bytes += frame_bytes as u64;
-            let bytes = DeviceBuf::behind(VIRTIO_HEADER_BYTES, buffer);
+            let bytes = DeviceBuf::behind(header_bytes, buffer);
             batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
         }
         link.finish_taking();
         given
     }
 
-    /// Prepares to wait: looks at the socket, and asks for notifications. Returns whether there may be
+    /// Prepares to wait: looks at the sockets, and asks for notifications. Returns whether there may be
     /// something to take after all.
-    fn prepare_to_wait(&self) -> bool {
-        let mut frontend = self.frontend.borrow_mut();
-        let is_new = frontend.attend();
-        let has_more = frontend.link().is_some_and(|link| link.driver.ask_for_notifications());
-        is_new || has_more
+    fn prepare_to_wait(&mut self) -> bool {
+        let mut side = self.side.borrow_mut();
+        let has_changed = side.attend();
+        let has_more = side.link().is_some_and(Link::ask_for_notifications);
+        has_changed || has_more
     }
 }
 
-impl FrameSource for VirtioSource {
+impl<S: Side> FrameSource for RingSource<S> {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
@@ -112,6 +118,7 @@ impl FrameSource for VirtioSource {
     ) -> Result<usize, DeviceError> {
         let mut given = 0;
         self.has_more = true;
+        self.attend();
         for _ in 0..MOST_LOOKS {
             given += self.take(batch, budget - given);
             if given == budget {
@@ -126,30 +133,43 @@ impl FrameSource for VirtioSource {
     }
 
     fn lends(&self) -> Option<usize> {
-        Some(BUFFERS)
+        Some(self.buffers)
     }
 
     fn is_starved(&self) -> bool {
         self.pool.is_exhausted()
     }
 
-    /// At once, if frames were left behind: the device notifies of later ones only. While there is no back
-    /// end, nothing wakes the worker, so it looks for one.
+    /// At once, if frames were left behind: the other side notifies of later ones only. Otherwise when it
+    /// must be notified. While there is no other side, nothing may wake the worker, so it looks for one.
     fn poll_at(&self) -> Option<Instant> {
         let left_behind = (self.has_more && !self.is_starved()).then_some(Instant::ZERO);
-        left_behind.or_else(|| self.frontend.borrow().next_attempt())
+        left_behind.or_else(|| self.side.borrow().next_look())
+    }
+
+    /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted
+    /// or not. The sink is not called while it has nothing to send.
+    fn attend(&mut self) {
+        let (now, mut side) = (clock::now(), self.side.borrow_mut());
+        if now >= self.next_look {
+            self.next_look = now + BETWEEN_LOOKS;
+            side.attend();
+        }
+        if let Some(link) = side.link() {
+            link.notify_when_due();
+        }
     }
 
     fn counters(&mut self) -> SourceCounters {
-        let truncated = self.discards + self.frontend.borrow().invalid();
+        let truncated = self.discards + self.side.borrow().invalid();
         SourceCounters { truncated, ..self.counters }
     }
 }
 
-impl Descriptors for VirtioSource {
+impl<S: Side> Descriptors for RingSource<S> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.events.as_fd());
     }
 }
 
-impl SystemSource for VirtioSource {}
+impl<S: Side> SystemSource for RingSource<S> {}

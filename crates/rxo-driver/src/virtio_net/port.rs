@@ -1,4 +1,4 @@
-//! Puts packets into the guest's receive ring.
+//! Puts packets into a ring that the other side receives from.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,36 +6,35 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
-use rxo_frame::LinkKind;
+use rxo_frame::{LinkKind, Load};
 
-use super::backend::Backend;
-use crate::clock;
+use super::Encoder;
+use super::link::{Link, Side};
 use crate::device::Port;
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Written};
-use crate::virtio_net::Encoder;
 
 /// The largest packet that a ring takes, as an IP packet in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// The receive ring of a guest: the first one, whichever queues the guest has.
+/// The ring on which a side sends.
 #[derive(Debug)]
-pub(super) struct VhostPort {
-    backend: Rc<RefCell<Backend>>,
+pub(crate) struct RingPort<S> {
+    side: Rc<RefCell<S>>,
     encoder: Encoder,
     label: String,
     mtu: u32,
 }
 
-impl VhostPort {
-    pub(super) fn new(backend: &Rc<RefCell<Backend>>, label: &str, mtu: u32) -> Self {
-        let (backend, label) = (Rc::clone(backend), label.to_owned());
-        Self { backend, encoder: Encoder::new(), label, mtu }
+impl<S: Side> RingPort<S> {
+    pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32) -> Self {
+        let (side, label) = (Rc::clone(side), label.to_owned());
+        Self { side, encoder: Encoder::new(), label, mtu }
     }
 }
 
-impl Port for VhostPort {
+impl<S: Side> Port for RingPort<S> {
     fn capabilities(&self) -> SinkCapabilities {
         SinkCapabilities {
             link: LinkKind::Ethernet,
@@ -54,7 +53,7 @@ impl Port for VhostPort {
         None
     }
 
-    /// A guest that has gone comes back, or another one.
+    /// Another side that has gone comes back, or another one.
     fn lost(&self, _: io::Error) -> Option<DeviceError> {
         None
     }
@@ -64,33 +63,36 @@ impl Port for VhostPort {
     }
 
     fn take_notice(&mut self) -> Option<String> {
-        self.backend.borrow_mut().notices.take()
+        self.side.borrow_mut().notices().take()
+    }
+
+    fn load(&self) -> Option<Load> {
+        self.side.borrow_mut().link()?.load()
     }
 }
 
-impl Writer for VhostPort {
+impl<S: Side> Writer for RingPort<S> {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
-        let mut backend = self.backend.borrow_mut();
-        let Some(connection) = backend.started() else {
+        let mut side = self.side.borrow_mut();
+        let Some(link) = side.link() else {
             let refused = Some(io::Error::from_raw_os_error(libc::ENETDOWN));
             return Written { sent: 0, submissions: 0, refused };
         };
-        let accepts = connection.accepts();
+        let accepts = link.accepts();
         let mut written = Written { sent: 0, submissions: 0, refused: None };
         for n in from..batch.list().len() {
-            if let Err(error) = self.encoder.put(connection, accepts, batch, n) {
+            if let Err(error) = self.encoder.put(link, accepts, batch, n) {
                 written.refused = Some(error);
                 break;
             }
             written.sent += 1;
         }
-        connection.finish_putting(written.sent, clock::now());
-        written.submissions = connection.take_notified();
+        written.submissions = link.finish_putting(written.sent);
         written
     }
 }
 
 /// The source's descriptor reports room, too: an eventfd becomes readable, never writable.
-impl Descriptors for VhostPort {
+impl<S: Side> Descriptors for RingPort<S> {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

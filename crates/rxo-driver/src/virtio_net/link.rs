@@ -1,0 +1,79 @@
+//! What a source and a sink over rings need: a [`Side`], which is a device that may lose its other
+//! side, and a [`Link`], which is the other side while it is there.
+
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use rxo_frame::{Instant, Load, Pool, PoolBuf};
+
+use super::{Accepts, Events, Notices, PacketRing};
+
+/// The device side or the driver side of a device. The source and the sink share it.
+pub(crate) trait Side: Debug {
+    /// The other side while it is there.
+    type Link: Link;
+
+    /// What to wait for.
+    fn events(&self) -> Rc<Events>;
+
+    /// Looks at the sockets, and forgets notifications. Returns whether the rings have changed.
+    fn attend(&mut self) -> bool;
+
+    /// The other side, if its rings can be used.
+    fn link(&mut self) -> Option<&mut Self::Link>;
+
+    /// When to look again although nothing reports a change: for another side, or to notify this one; `None`
+    /// if there is no need.
+    fn next_look(&self) -> Option<Instant> {
+        None
+    }
+
+    /// How often other sides have broken a rule of the rings.
+    fn invalid(&self) -> u64;
+
+    /// Lines for the user.
+    fn notices(&mut self) -> &mut Notices;
+}
+
+/// Rings in use.
+pub(crate) trait Link: PacketRing {
+    /// What the other side accepts.
+    fn accepts(&self) -> Accepts;
+
+    /// What may be in frames of the other side.
+    fn gives(&self) -> Accepts;
+
+    /// The length of the header before each frame, in bytes.
+    fn header_bytes(&self) -> usize;
+
+    /// Copies the next frame of the other side into a buffer of `pool`.
+    fn take(&mut self, pool: &Pool) -> Given;
+
+    /// Returns the buffers of the frames taken, and notifies the other side if it wants that.
+    fn finish_taking(&mut self);
+
+    /// Asks for a notification of the next frame. Returns whether one is there already.
+    fn ask_for_notifications(&mut self) -> bool;
+
+    /// Shows the other side the `packets` that were put, and notifies it if that is due. Returns how often it
+    /// was notified since the last call.
+    fn finish_putting(&mut self, packets: usize) -> u64;
+
+    /// Notifies the other side of earlier packets if that has been put off and is due.
+    fn notify_when_due(&mut self) {}
+
+    /// What the other side was given and has not taken; `None` if that cannot be known.
+    fn load(&self) -> Option<Load> {
+        None
+    }
+}
+
+/// What a ring gives.
+pub(crate) enum Given {
+    /// A frame behind its header.
+    Frame(PoolBuf),
+    /// A frame was discarded.
+    Discarded,
+    /// There is none, or no memory for one.
+    Nothing,
+}

@@ -1,0 +1,175 @@
+//! Mapped files that lose their memory: an access beyond the end of a file that has shrunk, or to a
+//! huge page that the system does not have, raises SIGBUS and would end this process.
+//!
+//! The handler of this module puts zeros in place of the whole mapping and remembers that, so that the
+//! access goes on and the mapping's owner finds out. Any other SIGBUS goes to whoever handled it before.
+//!
+//! Contract: the handler calls only `mmap` and atomics, and allocates nothing. The files of a hostile
+//! front end end its own connection and nothing else.
+#![allow(unsafe_code, reason = "a signal handler, which maps memory")]
+
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use crate::sys::check;
+
+/// The most mappings of a process: those of 32 guests with as many regions as a session has.
+const MOST: usize = 1_024;
+
+/// One mapping. An end of 0 is no mapping.
+struct Slot {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    is_lost: AtomicBool,
+}
+
+static SLOTS: [Slot; MOST] = [const {
+    Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), is_lost: AtomicBool::new(false) }
+}; MOST];
+
+/// The action before ours. It is set once, before a slot is used.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// The start of a slot that is taken and has no mapping yet.
+const TAKEN: usize = 1;
+
+/// A mapping that is guarded until this is dropped. Drop it before the memory is unmapped.
+pub(super) struct Guard(&'static Slot);
+
+/// Says whether a guarded mapping has lost its memory. It is of use while the mapping lives.
+#[derive(Clone, Copy)]
+pub(crate) struct Loss(&'static Slot);
+
+impl Guard {
+    /// Guards the `bytes` at `start`, which must be a mapping of its own.
+    ///
+    /// # Errors
+    /// If there are too many, or the system refuses the handler.
+    ///
+    /// # Safety
+    /// The memory must be a mapping that this process may replace by zeros at any time: it is accessed
+    /// only through raw pointers and atomics.
+    pub(super) unsafe fn new(start: NonNull<u8>, bytes: usize) -> io::Result<Self> {
+        handle()?;
+        let is_free = |slot: &&Slot| {
+            let order = Ordering::AcqRel;
+            slot.start.compare_exchange(0, TAKEN, order, Ordering::Relaxed).is_ok()
+        };
+        let slot = SLOTS.iter().find(is_free).ok_or_else(|| {
+            io::Error::other(format!("there are {MOST} regions of memory in this process already"))
+        })?;
+        slot.is_lost.store(false, Ordering::Relaxed);
+        let start = start.as_ptr().expose_provenance();
+        slot.start.store(start, Ordering::Release);
+        slot.end.store(start + bytes, Ordering::Release);
+        Ok(Self(slot))
+    }
+
+    /// What says whether the memory is lost.
+    pub(super) const fn loss(&self) -> Loss {
+        Loss(self.0)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.end.store(0, Ordering::Release);
+        self.0.start.store(0, Ordering::Release);
+    }
+}
+
+impl Loss {
+    /// Whether the memory is lost. What is read there are zeros, and what is written there reaches
+    /// nobody.
+    pub(crate) fn is_lost(self) -> bool {
+        self.0.is_lost.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Loss").field(&self.is_lost()).finish()
+    }
+}
+
+/// Handles SIGBUS from here on.
+fn handle() -> io::Result<()> {
+    static HANDLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    let done = HANDLED.get_or_init(|| install().map_err(|error| error.raw_os_error().unwrap_or(0)));
+    done.map_err(io::Error::from_raw_os_error)
+}
+
+fn install() -> io::Result<()> {
+    // SAFETY: a structure of integers and pointers, for which zeros are valid.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks; the structure is live.
+    check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) })?;
+    BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+    // SAFETY: as above.
+    let mut own: libc::sigaction = unsafe { std::mem::zeroed() };
+    own.sa_sigaction = on_bus_error as *const () as usize;
+    own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: the handler has the form that `SA_SIGINFO` asks for, and is async-signal-safe.
+    check(unsafe { libc::sigaction(libc::SIGBUS, &raw const own, ptr::null_mut()) })?;
+    Ok(())
+}
+
+extern "C" fn on_bus_error(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the kernel passes a live structure, which for SIGBUS has an address.
+    let address = unsafe { (*info).si_addr() }.addr();
+    for slot in &SLOTS {
+        let (start, end) = (slot.start.load(Ordering::Acquire), slot.end.load(Ordering::Acquire));
+        if (start..end).contains(&address) && put_zeros(start, end - start) {
+            slot.is_lost.store(true, Ordering::Relaxed);
+            return;
+        }
+    }
+    // SAFETY: these are the kernel's own arguments.
+    unsafe { pass_on(signal, info, context) };
+}
+
+/// Puts zeros in place of a mapping. Leaves `errno` as it was.
+fn put_zeros(start: usize, bytes: usize) -> bool {
+    // SAFETY: the location of this thread's `errno` is always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let start = ptr::with_exposed_provenance_mut(start);
+    // SAFETY: whoever guarded the mapping has promised that it may be replaced.
+    let mapped = unsafe { libc::mmap(start, bytes, access, flags, -1, 0) };
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    mapped != libc::MAP_FAILED
+}
+
+/// Does what was done before. By default the access is tried again and ends the process.
+///
+/// # Safety
+/// The arguments must be those of a signal handler.
+unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the handler is installed after this was set, to a structure that is never freed.
+    let before = unsafe { &*BEFORE.load(Ordering::Acquire) };
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: takes numbers only.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+            // SAFETY: with this flag the number is the address of such a function.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: without the flag the number is the address of such a function.
+            let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Either side of a ring is killed at random instants (SIGKILL): the other stays at work, finds the next one,
+//! and keeps nothing of those before.
+//!
+//! The other side is this program again, as a process of its own. It is one test, because it counts the
+//! descriptors of this process.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use rxo_device::{FrameSink, FrameSource};
+use rxo_driver::wait::{Interest, WaitList};
+use rxo_driver::{Device, DeviceName, DeviceOptions};
+use rxo_frame::Frame;
+
+/// The name of the device that a child opens.
+const CHILD: &str = "RXO_TEST_KILLED_DEVICE";
+/// Kills of each side.
+const KILLS: u32 = 100;
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(1);
+
+#[test]
+fn either_side_is_killed_at_any_instant_and_the_other_goes_on() {
+    if let Ok(name) = env::var(CHILD) {
+        return work_until_killed(&name);
+    }
+    let folder = Folder::new();
+    let (device, driver) = (folder.name("vhost"), folder.name("virtio"));
+    a_driver_survives_its_devices(&device, &driver);
+    a_device_survives_its_drivers(&device, &driver);
+    drop(open(&device));
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "a normal end leaves nothing");
+}
+
+/// It outlives the kills, with as many descriptors and mappings as at first.
+fn a_driver_survives_its_devices(device: &str, driver: &str) {
+    let mut child = Other::start(device);
+    let mut own = Own::new(retry(driver));
+    own.until("frames come back", |own| own.came > 0);
+    let (files, maps) = (open_files(), mappings());
+    assert_eq!(maps, 1, "its own memory");
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..KILLS {
+        own.run_for(dice.below(200));
+        drop(child);
+        own.run_for(dice.below(20));
+        child = Other::start(device);
+    }
+    own.came = 0;
+    own.until("frames come back from the last device", |own| own.came > 0);
+    own.until("nothing is kept", |_| (open_files(), mappings()) == (files, maps));
+}
+
+fn a_device_survives_its_drivers(device: &str, driver: &str) {
+    let mut own = Own::new(open(device));
+    let files = open_files();
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    for _ in 0..KILLS {
+        let child = Other::start(driver);
+        own.run_for(dice.below(60));
+        drop(child);
+        own.run_for(dice.below(3));
+    }
+    own.came = 0;
+    let child = Other::start(driver);
+    own.until("frames come from the last driver", |own| own.came > 0);
+    drop(child);
+    own.until("nothing is kept", |_| (open_files(), mappings()) == (files, 0));
+}
+
+/// Sends and receives, and waits as a worker does, for at most so long.
+fn work_until_killed(name: &str) {
+    let mut own = Own::new(retry(name));
+    own.run_for(PATIENCE.as_millis() as u64);
+}
+
+fn open(name: &str) -> Device {
+    let name: DeviceName = name.parse().unwrap();
+    Device::open(&name, DeviceOptions::default()).unwrap()
+}
+
+/// Opens a device as soon as its other side is there.
+fn retry(name: &str) -> Device {
+    let (name, begun): (DeviceName, _) = (name.parse().unwrap(), Instant::now());
+    loop {
+        match Device::open(&name, DeviceOptions::default()) {
+            Ok(device) => return device,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+        rxo_driver::wait::pause(SHORT);
+    }
+}
+
+/// One side, and what came to it.
+struct Own {
+    device: Device,
+    came: u64,
+}
+
+impl Own {
+    const fn new(device: Device) -> Self {
+        Self { device, came: 0 }
+    }
+
+    /// One turn: sends a frame, and takes what came.
+    fn turn(&mut self) {
+        let Device { source, sink } = &mut self.device;
+        let bytes = [0x5a; 60];
+        if !sink.is_blocked() {
+            let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
+            sink.transmit([frame].into_iter()).unwrap();
+        }
+        sink.resume().unwrap();
+        let mut batch = Vec::new();
+        self.came += source.receive(&mut batch, 64).unwrap() as u64;
+        assert!(batch.iter().all(|frame| frame.bytes() == bytes));
+        let mut list = WaitList::new();
+        list.add(Some(&*source), Interest::Readable);
+        list.wait(Some(SHORT)).unwrap();
+    }
+
+    fn run_for(&mut self, millis: u64) {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(millis) {
+            self.turn();
+        }
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+            self.turn();
+        }
+    }
+}
+
+/// Another process. Dropping it kills it.
+struct Other(Child);
+
+impl Other {
+    fn start(device: &str) -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env(CHILD, device);
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = env::temp_dir().join(format!("rxo-killed-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn name(&self, kind: &str) -> String {
+        format!("{kind}:{}", self.0.join("a.sock").display())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open_files() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Mappings of memory that is shared with another side.
+fn mappings() -> usize {
+    let maps = fs::read_to_string(Path::new("/proc/self/maps")).unwrap();
+    maps.lines().filter(|line| line.contains("rxo-virtio")).count()
+}
+
+/// Random numbers, the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
