@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::vhost_user::features::{
     CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
-    HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO,
+    HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
 };
 
 /// What `vhost:PATH` offers its guest. The default offers everything that the device can do, and
@@ -48,9 +48,10 @@ impl GuestOptions {
     }
 }
 
-/// GSO frames that the guest gets, and those that it sends.
-const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6;
-const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO;
+/// GSO frames that the guest gets, and those that it sends. The number of their segments needs both: virtio
+/// 1.2, section 5.1.3.1, binds it to those that the guest sends.
+const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6 | RSC_EXT;
+const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO | RSC_EXT;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! The bits on which front end and back end agree: virtio features (virtio 1.2, sections 2.2, 5.1.3
 //! and 6) and protocol features of vhost-user. Each constant is a mask.
 //!
-//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `RSC_EXT`, because
-//! Linux guests do not read it; `CTRL_VQ`, `MAC`, `STATUS`, which the front end answers by itself;
-//! `LOG_ALL`, without which a guest cannot be migrated while it runs.
+//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `CTRL_VQ`,
+//! `MAC`, `STATUS`, which the front end answers by itself; `LOG_ALL`, without which a guest cannot be
+//! migrated while it runs.
 
 /// The device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;
@@ -31,6 +31,8 @@ pub const GUEST_USO4: u64 = 1 << 54;
 pub const GUEST_USO6: u64 = 1 << 55;
 /// The device accepts GSO frames of UDP.
 pub const HOST_USO: u64 = 1 << 56;
+/// The device says of how many segments it made an aggregate. Linux guests do not ask for it.
+pub const RSC_EXT: u64 = 1 << 61;
 
 /// A descriptor may name a table of descriptors.
 pub const INDIRECT_DESC: u64 = 1 << 28;
@@ -57,6 +59,7 @@ pub const DEVICE_OFFERS: u64 = CSUM
     | GUEST_USO4
     | GUEST_USO6
     | HOST_USO
+    | RSC_EXT
     | INDIRECT_DESC
     | EVENT_IDX
     | PROTOCOL_FEATURES

@@ -5,7 +5,7 @@ use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use crate::vhost_user::features::{
     CSUM, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6, HOST_ECN,
-    HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, VERSION_1,
+    HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, RSC_EXT, VERSION_1,
 };
 
 /// An Ethernet header, in bytes. No frame is shorter.
@@ -28,6 +28,8 @@ pub(crate) struct Accepts {
     /// GSO frames whose first segment alone has CWR.
     ecn: bool,
     udp: bool,
+    /// Aggregates with the number of their segments in place of the offsets of a partial checksum.
+    coalesced: bool,
 }
 
 /// What to do with a packet for the receiving side.
@@ -58,6 +60,7 @@ impl Accepts {
             ecn: has(GUEST_ECN),
             // The kind of a GSO frame does not say its version.
             udp: has(GUEST_CSUM | GUEST_USO4 | GUEST_USO6),
+            coalesced: has(GUEST_CSUM | RSC_EXT),
         }
     }
 
@@ -71,12 +74,18 @@ impl Accepts {
             tcp_v6: has(CSUM | HOST_TSO6),
             ecn: has(HOST_ECN),
             udp: has(CSUM | HOST_USO),
+            coalesced: false,
         }
     }
 
     /// Whether frames with a partial checksum are accepted.
     pub(super) const fn partial(self) -> bool {
         self.partial
+    }
+
+    /// Whether an aggregate should say how many segments it was made of.
+    pub(super) const fn coalesced(self) -> bool {
+        self.coalesced
     }
 
     const fn takes(self, gso: Gso) -> bool {
@@ -107,7 +116,8 @@ impl Accepts {
     /// What the header of a received frame of `frame_bytes` says. `None` if the frame must be
     /// discarded: it is shorter than an Ethernet header, its header names bytes beyond it or
     /// something that was not agreed on, or it is a GSO frame whose checksum is not partial (virtio
-    /// 1.2, section 5.1.6.2): its segments would have wrong checksums.
+    /// 1.2, section 5.1.6.2): its segments would have wrong checksums. An aggregate that says how many
+    /// segments it was made of has a complete and verified checksum (section 5.1.6.4).
     pub(crate) fn read(
         self,
         header: &[u8],
@@ -115,7 +125,13 @@ impl Accepts {
     ) -> Option<(ChecksumStatus, Option<Gso>)> {
         let header = VnetHeader::read(header)?;
         let gso = header.gso();
-        let is_wrong = |gso| !self.takes(gso) || !header.checksum().is_partial();
+        let counts = header.coalesced().filter(|_| self.coalesced);
+        let has_checksum = match header.checksum() {
+            ChecksumStatus::Partial { .. } => true,
+            ChecksumStatus::Verified => counts.is_some(),
+            ChecksumStatus::Unknown => false,
+        };
+        let is_wrong = |gso| !self.takes(gso) || !has_checksum;
         if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(is_wrong) {
             return None;
         }
@@ -136,6 +152,7 @@ mod tests {
     use std::num::NonZeroU16;
 
     use rxo_frame::Offload;
+    use rxo_vnet::Coalesced;
 
     use super::*;
 
@@ -212,6 +229,17 @@ mod tests {
                 assert_eq!(accepts.fit(frame), Fit::Segment(gso), "{checksum:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_aggregate_with_counts_is_accepted_where_that_was_agreed() {
+        let gso = gso(GsoKind::TcpV4, false);
+        let counts = Coalesced { segments: 7, duplicate_acks: 0 };
+        let bytes = header(PARTIAL, Some(gso)).with_coalesced(counts).to_bytes();
+        let verified = Some((ChecksumStatus::Verified, Some(gso)));
+        assert_eq!(Accepts::driver(ALL_GUEST | RSC_EXT).read(&bytes, 3_000), verified);
+        assert_eq!(Accepts::driver(ALL_GUEST).read(&bytes, 3_000), None);
+        assert_eq!(Accepts::device(ALL_HOST | RSC_EXT).read(&bytes, 3_000), None, "of a guest");
     }
 
     #[test]

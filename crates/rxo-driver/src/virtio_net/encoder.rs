@@ -3,7 +3,7 @@
 use std::io;
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
-use rxo_vnet::{VIRTIO_HEADER_BYTES, VnetHeader};
+use rxo_vnet::{Coalesced, VIRTIO_HEADER_BYTES, VnetHeader};
 use rxo_wire::checksum::{Summer, complete};
 use rxo_wire::parse;
 use rxo_wire::segmentation::{Checksums, segment};
@@ -76,6 +76,10 @@ impl Encoder {
             return self.put_segments(ring, accepts, (header, gso), left);
         }
         match accepts.fit(header) {
+            Fit::Send(header) if !is_single && accepts.coalesced() && header.gso().is_some() => {
+                self.gather(slices);
+                self.put_counted(ring, header, message.frames)
+            }
             Fit::Send(header) => {
                 let put = ring.put(header.to_virtio_bytes(1), message.bytes, slices);
                 let Some(gso) = header.gso().filter(|_| is_single) else {
@@ -116,6 +120,24 @@ impl Encoder {
         if let Some(field) = self.whole.get_mut(start + offset..start + offset + 2) {
             field.copy_from_slice(&sum.to_be_bytes());
         }
+    }
+
+    /// Puts the gathered aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). That takes
+    /// the place of a partial checksum, so the checksum is completed, which reads the payload once more.
+    fn put_counted(
+        &mut self,
+        ring: &mut impl PacketRing,
+        header: VnetHeader,
+        segments: usize,
+    ) -> io::Result<()> {
+        if let ChecksumStatus::Partial { start, offset } = header.checksum() {
+            self.complete(start, offset);
+        }
+        // Duplicate ACKs are never part of an aggregate.
+        let segments = u16::try_from(segments).unwrap_or(u16::MAX);
+        let header = header.with_coalesced(Coalesced { segments, duplicate_acks: 0 });
+        let bytes = self.whole.len();
+        ring.put(header.to_virtio_bytes(1), bytes, [&self.whole[..]].into_iter())
     }
 
     /// Puts the segments of the gathered packet, except the first `left`, which have left.

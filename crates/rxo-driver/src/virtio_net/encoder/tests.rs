@@ -1,11 +1,11 @@
 //! Packets for sides that accept more or less, against what a network would carry.
 
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{Frame, Gather, LinkKind, VlanTag};
 use rxo_wire::checksum::verify_transport;
 
 use super::*;
 use crate::transmit::batch::Messages;
-use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4};
+use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, RSC_EXT};
 use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
 
 /// A ring with so many places.
@@ -52,9 +52,18 @@ impl Encoder {
         frame: Frame<&[u8]>,
         features: u64,
     ) -> io::Result<()> {
+        self.put_packet(ring, frame, features)
+    }
+
+    fn put_packet<'a>(
+        &mut self,
+        ring: &mut Places,
+        packet: impl Gather<'a>,
+        features: u64,
+    ) -> io::Result<()> {
         let mut messages = Messages::with_room(1, 4);
         let mut batch = messages.begin(LinkKind::Ethernet);
-        assert!(batch.push(frame, 0, None));
+        assert!(batch.push(packet, 0, None));
         self.put(ring, Accepts::driver(features), &batch.seal(), 0)
     }
 }
@@ -74,6 +83,64 @@ fn a_large_send_stays_whole_where_it_can() {
     let (header, packet) = &places.packets[0];
     assert_eq!(*packet, bytes);
     assert_eq!(VnetHeader::read(header).unwrap().gso(), large(&bytes).gso);
+}
+
+/// A packet that was made of seven frames.
+#[derive(Clone, Copy)]
+struct OfSeven<'a>(Frame<&'a [u8]>);
+
+impl<'a> Gather<'a> for OfSeven<'a> {
+    fn offload(self) -> Offload {
+        self.0.offload()
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        None
+    }
+
+    fn byte_len(self) -> usize {
+        self.0.byte_len()
+    }
+
+    fn for_each_slice(self, visit: impl FnMut(&'a [u8])) {
+        self.0.for_each_slice(visit);
+    }
+
+    fn frame_count(self) -> usize {
+        7
+    }
+
+    fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
+        self.0.for_each_frame(visit);
+    }
+}
+
+/// The counts take the place of the checksum's offsets, so nobody else could complete it.
+#[test]
+fn an_aggregate_says_its_segments_to_a_guest_that_asks() {
+    let bytes = tcp(2_500);
+    let counted = Some(Coalesced { segments: 7, duplicate_acks: 0 });
+    let tso = GUEST_CSUM | GUEST_TSO4;
+    for (features, is_aggregate, counts) in
+        [(tso | RSC_EXT, true, counted), (tso | RSC_EXT, false, None), (tso, true, None)]
+    {
+        let mut places = Places { room: 8, ..Places::default() };
+        let mut encoder = Encoder::new();
+        if is_aggregate {
+            encoder.put_packet(&mut places, OfSeven(large(&bytes)), features).unwrap();
+        } else {
+            encoder.put_frame(&mut places, large(&bytes), features).unwrap();
+        }
+        let (header, packet) = &places.packets[0];
+        let header = VnetHeader::read(header).unwrap();
+        assert_eq!((header.coalesced(), header.gso()), (counts, large(&bytes).gso));
+        let is_complete = verify_transport(&parse(packet).unwrap(), packet, Summer::detect());
+        assert_eq!(
+            (is_complete, header.checksum().is_partial()),
+            (counts.is_some(), counts.is_none())
+        );
+        assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
+    }
 }
 
 #[test]
