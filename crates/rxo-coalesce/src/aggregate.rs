@@ -1,5 +1,5 @@
-//! An aggregate as its receiver sees it: a merged header, the payloads behind it, and everything
-//! that the header cannot say.
+//! An aggregate as its receiver sees it: a merged header, the payloads behind it, and every field that a
+//! merged header cannot express.
 
 use core::num::NonZeroU16;
 use core::ops::Range;
@@ -49,16 +49,16 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.store.merge(self.held).write(form, to)
     }
 
-    /// How many segments.
+    /// The number of segments.
     #[inline]
     #[must_use]
     pub const fn segment_count(&self) -> usize {
         self.held.segments as usize
     }
 
-    /// How many of the first segments are alike, at least one: their headers differ in SEQ, IPv4 ID and
-    /// checksums only, and each has as much payload as the first. Who reads the first one's header
-    /// knows all of theirs.
+    /// The number of segments at the beginning that are alike, at least one. Their headers differ only in SEQ,
+    /// IPv4 ID and checksums, and each has as much payload as the first. So a receiver has to read only the
+    /// first header.
     #[inline]
     #[must_use]
     pub const fn alike_segments(&self) -> usize {
@@ -104,7 +104,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.reason
     }
 
-    /// How the IPv4 identification runs; needed to cut the aggregate into its packets again.
+    /// How the IPv4 identification runs. Segmentation of the aggregate needs it.
     #[must_use]
     pub const fn id_pattern(&self) -> IdPattern {
         self.held.id_pattern
@@ -116,7 +116,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         usize::from(self.held.at.network())
     }
 
-    /// Where the TCP header begins, likewise.
+    /// Where the TCP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
@@ -147,7 +147,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         })
     }
 
-    /// What each segment said that the merged header may not say, in order.
+    /// The fields of each segment that the merged header may lack, in order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
         let header = usize::from(self.held.at.transport())..usize::from(self.held.header_bytes);
         self.frames().zip(self.payloads()).map(move |(frame, payload)| {
@@ -156,13 +156,13 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         })
     }
 
-    /// What a sink must say with it.
+    /// The offload metadata that a sink must pass on.
     #[inline]
     pub(crate) fn offload(&self) -> Offload {
         Offload { checksum: self.checksum(), gso: self.gso(), header_bytes: self.held.header_bytes }
     }
 
-    /// The VLAN tag that the device took out of each segment.
+    /// The VLAN tag that the device removed from each segment.
     #[inline]
     pub(crate) fn vlan(&self) -> Option<VlanTag> {
         self.store.frame(self.held.chain.head).vlan

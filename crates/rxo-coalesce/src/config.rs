@@ -1,4 +1,4 @@
-//! What an engine is made from.
+//! The configuration of an engine.
 
 use core::fmt;
 
@@ -7,21 +7,21 @@ use rxo_wire::checksum::Summer;
 
 use crate::{ChecksumForm, Hold, Policy};
 
-/// How an engine is to work. Everything it will ever need in memory follows from this.
+/// The configuration of an engine. It determines all memory that the engine ever uses.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The rules.
     pub policy: Policy,
-    /// What a frame begins with.
+    /// What a frame begins with: an Ethernet or an IP header.
     pub link: LinkKind,
-    /// Whether a frame of unknown checksum status counts as verified. When not, software checks
-    /// it before merging.
+    /// Whether a frame of unknown checksum status counts as verified. If not, software verifies it before
+    /// merging.
     pub trust_checksums: bool,
     /// The form of a merged header's TCP checksum.
     pub form: ChecksumForm,
-    /// Most frames expected in one poll; larger batches work, in several rounds.
+    /// Most frames expected in one poll. Larger batches are processed in several rounds.
     pub batch_frames: usize,
-    /// Seed of the flow hash; make it unpredictable where senders are not trusted.
+    /// Seed of the flow hash. Make it unpredictable if senders are not trusted.
     pub seed: u64,
     /// The implementation that sums payloads.
     pub summer: Summer,
@@ -65,8 +65,8 @@ impl Config {
         Ok(())
     }
 
-    /// How many frames the engine can have in hand: one poll's, and what the policy may hold
-    /// beyond it. When that is not enough the least recently used flow goes.
+    /// The number of frames that the engine has room for: those of one poll, and those that the policy may
+    /// hold beyond it. If there are more, the least recently used flow is flushed.
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,
@@ -81,11 +81,11 @@ impl Config {
     }
 }
 
-/// Together with [`MAX_HELD_FRAMES`] small enough for every aggregate to have a 16-bit place.
+/// Together with [`MAX_HELD_FRAMES`], small enough for the place of every aggregate to fit in 16 bits.
 const MAX_BATCH_FRAMES: u64 = 32_768;
 const MAX_HELD_FRAMES: usize = 65_536;
 
-/// A number in a [`Config`] that cannot be.
+/// A number in a [`Config`] that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The field.

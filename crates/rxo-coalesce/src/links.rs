@@ -1,45 +1,46 @@
-//! What comes after each frame, and with that the order in which flows were used.
+//! Chains of frames, and the order in which flows were used.
 //!
-//! One word for each frame: the next of its chain, or the place that holds it as its last, or
-//! nothing. A frame comes in as if the one after it were the next of its chain, so in a run, where that
-//! is so, nothing has to be written; that of a frame in no chain is never read. As frames stand in
-//! order of arrival, the last ones of all flows stand in the order in which these were last used: no
-//! list has to be kept for that, and the least recently used flow is found by a cursor that only moves
-//! forward.
+//! Each frame has one word. It is the next frame of its chain, or, for the last frame of a chain, the place
+//! that holds the chain. A new frame is linked to the slot after it. In a run this link is right, so nothing
+//! is written. The link of a frame outside all chains is never read.
+//!
+//! Frames stand in order of arrival. So the last frames of all flows stand in the order in which the flows
+//! were last used. No list is kept for that: a cursor that only moves forward finds the least recently used
+//! flow.
 
 use alloc::boxed::Box;
 
 /// A frame that is the last of no held chain.
 const OUT: u32 = u32::MAX;
-/// Added to the place of which a frame is the last.
+/// Added to a place to mark the last frame of its chain.
 const LAST: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(crate) struct Links {
     after: Box<[u32]>,
-    /// No frame before this slot is the last of what a flow holds.
+    /// No frame before this slot is the last frame of a flow.
     oldest_from: u32,
 }
 
 impl Links {
-    /// For so many frames.
+    /// Links for `frames` frames.
     pub(crate) fn new(frames: usize) -> Self {
         Self { after: core::iter::repeat_n(OUT, frames).collect(), oldest_from: 0 }
     }
 
-    /// For how many frames.
+    /// The number of frames that there is room for.
     pub(crate) const fn capacity(&self) -> usize {
         self.after.len()
     }
 
-    /// Frames came into the slots from `from` to before `to`.
+    /// Links new frames in the slots `from..to`, each to the slot after it.
     pub(crate) fn take_in(&mut self, from: usize, to: usize) {
         for (link, next) in self.after[from..to].iter_mut().zip(from as u32 + 1..) {
             *link = next;
         }
     }
 
-    /// The frame in `slot` is all that is held at `place`.
+    /// Makes the frame in `slot` the only frame of `place`.
     #[inline(always)]
     pub(crate) fn hold(&mut self, slot: u32, place: u16) {
         self.after[slot as usize] = LAST | u32::from(place);
@@ -53,14 +54,14 @@ impl Links {
         self.hold(slot + count - 1, place);
     }
 
-    /// What ended in `tail` is held no more.
+    /// Forgets the chain that ends in `tail`.
     #[inline(always)]
     pub(crate) fn release(&mut self, tail: u32) {
         self.after[tail as usize] = OUT;
     }
 
-    /// Nothing before the slot `to` is held any more: the places of what was, the least recently
-    /// used flow's first.
+    /// Forgets all chains that end before the slot `to`, and returns their places, the least recently used
+    /// flow first.
     #[inline(always)]
     pub(crate) fn release_before(&mut self, to: u32) -> impl Iterator<Item = u16> + use<'_> {
         let from = core::mem::replace(&mut self.oldest_from, to);
@@ -75,20 +76,20 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
-    /// The slot after `slot` in its chain; meaningless for a chain's last.
+    /// The slot after `slot` in its chain. Meaningless for the last frame of a chain.
     #[inline(always)]
     pub(crate) fn next(&self, slot: u32) -> u32 {
         self.after[slot as usize]
     }
 
-    /// Whether the frame in `slot` is the last held at `place`.
+    /// Whether the frame in `slot` is the last frame of `place`.
     #[inline(always)]
     pub(crate) fn is_last_of(&self, slot: u32, place: u16) -> bool {
         let after = self.after.get(slot as usize);
         slot >= self.oldest_from && after == Some(&(LAST | u32::from(place)))
     }
 
-    /// Where a walk over all flows held begins, the least recently used first.
+    /// The slot at which a walk over all flows begins, the least recently used first.
     #[inline(always)]
     pub(crate) const fn first(&self) -> u32 {
         self.oldest_from
@@ -111,7 +112,7 @@ impl Links {
         Some(place)
     }
 
-    /// All slots are free again.
+    /// Forgets all chains.
     pub(crate) const fn clear(&mut self) {
         self.oldest_from = 0;
     }

@@ -1,8 +1,8 @@
 //! The merged header.
 //!
-//! The last segment's header, with the sequence number and the IP ID of the first, the lengths of
-//! the whole and the flags of all. So it says the last acknowledgement number, window and
-//! timestamp. It is written once, into a buffer of its own: the original frames stay as they came.
+//! It is the header of the last segment, with the sequence number and the IP ID of the first, the lengths of
+//! the aggregate, and the flags of all segments. So it has the last acknowledgement number, window and
+//! timestamp. It is written once, into a buffer of its own. The original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
@@ -18,17 +18,17 @@ pub const MAX_HEADER_BYTES: usize = 192;
 /// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
 const USUAL_BYTES: usize = 96;
 
-/// What stands in the TCP checksum field of a merged header.
+/// The form of the TCP checksum field of a merged header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumForm {
-    /// The folded sum of the pseudo-header: what `NEEDS_CSUM` wants, and segmentation starts from.
+    /// The folded sum of the pseudo-header: `NEEDS_CSUM` requires it, and segmentation starts from it.
     #[default]
     PseudoHeader,
     /// The checksum of the merged segment, combined from the segments' own without reading their
-    /// payload. Where these are only seeds themselves the pseudo-header form is written instead.
+    /// payload. If these are only seeds, the pseudo-header form is written instead.
     Complete,
-    /// Whatever the last segment had; the receiver is told that it was verified. Where these are
-    /// only seeds the pseudo-header form is written instead.
+    /// The checksum of the last segment. The receiver is told that it was verified. If the segments have
+    /// only seeds, the pseudo-header form is written instead.
     Verified,
 }
 
@@ -54,7 +54,7 @@ impl MergedHeader {
         self.form
     }
 
-    /// Writes the header of what `merge` says.
+    /// Writes the merged header that `merge` describes.
     #[inline(always)]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
@@ -62,7 +62,7 @@ impl MergedHeader {
     }
 }
 
-/// What a merged header is made from: what is held, and the frames of it in the store.
+/// The input for a merged header: the aggregate and its frames.
 pub(crate) struct Merge<'a, B> {
     store: &'a Store<B>,
     held: &'a Held,
@@ -77,7 +77,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         Self { store, held, first, last }
     }
 
-    /// The form that can be had: seeds cannot be combined, and vouch for nothing by themselves.
+    /// The form that is possible: seeds cannot be combined, and prove nothing alone.
     fn possible(&self, form: ChecksumForm) -> ChecksumForm {
         if self.last.checksum.is_partial() { ChecksumForm::PseudoHeader } else { form }
     }
@@ -87,7 +87,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         self.write_as(self.possible(form), to)
     }
 
-    /// The same in a form that can be had.
+    /// Writes the merged header in `form`, which must be possible.
     #[inline(always)]
     fn write_as(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         let header = usize::from(self.held.header_bytes);
@@ -126,7 +126,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             [ip[4], ip[5]] = ((packet - 40) as u16).to_be_bytes();
             return;
         }
-        // The last header's checksum is right, so it is enough to say what changes in it.
+        // The last header's checksum is right, so it is updated by what changes (RFC 1624).
         let first: Option<&[u8; 2]> =
             self.first.bytes().get(network + 4..network + 6).and_then(<[u8]>::first_chunk);
         let id = first.map_or(0, |id| u16::from_be_bytes(*id));
@@ -158,8 +158,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    /// The merged segment's checksum from those of its segments (RFC 1071 section 2): each says
-    /// the sum of its payload once its header and pseudo-header are taken out.
+    /// The merged segment's checksum from those of its segments (RFC 1071 section 2). A segment's checksum,
+    /// less its header and pseudo-header, is the sum of its payload.
     #[cold]
     fn complete(&self, merged: &[u8; MAX_HEADER_BYTES]) -> u16 {
         let held = self.held;
@@ -182,7 +182,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 }
 
-/// The `N` bytes that begin at `at`; one compare tells whether they are there.
+/// The `N` bytes that begin at `at`. One compare checks the bounds.
 #[inline(always)]
 fn field_mut<const N: usize>(
     bytes: &mut [u8; MAX_HEADER_BYTES],
@@ -191,7 +191,7 @@ fn field_mut<const N: usize>(
     bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
-/// The IP packet's length as its header says it, in bytes.
+/// The length in the IP header, in bytes.
 #[inline]
 pub(crate) fn packet_bytes(frame: &[u8], network: usize, version: IpVersion) -> usize {
     match version {

@@ -1,13 +1,13 @@
-//! Which flows hold something between the same two hosts.
+//! Index of the flows by their pair of hosts.
 //!
-//! A fragment, an unreadable packet or a wrong checksum may belong to any flow between its addresses, so
-//! what all of these hold is flushed before it. This index finds them without a look at any other flow.
+//! A fragment, an unreadable packet or a packet with a wrong checksum may belong to any flow between its
+//! addresses. All these flows are flushed before it. This index finds them without examining any other flow.
 //!
-//! Such packets are rare, and a flow that starts must not pay for them: the index is brought up to date
-//! when it is asked. What a flow holds ends in a frame, so the frames taken since the last time name every
-//! flow that is new. A place whose flow was flushed meanwhile stays until it is met, or until its next
-//! flow stands elsewhere. So each frame in hand is looked at once and each entry removed once, however
-//! many flows are held. Bounded: an entry for each place. Nothing allocates after construction.
+//! Such packets are rare, so a new flow must not pay for them: the index is updated only when it is searched.
+//! Every chain ends in a frame, so the frames since the last update name every new flow. The entry of a
+//! flushed flow stays until a search meets it, or until its place gets another flow. So each frame is examined
+//! once and each entry removed once, however many flows are held. Bounded: one entry for each place. Does not
+//! allocate after construction.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,22 +23,22 @@ pub(crate) struct Pairs {
     buckets: Box<[u16]>,
     /// By place.
     entries: Box<[Entry]>,
-    /// Every flow whose last frame stands before this slot is here.
+    /// The index has every flow whose last frame stands before this slot.
     known_to: u32,
     /// The last frames' slots and the places of the flows found; empty between searches.
     found: Vec<(u32, u16)>,
 }
 
-/// Where a place stands: a chain in both directions.
+/// The neighbours of a place in its bucket: a chain in both directions.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// `NOBODY` when it stands nowhere.
+    /// `NOBODY` if the place is not in the index.
     bucket: u16,
     before: u16,
     after: u16,
 }
 
-/// What a place that a search meets is.
+/// The state of a place that a search meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     /// Its flow was flushed.
@@ -50,7 +50,7 @@ pub(crate) enum Met {
 }
 
 impl Pairs {
-    /// For this many places; the second number is how many flows may hold something.
+    /// An index for this many places; the second number limits the flows.
     pub(crate) fn new(places: usize, flows: usize) -> Self {
         let nowhere = Entry { bucket: NOBODY, before: NOBODY, after: NOBODY };
         let buckets = (flows * 2).next_power_of_two().max(MIN_BUCKETS);
@@ -62,17 +62,17 @@ impl Pairs {
         }
     }
 
-    /// The first slot that was not looked at. From now on all before the slot `to` were.
+    /// Returns the first slot that was not examined, and marks all before the slot `to` as examined.
     pub(crate) const fn look_up_to(&mut self, to: u32) -> u32 {
         core::mem::replace(&mut self.known_to, to)
     }
 
-    /// Frames have moved to other slots.
+    /// Updates the index after frames have moved to other slots.
     pub(crate) const fn forget_slots(&mut self) {
         self.known_to = 0;
     }
 
-    /// The flow at `place` is between the hosts of this hash.
+    /// Adds the flow at `place`, which is between the hosts of this hash.
     pub(crate) fn note(&mut self, place: u16, pair: FlowHash) {
         let bucket = self.bucket(pair);
         if self.entries[usize::from(place)].bucket == bucket {
@@ -105,7 +105,7 @@ impl Pairs {
         self.found.sort_unstable_by(|one, other| other.cmp(one));
     }
 
-    /// The place of the next flow found, which is out of the index now.
+    /// Returns the place of the next flow found, which is no longer in the index.
     pub(crate) fn next_found(&mut self) -> Option<u16> {
         self.found.pop().map(|(_, place)| place)
     }

@@ -1,9 +1,9 @@
 //! The frames in hand and the aggregates made of them.
 //!
-//! All memory is here, allocated once. Frames stand in order of arrival and are chained by
-//! [`Links`]; an aggregate is a chain and what [`Held`] says of it. What is ready for the sink is a
-//! queue of both. Once the sink has seen it, everything is forgotten at once; what a policy holds
-//! longer moves together to the front.
+//! All memory is here, allocated once. Frames stand in order of arrival, and [`Links`] chains them. An
+//! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink stand in one
+//! queue. After the sink has seen them, all are forgotten at once. Only frames that a policy holds longer
+//! are moved to the front.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ impl FrameChain {
 #[derive(Clone, Copy, Debug)]
 #[repr(u16)]
 pub(crate) enum Ready {
-    /// The frame in this slot, as it came, and where its headers begin. It was not read as a whole.
+    /// The frame in this slot, as it came, and where its headers begin. Not known to be intact.
     Frame(Starts, u32),
     /// A frame that was found intact: its flow held it alone.
     Intact(Starts, u32),
@@ -52,19 +52,19 @@ pub(crate) struct Store<B> {
     /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
     moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
-    /// By the same places, what is kept of pure ACKs besides.
+    /// For each place, what is kept of pure ACKs.
     pub(crate) acks: Box<[HeldAcks]>,
-    /// Places of `held` that were used before and are free; beyond `places` all are.
+    /// Places of `held` that were used and are free again. All places from `places` on are free, too.
     free_places: Vec<u16>,
     places: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
-    /// The places by hosts.
+    /// Index of the places by their hosts.
     pub(crate) pairs: Pairs,
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
-    /// Room for `frames` frames and for `flows` aggregates in the making.
+    /// A store with room for `frames` frames and for the aggregates of `flows` flows. Allocates all memory.
     pub(crate) fn new(frames: usize, flows: usize) -> Self {
         // An aggregate waiting for the sink has two frames at least.
         let places = flows + frames / 2 + 1;
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// How many more frames can be taken in.
+    /// The number of frames that can still be taken in.
     pub(crate) fn room(&self) -> usize {
         self.links.capacity() - self.frames.len()
     }
@@ -104,8 +104,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         from as u32
     }
 
-    /// Lends all frames out, for as long as nothing is to be merged or shown, so that they can be
-    /// read while everything else is written. [`Store::take_back`] ends that.
+    /// Takes all frames out of the store, so that they can be read while everything else is written. Nothing
+    /// may be merged or delivered before [`Store::take_back`].
     #[inline]
     pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
         core::mem::take(&mut self.frames)
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.frames = frames;
     }
 
-    /// How many frames there are: the slot after the last.
+    /// The number of frames: the slot after the last.
     pub(crate) const fn end(&self) -> u32 {
         self.frames.len() as u32
     }
@@ -127,7 +127,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         &self.frames[slot as usize]
     }
 
-    /// A place for an aggregate in the making.
+    /// A free place for an aggregate.
     #[inline(always)]
     pub(crate) fn free_place(&mut self) -> u16 {
         // There are as many places as frames can ask for (see `new`).
@@ -192,7 +192,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Writes the header of every aggregate that is ready.
     #[inline(always)]
     pub(crate) fn write_headers(&mut self, form: ChecksumForm) {
-        // Lent, so that they can be written while all else is read.
+        // Taken out, so that headers can be written while everything else is read.
         let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {
@@ -203,13 +203,13 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.headers = headers;
     }
 
-    /// What the merged header of `held` is made from.
+    /// The input for the merged header of `held`.
     #[inline(always)]
     pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
         Merge::new(self, held)
     }
 
-    /// Forgets everything: nothing is held, and the sink has seen what was ready.
+    /// Forgets everything. Nothing may be held, and the sink must have seen the queue.
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
         self.links.clear();
@@ -219,7 +219,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.ready.clear();
     }
 
-    /// Forgets what was ready and moves the rest, which is held, to the front.
+    /// Forgets the queue, and moves the frames that are held to the front.
     pub(crate) fn compact(&mut self) {
         if self.ready.is_empty() {
             return;
@@ -248,7 +248,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Moves the frames together, in their order, and renames the slots in all chains.
+    /// Closes the gaps between frames, keeps their order, and updates the slots in all chains.
     fn close_gaps(&mut self) {
         let frames = self.frames.len();
         let mut kept = 0;
@@ -269,7 +269,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// How many of the frames before the slot `to` are ready for the sink. Walks their chains.
+    /// The number of frames before the slot `to` that are ready for the sink. Walks their chains.
     pub(crate) fn ready_before(&self, to: u32) -> u32 {
         let slots_before = |chain: FrameChain| {
             let next = |slot: &u32| (*slot != chain.tail).then(|| self.links.next(*slot));
@@ -308,7 +308,7 @@ fn take_first<B: Default>(
     let slot = chain.head;
     let frame = frames.get_mut(slot as usize)?;
     chain.head = if slot == chain.tail { NONE } else { links.next(slot) };
-    // Field by field, so that who wants the buffer alone does not have the rest moved.
+    // Field by field: taking only the buffer does not move the whole frame.
     let Frame { ref mut bytes, arrived_at, checksum, gso, vlan } = *frame;
     Some(Frame { bytes: core::mem::take(bytes), arrived_at, checksum, gso, vlan })
 }
@@ -339,7 +339,7 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
     }
 }
 
-/// The same, owned.
+/// Original frames, in order, that the sink may keep.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
     frames: &'a mut [Frame<B>],

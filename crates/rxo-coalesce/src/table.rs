@@ -1,9 +1,8 @@
-//! Which flow holds what.
+//! Flow table: maps a flow to the place of the aggregate that it holds.
 //!
-//! A sparse index of buckets over the places of the store. Finding, adding and removing are O(1); a
-//! flow's cost does not depend on how many others there are. The hash is seeded, so nobody outside
-//! can fill one bucket on purpose. In which order flows were used is known from their frames
-//! ([`crate::links`]).
+//! A sparse index of buckets over the places of the store. Finding, adding and removing are O(1), however many
+//! flows there are. The hash is seeded, so no sender can fill one bucket on purpose. The order in which flows
+//! were used follows from their frames ([`crate::links`]).
 
 use alloc::boxed::Box;
 
@@ -15,14 +14,14 @@ use crate::held::BucketLink;
 const NOBODY: u16 = u16::MAX;
 /// Sparse enough that a bucket rarely holds two, small enough to stay in the first-level cache.
 const MIN_BUCKETS: usize = 2_048;
-/// The most that are ever used, four for each of the most flows. There are always so many: an index
-/// that is known to be less needs no check, and what is not used is never touched.
+/// The most buckets ever used: four for each of the most flows. The array always has so many, so that an index
+/// needs no check of bounds. Unused buckets are never touched.
 const BUCKETS: usize = 16_384;
 
 #[derive(Debug)]
 pub(crate) struct Table {
     buckets: Box<[u16; BUCKETS]>,
-    /// One less than the number of those in use.
+    /// The number of buckets in use, less one.
     mask: usize,
     len: u16,
     limit: u16,
@@ -45,20 +44,20 @@ impl Table {
         self.len == 0
     }
 
-    /// How many flows hold something.
+    /// The number of flows in the table.
     #[inline]
     pub(crate) const fn len(&self) -> u16 {
         self.len
     }
 
-    /// Where a flow of this hash is held, most often the one that is meant.
+    /// The place of a flow with this hash, which is most often the flow wanted.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let place = self.buckets[self.bucket(hash)];
         (place != NOBODY).then_some(place)
     }
 
-    /// Where the flow is held.
+    /// The place of the flow.
     #[inline(always)]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {
         let mut place = self.buckets[self.bucket(hash)];
@@ -81,13 +80,13 @@ impl Table {
         self.len += 1;
     }
 
-    /// Empties the bucket of `held`; for when all are removed at once.
+    /// Empties the bucket of `held`. For the removal of all flows at once.
     #[inline(always)]
     pub(crate) fn forget_bucket(&mut self, held: &Held) {
         self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;
     }
 
-    /// Nothing is held any more, and every bucket is empty.
+    /// Records that all flows were removed and every bucket is empty.
     #[inline]
     pub(crate) const fn forget_all(&mut self) {
         self.len = 0;

@@ -1,4 +1,4 @@
-//! Pure ACKs as their receiver sees them.
+//! Aggregated pure ACKs as their receiver sees them.
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
@@ -34,7 +34,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         Self { store, held: &store.held[usize::from(place)] }
     }
 
-    /// How many ACKs, two or more.
+    /// The number of ACKs, two or more.
     #[inline]
     #[must_use]
     pub const fn count(&self) -> usize {
@@ -56,7 +56,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         self.packet_of(self.last())
     }
 
-    /// What each ACK said, in order. Does not allocate.
+    /// A record of each ACK, in order. Does not allocate.
     pub fn records(&self) -> impl Iterator<Item = AckRecord> + use<'a, B> {
         let view = *self;
         self.frames().filter_map(move |frame| view.record(frame))
@@ -98,7 +98,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         usize::from(self.held.at.network())
     }
 
-    /// Where the TCP header begins, likewise.
+    /// Where the TCP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())

@@ -1,31 +1,31 @@
-//! Between which hosts a fragment passed, or something else that nobody here could read.
+//! Pairs of hosts between which a packet passed that may hide an acknowledgement, such as a fragment.
 //!
-//! It may have been an acknowledgement of any flow between them, so of these it is in doubt what they said
-//! last; of all others it is not. Each doubt has the number of an epoch; what a flow says is known by the
-//! epoch in which it said it, and the question is whether a doubt about its hosts came after.
+//! After such a packet the last ACK of each flow between these hosts is in doubt; other flows are not affected.
+//! Each doubt begins an epoch. A flow's last ACK is recorded with its epoch, and is in doubt if a doubt about
+//! its hosts came later.
 //!
-//! Hosts are named by a 64-bit seeded hash, like flows. Bounded: of doubts further back than
-//! [`KEPT`] it is not known whom they concern, so they concern all.
+//! A pair of hosts is a 64-bit seeded hash, like a flow. Bounded: the hosts of the last [`KEPT`] doubts are
+//! kept; older doubts concern all hosts.
 
 use alloc::boxed::Box;
 
 use rxo_wire::FlowHash;
 
-/// How many doubts are kept.
+/// The number of doubts that are kept.
 pub(super) const KEPT: u16 = 4_096;
 
 #[derive(Debug)]
 pub(super) struct Doubts {
-    /// By the epoch, which counts them; the last `KEPT`.
+    /// The last `KEPT` doubts, by their epoch.
     ring: Box<[Doubt]>,
-    /// By bucket, the epoch of the last doubt; 0, which is none, before the first.
+    /// The epoch of the last doubt in each bucket; 0 before the first.
     last: Box<[u16]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     pair: FlowHash,
-    /// The epoch of the one before it in its bucket.
+    /// The epoch of the doubt before it in its bucket.
     before: u16,
 }
 
@@ -42,14 +42,14 @@ impl Doubts {
     pub(super) fn note(&mut self, pair: FlowHash, epoch: u16) {
         let last = &mut self.last[bucket(pair)];
         let mut before = core::mem::replace(last, epoch);
-        // What the same pair did before says nothing more: a stream of fragments leaves one.
+        // An earlier doubt about this pair adds nothing: a stream of fragments leaves one doubt.
         if is_kept(before, epoch) && self.ring[index(before)].pair == pair {
             before = self.ring[index(before)].before;
         }
         self.ring[index(epoch)] = Doubt { pair, before };
     }
 
-    /// Whether there was a doubt about this pair of hosts after the epoch `since`, it being `epoch` now.
+    /// Whether there was a doubt about this pair of hosts after the epoch `since`; `epoch` is the current one.
     pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         if !is_kept(since + 1, epoch) {
             return true;
@@ -65,13 +65,13 @@ impl Doubts {
         false
     }
 
-    /// Forgets all: epochs begin anew.
+    /// Forgets all doubts. Epochs begin anew.
     pub(super) fn clear(&mut self) {
         self.last.fill(0);
     }
 }
 
-/// Whether the ring still holds what was noted in the epoch `noted`.
+/// Whether the ring still has the doubt of the epoch `noted`.
 const fn is_kept(noted: u16, epoch: u16) -> bool {
     noted > epoch.saturating_sub(KEPT)
 }

@@ -1,8 +1,8 @@
 //! The rules of coalescing, as data.
 //!
-//! One engine serves every system of the papers; what differs between them is a value of
-//! [`Policy`]. What none of them may do (lose an ECN mark, merge fragments, IP options, SYN, RST,
-//! URG, CWR or a bad checksum) is not a field.
+//! One engine implements every system of the papers: each system is a value of [`Policy`]. There is no field
+//! for what no system may do: lose an ECN mark, or merge fragments, IP options, SYN, RST, URG, CWR or a
+//! segment with a wrong checksum.
 
 mod profiles;
 mod settings;
@@ -38,7 +38,7 @@ pub struct Policy {
     pub options: OptionRule,
     /// What PSH does.
     pub psh: PshRule,
-    /// What FIN does.
+    /// What a FIN does.
     pub fin: FinRule,
     /// What segments with ECE do.
     pub ece: EceRule,
@@ -50,7 +50,7 @@ pub struct Policy {
     pub zero_echo: bool,
     /// Which payload sizes may follow each other.
     pub payload: PayloadRule,
-    /// What becomes of pure ACKs.
+    /// How pure ACKs are delivered.
     pub pure_acks: PureAckRule,
     /// Most pure ACKs in one delivery.
     pub max_acks: u16,
@@ -58,14 +58,14 @@ pub struct Policy {
     /// window grows with their number is not starved (RFC 5681 section 3.1). The profiles have 64:
     /// of 2 to 64 none slowed Linux's Reno, CUBIC or BBR over 20 ms (`docs/repro/menon.md`).
     pub keep_every: u16,
-    /// In single form, whether a pure ACK with SACK blocks may stand for the one before it if its
-    /// blocks cover that one's.
+    /// In single form, whether a pure ACK with SACK blocks may replace the one before it if its blocks cover
+    /// the blocks of that one.
     pub sack_superset: bool,
     /// Whether equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
     /// How long a segment may be held.
     pub hold: Hold,
-    /// The longest time anything is held where `hold` counts polls or packets.
+    /// The longest time that a segment is held if `hold` counts polls or packets.
     pub max_hold: Duration,
     /// Whether the receiver must be able to read each segment's acknowledgement number, window
     /// and timestamp: the merged header alone would mislead it.
@@ -77,9 +77,9 @@ pub struct Policy {
 pub enum AckRule {
     /// Stay equal.
     Equal,
-    /// Anything; the header says the last.
+    /// Change in any way. The merged header has the last.
     Latest,
-    /// Stay or advance; the header says the last, and each segment's is kept.
+    /// Stay or advance. The merged header has the last, and each segment's is kept.
     NotDecreasing,
 }
 
@@ -88,7 +88,7 @@ pub enum AckRule {
 pub enum WindowRule {
     /// Stay equal.
     Equal,
-    /// Anything; the header says the last, and each segment's is kept.
+    /// Change in any way. The merged header has the last, and each segment's is kept.
     Latest,
 }
 
@@ -97,29 +97,29 @@ pub enum WindowRule {
 pub enum OptionRule {
     /// Any, as long as they are equal byte for byte.
     Identical,
-    /// None, or only the timestamp; the header says the last.
+    /// None, or only the timestamp. The merged header has the last.
     TimestampOnly,
-    /// The same, and TSval must not go back.
+    /// None, or only the timestamp, whose TSval must not go back. The merged header has the last.
     TimestampNotDecreasing,
 }
 
 /// What PSH does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PshRule {
-    /// It is kept in the header and ends nothing.
+    /// Sets PSH in the merged header and flushes nothing.
     Keep,
-    /// Its segment is appended and ends the aggregate.
+    /// Appends the segment and flushes the aggregate.
     AppendThenClose,
-    /// The same; with nothing held its segment is not held either, but goes as it is.
+    /// Appends the segment and flushes the aggregate. If nothing is held, a segment with PSH bypasses.
     AppendThenCloseAloneAsIs,
 }
 
 /// What FIN does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinRule {
-    /// Its segment is not coalesced.
+    /// The segment bypasses.
     Bypass,
-    /// Its segment is appended and ends the aggregate.
+    /// Appends the segment and flushes the aggregate.
     AppendThenClose,
 }
 
@@ -128,40 +128,40 @@ pub enum FinRule {
 pub enum EceRule {
     /// They are not coalesced.
     Bypass,
-    /// They are coalesced with their equals.
+    /// They are coalesced with each other.
     Equal,
 }
 
-/// What segments marked CE do (Congestion Experienced, RFC 3168 section 5). With segments not so marked
-/// they are never merged.
+/// How segments marked CE are treated (Congestion Experienced, RFC 3168 section 5). They are never merged with
+/// segments without that mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CeRule {
     /// They are not coalesced: a host that counts marks by packets (accurate ECN, RFC 9768 section 3.2.2)
-    /// must see as many packets as were marked. The same holds for pure ACKs where the last is shown.
+    /// must see as many packets as were marked. So must a host that gets the last of several pure ACKs.
     Bypass,
     /// They are coalesced with each other: the receiver counts segments, not packets.
     Equal,
 }
 
-/// Which payload sizes may follow each other.
+/// Which payload sizes an aggregate may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadRule {
     /// Any.
     Any,
-    /// The first's size, until a shorter one ends the aggregate; a longer one starts anew. Then
-    /// the aggregate can be cut into its segments again by one number.
+    /// All as the first. A shorter one ends the aggregate, a longer one starts another. Then one number is
+    /// enough to segment the aggregate.
     SameThenShorter,
 }
 
-/// What becomes of pure ACKs that advance, or that only change the window. Any others (duplicates,
-/// SACK, ACK numbers that go back, ECN marks that change) are never aggregated.
+/// How pure ACKs that advance, or that only change the window, are delivered. Others (duplicates, SACK, ACK
+/// numbers that go back, ECN marks that change) are never aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAckRule {
     /// They are delivered as they come.
     Bypass,
-    /// They are aggregated, and the last is shown: for a host that knows nothing of this.
+    /// Aggregated; only the last is delivered. For a host that expects ordinary packets.
     Single,
-    /// They are aggregated, and the receiver reads the record of each.
+    /// Aggregated; the receiver reads a record of each.
     Record,
 }
 
@@ -177,10 +177,10 @@ pub enum Hold {
     /// Until this long after the aggregate's first segment arrived.
     Within(Duration),
     /// While the receiver is busy and more segments are expected within the budget (Xen LRO 2009,
-    /// section V); see [`Hold::AUTO`]. Where the receiver's load is unknown, until the end of the poll.
-    /// A segment alone never waits.
+    /// section V); see [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single
+    /// segment never waits.
     Auto {
-        /// The longest time anything is held, counted from the first segment's arrival.
+        /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,
         /// The most polls at whose end anything may be in hand, the poll in which it came included.
         most_polls: u32,
@@ -195,8 +195,8 @@ impl Hold {
 const AUTO_POLLS: u32 = 8;
 
 impl Policy {
-    /// Whether an aggregate can be cut into exactly its original packets by `gso_size` alone, so
-    /// that a kernel or a guest may forward it.
+    /// Whether `gso_size` alone is enough to segment an aggregate into its original packets, so that a kernel
+    /// or a guest may forward it.
     #[must_use]
     pub const fn is_resegmentable(&self) -> bool {
         matches!(self.ack, AckRule::Equal)
@@ -206,7 +206,7 @@ impl Policy {
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 
-    /// The longest time anything is held; `None` where nothing outlasts its poll.
+    /// The longest time that a segment is held; `None` if nothing is held beyond its poll.
     #[must_use]
     #[inline]
     pub const fn time_limit(&self) -> Option<Duration> {
@@ -217,7 +217,7 @@ impl Policy {
         }
     }
 
-    /// Most pure ACKs that may be held together; below 2 none are.
+    /// Most pure ACKs that may be held together; below 2, none is held.
     #[must_use]
     pub(crate) fn ack_limit(&self) -> u32 {
         match self.pure_acks {
@@ -235,7 +235,7 @@ impl Policy {
         self.needs_df || !self.zero_echo
     }
 
-    /// Whether one more segment like its last fits what is held.
+    /// Whether one more segment like the last may be appended to `held`.
     #[inline(always)]
     pub(crate) fn has_room(&self, held: &Held) -> bool {
         held.segments < u32::from(self.max_segments)
@@ -243,13 +243,13 @@ impl Policy {
             && held.payload_bytes + held.last_payload_bytes <= self.buffer_bytes
     }
 
-    /// How many more segments like its last fit what is held, up to `most`.
+    /// The number of segments like the last that may still be appended to `held`, up to `most`.
     #[inline(always)]
     pub(crate) fn room(&self, held: &Held, most: u32) -> u32 {
         let segments = u32::from(self.max_segments).saturating_sub(held.segments).min(most);
         let packet = self.max_bytes.saturating_sub(held.packet_bytes());
         let bytes = packet.min(self.buffer_bytes.saturating_sub(held.payload_bytes));
-        // A division takes longer than all the rest, and most often nothing is near its limit.
+        // A division costs more than the rest of this function, and most aggregates are far from a limit.
         match u64::from(segments) * u64::from(held.last_payload_bytes) <= u64::from(bytes) {
             true => segments,
             false => bytes / held.last_payload_bytes.max(1),
