@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{self, Duration};
 
 use rxo::coalesce::Hold;
 use rxo::device::{Descriptors, SourceCapabilities, SourceCounters};
@@ -28,6 +28,11 @@ pub(crate) const TESTS: &[Test] =
 const CALLS_A_FRAME: u64 = 2;
 /// A worker looks around ten times a second, at both sources.
 const CALLS_A_SECOND: u64 = 60;
+
+/// How long nothing comes where no frame is sent.
+const SILENCE: Duration = Duration::from_millis(500);
+/// How long a worker may have to wait for its core.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Policies that one of the wires tries, one after the other.
 const EACH_WIRE: usize = 3;
@@ -95,21 +100,33 @@ impl Wire {
     /// System calls of a worker with `policy` while `frames` segments of one flow come at an even rate,
     /// and how long that took.
     fn calls(&self, policy: Policy, per_s: u32, frames: u64) -> (u64, Duration) {
-        let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+        let stop = AtomicBool::new(false);
+        let (calls, delivered) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
-            let worker = scope.spawn(|| self.host.run(|| run(policy, &stop, &calls)).unwrap());
+            let work = || run(policy, &stop, [&calls, &delivered]);
+            let worker = scope.spawn(move || self.host.run(work).unwrap());
             let stopper = Stopper(&stop);
-            while calls.load(Ordering::Relaxed) == 0 {
-                thread::sleep(Duration::from_millis(1));
-            }
+            reach(&calls, 1);
             self.peer.run(|| send(per_s, frames)).unwrap();
-            // The last may be held for long, and the worker may have to wait for its core.
-            thread::sleep(Duration::from_millis(500));
+            if frames == 0 {
+                thread::sleep(SILENCE);
+            }
+            // The last may be held for long.
+            reach(&delivered, frames);
             drop(stopper);
             let reading = worker.join().unwrap();
             assert_eq!(reading.host_out.frames, frames, "{:?}: {reading:?}", policy.hold);
             (calls.load(Ordering::Relaxed) + reading.host_out.submissions, reading.elapsed)
         })
+    }
+}
+
+/// Waits until the worker has counted so many.
+fn reach(counter: &AtomicU64, least: u64) {
+    let begin = time::Instant::now();
+    while counter.load(Ordering::Relaxed) < least {
+        assert!(begin.elapsed() < PATIENCE, "{counter:?} of {least}");
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -124,7 +141,7 @@ fn send(per_s: u32, frames: u64) {
     assert_eq!((sink.counters().frames, sink.counters().dropped_frames), (frames, 0));
 }
 
-fn run(policy: Policy, stop: &AtomicBool, calls: &AtomicU64) -> Reading {
+fn run(policy: Policy, stop: &AtomicBool, [calls, delivered]: [&AtomicU64; 2]) -> Reading {
     let nic = Duplex {
         source: PacketSource::open(NIC, PacketOptions::default()).unwrap(),
         sink: DeviceSink::packet(NIC).unwrap(),
@@ -133,9 +150,13 @@ fn run(policy: Policy, stop: &AtomicBool, calls: &AtomicU64) -> Reading {
     tap.interface().set_up(true).unwrap();
     let source = CountedSource { source: tap.source().unwrap(), calls };
     let host = Duplex { source, sink: tap.sink(SubmitMode::Auto).unwrap() };
-    let mut worker = Worker::new(nic, host, WorkerConfig::new(policy)).unwrap();
+    // As often as it looks around anyway.
+    let report_every = Some(Duration::from_millis(100));
+    let config = WorkerConfig { report_every, ..WorkerConfig::new(policy) };
+    let mut worker = Worker::new(nic, host, config).unwrap();
     let mut waiter = CountedWaiter { waiter: SystemWaiter::new(), calls };
-    worker.run(&mut waiter, stop, |_| {}).unwrap();
+    let count = |frames| delivered.store(frames, Ordering::Relaxed);
+    worker.run(&mut waiter, stop, |report| count(report.reading.host_out.frames)).unwrap();
     worker.reading()
 }
 
