@@ -99,16 +99,27 @@ fn segments_are_counted_alike() {
 /// TCP packets, data segments and pure ACKs, fragments and what ICMP quotes left out.
 fn counted(capture: &Path) -> [u64; 3] {
     let whole = "tcp && !icmp && !icmpv6 && !(ip.flags.mf == 1) && !(ip.frag_offset > 0)";
-    let pure_ack = "tcp.len == 0 && tcp.flags.ack == 1 && tcp.flags.syn == 0 && \
-                    tcp.flags.fin == 0 && tcp.flags.reset == 0";
-    ["tcp", "tcp.len > 0", pure_ack].map(|kind| {
-        let filter = format!("({whole}) && ({kind})");
-        let mut command = Command::new("tshark");
-        command.args(["-o", "ip.defragment:FALSE", "-T", "fields", "-e", "frame.number"]);
-        let output = command.args(["-Y", &filter, "-r"]).arg(capture).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().lines().count() as u64
-    })
+    let mut command = Command::new("tshark");
+    command.args(["-o", "ip.defragment:FALSE", "-Y", whole, "-T", "fields"]);
+    command.args(["-e", "tcp.len", "-e", "tcp.flags", "-r"]);
+    let output = command.arg(capture).output().unwrap();
+    let mut counts = [0; 3];
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let (length, flags) = line.split_once('\t').unwrap();
+        let flags = u16::from_str_radix(flags.strip_prefix("0x").unwrap(), 16).unwrap();
+        let is_data = length.parse::<u32>().unwrap() > 0;
+        let is_pure_ack = !is_data && flags & (ACK | SYN | FIN | RST) == ACK;
+        counts =
+            [counts[0] + 1, counts[1] + u64::from(is_data), counts[2] + u64::from(is_pure_ack)];
+    }
+    counts
 }
+
+/// Flags of TCP (RFC 9293, section 3.1).
+const FIN: u16 = 1;
+const SYN: u16 = 2;
+const RST: u16 = 4;
+const ACK: u16 = 16;
 
 /// What tshark finds wrong with a capture.
 #[derive(Debug, Default)]
