@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::process::run_within;
-use crate::repro::{LONG, Scratch, permits_verdicts};
+use crate::repro::{LONG, Scratch, permits_verdicts, report};
 
 pub(crate) const TESTS: &[Test] = &[
     ("what_coalescing_does_to_those_who_count_acks", those_who_count_acks),
@@ -75,21 +75,12 @@ fn experiments_that_cannot_be() {
 /// The report of the receiving host. On a busy machine hardly anything may cross within the time of a
 /// row; then it is made again with more time.
 fn received(out: &Path) -> Value {
-    let namespace = Namespace::new("repro").unwrap();
-    let mut report = Value::Null;
-    for seconds in ["0.2s", "1s", "5s"] {
-        let line =
-            format!("repro menon --quick --seconds {seconds} --out {} --json", out.display());
-        let output = run_within(&namespace, &line, LONG);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        report = serde_json::from_slice(&output.stdout).unwrap();
+    let out = out.display();
+    let line = |seconds| format!("repro menon --quick --seconds {seconds} --out {out} --json");
+    report(["0.2s", "1s", "5s"].map(line), |report| {
         let mut rows = report["bulk"].as_array().unwrap().iter();
-        if rows.all(|row| row["breakdown_ns"]["rx"].as_f64().unwrap() > 0.0) {
-            break;
-        }
-    }
-    report
+        rows.all(|row| row["breakdown_ns"]["rx"].as_f64().is_some_and(|ns| ns > 0.0))
+    })
 }
 
 fn receiving_host() {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::demo::demo;
-use crate::process::{Rxo, run, run_within, wait_until};
-use crate::repro::{LONG, Scratch, assert_sentence};
+use crate::process::{Rxo, run, wait_until};
+use crate::repro::{Scratch, assert_sentence, report};
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -175,13 +175,9 @@ fn the_demo_shows_the_senders_side() {
 
 fn the_gallatin_experiment_is_repeated() {
     let scratch = Scratch::new("gallatin");
-    let namespace = Namespace::new("gallatin").unwrap();
     let out = scratch.file("figures").display().to_string();
-    let line = format!("repro gallatin --quick --out {out} --json");
-    let output = run_within(&namespace, &line, LONG);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let line = |seconds| format!("repro gallatin --quick {seconds} --out {out} --json");
+    let report = report(["", "--seconds 2s", "--seconds 10s"].map(line), |_| true);
     let tables = report["tables"].as_array().unwrap();
     let peers: Vec<_> = tables.iter().map(|table| table["peer"].as_str().unwrap()).collect();
     assert_eq!(peers, ["rarely", "every-eight", "each-segment"]);
