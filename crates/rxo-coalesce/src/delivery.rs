@@ -1,7 +1,7 @@
-//! What the sink sees.
+//! What the engine gives to a sink.
 //!
-//! Deliveries are shown in order, borrowed from the engine's store; nothing is copied to show
-//! them. A sink that wants to own the frames takes them: always the original ones, bit for bit.
+//! The sink gets deliveries in order, borrowed from the engine's store without a copy. It may take the frames to
+//! own them. They are always the original ones, bit for bit.
 
 use rxo_frame::Frame;
 use rxo_wire::{FlowKey, Offsets};
@@ -11,8 +11,8 @@ use crate::aggregate::Aggregate;
 use crate::single::{Kind, Single};
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
-/// Deliveries of one call to the sink, in order. What the sink leaves here is dropped when it
-/// returns, so buffers go back to where they came from.
+/// The deliveries of one call to the sink, in order. Those that the sink does not take are dropped when it
+/// returns, so that their buffers return to their owners.
 #[derive(Debug)]
 pub struct Deliveries<'a, B> {
     store: &'a mut Store<B>,
@@ -25,34 +25,33 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Self { store, taken: 0 }
     }
 
-    /// How many there are, those taken left out.
+    /// The number of deliveries, without those that were taken.
     #[must_use]
     pub fn len(&self) -> usize {
         self.store.ready.len() - self.taken
     }
 
-    /// Whether there are none left.
+    /// Whether no delivery is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows them. Does not allocate.
+    /// Borrows the deliveries, in order. Does not allocate.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Delivery<'_, B>> {
         let store = &*self.store;
         store.ready[self.taken..].iter().map(move |ready| Delivery::new(store, *ready))
     }
 
-    /// Takes the next one out, to own its frames.
+    /// Takes the next delivery, to own its frames.
     pub fn take_next(&mut self) -> Option<Taken<'_, B>> {
         let ready = *self.store.ready.get(self.taken)?;
         self.taken += 1;
         Some(Taken { store: self.store, ready })
     }
 
-    /// Takes the original frames of all of them, in order. An empty buffer is left in the place of
-    /// each, hence the bound.
+    /// Takes the original frames of all deliveries, in order. An empty buffer replaces each, hence the bound.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B>
     where
         B: Default,
@@ -77,15 +76,15 @@ pub struct Taken<'a, B> {
 }
 
 impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
-    /// Shows it.
+    /// Borrows the delivery.
     #[must_use]
     pub fn view(&self) -> Delivery<'_, B> {
         Delivery::new(self.store, self.ready)
     }
 
-    /// Whether the checksums of all its frames were found right or are trusted (see
-    /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that nobody has to look again.
-    /// Not known of frames that the policy passes by.
+    /// Whether the checksums of all its frames were verified or are trusted (see
+    /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that the receiver need not verify them.
+    /// `false` if that is not known, as for frames that bypass.
     #[must_use]
     pub const fn is_intact(&self) -> bool {
         !matches!(self.ready, Ready::Frame(..))

@@ -13,18 +13,18 @@ reasons! {
         NotIp => "not_ip",
         /// The frame ends before its headers or its packet do.
         Truncated => "truncated",
-        /// A length or version field cannot be true.
+        /// A length or version field is invalid.
         Malformed => "malformed",
         /// A fragment of a packet.
         Fragment => "fragment",
         /// IP, but not TCP.
         NotTcp => "not_tcp",
-        /// A next header that nobody here reads: a TCP segment may stand behind it.
+        /// An unknown next header: a TCP segment may follow it.
         UnknownHeader => "unknown_header",
         /// IPv4 options, or IPv6 extension headers where the policy wants none.
         IpOptions => "ip_options",
-        /// An IPv6 extension header that nothing is merged behind: routing, authentication, or destination
-        /// options with a Home Address.
+        /// An IPv6 extension header that prevents merging: routing, authentication, or destination options with
+        /// a Home Address.
         ExtensionHeader => "extension_header",
         /// The IPv4 reserved bit is set.
         ReservedBit => "reserved_bit",
@@ -48,15 +48,15 @@ reasons! {
         Ece => "ece",
         /// An ACK without payload.
         PureAck => "pure_ack",
-        /// A pure ACK that says what the one before it said: it means loss (RFC 5681 section 2).
+        /// A pure ACK that repeats the one before: it signals loss (RFC 5681 section 2).
         DuplicateAck => "duplicate_ack",
         /// A pure ACK whose number goes back.
         OldAck => "old_ack",
-        /// A pure ACK of a flow of which nothing is known: it could be a duplicate.
+        /// A pure ACK of a flow about which nothing is known: it may be a duplicate.
         FirstAck => "first_ack",
         /// A pure ACK with SACK blocks.
         Sack => "sack",
-        /// Marked CE, where each mark is to be counted by itself (RFC 9768 section 3.2.2).
+        /// Marked CE, where the receiver must count each mark (RFC 9768 section 3.2.2).
         CeMark => "ce_mark",
         /// DF is clear, where the policy wants it set (IPv4).
         DfClear => "df_clear",
@@ -64,16 +64,16 @@ reasons! {
         TcpOptions => "tcp_options",
         /// A timestamp that echoes zero, where the policy refuses that.
         ZeroEcho => "zero_echo",
-        /// Already several segments in one when it came.
+        /// A GSO frame.
         AlreadyAggregated => "already_aggregated",
-        /// PSH with nothing held, where the policy lets that go as it is.
+        /// PSH with nothing held, where the policy lets such a segment bypass.
         PshAlone => "psh_alone",
         /// The packet alone exceeds the policy's bytes.
         TooLarge => "too_large",
     }
 }
 
-/// What a packet that bypasses may overtake, if that is not delivered before it.
+/// What a packet that bypasses would overtake, unless it is flushed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Nothing: it belongs to no TCP flow.
@@ -89,7 +89,7 @@ impl BypassReason {
     pub(crate) const fn reach(self) -> Reach {
         match self {
             Self::NotIp | Self::NotTcp => Reach::Nothing,
-            // What changed the bytes may have changed the ports.
+            // Whatever damaged the packet may have changed its ports.
             Self::BadIpChecksum | Self::BadTcpChecksum | Self::Truncated | Self::Malformed => {
                 Reach::Addresses
             }
@@ -109,8 +109,8 @@ reasons! {
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
-        /// The poll ended and this segment was all that its flow held: no policy that counts polls holds
-        /// one alone.
+        /// The poll ended and this segment was all that its flow held: a policy that counts polls holds no
+        /// single segment.
         LoneSegment => "lone_segment",
         /// The policy's number of polls is over.
         PollLimit => "poll_limit",
@@ -144,7 +144,7 @@ reasons! {
         OutOfSequence => "out_of_sequence",
         /// The acknowledgement number differs, or went back.
         Ack => "ack_changed",
-        /// The next pure ACK says the same again.
+        /// The next pure ACK repeats the last.
         Repeated => "ack_repeated",
         /// The window differs.
         Window => "window_changed",

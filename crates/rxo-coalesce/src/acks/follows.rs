@@ -1,10 +1,10 @@
 //! Whether a plain pure ACK may join those held, in one masked compare of both headers.
 //!
-//! The same answer as [`super::ack_verdict`] gives, for what nearly every ACK is. Two pure ACKs that
-//! may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
-//! values; all else, addresses and ports included, lies alike. So the compare says too that both are
-//! of one flow, and that the next is as plain as the last: nothing need be parsed. Neither has IPv4
-//! options, for the last is held. `None` when only the full rules can tell, as of a window update.
+//! Gives the answer of [`super::ack_verdict`] for the form that nearly every ACK has. Two pure ACKs that may be
+//! aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp values. All other
+//! bytes, addresses and ports included, are equal. So the compare also shows that both are of one flow and that
+//! the next is as plain as the last, and nothing is parsed. Neither has IPv4 options, because the last is held.
+//! The answer is `None` if only the full rules can decide, as for a window update.
 
 use rxo_frame::Frame;
 use rxo_wire::{IpVersion, PROTOCOL_TCP};
@@ -16,8 +16,8 @@ use crate::expected::{Shape, differing_link, number, word};
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
 
-/// What `next` says, if it may follow `last`, a pure ACK of IP version `S` that is held; the IP headers
-/// of both begin at `network`.
+/// The contents of `next` if it may follow `last`, a pure ACK of IP version `S` that is held. The IP headers of
+/// both begin at `network`.
 #[inline(always)]
 pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,
@@ -49,13 +49,12 @@ fn headers<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Opt
 const ID_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
 const CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 255, 255, 255, 255]);
 
-/// Zero when the IP headers are alike but for the ID, and the checksum of the new one is as right as
-/// that of the old.
+/// Zero if the IP headers differ only in the ID, and the new one's checksum is right if the old one's is.
 #[inline(always)]
 fn ip<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
     let differing = |at| word(old, at) ^ word(new, at);
     if IP == 40 {
-        // With extension headers what follows is not what it is taken for.
+        // Behind extension headers there would be other fields at these offsets.
         let extended = u64::from(new[6] ^ PROTOCOL_TCP);
         return extended
             | differing(0)
@@ -84,7 +83,7 @@ const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 2
 /// Two no-operations, and kind and length of the timestamp.
 const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
 
-/// Zero when ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
+/// Zero if ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
 /// where nearly every stack puts it and TSval does not go back.
 #[inline(always)]
 fn tcp<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {

@@ -1,14 +1,13 @@
-//! What each flow acknowledged last.
+//! The last ACK of each flow.
 //!
-//! Where only the last of several ACKs is shown, the first of them may be swallowed only if it is
-//! known to be no duplicate of one delivered before, perhaps polls ago. So the last word of each flow
-//! outlives what is held of it. After data, SACK blocks or a fragment it is in doubt whether a pure ACK
-//! repeats something; but one that acknowledges less than is known to be acknowledged was overtaken, and
-//! must not be taken for the flow's last word.
+//! If only the last of several ACKs is delivered, the first of them may be dropped only if it does not
+//! duplicate an ACK delivered before, perhaps polls ago. So the last ACK of each flow is kept beyond its
+//! delivery. After data, SACK blocks or a fragment, a pure ACK may repeat something unknown. An ACK that
+//! acknowledges less than is known was overtaken, and is not recorded as the last.
 //!
-//! Flows are named by their 64-bit seeded hash alone: two of them meet by chance once in 2⁶⁴, and nobody
-//! can bring it about. Bounded: of more flows than fit, those that spoke last are known; the others' next
-//! ACK is delivered as it comes.
+//! A flow is its 64-bit seeded hash: two flows have the same hash by chance once in 2⁶⁴, and no sender can
+//! arrange it. Bounded: if there are more flows than fit, those with the latest ACKs are kept. The next ACK of
+//! any other flow is delivered alone.
 
 use alloc::boxed::Box;
 
@@ -26,16 +25,16 @@ const MIN_SETS: usize = 256;
 #[repr(C)]
 struct Entry {
     flow: FlowHash,
-    /// What it said, as the two fields of [`AckPoint`]: as one they would be padded.
+    /// The two fields of [`AckPoint`]: as one field they would be padded.
     ack: SeqNumber,
     window: u16,
-    /// When it said so: epochs begin with doubts.
+    /// The epoch of this ACK. Each doubt begins an epoch.
     epoch: u16,
 }
 
-/// Nothing is known.
+/// An empty entry.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
-/// Before every epoch: an entry that says only what was acknowledged at least.
+/// Before every epoch: an entry with a lower bound of what was acknowledged, and nothing else.
 const DOUBTED: u16 = 1;
 const FIRST_EPOCH: u16 = 2;
 
@@ -43,29 +42,29 @@ const FIRST_EPOCH: u16 = 2;
 #[repr(align(64))]
 struct Set([Entry; WAYS]);
 
-/// What is known of a flow.
+/// What is known about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Nothing.
     Nothing,
-    /// That it acknowledged this, but not whether it said something since: of the next ACK nobody can
-    /// tell whether it is a duplicate, unless it acknowledges less.
+    /// It acknowledged this, and perhaps more. The next ACK may be a duplicate, unless it acknowledges
+    /// less.
     AtLeast(SeqNumber),
-    /// What it said last.
+    /// Its last ACK.
     Said(AckPoint),
 }
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// A power of two of them, or none.
+    /// Sets of entries; their number is a power of two, or 0.
     sets: Box<[Set]>,
-    /// None where nothing is remembered.
+    /// `None` if nothing is remembered.
     doubts: Option<Doubts>,
     epoch: u16,
 }
 
 impl Memory {
-    /// A memory that knows nothing and takes no room.
+    /// A memory without room.
     pub(crate) fn off() -> Self {
         Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH }
     }
@@ -80,14 +79,14 @@ impl Memory {
         }
     }
 
-    /// Whether nothing is to be remembered.
+    /// Whether the memory has no room.
     #[inline(always)]
     pub(crate) fn is_off(&self) -> bool {
         self.sets.is_empty()
     }
 
-    /// What is known of the flow between the hosts that `pair` names, which is asked only if there was a
-    /// doubt about any since.
+    /// What is known about the flow. `pair` returns the hash of its hosts; it is called only if there was a
+    /// doubt since the flow's last ACK.
     #[inline(always)]
     pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> Known {
         match self.entry(flow) {
@@ -105,21 +104,21 @@ impl Memory {
         entry.epoch == DOUBTED || self.doubts.as_ref().is_some_and(is_any)
     }
 
-    /// What is kept of the flow, if anything is.
+    /// The flow's entry, if there is one.
     #[inline(always)]
     fn entry(&self, flow: FlowHash) -> Option<&Entry> {
         let entries = &self.sets.get(self.set_of(flow))?.0;
         entries.iter().find(|entry| entry.flow == flow && entry.epoch != BLANK.epoch)
     }
 
-    /// The flow says this now.
+    /// Records the flow's last ACK.
     #[inline(always)]
     pub(crate) fn remember(&mut self, flow: FlowHash, said: AckPoint) {
         let epoch = self.epoch;
         self.put(Entry { flow, ack: said.ack, window: said.window, epoch });
     }
 
-    /// What was held is delivered now.
+    /// Records an ACK that was held and is now delivered.
     #[inline(always)]
     pub(crate) fn note(&mut self, acks: &HeldAcks) {
         match acks.says_more {
@@ -128,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// A segment that is no pure ACK acknowledges `ack`: a pure ACK that says so too may repeat it.
+    /// Records that a segment other than a pure ACK acknowledged `ack`: a pure ACK with `ack` may repeat it.
     #[inline(always)]
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
         let known = self.entry(flow).map(|entry| entry.ack);
@@ -136,18 +135,18 @@ impl Memory {
         self.put(Entry { flow, ack, window: 0, epoch: DOUBTED });
     }
 
-    /// Nothing is known of the flow any more, as it may begin anew.
+    /// Forgets the flow, which may begin anew.
     pub(crate) fn forget(&mut self, flow: FlowHash) {
         if let Some(known) = self.find(flow) {
             *known = BLANK;
         }
     }
 
-    /// Of no flow between these hosts it is known any more what it said last; what it acknowledged, it did.
+    /// Puts the last ACK of every flow between these hosts in doubt. What they acknowledged stays known.
     pub(crate) fn doubt(&mut self, pair: FlowHash) {
         let Some(doubts) = &mut self.doubts else { return };
         if self.epoch == u16::MAX {
-            // Epochs begin anew, and of no flow it is known which were before: once in 65,534 doubts.
+            // Epochs begin anew, so all flows are in doubt: once in 65,534 doubts.
             let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
             entries
                 .filter(|entry| entry.epoch != BLANK.epoch)
@@ -159,7 +158,7 @@ impl Memory {
         doubts.note(pair, self.epoch);
     }
 
-    /// Puts an entry in the place of its flow's, or of one that says less than others, or of the oldest.
+    /// Replaces the flow's entry, or else an entry with a lower bound only, or else the oldest.
     #[inline(always)]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {

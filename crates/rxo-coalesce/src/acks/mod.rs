@@ -1,16 +1,16 @@
 //! Pure ACKs: what may be aggregated, and what must be remembered for it.
 //!
-//! Apart from the rules for data, because a pure ACK carries no bytes that must come through, only
-//! news: what must come through is that news, and how often it came. A second ACK with the same news
-//! means loss (RFC 5681 section 2) and is never swallowed. That is why, where only the last ACK is
-//! shown, the engine remembers beyond a poll what each flow said last ([`memory`]).
+//! Separate from the rules for data, because a pure ACK carries no payload. What must arrive is the latest
+//! acknowledgement, and every repetition of it: a second ACK with the same contents signals loss (RFC 5681
+//! section 2) and is never dropped. So if only the last ACK is delivered, the engine keeps each flow's last ACK
+//! beyond the poll ([`memory`]).
 //!
-//! * `point`: what a pure ACK says, and whether the next says more, the same or less.
+//! * `point`: the contents of a pure ACK, and whether the next has more, the same or less.
 //! * `rules`: candidate and verdict, as for data.
 //! * `follows`: the same verdict for plain ACKs, in a few compares.
 //! * `sack`: when a list of SACK blocks covers another.
-//! * `recent`: where the flow of an ACK is probably held.
-//! * `memory`: what flows said last; `doubts`: the flows for which it is in doubt.
+//! * `recent`: guesses the place that holds the flow of an ACK.
+//! * `memory`: the last ACK of each flow; `doubts`: the flows whose last ACK is in doubt.
 //! * `delivery`: ACKs as their receiver sees them.
 
 mod delivery;

@@ -1,10 +1,10 @@
-//! What a pure ACK says.
+//! The contents of a pure ACK.
 
 use rxo_wire::SeqNumber;
 
 use crate::expected::{Shape, number};
 
-/// How far the peer acknowledges, and how much more it would take.
+/// The acknowledgement number and the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPoint {
     /// SEG.ACK.
@@ -13,26 +13,26 @@ pub(crate) struct AckPoint {
     pub(crate) window: u16,
 }
 
-/// What the next pure ACK says beyond the one before.
+/// How a pure ACK differs from the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// It acknowledges more, or changes the window.
     More,
-    /// It says the same again.
+    /// It repeats the one before.
     Same,
     /// It acknowledges less.
     Less,
 }
 
 impl AckPoint {
-    /// What a packet says whose headers begin with `IP` bytes of the IP header.
+    /// Reads the ACK of a packet whose IP header has `IP` bytes.
     #[inline(always)]
     pub(crate) fn of<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> Self {
         let word = number(headers, IP + 8);
         Self { ack: SeqNumber((word >> 32) as u32), window: word as u16 }
     }
 
-    /// The same for a packet of IP version `S`; `None` when it is cut short.
+    /// Reads the ACK of a packet of IP version `S`; `None` if the packet is truncated.
     #[inline(always)]
     pub(crate) fn read<S: Shape>(packet: &[u8]) -> Option<Self> {
         let tcp: &[u8; 16] = packet.get(S::IP_BYTES..)?.first_chunk()?;
@@ -45,7 +45,7 @@ impl AckPoint {
         self.ack != last.ack && !self.ack.is_before(last.ack)
     }
 
-    /// What `next` says after this.
+    /// How `next` differs from this ACK.
     #[inline(always)]
     pub(crate) fn news(self, next: Self) -> News {
         if next.ack.is_before(self.ack) {

@@ -1,8 +1,8 @@
-//! Where the flow of a pure ACK is probably held.
+//! Guesses the place that holds the flow of a pure ACK.
 //!
-//! A guess from a few bytes of its header, which spares key, hash and table for nearly every ACK after
-//! a flow's first in a poll: the compare with the ACK that is held there says whether it was right. So
-//! nothing here is ever cleared, and who aims for collisions only makes the guess miss.
+//! The guess uses a few bytes of the header. For nearly every ACK after a flow's first in a poll it saves the
+//! flow key, its hash and the table. The compare with the ACK held at that place decides whether the guess is
+//! right. So nothing here is ever cleared, and a sender that provokes collisions only makes guesses miss.
 
 use alloc::boxed::Box;
 
@@ -22,14 +22,13 @@ impl Recent {
         Self { places: Box::new([0; 1 << GUESS_BITS]) }
     }
 
-    /// Where the flow of this packet may be held; some place in any case. `None` for a packet too
-    /// short to say.
+    /// The place that may hold the flow of this packet; always some place. `None` if the packet is too short.
     #[inline(always)]
     pub(crate) fn guess<S: Shape>(&self, packet: &[u8]) -> Option<u16> {
         Some(self.places[index::<S>(packet)?])
     }
 
-    /// The flow of this packet is held at `place`.
+    /// Records that `place` holds the flow of this packet.
     #[inline(always)]
     pub(crate) fn note<S: Shape>(&mut self, packet: &[u8], place: u16) {
         if let Some(index) = index::<S>(packet) {

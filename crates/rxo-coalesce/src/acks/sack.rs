@@ -18,8 +18,8 @@ pub(super) struct Sack {
 }
 
 impl Sack {
-    /// Reads the options of a header. `None` when there is anything but one SACK option of whole
-    /// blocks, the timestamp and padding.
+    /// Reads the options of a header. `None` if there is anything but one SACK option of whole blocks, the
+    /// timestamp and padding.
     pub(super) fn read(options: &[u8]) -> Option<Self> {
         let mut sack = Self::default();
         for option in Options::new(options) {
@@ -59,7 +59,7 @@ impl Sack {
         self.count == 0
     }
 
-    /// Whether the blocks are those of `older`, one after the other.
+    /// Whether the blocks equal those of `older`, in the same order.
     pub(super) fn repeats(&self, older: &Self) -> bool {
         self.blocks() == older.blocks()
     }

@@ -11,7 +11,7 @@ const MAX_PACKET_BYTES: u32 = 65_535;
 /// Holds that outlast a poll end at the latest after this.
 const MAX_HOLD: Duration = Duration::from_millis(1);
 
-/// What the kernel's first large receive offload did; the others differ from it.
+/// The kernel's first large receive offload. The other profiles differ from it.
 const INET_LRO: Policy = Policy {
     name: "inet-lro",
     paper: "Linux inet_lro (2007), as used by Xen LRO 2009 section II.B",
@@ -69,8 +69,8 @@ impl Policy {
         policy
     }
 
-    /// Linux's generic receive offload: its aggregates can be cut into the original packets
-    /// again. The default towards a kernel or a guest.
+    /// Linux's generic receive offload. Its aggregates can be segmented into the original packets. The
+    /// default towards a kernel or a guest.
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
@@ -92,8 +92,7 @@ impl Policy {
         }
     }
 
-    /// Merge as much as can be told apart afterwards, and keep what the header cannot say. For a
-    /// receiver that reads the records.
+    /// Merges every segment whose differences a record can keep. For a receiver that reads the records.
     #[must_use]
     pub const fn remember() -> Self {
         Self {
@@ -135,8 +134,8 @@ impl Policy {
         INET_LRO
     }
 
-    /// Gallatin 2007: `inet_lro` as Myri10GE changed it, which aggregates pure ACKs; without its harm:
-    /// duplicates, SACK and changes of ECN pass as they come.
+    /// Gallatin 2007: `inet_lro` as changed for Myri10GE, which aggregates pure ACKs. Unlike it, duplicates,
+    /// SACK and changes of ECN bypass.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
         Self {
