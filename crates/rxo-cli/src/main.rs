@@ -1,7 +1,8 @@
 //! The `rxo` command.
 //!
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
-//! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices (`rxo run`, `rxo card`),
+//! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
+//! and several guests (`rxo run`, `rxo card`, `rxo guest`),
 //! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
 //! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
 //! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration and the papers'
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Calibrate(flags) => until_stopped(|stop| rxo_repro::calibrate(flags, stop)),
         Command::Run(flags) => run::command(flags),
         Command::Card(flags) => run::card(flags),
+        Command::Guest(flags) => run::guests(flags),
         Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),

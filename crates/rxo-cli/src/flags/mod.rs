@@ -11,6 +11,7 @@ mod cat;
 mod coalesce;
 mod endpoint;
 mod expand;
+mod guest;
 mod host;
 mod policies;
 mod policy;
@@ -28,6 +29,7 @@ pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
+pub(crate) use guest::GuestFlags;
 pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Run(RunFlags),
     /// Play the network card of a host: move frames between an interface and a virtio ring.
     Card(CardFlags),
+    /// Coalesce for several virtual machines, with a switch between them and a network device.
+    Guest(GuestFlags),
     /// Measure in a private network what coalescing gains on this machine.
     Demo(DemoFlags),
     /// Show what coalescing would do to captured traffic, with which settings, and what limits it.

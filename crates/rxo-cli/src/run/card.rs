@@ -41,6 +41,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         flags: ["--wire", "--guest"],
         nic,
         host,
+        guests: Vec::new(),
         card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
         policy: Policy::none(),
         ack_split: None,

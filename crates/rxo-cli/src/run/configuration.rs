@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::card::CardPlan;
 use super::custody::{Custody, Held};
+use super::guest::{Guest, GuestConfiguration};
 use super::impair;
 use super::plan::Plan;
 use super::survey::{Survey, carries};
@@ -16,6 +17,9 @@ pub(super) struct Configuration {
     kind: &'static str,
     nic: String,
     host: String,
+    /// The guests and their ports; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    guests: Vec<GuestConfiguration>,
     carries: &'static str,
     mtu: u32,
     checksum: &'static str,
@@ -83,6 +87,7 @@ impl Configuration {
             kind: "configuration",
             nic: plan.nic.to_string(),
             host: plan.host.to_string(),
+            guests: plan.guests.iter().map(Guest::configuration).collect(),
             carries: carries(survey.link),
             mtu: survey.mtu,
             checksum: if plan.trust_checksums { "trust" } else { "verify" },
@@ -107,12 +112,16 @@ impl Configuration {
         let split = self.ack_split.map_or("off".to_owned(), |every| format!("one for {every}"));
         let mut lines = vec![
             pair("nic", nic),
-            pair("host", host),
             pair("carries", &format!("{carries}, MTU {mtu}")),
             pair("checksum", checksum),
             pair("ack-split", &split),
             pair("stats", &stats),
         ];
+        if self.guests.is_empty() {
+            lines.insert(1, pair("host", host));
+        }
+        let guests = self.guests.iter();
+        lines.splice(1..1, guests.map(|guest| pair("guest", &guest.text())));
         let extra =
             [("tap", &self.tap), ("impair", &self.impair), ("impair-back", &self.impair_back)];
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
@@ -123,6 +132,7 @@ impl Configuration {
         lines.push(pair("policy", &format!("{policy} ({paper})")));
         let settings = self.settings.iter();
         lines.extend(settings.map(|(name, value)| pair(&format!("  {name}"), &shown(name, value))));
+        lines.extend(self.guests.iter().map(GuestConfiguration::qemu_line));
         lines.join("\n")
     }
 
@@ -133,9 +143,16 @@ impl Configuration {
             return format!("{nic} <-> {host}, MTU {mtu}, {card}; Ctrl-C ends");
         }
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
+        let host = match self.guests.len() {
+            0 => host.clone(),
+            1 => "1 guest".to_owned(),
+            count => format!("{count} guests"),
+        };
+        let guests = self.guests.iter().map(|guest| format!("\n{}", guest.qemu_line()));
+        let guests = guests.collect::<String>();
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
-             {}{}checksum {checksum}; Ctrl-C ends",
+             {}{}checksum {checksum}; Ctrl-C ends{guests}",
             setting("max_segments"),
             setting("max_bytes"),
             if setting("pure_acks") == "\"single\"" { "pure ACKs aggregated, " } else { "" },
@@ -176,6 +193,7 @@ mod tests {
             card: None,
             nic: "packet:eth1".parse().unwrap(),
             host: "tap:rxo0".parse().unwrap(),
+            guests: Vec::new(),
             policy: Policy::menon_2008(),
             ack_split: None,
             trust_checksums: false,

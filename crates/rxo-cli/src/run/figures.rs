@@ -56,6 +56,51 @@ pub(crate) struct Figures {
     pub(crate) bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of what was held, by reason; reasons that did not occur are left out.
     pub(crate) flush: BTreeMap<&'static str, u64>,
+    /// The figures of each guest; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) guests: Vec<GuestFigures>,
+}
+
+/// The figures of a guest.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct GuestFigures {
+    pub(crate) name: String,
+    /// Frames for it.
+    pub(crate) frames: u64,
+    /// Packets that it got; an aggregate counts as one.
+    pub(crate) deliveries: u64,
+    /// Bytes that it got: each was copied once, into its memory.
+    pub(crate) bytes: u64,
+    /// Coalescable segments per delivery.
+    pub(crate) packets_per_aggregate: f64,
+    /// How long the first segment of a delivery was held, in microseconds: the median.
+    pub(crate) hold_p50_us: f64,
+    /// As above: 99 of 100 were held for no longer.
+    pub(crate) hold_p99_us: f64,
+    /// Frames for it that were lost because it did not take them.
+    pub(crate) dropped: u64,
+    /// Packets that it sent.
+    pub(crate) sent: u64,
+    /// Frames of those that the switch dropped.
+    pub(crate) refused: u64,
+}
+
+impl GuestFigures {
+    pub(super) fn new(name: &str, of: &Reading) -> Self {
+        let hold_us = |share| rounded(of.engine.hold_ns.quantile(share) as f64 / 1e3, 1);
+        Self {
+            name: name.to_owned(),
+            frames: of.nic_in.frames + of.nic_in.ring_drops,
+            deliveries: of.host_out.packets,
+            bytes: of.host_out.bytes,
+            packets_per_aggregate: packets_per_aggregate(&of.engine),
+            hold_p50_us: hold_us(0.5),
+            hold_p99_us: hold_us(0.99),
+            dropped: of.nic_in.ring_drops + of.host_out.dropped_frames,
+            sent: of.host_in.frames,
+            refused: of.nic_out.dropped_frames + of.host_in.truncated,
+        }
+    }
 }
 
 /// The figures of a source.
@@ -135,6 +180,7 @@ impl Figures {
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: occurred(bypass),
             flush: occurred(flush),
+            guests: Vec::new(),
         }
     }
 

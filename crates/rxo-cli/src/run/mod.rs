@@ -12,9 +12,11 @@ mod channel;
 mod configuration;
 mod custody;
 mod figures;
+mod guest;
 mod impair;
 mod keeper;
 mod plan;
+mod readings;
 mod say;
 mod session;
 mod show;
@@ -34,7 +36,7 @@ use self::plan::Plan;
 use self::session::Session;
 use self::survey::Survey;
 use crate::exit::usage;
-use crate::flags::{CardFlags, RunFlags};
+use crate::flags::{CardFlags, GuestFlags, RunFlags};
 use crate::{output, stop};
 
 /// Runs until a signal, and prints the totals. A dry run only checks.
@@ -54,6 +56,14 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// As [`command`].
 pub(crate) fn card(flags: &CardFlags) -> Result<()> {
     execute(card::plan(flags)?, flags.dry_run)
+}
+
+/// Serves guests until a signal, and prints the totals. A dry run only checks.
+///
+/// # Errors
+/// As [`command`].
+pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
+    execute(Plan::of_guests(flags)?, flags.dry_run)
 }
 
 fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {

@@ -10,9 +10,11 @@ use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
 use super::card::CardPlan;
+use super::guest::Guest;
 use super::{acks, impair};
+use crate::defaults::POLICY;
 use crate::exit::usage;
-use crate::flags::{ChecksumFlag, RunFlags};
+use crate::flags::{ChecksumFlag, GuestFlags, PolicyFlags, RunFlags};
 use crate::numbers::parse_time;
 use crate::rules;
 
@@ -22,9 +24,12 @@ pub(super) struct Plan {
     /// The flags that name the devices.
     pub(super) flags: [&'static str; 2],
     pub(super) nic: DeviceName,
+    /// The host's device, or that of the first guest.
     pub(super) host: DeviceName,
     /// What the network card does, if this run plays one.
     pub(super) card: Option<CardPlan>,
+    /// The guests of `rxo guest`; none for `rxo run`.
+    pub(super) guests: Vec<Guest>,
     pub(super) policy: Policy,
     /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
@@ -46,6 +51,46 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Makes the plan of `rxo guest` from its flags.
+    ///
+    /// # Errors
+    /// If a name, a number or a time is invalid; the message says what would be accepted.
+    pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
+        let nic = device("--nic", &flags.nic)?;
+        can_wait_for(flags.wait_for_nic, &nic)?;
+        let guests = Guest::all(&flags.vhost)?;
+        let Some(first) = guests.first() else {
+            return Err(usage(
+                "--vhost: give at least one guest, such as web=/run/web.sock".to_owned(),
+            ));
+        };
+        Ok(Self {
+            flags: ["--nic", "--vhost"],
+            nic,
+            card: None,
+            host: first.device.clone(),
+            guests,
+            policy: policy_for_guests(&flags.policy)?,
+            ack_split: ack_split(&flags.ack_split)?,
+            trust_checksums: flags.checksum == ChecksumFlag::Trust,
+            stats: stats(&flags.stats)?,
+            tap: flags.tap.clone(),
+            impair: [None, None],
+            take_over: false,
+            wait_for_nic: flags.wait_for_nic,
+            isolates: !flags.no_isolation,
+            json: flags.json,
+        })
+    }
+
+    /// The devices of the host, or of all guests.
+    pub(super) fn hosts(&self) -> Vec<&DeviceName> {
+        if self.guests.is_empty() {
+            return vec![&self.host];
+        }
+        self.guests.iter().map(|guest| &guest.device).collect()
+    }
+
     /// Makes the plan from the flags.
     ///
     /// # Errors
@@ -60,12 +105,7 @@ impl Plan {
                 "--nic {nic} and --host {host} are one interface, `{name}`; give two"
             )));
         }
-        if flags.wait_for_nic && nic.kind().interface != Some(Origin::Existing) {
-            return Err(usage(format!(
-                "--wait-for-nic waits for a nic, which --nic {nic} makes by itself; give --nic \
-                 packet:IFNAME"
-            )));
-        }
+        can_wait_for(flags.wait_for_nic, &nic)?;
         if flags.take_over {
             can_take_over(&nic, &host)?;
         }
@@ -75,6 +115,7 @@ impl Plan {
             nic,
             host,
             card: None,
+            guests: Vec::new(),
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
             ack_split: ack_split(&flags.ack_split)?,
             trust_checksums: flags.checksum == ChecksumFlag::Trust,
@@ -90,6 +131,26 @@ impl Plan {
             json: flags.json,
         })
     }
+}
+
+/// Only a nic that exists without rxo comes back by itself.
+fn can_wait_for(waits: bool, nic: &DeviceName) -> Result<()> {
+    if !waits || nic.kind().interface == Some(Origin::Existing) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--wait-for-nic waits for a nic, which --nic {nic} makes by itself; give --nic \
+         packet:IFNAME"
+    )))
+}
+
+/// The policy for guests: linux-gro holds adaptively, and every other policy as it says, unless the flags
+/// say how.
+fn policy_for_guests(flags: &PolicyFlags) -> Result<Policy> {
+    let policy = rules::policy(flags)?;
+    let is_said = flags.hold.is_some() || flags.set.iter().any(|set| set.starts_with("hold="));
+    let hold = if policy.name == POLICY && !is_said { rules::hold("auto")? } else { policy.hold };
+    Ok(Policy { hold, ..policy })
 }
 
 pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo::Reading;
 use rxo_console::printer::Printer;
 use serde::Serialize;
 
 use super::configuration::Configuration;
-use super::figures::Figures;
+use super::figures::{Figures, GuestFigures};
+use super::readings::Readings;
 use super::show;
 use crate::numbers::rounded;
 use crate::output;
@@ -23,7 +23,9 @@ pub(super) struct Sayer {
     printer: Printer,
     form: Form,
     /// The sum of the parts that have ended.
-    before: Reading,
+    before: Readings,
+    /// The names of the guests.
+    guests: Vec<String>,
 }
 
 /// How figures are printed.
@@ -56,10 +58,10 @@ impl Sayer {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(form: Form, stop: Arc<AtomicBool>) -> Result<Self> {
+    pub(super) fn start(form: Form, guests: Vec<String>, stop: Arc<AtomicBool>) -> Result<Self> {
         let skipped = if form == Form::Json { skipped_json } else { skipped_text };
         let printer = Printer::start(MOST_WAITING, skipped, stop)?;
-        Ok(Self { printer, form, before: Reading::default() })
+        Ok(Self { printer, form, before: Readings::default(), guests })
     }
 
     /// Prints the first line: everything is at work.
@@ -73,9 +75,13 @@ impl Sayer {
         Ok(())
     }
 
-    /// Prints the figures of an interval. Their time continues from the parts before.
-    pub(super) fn interval(&self, mut figures: Figures) {
-        figures.elapsed_s = rounded(figures.elapsed_s + self.before.elapsed.as_secs_f64(), 3);
+    /// Prints the figures of the interval from `last` to `now`, which becomes the last. Their time continues
+    /// from the parts before.
+    pub(super) fn interval(&self, last: &mut Readings, now: Readings) {
+        let mut figures = Figures::between(&last.all, &now.all);
+        figures.guests = guests(&self.guests, &now.since(last));
+        *last = now;
+        figures.elapsed_s = rounded(figures.elapsed_s + self.before.all.elapsed.as_secs_f64(), 3);
         let line = match self.form {
             Form::Json => output::json(&figures).ok(),
             Form::Run => Some(show::line(&figures)),
@@ -97,7 +103,7 @@ impl Sayer {
     }
 
     /// Adds a part that has ended to the totals.
-    pub(super) fn part_ended(&mut self, part: &Reading) {
+    pub(super) fn part_ended(&mut self, part: &Readings) {
         self.before = self.before.plus(part);
     }
 
@@ -105,8 +111,10 @@ impl Sayer {
     ///
     /// # Errors
     /// If the reader of the output is gone, or too slow.
-    pub(super) fn totals(self, last: &Reading, patience: Duration) -> Result<()> {
-        let totals = Figures::totals(&self.before.plus(last));
+    pub(super) fn totals(self, last: &Readings, patience: Duration) -> Result<()> {
+        let sum = self.before.plus(last);
+        let mut totals = Figures::totals(&sum.all);
+        totals.guests = guests(&self.guests, &sum);
         let line = match self.form {
             Form::Json => output::json(&totals)?,
             Form::Run => show::totals(&totals),
@@ -115,6 +123,12 @@ impl Sayer {
         self.printer.line(line);
         self.printer.finish(patience)
     }
+}
+
+/// The figures of each guest.
+fn guests(names: &[String], readings: &Readings) -> Vec<GuestFigures> {
+    let named = names.iter().zip(&readings.guests);
+    named.map(|(name, reading)| GuestFigures::new(name, reading)).collect()
 }
 
 fn skipped_json(intervals: u64) -> String {

@@ -6,20 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo::live::{Card, Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::live::{
+    Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
+};
 use rxo::tracer::TracePoint;
-use rxo::{Config, LinkKind, Reading, WorkerConfig};
+use rxo::{Config, LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
-use rxo_driver::{DeviceHandle, Interface, Origin, wait};
+use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
 use super::channel::{Control, Order, Report};
 use super::configuration::Configuration;
 use super::custody::{Custody, TapBefore};
-use super::figures::Figures;
+use super::guest::switch;
 use super::plan::Plan;
+use super::readings::Readings;
 use super::say::{Form, Sayer};
 use super::survey::Survey;
 use super::tap::Capture;
@@ -35,12 +38,14 @@ pub(super) struct Session {
     pub(super) custody: Custody,
 }
 
-/// The open devices, and what holds each: the host's outlives a nic that goes and comes.
+/// The open devices, and what holds each: those of hosts outlive a nic that goes and comes.
 #[derive(Debug)]
 struct Devices {
     nic: Device,
-    host: Device,
-    held: [Box<dyn DeviceHandle>; 2],
+    /// The host's device, or those of all guests.
+    hosts: Vec<Device>,
+    held_nic: Box<dyn DeviceHandle>,
+    held_hosts: Vec<Box<dyn DeviceHandle>>,
 }
 
 /// How long to wait at the end for a slow reader of standard output.
@@ -87,9 +92,11 @@ impl Session {
         };
         let held_nic = plan.nic.attach()?;
         let nic = held_nic.open(made(survey.makes_nic))?;
-        let held_host = plan.host.attach()?;
-        let host = held_host.open(made(survey.makes_host))?;
-        Ok(Devices { nic, host, held: [held_nic, held_host] })
+        let held_hosts = plan.hosts().into_iter().map(DeviceName::attach);
+        let held_hosts = held_hosts.collect::<Result<Vec<_>, _>>()?;
+        let hosts = held_hosts.iter().map(|host| host.open(made(survey.makes_host)));
+        let hosts = hosts.collect::<Result<_, _>>()?;
+        Ok(Devices { nic, hosts, held_nic, held_hosts })
     }
 
     /// The host's interface as it is before the run changes it, if rxo makes it.
@@ -112,7 +119,8 @@ impl Session {
 
     fn capture(&self, link: LinkKind) -> Result<Option<Capture>> {
         let Self { plan, .. } = self;
-        let begin = |path| Capture::begin(path, (&plan.nic, &plan.host), link);
+        let devices: Vec<_> = std::iter::once(&plan.nic).chain(plan.hosts()).collect();
+        let begin = |path| Capture::begin(path, &devices, link);
         plan.tap.as_deref().map(begin).transpose()
     }
 
@@ -124,27 +132,32 @@ impl Session {
         mut closed_at: Instant,
         (control, stop): (&Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
-        let Devices { mut nic, mut host, held } = devices;
-        let mut sayer = Sayer::start(self.form(), Arc::clone(stop))?;
+        let Devices { mut nic, mut hosts, held_nic, held_hosts } = devices;
+        let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
+        let mut sayer = Sayer::start(self.form(), names, Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
         loop {
             nic.source.discard_before(closed_at);
             let link = nic.source.capabilities().link;
-            let middleware = middleware(&self.plan, link, capture.as_ref())?;
-            let outcome = work(&self.plan, (nic, host), middleware, stop, &mut sayer)?;
-            if !self.waits_after(&outcome) {
-                let Outcome { totals: last, result } = outcome;
+            let (plan, capture_now) = (&self.plan, capture.as_ref());
+            let (last, result) = if plan.guests.is_empty() {
+                work(plan, (nic, hosts), (link, capture_now), stop, &mut sayer)?
+            } else {
+                serve(plan, (nic, hosts), capture_now, stop, &mut sayer)?
+            };
+            if !self.waits_after(&result) {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
-            sayer.part_ended(&outcome.totals);
-            let Some(again) = self.nic_again(&sayer, stop)? else {
-                let last = Reading::default();
+            sayer.part_ended(&last);
+            let Some(index) = self.nic_again(&sayer, stop)? else {
+                let last = Readings::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
-            nic = held[0].open(DeviceOptions::default())?;
-            host = held[1].open(DeviceOptions::default())?;
-            self.custody.succeed(again)?;
-            let Some(Order::Begin(at)) = control.report(Report::NicIsBack(again)) else {
+            let again = |device: &dyn DeviceHandle| device.open(DeviceOptions::default());
+            nic = again(&*held_nic)?;
+            hosts = held_hosts.iter().map(|host| again(&**host)).collect::<Result<_, _>>()?;
+            self.custody.succeed(index)?;
+            let Some(Order::Begin(at)) = control.report(Report::NicIsBack(index)) else {
                 // The keeper says why, or is gone.
                 return Ok(None);
             };
@@ -153,8 +166,8 @@ impl Session {
     }
 
     /// Whether the nic was deleted and must be waited for.
-    fn waits_after(&self, outcome: &Outcome) -> bool {
-        let is_gone = matches!(outcome.result, Err(DeviceError::Gone(_)));
+    fn waits_after(&self, result: &Result<(), DeviceError>) -> bool {
+        let is_gone = matches!(result, Err(DeviceError::Gone(_)));
         self.plan.wait_for_nic && is_gone && self.custody.has_lost_nic()
     }
 
@@ -187,7 +200,7 @@ struct Ended {
     sayer: Sayer,
     capture: Option<Capture>,
     /// The counters of the last part.
-    last: Reading,
+    last: Readings,
     result: Result<(), DeviceError>,
 }
 
@@ -209,8 +222,8 @@ fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<
         settings.map(|settings| Impairment::new(settings, link)).transpose()
     };
     let middleware = Middleware {
-        trace_nic: capture.map(|capture| capture.nic.clone()),
-        trace_host: capture.map(|capture| capture.host.clone()),
+        trace_nic: capture.map(|capture| capture.points[0].clone()),
+        trace_host: capture.map(|capture| capture.points[1].clone()),
         impair_nic: impairment(plan.impair[0])?,
         impair_host: impairment(plan.impair[1])?,
     };
@@ -218,28 +231,24 @@ fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<
     Ok(is_any.then_some(middleware))
 }
 
-/// Runs the worker and prints its lines.
+/// The counters of a part of the run, and how it ended.
+type Part = (Readings, Result<(), DeviceError>);
+
+/// Runs the worker between the nic and one host, and prints its lines.
 fn work(
     plan: &Plan,
-    (nic, host): (Device, Device),
-    middleware: Option<Trace>,
+    (nic, hosts): (Device, Vec<Device>),
+    (link, capture): (LinkKind, Option<&Capture>),
     stop: &AtomicBool,
     sayer: &mut Sayer,
-) -> Result<Outcome> {
-    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
-    let config = WorkerConfig {
-        engine,
-        report_every: plan.stats,
-        ack_split: plan.ack_split,
-        ..WorkerConfig::new(plan.policy)
-    };
-    let mut last = Reading::default();
+) -> Result<Part> {
+    let middleware = middleware(plan, link, capture)?;
+    let config = config(plan);
+    let Some(host) = hosts.into_iter().next() else { return Ok((Readings::default(), Ok(()))) };
+    let mut last = Readings::default();
     let observe = |event: Event<'_>| match event {
         Event::Notice(line) => sayer.notice(line),
-        Event::Reading(reading) => {
-            sayer.interval(Figures::between(&last, reading));
-            last = reading.clone();
-        }
+        Event::Reading(reading) => sayer.interval(&mut last, reading.clone().into()),
     };
     let devices = (nic, host);
     let outcome = match (plan.card, middleware) {
@@ -252,5 +261,43 @@ fn work(
             rxo::live::run_through(devices, middleware, config, stop, observe)
         }
     };
-    outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))
+    let Outcome { totals, result } =
+        outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))?;
+    Ok((totals.into(), result))
+}
+
+/// Runs the workers between the nic and all guests, and prints their lines.
+fn serve(
+    plan: &Plan,
+    (nic, guests): (Device, Vec<Device>),
+    capture: Option<&Capture>,
+    stop: &AtomicBool,
+    sayer: &mut Sayer,
+) -> Result<Part> {
+    let (switch, config) = (switch(&plan.guests)?, config(plan));
+    let mut last = Readings::default();
+    let observe = |event: GuestsEvent<'_>| match event {
+        GuestsEvent::Notice(line) => sayer.notice(line),
+        GuestsEvent::Reading(reading) => sayer.interval(&mut last, reading.into()),
+    };
+    let outcome = match capture {
+        None => rxo::live::run_guests(nic, guests, (switch, config), stop, observe),
+        Some(capture) => {
+            let logs = capture.points.clone();
+            rxo::live::run_guests_logged((nic, guests), (switch, config), logs, stop, observe)
+        }
+    };
+    let GuestsOutcome { totals, result } =
+        outcome.map_err(|misfit| usage(format!("{}: {misfit}", plan.nic)))?;
+    Ok(((&totals).into(), result))
+}
+
+fn config(plan: &Plan) -> WorkerConfig {
+    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
+    WorkerConfig {
+        engine,
+        report_every: plan.stats,
+        ack_split: plan.ack_split,
+        ..WorkerConfig::new(plan.policy)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figures, Incoming, Outgoing, PureAcks};
+use super::figures::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
 use crate::numbers::grouped;
 
 /// Most reasons shown of each kind in one line.
@@ -37,7 +37,28 @@ pub(crate) fn line(figures: &Figures) -> String {
     if figures.lost() > 0 {
         line.push_str(&format!("  LOST {}", grouped(figures.lost())));
     }
+    line.push_str(&guests(&figures.guests));
     line
+}
+
+/// A line for each guest, each behind the end of the line before.
+fn guests(guests: &[GuestFigures]) -> String {
+    let width = guests.iter().map(|guest| guest.name.len()).max().unwrap_or(0);
+    let lines = guests.iter().map(|guest| {
+        let lost = extra(guest.dropped, "DROPPED") + &extra(guest.refused, "refused");
+        format!(
+            "\n            {:<width$}  {} pkt in {} deliveries ({:.1} pkt/aggregate), held {} us \
+             (p99 {} us), sent {}{lost}",
+            guest.name,
+            grouped(guest.frames),
+            grouped(guest.deliveries),
+            guest.packets_per_aggregate,
+            guest.hold_p50_us,
+            guest.hold_p99_us,
+            grouped(guest.sent),
+        )
+    });
+    lines.collect()
 }
 
 /// The totals: a line for each direction and each kind of reason.
@@ -72,6 +93,7 @@ pub(crate) fn totals(figures: &Figures) -> String {
             text.push_str(&format!("\n{name:<13}{}", listed(done, usize::MAX)));
         }
     }
+    text.push_str(&guests(&figures.guests));
     text
 }
 

@@ -46,6 +46,10 @@ impl Survey {
             )));
         }
         let nic_mtu = nic.survey().context(*nic_flag)?;
+        for guest in &plan.guests {
+            let flag = || format!("--vhost {}={}", guest.name, guest.device.name());
+            guest.device.survey().with_context(flag)?;
+        }
         let host_mtu = host.survey().context(*host_flag)?;
         if let (Some(nic_mtu), Some(host_mtu)) = (nic_mtu, host_mtu)
             && nic_mtu != host_mtu

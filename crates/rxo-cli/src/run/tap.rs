@@ -9,13 +9,13 @@ use rxo::tracer::{TracePoint, Tracer};
 use rxo_driver::{DeviceName, clock};
 use rxo_frame::LinkKind;
 
-/// A capture that is being written, and the two devices that it traces.
+/// A capture that is being written, and the devices that it traces.
 #[derive(Debug)]
 pub(super) struct Capture {
     path: PathBuf,
     tracer: Tracer<File>,
-    pub(super) nic: TracePoint<File>,
-    pub(super) host: TracePoint<File>,
+    /// Where the nic is traced, and then each host.
+    pub(super) points: Vec<TracePoint<File>>,
 }
 
 impl Capture {
@@ -23,11 +23,7 @@ impl Capture {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn begin(
-        path: &Path,
-        (nic, host): (&DeviceName, &DeviceName),
-        link: LinkKind,
-    ) -> Result<Self> {
+    pub(super) fn begin(path: &Path, devices: &[&DeviceName], link: LinkKind) -> Result<Self> {
         let cannot = || format!("--tap {}: cannot be written", path.display());
         let file = File::create(path).with_context(cannot)?;
         let application = concat!("rxo ", env!("CARGO_PKG_VERSION"), " run");
@@ -36,8 +32,9 @@ impl Capture {
         let epoch = since_1970.saturating_sub(Duration::from_nanos(clock::now().as_nanos()));
         let tracer = Tracer::new(file, application, epoch).with_context(cannot)?;
         let point = |device: &DeviceName| tracer.point(&device.to_string(), link);
-        let (nic, host) = (point(nic).with_context(cannot)?, point(host).with_context(cannot)?);
-        Ok(Self { path: path.to_owned(), tracer, nic, host })
+        let points = devices.iter().map(|device| point(device).with_context(cannot));
+        let points = points.collect::<Result<_>>()?;
+        Ok(Self { path: path.to_owned(), tracer, points })
     }
 
     /// Writes what is still buffered.

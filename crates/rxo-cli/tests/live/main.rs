@@ -21,6 +21,7 @@ mod readme;
 mod repro;
 mod sending;
 mod setup;
+mod switch;
 mod takeover;
 mod traffic;
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         prediction::TESTS,
         repro::TESTS,
         sending::TESTS,
+        switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,
     ];

@@ -40,6 +40,15 @@ impl Rxo {
     ) -> (Self, Value) {
         let mut command = command(&format!("run --json {flags}"));
         command.envs(variables.iter().copied());
+        Self::started(namespace, command)
+    }
+
+    /// Starts `rxo guest --json` with `flags`, as [`Rxo::start`] does.
+    pub(crate) fn guests(namespace: &Namespace, flags: &str) -> (Self, Value) {
+        Self::started(namespace, command(&format!("guest --json {flags}")))
+    }
+
+    fn started(namespace: &Namespace, mut command: Command) -> (Self, Value) {
         let child = namespace.run(|| command.spawn()).unwrap().unwrap();
         Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
     }

@@ -49,11 +49,12 @@ pub fn run_through<L: PacketLog + Clone>(
     between(nic, host, config, stop, observe)
 }
 
-type Clock = fn() -> Instant;
-type Layers<L> = (Option<Impairment>, Option<L>);
-type Wrapped<I, O, L> = Duplex<TracedSource<ImpairedSource<I, Clock>, L>, TracedSink<O, L, Clock>>;
+pub(super) type Clock = fn() -> Instant;
+pub(super) type Layers<L> = (Option<Impairment>, Option<L>);
+pub(super) type Wrapped<I, O, L> =
+    Duplex<TracedSource<ImpairedSource<I, Clock>, L>, TracedSink<O, L, Clock>>;
 
-fn wrap<I: FrameSource, O: FrameSink, L: PacketLog + Clone>(
+pub(super) fn wrap<I: FrameSource, O: FrameSink, L: PacketLog + Clone>(
     device: Duplex<I, O>,
     (impairment, log): Layers<L>,
 ) -> Wrapped<I, O, L> {

@@ -1,12 +1,14 @@
 //! The worker between devices of the system.
 //!
 //! [`Device::open`] takes a name as a user types it. [`run`] puts a worker between two devices, and
-//! [`run_through`] one with [`Middleware`] around them; [`run_card`] plays a network card. `host` runs a host with its own TCP on one.
+//! [`run_through`] one with [`Middleware`] around them; [`run_card`] plays a network card, and [`run_guests`]
+//! puts a switch between one device and several. `host` runs a host with its own TCP on one.
 //! Use a device on the thread that opened it. This module knows no kind of device: the table of
 //! kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy of a live path.
 
 mod card;
 pub mod defaults;
+mod guests;
 #[cfg(feature = "host")]
 pub mod host;
 mod middleware;
@@ -23,6 +25,7 @@ use rxo_driver::{DeviceSink, DeviceSource};
 use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
 
 pub use card::{Card, run_card};
+pub use guests::{GuestsEvent, GuestsOutcome, run_guests, run_guests_logged};
 pub use middleware::{Middleware, run_through};
 pub use rxo_driver::{Device, DeviceOptions};
 pub use waiter::SystemWaiter;

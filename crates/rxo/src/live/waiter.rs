@@ -8,6 +8,7 @@ use rxo_driver::clock;
 use rxo_driver::wait::{self, Interest, WaitList};
 use rxo_frame::Instant;
 
+use crate::switch::MAX_PORTS;
 use crate::worker::{Awake, Waiter, Wanted};
 
 /// Waits on descriptors and reads the system's clocks, for the thread that made it.
@@ -55,14 +56,20 @@ where
         wanted: Wanted<'_, NI, NO, HI, HO>,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
-        let Wanted { nic_source, nic_sink, host_source, host_sink } = wanted;
         let mut list = WaitList::new();
-        let nic = list.add(nic_source, Interest::Readable);
-        let host = list.add(host_source, Interest::Readable);
-        list.add(nic_sink, Interest::Writable);
-        list.add(host_sink, Interest::Writable);
+        let nic = list.add(wanted.nic_source, Interest::Readable);
+        list.add(wanted.nic_sink, Interest::Writable);
+        let mut places = [const { 0..0 }; MAX_PORTS];
+        for (host, places) in wanted.hosts.iter().zip(&mut places) {
+            *places = list.add(host.source, Interest::Readable);
+            list.add(host.sink, Interest::Writable);
+        }
         let ready = list.wait(Some(timeout)).map_err(cannot_wait)?;
-        Ok(Awake { nic: ready.has_any(nic), host: ready.has_any(host) })
+        let mut awake = Awake { nic: ready.has_any(nic), hosts: 0 };
+        for (n, places) in places.into_iter().take(wanted.hosts.len()).enumerate() {
+            awake.set_host(n, ready.has_any(places));
+        }
+        Ok(awake)
     }
 }
 

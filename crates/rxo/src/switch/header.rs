@@ -92,3 +92,12 @@ fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<u16> {
     let tci = u16::from_be_bytes(*rest.first_chunk()?);
     (frame_bytes >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES).then_some(tci & IDENTIFIER)
 }
+
+/// The contents of the outer tag in a frame's bytes: priority, drop eligibility, identifier.
+pub(super) fn tag_in_bytes(bytes: &[u8]) -> Option<u16> {
+    let (ethertype, rest) = bytes.get(ADDRESSES_BYTES..)?.split_first_chunk()?;
+    let tci = u16::from_be_bytes(*rest.first_chunk()?);
+    TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)).then_some(tci)
+}
+
+const ADDRESSES_BYTES: usize = 12;

@@ -14,6 +14,7 @@
 mod header;
 mod port;
 mod table;
+mod tagging;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use rxo_frame::{Frame, Instant, reasons};
 
 pub use header::MacAddress;
 pub use port::{MAX_PORTS, Port, PortSet, PortSettings, SwitchError, Vlans};
+pub use tagging::Tagging;
 
 use header::Header;
 use table::{Learned, Table};
@@ -89,6 +91,21 @@ impl SwitchCounters {
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
+
+    /// The counts since `earlier`, of the same switch.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut dropped = self.dropped;
+        dropped.iter_mut().zip(earlier.dropped).for_each(|(now, then)| *now -= then);
+        Self {
+            forwarded: self.forwarded - earlier.forwarded,
+            flooded: self.flooded - earlier.flooded,
+            learned: self.learned - earlier.learned,
+            moved: self.moved - earlier.moved,
+            not_learned: self.not_learned - earlier.not_learned,
+            dropped,
+        }
+    }
 }
 
 /// The switch.
@@ -154,6 +171,12 @@ impl Switch {
     #[must_use]
     pub fn address_count(&self) -> usize {
         self.table.len()
+    }
+
+    /// Number of ports.
+    #[must_use]
+    pub const fn port_count(&self) -> usize {
+        self.ports.len()
     }
 
     /// Forgets what it learned at `port`, because its device is gone or another one is there.

@@ -106,6 +106,12 @@ impl PortSet {
         self.0.count_ones() as usize
     }
 
+    /// The port with the largest number; `None` if the set is empty.
+    #[must_use]
+    pub const fn last(self) -> Option<Port> {
+        if self.is_empty() { None } else { Some(Port(63 - self.0.leading_zeros() as u8)) }
+    }
+
     /// Whether no port is in it.
     #[must_use]
     pub const fn is_empty(self) -> bool {

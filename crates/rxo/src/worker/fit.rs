@@ -79,6 +79,14 @@ pub enum Misfit {
         /// The device that cannot take them.
         to: &'static str,
     },
+    /// A switch has not exactly one port for each device.
+    #[error("the switch has {ports} ports for {devices} devices; make one for each")]
+    Ports {
+        /// Ports of the switch.
+        ports: usize,
+        /// The nic and the guests.
+        devices: usize,
+    },
     /// A number of the worker's configuration is out of range.
     #[error("{name} is {value}; it must be from 1 to 32768")]
     Budget {

@@ -23,6 +23,7 @@
 
 mod config;
 mod fit;
+mod guests;
 mod next;
 mod outlet;
 mod overload;
@@ -41,10 +42,11 @@ use rxo_frame::Instant;
 
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
+pub use guests::{Guests, GuestsReading, GuestsReport, Memory, PortSink, PortSource};
 pub use overload::Overload;
 pub use reading::Reading;
 pub use rxo_device::Pause;
-pub use waiter::{Awake, Waiter, Wanted};
+pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 
 use next::{LONGEST_WAIT, Next, Turn, next};
 use reading::Times;
@@ -141,10 +143,16 @@ where
         self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
         let ended = self.work(waiter, stop, &mut observe);
         let now = waiter.now();
+        let flushed = self.flush(now);
+        self.times.set(now, waiter.cpu_time());
+        ended.and(flushed)
+    }
+
+    /// Sends everything that is held, and what the sinks keep.
+    fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
         let flushed = self.to_host.flush(now);
         let finished = self.to_host.outlet.finish().and(self.to_nic.outlet.finish());
-        self.times.set(now, waiter.cpu_time());
-        ended.and(flushed).and(finished)
+        flushed.and(finished)
     }
 
     /// All counters since the worker was made. The times are those of the last report or of the end.
@@ -175,14 +183,14 @@ where
         stop: &AtomicBool,
         observe: &mut impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
-        let mut awake = Awake::BOTH;
+        let mut awake = Awake::ALL;
         while !stop.load(Ordering::Relaxed) {
-            let turn = self.turn(waiter, awake)?;
+            let turn = self.turn(|| waiter.now(), awake)?;
             self.report_when_due(turn.now, waiter, observe);
             awake = self.rest(waiter, turn)?;
         }
         for _ in 0..LAST_ROUNDS {
-            let turn = self.turn(waiter, Awake::BOTH)?;
+            let turn = self.turn(|| waiter.now(), Awake::ALL)?;
             if turn.from_nic + turn.from_host == 0 {
                 break;
             }
@@ -191,27 +199,27 @@ where
     }
 
     /// Takes a batch in each direction whose source may have one. If one fails, the other is served.
-    fn turn<W: Waiter<NI, NO, HI, HO>>(
+    fn turn(
         &mut self,
-        waiter: &mut W,
+        mut clock: impl FnMut() -> Instant,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
         let directions = self.config.directions;
         let mut now = None;
         let from_nic = if directions.to_host() {
-            self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(waiter.now()))
+            self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(clock()))
         } else {
             self.to_host.source.attend();
             Ok(0)
         };
         let from_host = if directions.to_nic() {
-            self.to_nic.turn(awake.host, self.splitting.as_mut())
+            self.to_nic.turn(awake.host(0), self.splitting.as_mut())
         } else {
             self.to_nic.source.attend();
             Ok(0)
         };
         let (from_nic, from_host) = (from_nic?, from_host?);
-        Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(|| waiter.now()) })
+        Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(clock) })
     }
 
     fn report_when_due<W: Waiter<NI, NO, HI, HO>>(
@@ -250,10 +258,10 @@ where
         turn: Turn,
     ) -> Result<Awake, DeviceError> {
         match next(&self.config, turn, self.deadline()) {
-            Next::Again => Ok(Awake::BOTH),
+            Next::Again => Ok(Awake::ALL),
             Next::Pause(time) => {
                 waiter.pause(time);
-                Ok(Awake::BOTH)
+                Ok(Awake::ALL)
             }
             Next::Wait(timeout) => self.wait(waiter, timeout),
         }
@@ -267,25 +275,37 @@ where
     ) -> Result<Awake, DeviceError> {
         let Self { to_host, to_nic, config, .. } = self;
         let is_nic_starved = to_host.source.is_starved();
-        let is_host_starved = to_nic.source.is_starved();
-        let is_blocked = to_host.outlet.is_blocked() || to_nic.outlet.is_blocked();
         let reads_nic =
             config.directions.to_host() && !to_host.outlet.is_blocked() && !is_nic_starved;
-        let reads_host =
-            config.directions.to_nic() && !to_nic.outlet.is_blocked() && !is_host_starved;
         let wanted = Wanted {
             nic_source: reads_nic.then_some(&to_host.source),
             nic_sink: to_nic.outlet.wanted(),
-            host_source: reads_host.then_some(&to_nic.source),
-            host_sink: to_host.outlet.wanted(),
+            hosts: &[self.wanted_host()],
         };
-        let is_brief = is_blocked || is_nic_starved || is_host_starved;
+        let is_brief = self.waits_for_time() || is_nic_starved;
         let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
-        let awake = waiter.wait(wanted, timeout)?;
+        let mut awake = waiter.wait(wanted, timeout)?;
         // A link that is down reports nothing when its device is deleted; a read finds out.
-        if awake == Awake::NEITHER && timeout >= LONGEST_WAIT {
-            return Ok(Awake::BOTH);
+        if awake == Awake::NONE && timeout >= LONGEST_WAIT {
+            return Ok(Awake::ALL);
         }
-        Ok(Awake { nic: awake.nic || is_nic_starved, host: awake.host || is_host_starved })
+        awake.nic |= is_nic_starved;
+        awake.set_host(0, to_nic.source.is_starved());
+        Ok(awake)
+    }
+
+    /// What it waits for at the host.
+    fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
+        let Self { to_host, to_nic, config, .. } = self;
+        let reads = config.directions.to_nic()
+            && !to_nic.outlet.is_blocked()
+            && !to_nic.source.is_starved();
+        WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
+    }
+
+    /// Whether a sink may have room, or the host's source memory, before the system says so.
+    fn waits_for_time(&self) -> bool {
+        let Self { to_host, to_nic, .. } = self;
+        to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
     }
 }

@@ -38,24 +38,55 @@ pub struct Wanted<'a, NI, NO, HI, HO> {
     pub nic_source: Option<&'a NI>,
     /// The nic's sink, until it has room.
     pub nic_sink: Option<&'a NO>,
+    /// The host, or every guest.
+    pub hosts: &'a [WantedHost<'a, HI, HO>],
+}
+
+/// What a worker waits for at one host.
+#[derive(Debug)]
+pub struct WantedHost<'a, HI, HO> {
     /// The host's source, until it has a frame.
-    pub host_source: Option<&'a HI>,
+    pub source: Option<&'a HI>,
     /// The host's sink, until it has room.
-    pub host_sink: Option<&'a HO>,
+    pub sink: Option<&'a HO>,
+}
+
+impl<HI, HO> Clone for WantedHost<'_, HI, HO> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<HI, HO> Copy for WantedHost<'_, HI, HO> {}
+
+impl<HI, HO> WantedHost<'_, HI, HO> {
+    /// Nothing.
+    pub const NONE: Self = Self { source: None, sink: None };
 }
 
 /// Which sources may have frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Awake {
-    /// The nic's.
+    /// Whether the nic's may.
     pub nic: bool,
-    /// The host's.
-    pub host: bool,
+    /// Bit `n` is set if that of the `n`-th host may.
+    pub hosts: u64,
 }
 
 impl Awake {
-    /// Both may: neither was asked.
-    pub const BOTH: Self = Self { nic: true, host: true };
-    /// Neither: the timeout has passed.
-    pub const NEITHER: Self = Self { nic: false, host: false };
+    /// All may: none was asked.
+    pub const ALL: Self = Self { nic: true, hosts: u64::MAX };
+    /// None: the timeout has passed.
+    pub const NONE: Self = Self { nic: false, hosts: 0 };
+
+    /// Whether the source of the `n`-th host, counted from 0, may have frames.
+    #[must_use]
+    pub const fn host(self, n: usize) -> bool {
+        n < u64::BITS as usize && self.hosts & 1 << n != 0
+    }
+
+    /// Notes that the source of the `n`-th host may have frames, if `may`.
+    pub const fn set_host(&mut self, n: usize, may: bool) {
+        self.hosts |= (may as u64) << n;
+    }
 }

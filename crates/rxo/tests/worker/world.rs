@@ -202,9 +202,10 @@ impl World {
 
     /// Which of the sources wanted have something.
     fn awake<NI, NO, HI, HO>(&self, wanted: &Wanted<'_, NI, NO, HI, HO>) -> Awake {
+        let is_wanted = wanted.hosts.iter().any(|host| host.source.is_some());
         Awake {
             nic: wanted.nic_source.is_some() && !self.from_nic.is_silent(),
-            host: wanted.host_source.is_some() && !self.from_host.is_silent(),
+            hosts: u64::from(is_wanted && !self.from_host.is_silent()),
         }
     }
 
@@ -239,13 +240,13 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
         self.time.borrow_mut().rests.push(Rest::Wait);
         let now = self.time.borrow().now;
         // As on a system, a wait for what is there already does not wait.
-        if self.awake(&wanted) == Awake::NEITHER {
+        if self.awake(&wanted) == Awake::NONE {
             match self.next_event_at() {
                 Some(at) => self.advance(at.since(now).min(timeout)),
                 None => self.advance(timeout),
             }
         }
-        if self.next_event_at().is_none() && self.awake(&wanted) == Awake::NEITHER {
+        if self.next_event_at().is_none() && self.awake(&wanted) == Awake::NONE {
             // The script is at its end, and so is the test.
             self.stop.store(true, Ordering::Relaxed);
         }

@@ -1,0 +1,60 @@
+//! Flags of `rxo guest`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{ChecksumFlag, PolicyFlags};
+
+#[derive(Args, Debug)]
+pub(crate) struct GuestFlags {
+    /// Device on the network side, such as packet:eth1.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) nic: String,
+
+    /// A guest: its name, the unix socket on which rxo waits for its virtual machine, and what its port of
+    /// the switch carries. mac=52:54:00:00:00:02 fixes its only address; without it the address is
+    /// learned. vlan=7 puts it into this VLAN, without a tag; vlan=all gives it all VLANs with their tags;
+    /// without it the guest has the frames that have no tag. Once for each guest, at most 24.
+    #[arg(long, value_name = "NAME=PATH[,mac=MAC][,vlan=N|all]", required = true)]
+    pub(crate) vhost: Vec<String>,
+
+    /// If the nic is deleted, wait for an interface of the same name and continue with it; the guests keep
+    /// their connections. Without this flag the run ends.
+    #[arg(long)]
+    pub(crate) wait_for_nic: bool,
+
+    /// Do not keep the kernel off the nic. Works without nftables, but the kernel then also takes frames
+    /// that are for guests, and answers some.
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
+
+    /// Policy and hold of every guest. With the policy linux-gro, --hold is auto unless given.
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    /// Split the guests' stretch ACKs: insert one ACK for every N segments (1 to 64; 2 is what a guest
+    /// without coalescing sends). For peers that count ACKs; Linux counts bytes and gains nothing.
+    #[arg(long, value_name = "2|N|off", default_value = "off")]
+    pub(crate) ack_split: String,
+
+    /// TCP checksums that the nic has not verified.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
+    pub(crate) checksum: ChecksumFlag,
+
+    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) stats: String,
+
+    /// Write all traffic to this pcapng file, as it is at the nic and at each guest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tap: Option<PathBuf>,
+
+    /// Print JSON, one value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Check everything, print the effective configuration and exit; change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

@@ -1,0 +1,206 @@
+//! The guests of `rxo guest`, as typed after `--vhost`.
+
+use anyhow::{Context, Result};
+use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
+use rxo_driver::DeviceName;
+use serde::Serialize;
+
+use crate::exit::usage;
+
+/// The most guests: what one wait of the system takes, beside the nic.
+const MOST_GUESTS: usize = 24;
+
+/// A guest and its port of the switch.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    pub(super) name: String,
+    pub(super) device: DeviceName,
+    port: PortSettings,
+}
+
+/// A guest, as the configuration shows it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct GuestConfiguration {
+    name: String,
+    socket: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac: Option<String>,
+    /// Its VLAN; 0 for frames without a tag, and `None` for all.
+    vlan: Option<u16>,
+    /// What QEMU needs for this guest.
+    qemu: String,
+}
+
+impl Guest {
+    /// All guests.
+    ///
+    /// # Errors
+    /// If a text is invalid, or two guests share what each needs for itself.
+    pub(super) fn all(texts: &[String]) -> Result<Vec<Self>> {
+        if texts.len() > MOST_GUESTS {
+            let count = texts.len();
+            return Err(usage(format!("--vhost was given {count} times; at most {MOST_GUESTS}")));
+        }
+        let guests: Vec<Self> =
+            texts.iter().map(|text| Self::parse(text)).collect::<Result<_>>()?;
+        for (n, guest) in guests.iter().enumerate() {
+            let Self { name, device, .. } = guest;
+            if guests[..n].iter().any(|other| other.name == *name) {
+                return Err(usage(format!("two guests have the name {name}; give each its own")));
+            }
+            if guests[..n].iter().any(|other| other.device == *device) {
+                let path = device.name();
+                return Err(usage(format!("two guests have the socket {path}; give each its own")));
+            }
+        }
+        switch(&guests)?;
+        Ok(guests)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            usage(format!(
+                "--vhost {text}: write NAME=PATH[,mac=MAC][,vlan=N|all], such as \
+                 web=/run/web.sock,mac=52:54:00:00:00:02"
+            ))
+        };
+        let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+        let mut parts = rest.split(',');
+        let path = parts.next().filter(|path| !path.is_empty()).ok_or_else(wrong)?;
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        let mut port = PortSettings { vlans: Vlans::Only(0), fixed: None };
+        for part in parts {
+            match part.split_once('=').ok_or_else(wrong)? {
+                ("mac", mac) => port.fixed = Some(mac_address(text, mac)?),
+                ("vlan", "all") => port.vlans = Vlans::All,
+                ("vlan", vlan) => port.vlans = Vlans::Only(vlan_number(text, vlan)?),
+                _ => return Err(wrong()),
+            }
+        }
+        let device = format!("vhost:{path}").parse().with_context(|| format!("--vhost {text}"))?;
+        Ok(Self { name: name.to_owned(), device, port })
+    }
+
+    /// What the configuration shows.
+    pub(super) fn configuration(&self) -> GuestConfiguration {
+        let Self { name, device, port } = self;
+        GuestConfiguration {
+            name: name.clone(),
+            socket: device.name().to_owned(),
+            mac: port.fixed.map(|mac| mac.to_string()),
+            vlan: match port.vlans {
+                Vlans::All => None,
+                Vlans::Only(vlan) => Some(vlan),
+            },
+            qemu: self.qemu(),
+        }
+    }
+
+    /// The part of QEMU's command line for this guest's device. Its memory must be shared, too.
+    fn qemu(&self) -> String {
+        let Self { name, device, port } = self;
+        let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
+        format!(
+            "-chardev socket,id={name},path={},reconnect=1 -netdev vhost-user,id={name}-net,\
+             chardev={name} -device virtio-net-pci,netdev={name}-net{mac}",
+            device.name()
+        )
+    }
+}
+
+impl GuestConfiguration {
+    /// The guest's line of the configuration.
+    pub(super) fn text(&self) -> String {
+        let mac = self.mac.as_deref().unwrap_or("learned");
+        let vlan = match self.vlan {
+            None => "all VLANs".to_owned(),
+            Some(0) => "no VLAN".to_owned(),
+            Some(vlan) => format!("VLAN {vlan}"),
+        };
+        format!("{} at {}, address {mac}, {vlan}", self.name, self.socket)
+    }
+
+    pub(super) fn qemu_line(&self) -> String {
+        format!("{}: qemu-system-x86_64 … {}", self.name, self.qemu)
+    }
+}
+
+/// The switch between a nic, which carries all VLANs, and guests.
+///
+/// # Errors
+/// If the ports do not go together.
+pub(super) fn switch(guests: &[Guest]) -> Result<Switch> {
+    let nic = PortSettings { vlans: Vlans::All, fixed: None };
+    let ports = std::iter::once(nic).chain(guests.iter().map(|guest| guest.port)).collect();
+    Switch::new(ports, SwitchOptions::default()).map_err(|error| usage(format!("--vhost: {error}")))
+}
+
+fn mac_address(text: &str, mac: &str) -> Result<MacAddress> {
+    mac.parse().map_err(|_| {
+        usage(format!("--vhost {text}: {mac} is no address; write one such as 52:54:00:00:00:02"))
+    })
+}
+
+fn vlan_number(text: &str, vlan: &str) -> Result<u16> {
+    vlan.parse().ok().filter(|vlan| (1..=4_094).contains(vlan)).ok_or_else(|| {
+        usage(format!("--vhost {text}: vlan={vlan} is no VLAN; give 1 to 4094, or all"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(texts: &[&str]) -> Result<Vec<Guest>> {
+        Guest::all(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_guest_is_a_name_a_socket_and_what_its_port_carries() {
+        let texts =
+            ["web=/run/web.sock,mac=52:54:00:00:00:02", "db=/run/db.sock,vlan=7", "t=s,vlan=all"];
+        let guests = all(&texts).unwrap();
+        let shown = guests.iter().map(|guest| guest.configuration().text());
+        let expected = [
+            "web at /run/web.sock, address 52:54:00:00:00:02, no VLAN",
+            "db at /run/db.sock, address learned, VLAN 7",
+            "t at s, address learned, all VLANs",
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn qemu_gets_the_socket_and_the_address() {
+        let guests = all(&["web=/run/web.sock,mac=52:54:00:00:00:02"]).unwrap();
+        let line = guests[0].configuration().qemu_line();
+        for part in ["path=/run/web.sock,reconnect=1", "netdev=web-net,mac=52:54:00:00:00:02"] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_guest_is_named_with_a_valid_one() {
+        let rows: [(&[&str], &str); 9] = [
+            (&["web"], "--vhost web: write NAME=PATH"),
+            (&["=/run/s"], "--vhost =/run/s: write NAME=PATH"),
+            (&["web="], "--vhost web=: write NAME=PATH"),
+            (&["web=s,speed=1"], "--vhost web=s,speed=1: write NAME=PATH"),
+            (&["web=s,mac=x"], "--vhost web=s,mac=x: x is no address; write one such as"),
+            (&["web=s,vlan=0"], "--vhost web=s,vlan=0: vlan=0 is no VLAN; give 1 to 4094"),
+            (&["a=s", "a=t"], "two guests have the name a; give each its own"),
+            (&["a=s", "b=s"], "two guests have the socket s; give each its own"),
+            (
+                &["a=s,mac=52:54:00:00:00:02", "b=t,mac=52:54:00:00:00:02"],
+                "--vhost: two ports have the address 52:54:00:00:00:02",
+            ),
+        ];
+        for (texts, message) in rows {
+            let error = all(texts).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+        let many: Vec<_> = (0..25).map(|n| format!("g{n}=s{n}")).collect();
+        assert!(Guest::all(&many).unwrap_err().to_string().contains("at most 24"));
+    }
+}

@@ -1,0 +1,347 @@
+//! `rxo guest`: several guests behind one interface. Each is another rxo process by `virtio:PATH`.
+
+use std::io::Write;
+use std::net::{IpAddr, Shutdown, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread;
+
+use rxo_lab::{Lab, Namespace};
+use serde_json::Value;
+
+use crate::Test;
+use crate::endpoint::{connect, hash, json, pattern, read_all};
+use crate::process::{Rxo, run, spawn, wait_until};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("four_guests_receive_at_once", four),
+    ("a_guest_sends_to_another", between),
+    ("a_guest_leaves_and_returns_while_another_receives", returns),
+    ("a_guest_that_is_stopped_delays_nobody", stopped),
+    ("guests_of_a_vlan_are_apart_from_others", apart),
+    ("a_guest_of_a_vlan_reaches_the_peer_with_its_tag", tagged),
+    ("a_killed_switch_is_replaced_and_connections_go_on", killed),
+    ("a_nic_that_is_unplugged_ends_the_run_or_is_waited_for", unplugged),
+    ("a_switch_that_cannot_work_says_so_in_one_line", refused),
+    ("a_dry_run_shows_each_guest_and_makes_no_socket", dry),
+];
+
+/// Sockets in a folder of their own, which is removed at the end.
+struct Sockets(PathBuf);
+
+impl Sockets {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-switch-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, guest: usize) -> String {
+        self.0.join(format!("{guest}.sock")).display().to_string()
+    }
+
+    /// The flags of `rxo guest` with these guests, each with what its port carries.
+    fn flags(&self, ports: &[&str]) -> String {
+        let guests = ports.iter().enumerate();
+        let guests = guests.map(|(n, port)| format!(" --vhost g{n}={}{port}", self.path(n)));
+        format!("--nic packet:wire0{}", guests.collect::<String>())
+    }
+
+    /// The flags of a guest's own host. One that returns has the hardware address that the peer knows.
+    fn host(&self, guest: usize) -> String {
+        let (path, ip) = (self.path(guest), address(guest));
+        format!("--nic virtio:{path} --ip {ip}/24 --mac 52:54:00:00:00:{guest:02x}")
+    }
+
+    fn sink(&self, lab: &Lab, guest: usize) -> Child {
+        let host = self.host(guest);
+        spawn(lab.host(), &format!("sink {host} --listen 7000 --hash --json --interval 0s"))
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn address(guest: usize) -> IpAddr {
+    [10, 77, 0, 2 + guest as u8].into()
+}
+
+/// Sends `bytes` to a guest that receives, and waits until it has all.
+fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
+    let stream = connect(from, &format!("{}:7000", address(guest)));
+    (&stream).write_all(bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&stream), b"");
+}
+
+/// That a sink received `bytes`, and nothing else.
+fn received(sink: Child, bytes: &[u8]) {
+    let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
+    let got = (totals["bytes"].as_u64(), totals["ends"][0]["crc32"].as_str());
+    assert_eq!(got, (Some(bytes.len() as u64), Some(hash(bytes).as_str())));
+}
+
+/// The totals of a run that was told to end.
+fn totals(rxo: Rxo) -> Value {
+    rxo.signal("INT");
+    let (code, mut lines, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    lines.pop().unwrap()
+}
+
+fn four() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("four"));
+    let (rxo, configuration) = Rxo::guests(lab.host(), &sockets.flags(&[""; 4]));
+    assert_eq!(configuration["guests"].as_array().unwrap().len(), 4);
+    assert_eq!(configuration["settings"]["hold"], "auto:50us,8");
+    let texts: Vec<_> = (0..4).map(|n| pattern(6_000_000 + n)).collect();
+    let sinks: Vec<_> = (0..4).map(|guest| sockets.sink(&lab, guest)).collect();
+    thread::scope(|scope| {
+        for (guest, text) in texts.iter().enumerate() {
+            let peer = lab.peer();
+            scope.spawn(move || send(peer, guest, text));
+        }
+    });
+    sinks.into_iter().zip(&texts).for_each(|(sink, text)| received(sink, text));
+    let totals = totals(rxo);
+    for (n, guest) in totals["guests"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(guest["name"], format!("g{n}"));
+        assert!(guest["bytes"].as_u64().unwrap() > 6_000_000, "{guest}");
+        assert!(guest["deliveries"].as_u64() <= guest["frames"].as_u64(), "{guest}");
+        assert!(!Path::new(&sockets.path(n)).exists(), "removed at a normal end");
+    }
+}
+
+/// What stays on this machine does not pass the nic.
+fn between() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("between"));
+    let file = sockets.0.join("all.pcapng");
+    let flags = format!("{} --tap {}", sockets.flags(&["", ""]), file.display());
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let sink = sockets.sink(&lab, 0);
+    let (host, to) = (sockets.host(1), address(0));
+    let source = format!("source {host} {to}:7000 --bytes 8000000 --hash --json --interval 0s");
+    let sent = json(&run(lab.host(), &source)).pop().unwrap();
+    let got = json(&sink.wait_with_output().unwrap()).pop().unwrap();
+    assert_eq!(got["bytes"].as_u64(), Some(8_000_000));
+    assert_eq!(got["ends"][0]["crc32"], sent["ends"][0]["crc32"]);
+    assert!(got["ends"][0]["crc32"].is_string(), "{got}");
+    let totals = totals(rxo);
+    let bytes = totals["nic_out"]["bytes"].as_u64().unwrap();
+    assert!(bytes < 1_000_000, "{bytes} bytes left by the nic");
+    assert!(file.metadata().unwrap().len() > 8_000_000, "the capture has both guests");
+}
+
+/// A guest is killed and another takes its socket, twice, while a transfer to the other guest goes on.
+fn returns() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("returns"));
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
+    let (long, short) = (pattern(40_000_000), pattern(2_000_000));
+    let steady = sockets.sink(&lab, 0);
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| send(lab.peer(), 0, &long));
+        for _ in 0..2 {
+            let mut leaves = sockets.sink(&lab, 1);
+            let stream = connect(lab.peer(), &format!("{}:7000", address(1)));
+            (&stream).write_all(&short[..100_000]).unwrap();
+            leaves.kill().unwrap();
+            leaves.wait().unwrap();
+        }
+        let returned = sockets.sink(&lab, 1);
+        send(lab.peer(), 1, &short);
+        received(returned, &short);
+        sender.join().unwrap();
+    });
+    received(steady, &long);
+    let (code, _, said) = {
+        rxo.signal("INT");
+        rxo.end()
+    };
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1.sock: the guest has gone"), "{said}");
+}
+
+/// Guest 0 stands still with a full ring. The transfer to guest 1 ends all the same, what is for guest 0 is
+/// dropped and counted, and its own transfer goes on when it does.
+fn stopped() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("stopped"));
+    let flags = format!("{} --stats 100ms", sockets.flags(&["", ""]));
+    let (mut rxo, _) = Rxo::guests(lab.host(), &flags);
+    let bytes = pattern(6_000_000);
+    let (still, lively) = (sockets.sink(&lab, 0), sockets.sink(&lab, 1));
+    let stream = connect(lab.peer(), &format!("{}:7000", address(0)));
+    (&stream).write_all(&bytes[..1_000_000]).unwrap();
+    signal(&still, "STOP");
+    let socket = lab.peer().run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    wait_until_dropped(&mut rxo, &socket);
+    send(lab.peer(), 1, &bytes);
+    received(lively, &bytes);
+    signal(&still, "CONT");
+    (&stream).write_all(&bytes[1_000_000..]).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&stream), b"");
+    received(still, &bytes);
+    let totals = totals(rxo);
+    let dropped = |guest: usize| totals["guests"][guest]["dropped"].as_u64().unwrap();
+    assert!(dropped(0) >= MANY, "{totals}");
+    assert!(dropped(1) < MANY, "only what came before it had started: {totals}");
+}
+
+/// More than is sent to all before a guest has started, which it misses.
+const MANY: u64 = 1_000;
+
+/// Sends datagrams to guest 0 until rxo says that it dropped many.
+fn wait_until_dropped(rxo: &mut Rxo, socket: &UdpSocket) {
+    let mut dropped = 0;
+    // A line every 100 ms: a minute and more.
+    for _ in 0..1_000 {
+        for _ in 0..500 {
+            socket.send_to(&[0; 1_000], (address(0), 9)).unwrap();
+        }
+        let line = rxo.next();
+        dropped += line["guests"][0]["dropped"].as_u64().unwrap_or(0);
+        if dropped >= MANY {
+            return;
+        }
+    }
+    panic!("nothing is dropped for a guest that does not read");
+}
+
+fn signal(child: &Child, name: &str) {
+    let command = format!("kill -{name} {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &command]).status().unwrap().success());
+}
+
+/// 0 and 1 are in VLAN 7 and reach each other; 2 is in none, and nothing of theirs gets to it.
+fn apart() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("apart"));
+    let flags = sockets.flags(&[",vlan=7", ",vlan=7", ""]);
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let (sink, other) = (sockets.sink(&lab, 0), sockets.sink(&lab, 2));
+    let (host, to) = (sockets.host(1), address(0));
+    let source = format!("source {host} {to}:7000 --bytes 2000000 --json --interval 0s");
+    json(&run(lab.host(), &source));
+    json(&sink.wait_with_output().unwrap());
+    let bytes = pattern(1_000_000);
+    send(lab.peer(), 2, &bytes);
+    received(other, &bytes);
+    let totals = totals(rxo);
+    let got = totals["guests"][2]["bytes"].as_u64().unwrap();
+    assert!(got < 1_500_000, "{got} bytes, of which a million are its own");
+}
+
+/// The peer is in VLAN 7 by an interface of its own.
+fn tagged() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("tagged"));
+    let vlan = lab.peer().interface("vlan7");
+    if let Err(error) = vlan.create_vlan(&lab.peer().interface(Lab::PEER_INTERFACE), 7) {
+        println!("not tested, because this kernel makes no VLAN interface: {error}");
+        return;
+    }
+    vlan.add_address([10, 78, 0, 1].into(), 24).unwrap();
+    vlan.up().unwrap();
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&[",vlan=7,mac=52:54:00:00:00:02"]));
+    let line = format!(
+        "sink --nic virtio:{} --ip 10.78.0.2/24 --mac 52:54:00:00:00:02 --listen 7000 --hash --json \
+         --interval 0s",
+        sockets.path(0)
+    );
+    let sink = spawn(lab.host(), &line);
+    let bytes = pattern(4_000_000);
+    let stream = connect(lab.peer(), "10.78.0.2:7000");
+    (&stream).write_all(&bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&stream), b"");
+    received(sink, &bytes);
+    totals(rxo);
+}
+
+fn killed() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("killed"));
+    let flags = sockets.flags(&["", ""]);
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let bytes = pattern(10_000_000);
+    let sinks = [sockets.sink(&lab, 0), sockets.sink(&lab, 1)];
+    let streams = [0, 1].map(|n| connect(lab.peer(), &format!("{}:7000", address(n))));
+    streams.iter().for_each(|mut stream| stream.write_all(&bytes[..1_000_000]).unwrap());
+    let worker = rxo.worker();
+    rxo.signal_worker("KILL");
+    rxo.signal("KILL");
+    drop(rxo);
+    wait_until("the worker ends", || !Path::new(&format!("/proc/{worker}")).exists());
+    assert!(Path::new(&sockets.path(0)).exists(), "a killed process leaves its sockets");
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    for mut stream in &streams {
+        stream.write_all(&bytes[1_000_000..]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_all(stream), b"");
+    }
+    sinks.into_iter().for_each(|sink| received(sink, &bytes));
+    totals(rxo);
+}
+
+fn unplugged() {
+    for waits in [false, true] {
+        let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("unplugged"));
+        let flag = if waits { " --wait-for-nic" } else { "" };
+        let (rxo, _) = Rxo::guests(lab.host(), &format!("{}{flag}", sockets.flags(&["", ""])));
+        let (sink, bytes) = (sockets.sink(&lab, 0), pattern(1_000_000));
+        drop(connect(lab.peer(), &format!("{}:7000", address(0))));
+        sink.wait_with_output().unwrap();
+        lab.peer().interface(Lab::PEER_INTERFACE).delete().unwrap();
+        if !waits {
+            let (code, _, said) = rxo.end();
+            assert_eq!(code, Some(1), "{said}");
+            assert!(said.contains("wire0"), "{said}");
+            continue;
+        }
+        lab.connect_again(Lab::WIRE_INTERFACE).unwrap();
+        let sink = sockets.sink(&lab, 1);
+        send(lab.peer(), 1, &bytes);
+        received(sink, &bytes);
+        totals(rxo);
+    }
+}
+
+fn refused() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("refused"));
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&[""]));
+    let taken = sockets.path(0);
+    let rows = [
+        (format!("--nic tap:other --vhost a={taken}"), 1, "a process listens there; end it"),
+        (format!("--nic packet:wire0 --vhost a={taken}x"), 1, "another rxo"),
+        ("--nic packet:none --vhost a=/tmp/s".to_owned(), 2, "--nic: "),
+        ("--nic tun:t --vhost a=/tmp/s".to_owned(), 2, "carries IP packets"),
+        ("--nic packet:wire0 --vhost a".to_owned(), 2, "--vhost a: write NAME=PATH"),
+        ("--nic tap:other --vhost a=/nowhere/s".to_owned(), 1, "/nowhere"),
+    ];
+    for (flags, code, part) in rows {
+        let output = run(lab.host(), &format!("guest {flags}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags}: {said}");
+        assert!(said.contains(part), "{flags}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    }
+    totals(rxo);
+}
+
+fn dry() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("dry"));
+    let flags = sockets.flags(&[",mac=52:54:00:00:00:02", ",vlan=7"]);
+    let output = run(lab.host(), &format!("guest {flags} --dry-run"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "0.sock, address 52:54:00:00:00:02, no VLAN",
+        "1.sock, address learned, VLAN 7",
+        "g0: qemu-system-x86_64 … -chardev socket,id=g0,path=",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let output = run(lab.host(), &format!("guest {flags} --dry-run --json"));
+    let configuration: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(configuration["guests"][1]["vlan"], 7);
+    assert!(!Path::new(&sockets.path(0)).exists());
+}

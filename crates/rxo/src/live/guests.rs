@@ -1,0 +1,102 @@
+//! The worker of several guests, between devices of the system.
+
+use std::sync::atomic::AtomicBool;
+
+use rxo_coalesce::Config;
+use rxo_device::middleware::PacketLog;
+use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
+
+use super::middleware::wrap;
+use super::{Device, NOTICES_EVERY, Notices, Pace, SystemWaiter, ends, random_seed};
+use crate::switch::Switch;
+use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
+
+/// What an observer of [`run_guests`] is told.
+#[derive(Debug)]
+pub enum GuestsEvent<'a> {
+    /// The counters, once in an interval.
+    Reading(&'a GuestsReading),
+    /// One line that the user should see once.
+    Notice(String),
+}
+
+/// How a run of guests ended.
+#[derive(Debug)]
+pub struct GuestsOutcome {
+    /// All counters at the end.
+    pub totals: GuestsReading,
+    /// The failure that ended it; `Ok` if it was stopped.
+    pub result: Result<(), DeviceError>,
+}
+
+/// Runs a switch between a nic and guests on this thread until `stop` is set or the nic fails. Its port 0
+/// is the nic's. The flow hash gets a seed chosen at random.
+///
+/// # Errors
+/// [`Misfit`] before the first frame is taken; a device's later failure is in the [`GuestsOutcome`].
+pub fn run_guests(
+    nic: Device,
+    guests: Vec<Device>,
+    (switch, config): (Switch, WorkerConfig),
+    stop: &AtomicBool,
+    observe: impl FnMut(GuestsEvent<'_>),
+) -> Result<GuestsOutcome, Misfit> {
+    let guests = guests.into_iter().map(ends).collect();
+    among(ends(nic), guests, (switch, config), stop, observe)
+}
+
+/// As [`run_guests`], with a log of what each device gives and takes; the nic's is the first.
+///
+/// # Errors
+/// As [`run_guests`].
+pub fn run_guests_logged<L: PacketLog + Clone>(
+    (nic, guests): (Device, Vec<Device>),
+    (switch, config): (Switch, WorkerConfig),
+    logs: Vec<L>,
+    stop: &AtomicBool,
+    observe: impl FnMut(GuestsEvent<'_>),
+) -> Result<GuestsOutcome, Misfit> {
+    let mut logs = logs.into_iter();
+    let nic = wrap(ends(nic), (None, logs.next()));
+    let guests = guests.into_iter().map(|guest| wrap(ends(guest), (None, logs.next()))).collect();
+    among(nic, guests, (switch, config), stop, observe)
+}
+
+fn among<NI, NO, HI, HO>(
+    nic: Duplex<NI, NO>,
+    guests: Vec<Duplex<HI, HO>>,
+    (switch, config): (Switch, WorkerConfig),
+    stop: &AtomicBool,
+    mut observe: impl FnMut(GuestsEvent<'_>),
+) -> Result<GuestsOutcome, Misfit>
+where
+    NI: FrameSource + Descriptors,
+    NO: FrameSink + Notices + Descriptors,
+    HI: FrameSource + Descriptors,
+    HO: FrameSink + Notices + Descriptors,
+{
+    let engine = Config { seed: random_seed(), ..config.engine };
+    let mut pace = Pace::new(config.report_every);
+    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
+    let config = WorkerConfig { engine, report_every, ..config };
+    let mut workers = Guests::new(nic, guests, switch, config)?;
+    let result = workers.run(&mut SystemWaiter::new(), stop, |report| {
+        let reading = report.reading;
+        notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
+        if pace.is_due(reading.elapsed) {
+            observe(GuestsEvent::Reading(reading));
+        }
+    });
+    workers.report(&mut |report| {
+        notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
+    });
+    Ok(GuestsOutcome { totals: workers.reading(), result })
+}
+
+/// What the sinks have to say: a line of each, at most.
+fn notices<NO: Notices, HO: Notices>(
+    GuestsReport { nic_sink, guest_sinks, .. }: GuestsReport<'_, NO, HO>,
+) -> impl Iterator<Item = String> {
+    let of_guests = guest_sinks.into_iter().filter_map(Notices::notice);
+    nic_sink.notice().into_iter().chain(of_guests)
+}

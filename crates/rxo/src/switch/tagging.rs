@@ -1,0 +1,64 @@
+//! How a frame's VLAN tag changes between two ports (IEEE 802.1Q, clause 8.6).
+
+use std::num::NonZeroU16;
+
+use rxo_frame::{ChecksumStatus, Frame, VlanTag};
+use rxo_wire::VLAN_TAG_BYTES;
+
+use super::header::tag_in_bytes;
+use super::{Port, Switch, Vlans};
+
+/// The tag that a frame leaves with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tagging {
+    /// Whether the tag in the bytes goes.
+    pub strips: bool,
+    /// The tag beside the bytes.
+    pub tag: Option<VlanTag>,
+}
+
+/// Where the tag begins: behind both addresses.
+const TAG_AT: usize = 12;
+const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).unwrap();
+const PRIORITY: u16 = 0xf000;
+
+impl Switch {
+    /// The tag with which a frame that came in at `from` leaves by `to`. An access port sends no tag, and a
+    /// trunk sends that of the frame's VLAN. Priority and drop eligibility stay.
+    ///
+    /// # Panics
+    /// If the switch has no port `from` or `to`.
+    #[must_use]
+    pub fn tagging<B: AsRef<[u8]>>(&self, from: Port, to: Port, frame: &Frame<B>) -> Tagging {
+        let unchanged = Tagging { strips: false, tag: frame.vlan };
+        let in_bytes = if frame.vlan.is_none() { tag_in_bytes(frame.bytes()) } else { None };
+        match (self.settings(to).vlans, self.settings(from).vlans) {
+            (Vlans::Only(_), _) => Tagging { strips: in_bytes.is_some(), tag: None },
+            (Vlans::All, Vlans::All | Vlans::Only(0)) => unchanged,
+            (Vlans::All, Vlans::Only(vlan)) => {
+                let priority = frame.vlan.map(|tag| tag.tci).or(in_bytes).unwrap_or(0) & PRIORITY;
+                let tag = Some(VlanTag { tpid: DOT1Q, tci: priority | vlan });
+                Tagging { strips: in_bytes.is_some(), tag }
+            }
+        }
+    }
+}
+
+impl Tagging {
+    /// The bytes of a frame without the tag in them.
+    pub(crate) fn stripped(bytes: &[u8]) -> Vec<u8> {
+        let (addresses, rest) = bytes.split_at(TAG_AT.min(bytes.len()));
+        [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()].concat()
+    }
+
+    /// A partial checksum of a frame that is stripped.
+    pub(crate) const fn stripped_checksum(checksum: ChecksumStatus) -> ChecksumStatus {
+        match checksum {
+            ChecksumStatus::Partial { start, offset } => ChecksumStatus::Partial {
+                start: start.saturating_sub(VLAN_TAG_BYTES as u16),
+                offset,
+            },
+            other => other,
+        }
+    }
+}

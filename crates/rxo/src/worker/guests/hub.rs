@@ -1,0 +1,133 @@
+//! The hub: the nic, the switch, and a queue for each guest.
+//!
+//! It is what the guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and a
+//! [`PortSink`](super::port::PortSink) of it in the place of a nic.
+//!
+//! Contract: frames of the nic for one guest are not copied. Frames for several guests, between guests, and
+//! for a guest without room are copied, which allocates. A nic without room stops the guests from sending;
+//! a guest without room stops nobody.
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_frame::{Frame, Gather, Instant};
+
+use super::memory::{Memory, tagged, tagged_copy};
+use super::queue::Queue;
+use crate::switch::{Forward, Port, PortSet, Switch};
+use crate::worker::WorkerConfig;
+use crate::worker::outlet::Outlet;
+use crate::worker::overload::CoDel;
+
+/// The port of the nic. The `n`-th guest, counted from 0, has port `n + 1`.
+pub(super) const NIC: Port = Port::new(0);
+
+pub(super) struct Hub<I: FrameSource, O> {
+    pub(super) source: I,
+    pub(super) outlet: Outlet<O>,
+    pub(super) switch: Switch,
+    /// One for each guest.
+    pub(super) queues: Vec<Queue<I::Buffer>>,
+    /// Frames dropped because more arrived than the guests' workers could take.
+    pub(super) overload_drops: u64,
+    codel: Option<CoDel>,
+    batch: Vec<Frame<I::Buffer>>,
+    budget: usize,
+    now: Instant,
+}
+
+/// What became of a packet of a guest.
+pub(super) struct Passed {
+    /// Frames that left by a port.
+    pub(super) frames: u64,
+    /// Frames that the switch dropped, or that no port carries.
+    pub(super) dropped: u64,
+}
+
+impl<I: FrameSource, O: FrameSink> Hub<I, O> {
+    pub(super) fn new((source, sink): (I, O), switch: Switch, config: &WorkerConfig) -> Self {
+        let guests = switch.port_count() - 1;
+        Self {
+            source,
+            outlet: Outlet::new(sink),
+            switch,
+            queues: (0..guests).map(|_| Queue::new()).collect(),
+            overload_drops: 0,
+            codel: config.overload.map(CoDel::new),
+            batch: Vec::with_capacity(config.budget_frames),
+            budget: config.budget_frames,
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Takes a batch of the nic and puts each frame into the queues of its guests. Returns how many frames
+    /// the batch had. Without `is_worth_a_look` it takes only frames that the source has delayed.
+    ///
+    /// # Errors
+    /// If the nic failed. What was received before that is in the queues.
+    pub(super) fn receive(
+        &mut self,
+        is_worth_a_look: bool,
+        clock: impl FnOnce() -> Instant,
+    ) -> Result<usize, DeviceError> {
+        let resumed = self.outlet.resume();
+        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let received =
+            if is_worth_a_look { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
+        self.now = clock();
+        if let Some(codel) = &mut self.codel {
+            let is_all = self.batch.len() < self.budget;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now);
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.drain(..).for_each(|frame| self.distribute(frame));
+        self.batch = batch;
+        resumed.and(received)
+    }
+
+    /// Puts a frame of the nic into the queues of its guests.
+    fn distribute(&mut self, frame: Frame<I::Buffer>) {
+        let Forward::To(ports) = self.switch.forward(NIC, &frame, self.now) else { return };
+        let Some(last) = ports.last() else { return };
+        self.copy_to(ports.without(last), NIC, &frame);
+        let tagging = self.switch.tagging(NIC, last, &frame);
+        self.queues[last.index() - 1].push(tagged(frame, tagging));
+    }
+
+    fn copy_to<B: AsRef<[u8]>>(&mut self, ports: PortSet, from: Port, frame: &Frame<B>) {
+        for port in ports {
+            let tagging = self.switch.tagging(from, port, frame);
+            self.queues[port.index() - 1].push(tagged_copy(frame, tagging));
+        }
+    }
+
+    /// Passes on packets of the guest at `from`: to the nic, and as copies to other guests.
+    ///
+    /// # Errors
+    /// If the nic failed.
+    pub(super) fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        from: Port,
+        batch: impl ExactSizeIterator<Item = G>,
+        mut passed: impl FnMut(G, Passed),
+    ) -> Result<(), DeviceError> {
+        let mut leaving: Vec<Frame<Memory<&'a [u8]>>> = Vec::with_capacity(batch.len());
+        for packet in batch {
+            let mut result = Passed { frames: 0, dropped: 0 };
+            packet.for_each_frame(|frame| {
+                let ports = match self.switch.forward(from, &frame, self.now) {
+                    Forward::To(ports) if !ports.is_empty() => ports,
+                    Forward::To(_) | Forward::Drop(_) => return result.dropped += 1,
+                };
+                result.frames += 1;
+                self.copy_to(ports.without(NIC), from, &frame);
+                if ports.contains(NIC) {
+                    leaving.push(tagged(frame, self.switch.tagging(from, NIC, &frame)));
+                }
+            });
+            passed(packet, result);
+        }
+        if leaving.is_empty() {
+            return Ok(());
+        }
+        self.outlet.sink.transmit(leaving.iter().map(Frame::borrowed))
+    }
+}

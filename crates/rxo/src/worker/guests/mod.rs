@@ -1,0 +1,249 @@
+//! A nic and several guests.
+//!
+//! ```text
+//!  nic.source --> switch --queue--> engine --deliveries--> guest's sink      one engine, queue and
+//!  nic.sink   <-- switch <--------------------------------- guest's source   worker for each guest
+//! ```
+//!
+//! Each guest has a [`Worker`] of its own, between a port of the switch and the guest's device, so that
+//! neither the polls nor the room of one guest decide anything for another. All run on one thread. In a
+//! turn, the `hub` takes a batch from the nic and distributes it, and then every worker has its turn.
+//!
+//! # Contract
+//! As that of the worker, for each guest. A guest that does not take its frames loses those that its queue
+//! has no room for, which are counted as `ring_drops` of its reading, and delays nobody. A nic without room
+//! stops all guests from sending, to each other too, because they share its queue.
+
+mod hub;
+mod memory;
+mod port;
+mod queue;
+mod reading;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_frame::Instant;
+
+use super::next::{LONGEST_WAIT, Next, Turn, next};
+use super::reading::Times;
+use super::{
+    Awake, BRIEF_WAIT, Directions, Duplex, LAST_ROUNDS, Misfit, Waiter, Wanted, WantedHost, Worker,
+    WorkerConfig,
+};
+use crate::switch::{MAX_PORTS, Port, Switch};
+
+use hub::Hub;
+
+pub use memory::Memory;
+pub use port::{PortSink, PortSource};
+pub use reading::{GuestsReading, GuestsReport};
+
+/// The worker of one guest.
+type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
+
+/// The workers of all guests, and what they share. The parameters are those of [`Worker`].
+pub struct Guests<NI: FrameSource, NO: FrameSink, HI: FrameSource, HO> {
+    hub: Rc<RefCell<Hub<NI, NO>>>,
+    workers: Vec<GuestWorker<NI, NO, HI, HO>>,
+    config: WorkerConfig,
+    times: Times,
+}
+
+impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
+where
+    NI: FrameSource,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
+    /// Puts `switch` between a nic and guests. Its port 0 is the nic's, and the `n`-th guest, counted
+    /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
+    ///
+    /// # Errors
+    /// As [`Worker::new`], and if the switch has no port for each device.
+    pub fn new(
+        nic: Duplex<NI, NO>,
+        guests: Vec<Duplex<HI, HO>>,
+        switch: Switch,
+        config: WorkerConfig,
+    ) -> Result<Self, Misfit> {
+        let (ports, devices) = (switch.port_count(), guests.len() + 1);
+        if ports != devices {
+            return Err(Misfit::Ports { ports, devices });
+        }
+        let hub = Hub::new((nic.source, nic.sink), switch, &config);
+        let hub = Rc::new(RefCell::new(hub));
+        // The hub tells a standing queue from a short one for all, and reports are of all.
+        let each = WorkerConfig {
+            overload: None,
+            report_every: None,
+            directions: Directions::Both,
+            ..config.clone()
+        };
+        let workers = guests.into_iter().enumerate().map(|(n, guest)| {
+            let (source, sink) = port::ends(&hub, Port::new(n + 1));
+            Worker::new(Duplex { source, sink }, guest, each.clone())
+        });
+        let workers = workers.collect::<Result<_, _>>()?;
+        Ok(Self { hub, workers, config, times: Times::default() })
+    }
+
+    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once in every
+    /// [`WorkerConfig::report_every`].
+    ///
+    /// # Errors
+    /// The first failure of a device, after everything held was sent.
+    pub fn run<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(GuestsReport<'_, NO, HO>),
+    ) -> Result<(), DeviceError> {
+        self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
+        let ended = self.work(waiter, stop, &mut observe);
+        let now = waiter.now();
+        let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
+        let finished = self.hub.borrow_mut().outlet.finish();
+        self.times.set(now, waiter.cpu_time());
+        ended.and(flushed).and(finished)
+    }
+
+    /// All counters since the workers were made. The times are those of the last report or of the end.
+    pub fn reading(&mut self) -> GuestsReading {
+        let (elapsed, cpu) = (self.times.elapsed(), self.times.cpu());
+        let guests = self.workers.iter_mut().map(|worker| {
+            let mut reading = worker.reading();
+            (reading.elapsed, reading.cpu) = (elapsed, cpu);
+            reading
+        });
+        let guests = guests.collect();
+        let mut hub = self.hub.borrow_mut();
+        GuestsReading {
+            elapsed,
+            cpu,
+            nic_in: hub.source.counters(),
+            nic_out: hub.outlet.sink.counters(),
+            overload: hub.overload_drops,
+            switch: *hub.switch.counters(),
+            guests,
+        }
+    }
+
+    fn work<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+        observe: &mut impl FnMut(GuestsReport<'_, NO, HO>),
+    ) -> Result<(), DeviceError> {
+        let mut awake = Awake::ALL;
+        while !stop.load(Ordering::Relaxed) {
+            let turn = self.turn(waiter, awake)?;
+            if self.times.is_report_due(turn.now) {
+                self.times.set(turn.now, waiter.cpu_time());
+                self.report(observe);
+            }
+            awake = self.rest(waiter, turn)?;
+        }
+        for _ in 0..LAST_ROUNDS {
+            let turn = self.turn(waiter, Awake::ALL)?;
+            if turn.from_nic + turn.from_host == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `observe` now.
+    pub fn report(&mut self, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
+        let reading = self.reading();
+        observe(GuestsReport {
+            reading: &reading,
+            nic_sink: &mut self.hub.borrow_mut().outlet.sink,
+            guest_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
+        });
+    }
+
+    /// Takes a batch of the nic, and gives every guest a turn. If one fails, the others have theirs.
+    fn turn<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        awake: Awake,
+    ) -> Result<Turn, DeviceError> {
+        let received = self.hub.borrow_mut().receive(awake.nic, || waiter.now());
+        let (mut from_host, mut result) = (0, Ok(()));
+        for (n, worker) in self.workers.iter_mut().enumerate() {
+            let mut awake_here = Awake { nic: true, hosts: 0 };
+            awake_here.set_host(0, awake.host(n));
+            match worker.turn(|| waiter.now(), awake_here) {
+                Ok(turn) => from_host = turn.from_host.max(from_host),
+                Err(error) => result = result.and(Err(error)),
+            }
+            self.hub.borrow_mut().queues[n].set_blocked(worker.to_host.outlet.is_blocked());
+        }
+        let from_nic = received?;
+        result?;
+        Ok(Turn { from_nic, from_host, now: waiter.now() })
+    }
+
+    /// When a turn is due even if nothing arrives.
+    fn deadline(&self) -> Option<Instant> {
+        let guests = self.workers.iter().filter_map(Worker::deadline);
+        let nic = self.hub.borrow().source.poll_at();
+        guests.chain(nic).chain(self.times.report_at()).min()
+    }
+
+    /// Rests between two turns. Returns which sources the next turn should read.
+    fn rest<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        turn: Turn,
+    ) -> Result<Awake, DeviceError> {
+        match next(&self.config, turn, self.deadline()) {
+            Next::Again => Ok(Awake::ALL),
+            Next::Pause(time) => {
+                waiter.pause(time);
+                Ok(Awake::ALL)
+            }
+            Next::Wait(timeout) => self.wait(waiter, timeout),
+        }
+    }
+
+    /// Waits for the nic and for what each guest needs next.
+    fn wait<W: Waiter<NI, NO, HI, HO>>(
+        &self,
+        waiter: &mut W,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
+        let hub = self.hub.borrow();
+        let mut hosts = [WantedHost::NONE; MAX_PORTS];
+        for (wanted, worker) in hosts.iter_mut().zip(&self.workers) {
+            *wanted = worker.wanted_host();
+        }
+        let is_nic_starved = hub.source.is_starved();
+        let wanted = Wanted {
+            nic_source: (!is_nic_starved).then_some(&hub.source),
+            nic_sink: hub.outlet.wanted(),
+            hosts: &hosts[..self.workers.len()],
+        };
+        let is_brief = is_nic_starved || self.workers.iter().any(Worker::waits_for_time);
+        let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
+        let mut awake = waiter.wait(wanted, timeout)?;
+        if awake == Awake::NONE && timeout >= LONGEST_WAIT {
+            return Ok(Awake::ALL);
+        }
+        awake.nic |= is_nic_starved;
+        for (n, worker) in self.workers.iter().enumerate() {
+            awake.set_host(n, worker.to_nic.source.is_starved());
+        }
+        Ok(awake)
+    }
+}
+
+/// The first error of all.
+fn all(results: impl Iterator<Item = Result<(), DeviceError>>) -> Result<(), DeviceError> {
+    results.fold(Ok(()), Result::and)
+}
