@@ -11,7 +11,8 @@
 //! The ends are those of `virtio_net`. They share the backend and belong to one thread.
 //!
 //! Contract: nothing that a front end or a guest does panics, blocks this process, or ends more than
-//! its own connection. A frame is copied out of the guest once, before anything looks at it. While no
+//! its own connection. One exception is known: a front end that makes its eventfd block again, and fills the
+//! counter just before a notification, delays this process until it reads the counter. A frame is copied out of the guest once, before anything looks at it. While no
 //! guest has started, what is sent to it is dropped and counted.
 
 mod backend;
