@@ -26,19 +26,15 @@ enum Probe {
 }
 
 /// Compiles libFuzzer, which is C++.
-pub(crate) const CXX: Package =
-    Package { name: "g++", probe: Probe::Program("g++"), why: "compiles libFuzzer" };
+pub(crate) const CXX: Package = Package::program("g++", "g++", "compiles libFuzzer");
 
 /// Counts instructions.
 pub(crate) const VALGRIND: Package =
-    Package { name: "valgrind", probe: Probe::Program("valgrind"), why: "counts instructions" };
+    Package::program("valgrind", "valgrind", "counts instructions");
 
 /// Finds DPDK's headers and libraries.
-pub(crate) const PKG_CONFIG: Package = Package {
-    name: "pkg-config",
-    probe: Probe::Program("pkg-config"),
-    why: "finds DPDK's headers and libraries",
-};
+pub(crate) const PKG_CONFIG: Package =
+    Package::program("pkg-config", "pkg-config", "finds DPDK's headers and libraries");
 
 /// The rival in the engine's benchmark.
 pub(crate) const DPDK: Package = Package {
@@ -48,33 +44,23 @@ pub(crate) const DPDK: Package = Package {
 };
 
 /// Shows the HTML report as a reader's browser would.
-pub(crate) const CHROMIUM: Package = Package {
-    name: "chromium",
-    probe: Probe::Program("chromium"),
-    why: "looks at the HTML report",
-};
+pub(crate) const CHROMIUM: Package =
+    Package::program("chromium", "chromium", "looks at the HTML report");
 
 /// The second opinion on capture files.
-pub(crate) const TSHARK: Package = Package {
-    name: "tshark",
-    probe: Probe::Program("tshark"),
-    why: "reads captures beside us, and those that we write",
-};
+pub(crate) const TSHARK: Package =
+    Package::program("tshark", "tshark", "reads captures beside us, and those that we write");
 
 /// Asks the file server as others do.
-pub(crate) const CURL: Package =
-    Package { name: "curl", probe: Probe::Program("curl"), why: "asks the file server for files" };
+pub(crate) const CURL: Package = Package::program("curl", "curl", "asks the file server for files");
 
 /// Sets up networks as the README does.
 pub(crate) const IPROUTE: Package =
-    Package { name: "iproute2", probe: Probe::Program("ip"), why: "runs the README's commands" };
+    Package::program("iproute2", "ip", "runs the README's commands");
 
 /// Sees whether a packet is answered once.
-pub(crate) const PING: Package = Package {
-    name: "iputils-ping",
-    probe: Probe::Program("ping"),
-    why: "sees whether each packet is answered once",
-};
+pub(crate) const PING: Package =
+    Package::program("iputils-ping", "ping", "sees whether each packet is answered once");
 
 /// The other device side of a virtio ring.
 pub(crate) const TESTPMD: Package = Package {
@@ -84,20 +70,19 @@ pub(crate) const TESTPMD: Package = Package {
 };
 
 /// Emulates the guests' machine.
-pub(crate) const QEMU: Package = Package {
-    name: "qemu-system-x86",
-    probe: Probe::Program("qemu-system-x86_64"),
-    why: "emulates the machine of guests",
-};
+pub(crate) const QEMU: Package =
+    Package::program("qemu-system-x86", "qemu-system-x86_64", "emulates the machine of guests");
 
 /// All programs of a guest, in one that needs no library.
-pub(crate) const BUSYBOX: Package = Package {
-    name: "busybox-static",
-    probe: Probe::Program("busybox"),
-    why: "is the programs of guests",
-};
+pub(crate) const BUSYBOX: Package =
+    Package::program("busybox-static", "busybox", "is the programs of guests");
 
 impl Package {
+    /// A package that is there if the program `program` is.
+    const fn program(name: &'static str, program: &'static str, why: &'static str) -> Self {
+        Self { name, probe: Probe::Program(program), why }
+    }
+
     /// True when it need not be installed.
     pub(crate) fn is_there(&self) -> bool {
         match self.probe {
@@ -151,15 +136,11 @@ fn remedy(missing: &[&Package]) -> String {
 mod tests {
     use super::*;
 
-    const ABSENT: Package = Package {
-        name: "no-such-package",
-        probe: Probe::Program("no-such-program-here"),
-        why: "a test",
-    };
+    const ABSENT: Package = Package::program("no-such-package", "no-such-program-here", "a test");
 
     #[test]
     fn a_program_that_is_there_needs_nothing() {
-        let shell = Package { name: "dash", probe: Probe::Program("sh"), why: "a test" };
+        let shell = Package::program("dash", "sh", "a test");
         assert!(shell.is_there());
         ensure(&[shell]).unwrap();
     }
