@@ -11,22 +11,16 @@ use crate::lineup::{Course, EngineName};
 use crate::machine::Machine;
 use crate::race::{Cache, Lap, Plan, race};
 use crate::report::{self, Report, Row};
+use crate::rounds::Rounds;
 
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct EngineArgs {
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// Run one round only, to check that everything works; not a measurement.
-    #[arg(long, conflicts_with = "rounds")]
-    once: bool,
+    #[command(flatten)]
+    rounds: Rounds,
     /// Only these workloads: W1 to W9, mixed, bad-case, many-flows.
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     only: Vec<Workload>,
-    /// How many rounds; each engine has one turn in a round.
-    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
     /// Only these engines.
     #[arg(long, value_delimiter = ',', default_values = ["rxo", "dpdk", "tun-rs"])]
     engines: Vec<EngineName>,
@@ -56,12 +50,7 @@ pub(crate) const WORKLOADS: [Workload; 12] = [
 /// Measures and prints.
 pub(crate) fn run(args: &EngineArgs) -> Result<()> {
     let report = measure(args)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", report::print(&report));
-    }
-    Ok(())
+    args.rounds.print(&report, report::print)
 }
 
 /// Finds the workload `name`.
@@ -105,7 +94,7 @@ impl EngineArgs {
         Plan {
             engines: self.engines.clone(),
             caches: caches.filter(|cache| CAN_FLUSH || *cache == Cache::Warm).collect(),
-            rounds: if self.once { 1 } else { self.rounds as usize },
+            rounds: self.rounds.number(ROUNDS) as usize,
         }
     }
 
@@ -144,18 +133,17 @@ fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EngineArgs, ROUNDS, measure};
+    use super::{EngineArgs, measure};
     use crate::lineup::EngineName;
     use crate::race::Cache;
+    use crate::rounds::Rounds;
 
     #[test]
     fn every_engine_takes_every_workload_once_and_loses_nothing() {
         let engines = vec![EngineName::Rxo, EngineName::Dpdk, EngineName::TunRs];
         let args = EngineArgs {
-            json: false,
-            once: true,
+            rounds: Rounds::ONCE,
             only: Vec::new(),
-            rounds: ROUNDS,
             engines,
             cache: vec![Cache::Warm, Cache::Cold],
         };

@@ -20,6 +20,7 @@ mod lineup;
 mod machine;
 mod race;
 mod report;
+mod rounds;
 mod stats;
 mod tcp;
 

@@ -14,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::machine::Machine;
+use crate::rounds::Rounds;
 use crate::stats::Summary;
 
 pub(crate) use expand::Expand;
@@ -22,15 +23,8 @@ pub(crate) use split::Split;
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct AcksArgs {
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// Run one round only, to check that everything works; not a measurement.
-    #[arg(long, conflicts_with = "rounds")]
-    once: bool,
-    /// How many rounds; each case has one turn in a round.
-    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
 }
 
 const ROUNDS: u32 = 101;
@@ -106,13 +100,8 @@ struct Row {
 
 /// Measures and prints.
 pub(crate) fn run(args: &AcksArgs) -> Result<()> {
-    let report = measure(if args.once { 1 } else { args.rounds });
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", show::table(&report));
-    }
-    Ok(())
+    let report = measure(args.rounds.number(ROUNDS));
+    args.rounds.print(&report, show::table)
 }
 
 fn measure(rounds: u32) -> Report {

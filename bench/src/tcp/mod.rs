@@ -28,6 +28,7 @@ use self::lane::Lane;
 use self::lineup::{Contender, Kind, RACES, Race};
 use self::stack::Reading;
 use crate::machine::Machine;
+use crate::rounds::Rounds;
 use crate::stats::Summary;
 
 pub(crate) use self::counted::Counted;
@@ -35,15 +36,8 @@ pub(crate) use self::counted::Counted;
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct TcpArgs {
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// Run one round only, to check that everything works; not a measurement.
-    #[arg(long, conflicts_with = "rounds")]
-    once: bool,
-    /// How many rounds; each contender has one turn in a round.
-    #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
 }
 
 const ROUNDS: u32 = 41;
@@ -85,15 +79,10 @@ struct Row {
 
 /// Measures and prints.
 pub(crate) fn run(args: &TcpArgs) -> Result<()> {
-    let rounds = if args.once { 1 } else { args.rounds };
+    let rounds = args.rounds.number(ROUNDS);
     let rows = RACES.iter().flat_map(|race| run_race(race, rounds)).collect();
     let report = Report { rows, machine: Machine::read(), rounds };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", show::table(&report));
-    }
-    Ok(())
+    args.rounds.print(&report, show::table)
 }
 
 /// Runs every contender in turn, round after round.
