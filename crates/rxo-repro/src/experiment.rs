@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::fault::partial;
+use rxo_console::paths::for_folder;
 use rxo_console::{files, output};
 use rxo_lab::{MachineReading, Privilege, become_root_in_user_namespace};
 use serde::Serialize;
@@ -58,6 +59,16 @@ pub(crate) struct Output {
     pub(crate) drawings: Option<PathBuf>,
     /// The file that the report is saved to as JSON.
     pub(crate) save: Option<PathBuf>,
+}
+
+impl Output {
+    /// With drawings in the directory `out`.
+    ///
+    /// # Errors
+    /// When that cannot be a directory.
+    pub(crate) fn drawn(json: bool, out: &Path) -> Result<Self> {
+        Ok(Self { json, drawings: Some(for_folder("--out", out)?), save: None })
+    }
 }
 
 /// What was measured, and what follows from it.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_coalesce::Hold;
-use rxo_console::paths::for_folder;
 
 use super::peer::Peer;
 use crate::experiment::Output;
@@ -29,11 +28,10 @@ impl Plan {
     pub(crate) fn from_flags(flags: &GallatinFlags) -> Result<Self> {
         let GallatinFlags { measure, connections, out } = flags;
         within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
-        let drawings = Some(for_folder("--out", out)?);
         Ok(Self {
             connections: *connections,
             effort: LIMITS.effort(measure)?,
-            output: Output { json: measure.json, drawings, save: None },
+            output: Output::drawn(measure.json, out)?,
         })
     }
 

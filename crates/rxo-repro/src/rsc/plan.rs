@@ -70,11 +70,10 @@ impl Plan {
         if flags.captures.is_some() && !wanted(RscPart::Captures) {
             return Err(usage("--captures is for the part captures, which --only leaves out"));
         }
-        let drawings = Some(for_folder("--out", &flags.out)?);
         Ok(Self {
             captures: wanted(RscPart::Captures).then_some(captures),
             cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            output: Output { json: flags.measure.json, drawings, save: None },
+            output: Output::drawn(flags.measure.json, &flags.out)?,
         })
     }
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::fault::usage;
-use rxo_console::paths::for_folder;
 
 use super::network::{Link, Network};
 use super::sender::Sender;
@@ -47,7 +46,6 @@ impl Plan {
         let split = if wanted(AcksExperiment::Split) { senders } else { &[] };
         let kept = if wanted(AcksExperiment::KeepEvery) { linux } else { &[] };
         let rate = rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT });
-        let drawings = Some(for_folder("--out", out)?);
         Ok(Self {
             senders: split.to_vec(),
             networks: networks.to_vec(),
@@ -56,7 +54,7 @@ impl Plan {
             effort: LIMITS.effort(measure)?,
             bytes_per_s: bytes_per_s(rate)?,
             cores: Cores::choose(),
-            output: Output { json: measure.json, drawings, save: None },
+            output: Output::drawn(measure.json, out)?,
         })
     }
 

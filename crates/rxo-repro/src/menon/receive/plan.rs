@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo_console::paths::for_folder;
 
 use super::stack::{Case, PAPERS_LIMIT, Stack};
 use crate::experiment::Output;
@@ -39,14 +38,13 @@ impl Plan {
         } else {
             Vec::new()
         };
-        let drawings = Some(for_folder("--out", out)?);
         Ok(Self {
             bulk: cases(&wanted, quick),
             exchange,
             effort: LIMITS.effort(measure)?,
             warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
             cores: Cores::choose(),
-            output: Output { json: measure.json, drawings, save: None },
+            output: Output::drawn(measure.json, out)?,
         })
     }
 }
