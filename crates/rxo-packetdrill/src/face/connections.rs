@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use libc::{sockaddr, socklen_t};
 
 use super::session::Session;
-use super::{address, guarded, int};
+use super::{address, guarded};
 use crate::abi::Errno;
 use crate::host::Call;
 
@@ -30,13 +30,12 @@ pub(super) unsafe extern "C" fn socket(
     protocol: c_int,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let made = session.call(|_| Call::Socket { domain, kind, protocol })?;
             hold(session, made.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn bind(
@@ -46,23 +45,21 @@ pub(super) unsafe extern "C" fn bind(
     bytes: socklen_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and an address of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let to = address::read(at, bytes)?;
             session.call(|find| Call::Bind(find(fd), to)).map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn listen(userdata: *mut c_void, fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Listen(find(fd), backlog)).map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn accept(
@@ -72,7 +69,7 @@ pub(super) unsafe extern "C" fn accept(
     bytes: *mut socklen_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and a place of that length or none.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let accepted = session.call(|find| Call::Accept(find(fd)))?;
             if let Some(peer) = accepted.peer {
@@ -80,8 +77,7 @@ pub(super) unsafe extern "C" fn accept(
             }
             hold(session, accepted.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn connect(
@@ -91,18 +87,17 @@ pub(super) unsafe extern "C" fn connect(
     bytes: socklen_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and an address of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let to = address::read(at, bytes)?;
             session.call(|find| Call::Connect(find(fd), to)).map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn close(userdata: *mut c_void, fd: c_int) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let closed = session.call(|find| Call::Close(find(fd)))?;
             session.forget(fd);
@@ -110,16 +105,14 @@ pub(super) unsafe extern "C" fn close(userdata: *mut c_void, fd: c_int) -> c_int
             libc::close(fd);
             Ok(closed.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn shutdown(userdata: *mut c_void, fd: c_int, how: c_int) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Shutdown(find(fd), how)).map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_ulong, c_void};
 
 use libc::{loff_t, nfds_t, pollfd, size_t, socklen_t};
 
-use super::{bytes_at, fail, guarded, int, place_at};
+use super::{bytes_at, fail, guarded, place_at};
 use crate::abi::{Errno, SO_LINGER, SOL_SOCKET, TCP_CONGESTION};
 use crate::host::{Call, OptionValue};
 
@@ -15,12 +15,11 @@ pub(super) unsafe extern "C" fn fcntl(
     argument: c_int,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             session.call(|find| Call::Fcntl(find(fd), command, argument)).map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn ioctl(
@@ -30,7 +29,7 @@ pub(super) unsafe extern "C" fn ioctl(
     at: *mut c_int,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and a number's place for what asks for one.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let answer = session.call(|find| Call::Ioctl(find(fd), request))?;
             if let Some(OptionValue::Number(number)) = answer.option {
@@ -39,8 +38,7 @@ pub(super) unsafe extern "C" fn ioctl(
             }
             Ok(answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn getsockopt(
@@ -52,7 +50,7 @@ pub(super) unsafe extern "C" fn getsockopt(
     bytes: *mut socklen_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and a place of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let room = bytes.as_mut().ok_or(Errno::EFAULT)?;
             let answer = session.call(|find| Call::GetOption(find(fd), level, name))?;
@@ -62,8 +60,7 @@ pub(super) unsafe extern "C" fn getsockopt(
             *room = part as socklen_t;
             Ok(0)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn setsockopt(
@@ -75,14 +72,13 @@ pub(super) unsafe extern "C" fn setsockopt(
     bytes: socklen_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and an option of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let value = option((level, name), bytes_at(at, bytes as usize)?)?;
             let call = session.call(|find| Call::SetOption(find(fd), level, name, value));
             call.map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 /// Decodes an option's bytes.
@@ -120,7 +116,7 @@ pub(super) unsafe extern "C" fn poll(
     timeout_ms: c_int,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and as many descriptors.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let list: &mut [pollfd] = match count {
                 0 => &mut [],
@@ -140,12 +136,11 @@ pub(super) unsafe extern "C" fn poll(
             }
             Ok(answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn pipe(_: *mut c_void, _: *mut c_int) -> c_int {
-    int(fail(Errno::ENOSYS))
+    fail(Errno::ENOSYS)
 }
 
 pub(super) unsafe extern "C" fn splice(
@@ -157,7 +152,7 @@ pub(super) unsafe extern "C" fn splice(
     _: size_t,
     _: c_uint,
 ) -> c_int {
-    int(fail(Errno::ENOSYS))
+    fail(Errno::ENOSYS)
 }
 
 /// More descriptors than any process may have open by default.

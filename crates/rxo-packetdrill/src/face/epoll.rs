@@ -5,19 +5,18 @@ use std::ffi::{c_int, c_void};
 use libc::epoll_event;
 
 use super::connections::hold;
-use super::{guarded, int};
+use super::guarded;
 use crate::abi::{EPOLL_CTL_DEL, Errno};
 use crate::host::Call;
 
 pub(super) unsafe extern "C" fn epoll_create(userdata: *mut c_void, _size: c_int) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let made = session.call(|_| Call::EpollCreate)?;
             hold(session, made.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn epoll_ctl(
@@ -28,7 +27,7 @@ pub(super) unsafe extern "C" fn epoll_ctl(
     event: *mut epoll_event,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and an event or null.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let (events, data) = match event.is_null() {
                 // SAFETY: not null, so it points to an event, which may be unaligned because C
@@ -44,8 +43,7 @@ pub(super) unsafe extern "C" fn epoll_ctl(
                 .call(|find| Call::EpollControl(find(epoll), operation, find(fd), events, data))
                 .map(|answer| answer.value)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn epoll_wait(
@@ -56,7 +54,7 @@ pub(super) unsafe extern "C" fn epoll_wait(
     timeout_ms: c_int,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and room for as many events.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let most = usize::try_from(most).map_err(|_| Errno::EINVAL)?;
             if events.is_null() {
@@ -71,6 +69,5 @@ pub(super) unsafe extern "C" fn epoll_wait(
             }
             Ok(answer.value)
         })
-    };
-    int(value)
+    }
 }

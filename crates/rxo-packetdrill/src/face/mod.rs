@@ -22,7 +22,7 @@ mod sysctls;
 mod table;
 mod text;
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::session::Session;
@@ -68,26 +68,29 @@ unsafe extern "C" fn free(userdata: *mut c_void) {
     }
 }
 
-/// Runs `act` with the session behind `userdata`. An error becomes -1 and `errno`; a panic becomes
-/// an error.
+/// Runs `act` with the session behind `userdata`, and returns its value as the call's type. An error
+/// becomes -1 and `errno`; a panic becomes an error.
 ///
 /// # Safety
 /// `userdata` comes from [`packetdrill_interface_init`] and has not been freed.
-unsafe fn guarded(userdata: *mut c_void, act: impl FnOnce(&Session) -> Result<i64, Errno>) -> i64 {
+unsafe fn guarded<T: From<i8> + TryFrom<i64>>(
+    userdata: *mut c_void,
+    act: impl FnOnce(&Session) -> Result<i64, Errno>,
+) -> T {
     // SAFETY: the caller guarantees that it is a session, which is only shared by reference.
     let session = unsafe { userdata.cast::<Session>().as_ref() };
     let Some(session) = session else { return fail(Errno::EFAULT) };
     match catch_unwind(AssertUnwindSafe(|| act(session))) {
-        Ok(Ok(value)) => value,
+        Ok(Ok(value)) => T::try_from(value).unwrap_or_else(|_| fail(Errno::EIO)),
         Ok(Err(errno)) => fail(errno),
         Err(_) => fail(Errno::EIO),
     }
 }
 
-fn fail(Errno(number): Errno) -> i64 {
+fn fail<T: From<i8>>(Errno(number): Errno) -> T {
     // SAFETY: the C library gives each thread its own variable, valid while the thread lives.
     unsafe { *libc::__errno_location() = number };
-    -1
+    T::from(-1)
 }
 
 /// The bytes at `at`. A length of zero allows a null pointer.
@@ -118,11 +121,6 @@ unsafe fn place_at<'a>(at: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Er
     }
     // SAFETY: not null; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), bytes) })
-}
-
-/// Converts a result for calls that return an `int`.
-fn int(value: i64) -> c_int {
-    c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
 #[cfg(test)]

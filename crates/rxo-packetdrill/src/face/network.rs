@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 use libc::{size_t, timeval, timezone, useconds_t};
 use rxo_frame::Duration;
 
-use super::{bytes_at, guarded, int, place_at};
+use super::{bytes_at, guarded, place_at};
 use crate::abi::Errno;
 
 pub(super) unsafe extern "C" fn netdev_send(
@@ -14,13 +14,12 @@ pub(super) unsafe extern "C" fn netdev_send(
     bytes: size_t,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and a packet of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             session.send(bytes_at(at, bytes)?);
             Ok(0)
         })
-    };
-    int(value)
+    }
 }
 
 /// Returns the next packet. A length of 0 means that no packet will ever leave.
@@ -31,7 +30,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
     time_us: *mut c_longlong,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, a place of that length, and one for a time.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let bytes = bytes.as_mut().ok_or(Errno::EFAULT)?;
             let time_us = time_us.as_mut().ok_or(Errno::EFAULT)?;
@@ -44,19 +43,17 @@ pub(super) unsafe extern "C" fn netdev_receive(
             *time_us = (when.as_nanos() / 1000) as c_longlong;
             Ok(0)
         })
-    };
-    int(value)
+    }
 }
 
 pub(super) unsafe extern "C" fn usleep(userdata: *mut c_void, time_us: useconds_t) -> c_int {
     // SAFETY: packetdrill passes the session that it got.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             session.sleep(Duration::from_micros(time_us.into()));
             Ok(0)
         })
-    };
-    int(value)
+    }
 }
 
 /// Returns the session's time. The time zone is ignored.
@@ -66,7 +63,7 @@ pub(super) unsafe extern "C" fn gettimeofday(
     _zone: *mut timezone,
 ) -> c_int {
     // SAFETY: packetdrill passes the session that it got, and a place for the time.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let place = at.as_mut().ok_or(Errno::EFAULT)?;
             let micros = session.time().as_nanos() / 1000;
@@ -74,6 +71,5 @@ pub(super) unsafe extern "C" fn gettimeofday(
             place.tv_usec = (micros % 1_000_000) as libc::suseconds_t;
             Ok(0)
         })
-    };
-    int(value)
+    }
 }

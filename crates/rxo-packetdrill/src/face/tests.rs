@@ -1,5 +1,6 @@
 //! Calls the table as packetdrill does.
 
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::ptr::{null, null_mut};

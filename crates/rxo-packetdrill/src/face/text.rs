@@ -110,12 +110,11 @@ unsafe fn receive_one(
 ) -> ssize_t {
     let piece = iovec { iov_base: at, iov_len: bytes };
     // SAFETY: packetdrill passes the session that it got, and a place of that length.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             receive(session, fd, &[piece], flags).map(|answer| answer.value)
         })
-    };
-    value as ssize_t
+    }
 }
 
 /// # Safety
@@ -129,8 +128,7 @@ unsafe fn transmit_one(
 ) -> ssize_t {
     let piece = iovec { iov_base: at.cast_mut(), iov_len: bytes };
     // SAFETY: packetdrill passes the session that it got, and as many bytes; they are only read.
-    let value = unsafe { guarded(userdata, |session| transmit(session, fd, &[piece], flags)) };
-    value as ssize_t
+    unsafe { guarded(userdata, |session| transmit(session, fd, &[piece], flags)) }
 }
 
 pub(super) unsafe extern "C" fn read(
@@ -179,13 +177,12 @@ pub(super) unsafe extern "C" fn readv(
     count: c_int,
 ) -> ssize_t {
     // SAFETY: packetdrill passes the session that it got, and as many pieces.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
             receive(session, fd, pieces_at(pieces, count)?, 0).map(|answer| answer.value)
         })
-    };
-    value as ssize_t
+    }
 }
 
 pub(super) unsafe extern "C" fn recvmsg(
@@ -195,7 +192,7 @@ pub(super) unsafe extern "C" fn recvmsg(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: packetdrill passes the session that it got, and a message or null.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let message = message.as_mut().ok_or(Errno::EFAULT)?;
             let pieces = pieces_at(message.msg_iov, message.msg_iovlen)?;
@@ -204,8 +201,7 @@ pub(super) unsafe extern "C" fn recvmsg(
             put_rest(message, answer.rest)?;
             Ok(answer.value)
         })
-    };
-    value as ssize_t
+    }
 }
 
 pub(super) unsafe extern "C" fn write(
@@ -250,13 +246,12 @@ pub(super) unsafe extern "C" fn writev(
     count: c_int,
 ) -> ssize_t {
     // SAFETY: packetdrill passes the session that it got, and as many pieces.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
             transmit(session, fd, pieces_at(pieces, count)?, 0)
         })
-    };
-    value as ssize_t
+    }
 }
 
 pub(super) unsafe extern "C" fn sendmsg(
@@ -266,14 +261,13 @@ pub(super) unsafe extern "C" fn sendmsg(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: packetdrill passes the session that it got, and a message or null.
-    let value = unsafe {
+    unsafe {
         guarded(userdata, |session| {
             let message = message.as_ref().ok_or(Errno::EFAULT)?;
             let pieces = pieces_at(message.msg_iov, message.msg_iovlen)?;
             transmit(session, fd, pieces, flags)
         })
-    };
-    value as ssize_t
+    }
 }
 
 /// Linux's UIO_MAXIOV.
