@@ -4,18 +4,22 @@
 //! verdict so that each reason can be tested by itself.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
-use rxo_wire::{Ip, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, tcp::OptionLayout};
+use rxo_wire::tcp::{self, FixedHeader, OptionLayout, Timestamp};
+use rxo_wire::{Ip, IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, class_and_length};
 
+use crate::expected::Shape;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::{BypassReason, CeRule, EceRule, FinRule, OptionRule, Policy};
 
 /// A segment that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// The frame's headers.
-    pub parsed: &'a Parsed,
+    /// Its IP header.
+    pub ip: Ip,
     /// Its TCP header.
-    pub tcp: &'a TcpSegment,
+    pub tcp: TcpSegment,
+    /// Where its headers and its payload are.
+    pub at: Offsets,
     /// Its bytes, for rules that compare byte for byte.
     pub bytes: &'a [u8],
     /// What is known of its checksum.
@@ -28,15 +32,62 @@ impl<'a> Candidate<'a> {
     /// The segment in `frame`, whose headers were read.
     #[inline]
     #[must_use]
-    pub fn new<B: AsRef<[u8]>>(
-        parsed: &'a Parsed,
-        tcp: &'a TcpSegment,
-        frame: &'a Frame<B>,
-    ) -> Self {
+    pub fn new<B: AsRef<[u8]>>(parsed: &Parsed, tcp: &TcpSegment, frame: &'a Frame<B>) -> Self {
         let Frame { checksum, vlan, .. } = *frame;
-        Self { parsed, tcp, bytes: frame.bytes(), checksum, vlan }
+        Self { ip: parsed.ip, tcp: *tcp, at: parsed.at, bytes: frame.bytes(), checksum, vlan }
+    }
+
+    /// The segment in `frame` whose IP header begins at `network` and has neither options nor extension
+    /// headers, read from fixed offsets. `None` if it has TCP options other than the timestamp in its usual
+    /// place, or is cut short. Its IP checksum is taken as right.
+    #[inline(always)]
+    pub(crate) fn ordinary<S: Shape, B: AsRef<[u8]>>(
+        frame: &'a Frame<B>,
+        network: usize,
+    ) -> Option<Self> {
+        let packet = frame.bytes().get(network..)?;
+        let (_, packet_bytes) = class_and_length(packet)?;
+        let segment = packet.get(S::IP_BYTES..)?;
+        let header = FixedHeader::of(segment)?;
+        let header_bytes = header.header_bytes();
+        let (options, timestamp) = match segment.get(tcp::MIN_HEADER_BYTES..header_bytes)? {
+            [] => (OptionLayout::None, Timestamp::default()),
+            options @ [1, 1, 8, 10, ..] if options.len() == TIMESTAMP_BYTES => {
+                (OptionLayout::AlignedTimestamp, Timestamp::find(options)?)
+            }
+            _ => return None,
+        };
+        let tcp = TcpSegment {
+            seq: header.seq(),
+            ack: header.ack(),
+            flags: header.flags(),
+            window: header.window(),
+            checksum: header.checksum(),
+            urgent: header.urgent(),
+            options,
+            timestamp,
+        };
+        let transport = (network + S::IP_BYTES) as u32;
+        let at = Offsets {
+            network: network as u32,
+            transport,
+            payload: transport + header_bytes as u32,
+            end: (network + packet_bytes) as u32,
+        };
+        let Frame { checksum, vlan, .. } = *frame;
+        Some(Self { ip: S::ip(packet)?, tcp, at, bytes: frame.bytes(), checksum, vlan })
+    }
+
+    /// Its payload, in bytes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn payload_bytes(&self) -> u32 {
+        self.at.payload_bytes()
     }
 }
+
+/// The timestamp option with its padding.
+const TIMESTAMP_BYTES: usize = 12;
 
 /// Flags that say nothing against coalescing by themselves.
 const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
@@ -64,22 +115,30 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     if parsed.payload_bytes() == 0 {
         return Err(BypassReason::PureAck);
     }
-    if is_marked_ce(&parsed.ip) && policy.ce == CeRule::Bypass {
+    with_payload((&parsed.ip, tcp, parsed.at), policy)?;
+    Ok(tcp)
+}
+
+/// Judges a segment with payload by itself, whose IP header and flags are in order, and which is not urgent.
+///
+/// # Errors
+/// As [`candidate`].
+#[inline(always)]
+pub(crate) fn with_payload(
+    (ip, tcp, at): (&Ip, &TcpSegment, Offsets),
+    policy: &Policy,
+) -> Result<(), BypassReason> {
+    if is_marked_ce(ip) && policy.ce == CeRule::Bypass {
         return Err(BypassReason::CeMark);
     }
     if policy.refuses_plain() {
-        rare_rules(&parsed.ip, tcp, policy)?;
+        rare_rules(ip, tcp, policy)?;
     }
     options(tcp, policy)?;
-    if parsed.at.end - parsed.at.network > policy.max_bytes
-        || parsed.payload_bytes() > policy.buffer_bytes
-    {
+    if at.end - at.network > policy.max_bytes || at.payload_bytes() > policy.buffer_bytes {
         return Err(BypassReason::TooLarge);
     }
-    if !policy.coalesce {
-        return Err(BypassReason::CoalescingOff);
-    }
-    Ok(tcp)
+    if policy.coalesce { Ok(()) } else { Err(BypassReason::CoalescingOff) }
 }
 
 #[inline(always)]

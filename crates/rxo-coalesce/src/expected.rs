@@ -9,7 +9,8 @@
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::{
-    FlowKey, IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
+    FlowKey, Ip, IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6,
+    plain_v6_key,
 };
 
 use crate::held::{Held, IdPattern};
@@ -43,8 +44,9 @@ pub(crate) trait Shape {
     /// Whether the packet may be marked CE (RFC 3168 section 5): it has a bit of that mark that few have.
     fn may_be_marked_ce(packet: &[u8]) -> bool;
 
-    /// Whether the packet must not be fragmented on its way.
-    fn has_dont_fragment(packet: &[u8]) -> bool;
+    /// The IP header of a packet without options, fragments and extension headers; `None` if it is cut short.
+    /// Its checksum is taken as right.
+    fn ip(packet: &[u8]) -> Option<Ip>;
 
     /// The headers that `packet` begins with.
     fn headers(packet: &[u8]) -> Option<&Self::Headers>;
@@ -127,8 +129,16 @@ impl Shape for V4 {
     }
 
     #[inline(always)]
-    fn has_dont_fragment(packet: &[u8]) -> bool {
-        packet.get(6).is_some_and(|bits| bits & 0x40 != 0)
+    fn ip(packet: &[u8]) -> Option<Ip> {
+        let header: &[u8; 20] = packet.first_chunk()?;
+        Some(Ip {
+            traffic_class: header[1],
+            hop_limit: header[8],
+            flow_label: 0,
+            id: u16::from_be_bytes([header[4], header[5]]),
+            dont_fragment: header[6] & 0x40 != 0,
+            ..ORDINARY_IP
+        })
     }
 
     #[inline(always)]
@@ -206,8 +216,16 @@ impl Shape for V6 {
     }
 
     #[inline(always)]
-    fn has_dont_fragment(_packet: &[u8]) -> bool {
-        true
+    fn ip(packet: &[u8]) -> Option<Ip> {
+        let header: &[u8; 8] = packet.first_chunk()?;
+        let first = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+        Some(Ip {
+            version: IpVersion::V6,
+            traffic_class: (first >> 20) as u8,
+            hop_limit: header[7],
+            flow_label: first & 0x000f_ffff,
+            ..ORDINARY_IP
+        })
     }
 
     #[inline(always)]
@@ -244,6 +262,20 @@ impl Shape for V6 {
         u32::MAX
     }
 }
+
+/// What the IP headers of ordinary segments have in common.
+const ORDINARY_IP: Ip = Ip {
+    version: IpVersion::V4,
+    traffic_class: 0,
+    hop_limit: 0,
+    flow_label: 0,
+    id: 0,
+    dont_fragment: true,
+    reserved_bit: false,
+    has_options: false,
+    has_odd_extensions: false,
+    checksum_ok: true,
+};
 
 /// Eight bytes, the first the most significant.
 #[inline(always)]

@@ -6,16 +6,13 @@
 use rxo_frame::{Frame, Instant};
 use rxo_wire::checksum::{self, Sum};
 use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{
-    FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, Parsed, Plain, SeqNumber, TcpFlags,
-    TcpSegment,
-};
+use rxo_wire::{FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, Plain, SeqNumber, TcpFlags};
 
 use crate::acks::AckPoint;
 use crate::expected::Shape;
 use crate::single::{Kind, Starts};
 use crate::store::FrameChain;
-use crate::{FlushReason, PayloadRule, Policy};
+use crate::{Candidate, FlushReason, PayloadRule, Policy};
 
 /// How the IPv4 identification runs through an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,15 +99,15 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// The segment in `frame`, which stands in `slot` and whose headers were read; `flow` is the hash of
-    /// `key`.
+    /// The candidate in `frame`, which stands in `slot`; `flow` is the hash of `key`.
     pub(crate) fn of<B>(
-        (parsed, tcp): (&Parsed, &TcpSegment),
+        candidate: &Candidate<'_>,
         (key, flow): (FlowKey, FlowHash),
         frame: &Frame<B>,
         slot: u32,
     ) -> Self {
-        let payload_bytes = parsed.payload_bytes();
+        let Candidate { ip, tcp, at, .. } = candidate;
+        let payload_bytes = at.payload_bytes();
         let says_more = payload_bytes != 0 || tcp.options == OptionLayout::Other;
         let said = AckPoint { ack: tcp.ack, window: tcp.window };
         Self {
@@ -119,10 +116,10 @@ impl Segment {
             seq: tcp.seq,
             payload_bytes,
             id_step: 0,
-            at: Starts::of(parsed),
-            header_bytes: parsed.at.payload as u16,
+            at: Starts::at(*at),
+            header_bytes: at.payload as u16,
             flags: tcp.flags,
-            version: parsed.ip.version,
+            version: ip.version,
             slot,
             acks: HeldAcks { flow, said, says_more },
         }

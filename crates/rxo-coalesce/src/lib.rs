@@ -14,7 +14,7 @@
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
 //! * `acks`: the rules for pure ACKs, and what must be remembered for them.
-//! * `refused`: why a packet is refused by itself, from fixed offsets.
+//! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
 //! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
 //!

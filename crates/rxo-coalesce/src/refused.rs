@@ -1,15 +1,15 @@
-//! Why a packet is refused by itself, read from fixed offsets.
+//! What fixed offsets show of a packet: that it is refused by itself, and why, or that it is ordinary.
 //!
-//! The *Plain* tier of traffic that bypasses: SYN, FIN, RST, fragments, other protocols, wrong lengths.
-//! Separate from [`candidate`](crate::candidate()), which judges headers that were parsed: most packets
-//! that are refused need no more than a few fields, and reading all of them takes ten times as long.
-//! Contract: the reason of a packet is the one that `parse` and `candidate` would give, or `None`.
+//! Part of the *Plain* tier. Separate from [`candidate`](crate::candidate()), which judges headers that were
+//! parsed: most packets that are refused (SYN, FIN, RST, fragments, other protocols, wrong lengths) need no
+//! more than a few fields, and reading all of them takes ten times as long. Contract: the reason of a packet
+//! is the one that `parse` and `candidate` would give.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
 use rxo_wire::{
-    FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, class_and_length,
-    is_extension_header, plain_v4_checksum,
+    FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, is_extension_header,
+    plain_v4_checksum,
 };
 
 use crate::candidate::{are_odd, odd_flags};
@@ -23,57 +23,38 @@ const UDP_BYTES: usize = 8;
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 
-/// A packet that is refused.
+/// What fixed offsets show of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) reason: BypassReason,
-    /// The length of its IP header in bytes, if it is a TCP segment with right lengths; otherwise 0.
-    pub(crate) ip_bytes: usize,
+pub(crate) enum Shown {
+    /// It is delivered untouched. `ip_bytes` is the length of its IP header in bytes if it is a TCP segment
+    /// with right lengths; otherwise 0.
+    Refused { reason: BypassReason, ip_bytes: usize },
+    /// It is a TCP segment with payload and no flag but ACK and PSH, in one unfragmented packet whose IP
+    /// header has neither options nor extension headers and is right.
+    Ordinary,
+    /// Only the full rules can tell: they may accept it, or refuse it for a reason that is not read here.
+    Nothing,
 }
 
-impl Refused {
+impl Shown {
     /// A packet that is not TCP, or cannot be read.
     #[inline(always)]
     const fn unread(reason: BypassReason) -> Self {
-        Self { reason, ip_bytes: 0 }
+        Self::Refused { reason, ip_bytes: 0 }
     }
 }
 
-/// Why `packet`, which begins with its IP header, is delivered untouched under `policy`. `None` if only the
-/// full rules can tell: they may accept it, or refuse it for a reason that is not read here.
+/// What `packet`, which begins with its IP header, is under `policy`.
 #[inline(always)]
-pub(crate) fn refused<S: Shape>(packet: &[u8], policy: &Policy) -> Option<Refused> {
-    // Most often it ends something, and what it ends only the full rules tell.
-    if is_ordinary::<S>(packet) {
-        return None;
-    }
-    match S::VERSION {
-        IpVersion::V4 => refused_v4(packet, policy),
-        IpVersion::V6 => refused_v6(packet, policy),
-    }
-}
-
-/// Whether `packet` is a TCP segment with payload and no flag but ACK and PSH, in one unfragmented packet.
-#[inline(always)]
-fn is_ordinary<S: Shape>(packet: &[u8]) -> bool {
-    let Some(tcp) = packet.get(S::IP_BYTES..).and_then(FixedHeader::of) else { return false };
-    let Some((_, total)) = class_and_length(packet) else { return false };
-    let is_tcp = match S::VERSION {
-        IpVersion::V4 => {
-            let is_whole = half(packet[6], packet[7]) & (FRAGMENT | RESERVED_BIT) == 0;
-            packet[0] == 0x45 && packet[9] == PROTOCOL_TCP && is_whole
-        }
-        IpVersion::V6 => packet[6] == PROTOCOL_TCP,
+pub(crate) fn shown<S: Shape>(packet: &[u8], policy: &Policy) -> Shown {
+    let shown = match S::VERSION {
+        IpVersion::V4 => shown_v4(packet, policy),
+        IpVersion::V6 => shown_v6(packet, policy),
     };
-    let header_bytes = tcp.header_bytes();
-    is_tcp
-        && !are_odd(tcp.flags())
-        && tcp.urgent() == 0
-        && header_bytes >= MIN_HEADER_BYTES
-        && (S::IP_BYTES + header_bytes + 1..=packet.len()).contains(&total)
+    shown.unwrap_or(Shown::Nothing)
 }
 
-/// The flow of a packet that [`refused`] gives a reason for. The ports mean something only if it is a TCP
+/// The flow of a packet that [`shown`] shows something of. The ports mean something only if it is a TCP
 /// segment that is not malformed.
 pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
     let word = |at: usize| {
@@ -93,28 +74,28 @@ pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
 }
 
 #[inline(always)]
-fn refused_v4(packet: &[u8], policy: &Policy) -> Option<Refused> {
+fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
     let ip: &[u8; V4_BYTES] = packet.first_chunk()?;
     let (header_bytes, total) = (usize::from(ip[0] & 0x0f) * 4, half(ip[2], ip[3]).into());
     if ip[0] >> 4 != 4 {
         return None;
     }
     if header_bytes < V4_BYTES || total < header_bytes {
-        return Some(Refused::unread(BypassReason::Malformed));
+        return Some(Shown::unread(BypassReason::Malformed));
     }
     let Some(body) = packet.get(header_bytes..total) else {
-        return Some(Refused::unread(BypassReason::Truncated));
+        return Some(Shown::unread(BypassReason::Truncated));
     };
     let fragment = half(ip[6], ip[7]);
     if fragment & FRAGMENT != 0 {
-        return Some(Refused::unread(BypassReason::Fragment));
+        return Some(Shown::unread(BypassReason::Fragment));
     }
     if ip[9] != PROTOCOL_TCP {
-        return Some(Refused::unread(other_protocol(ip[9], body)));
+        return Some(Shown::unread(other_protocol(ip[9], body)));
     }
     let tcp = match Segment::read(body) {
         Ok(tcp) => tcp,
-        Err(reason) => return Some(Refused::unread(reason)),
+        Err(reason) => return Some(Shown::unread(reason)),
     };
     // Pure ACKs that may be aggregated have rules of their own.
     if tcp.is_empty && policy.ack_limit() >= 2 {
@@ -127,9 +108,9 @@ fn refused_v4(packet: &[u8], policy: &Policy) -> Option<Refused> {
     } else if header_bytes != V4_BYTES {
         BypassReason::IpOptions
     } else {
-        tcp.refused(policy)?
+        return tcp.shown(policy, header_bytes);
     };
-    Some(Refused { reason, ip_bytes: header_bytes })
+    Some(Shown::Refused { reason, ip_bytes: header_bytes })
 }
 
 #[inline(always)]
@@ -141,25 +122,22 @@ fn is_v4_checksum_right(packet: &[u8], header_bytes: usize) -> bool {
 }
 
 #[inline(always)]
-fn refused_v6(packet: &[u8], policy: &Policy) -> Option<Refused> {
+fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
     let ip: &[u8; V6_BYTES] = packet.first_chunk()?;
     if ip[0] >> 4 != 6 || is_extension_header(ip[6]) {
         return None;
     }
     let total = V6_BYTES + usize::from(half(ip[4], ip[5]));
     let Some(body) = packet.get(V6_BYTES..total) else {
-        return Some(Refused::unread(BypassReason::Truncated));
+        return Some(Shown::unread(BypassReason::Truncated));
     };
     if ip[6] != PROTOCOL_TCP {
-        return Some(Refused::unread(other_protocol(ip[6], body)));
+        return Some(Shown::unread(other_protocol(ip[6], body)));
     }
     match Segment::read(body) {
         Ok(tcp) if tcp.is_empty && policy.ack_limit() >= 2 => None,
-        Ok(tcp) => {
-            let reason = tcp.refused(policy)?;
-            Some(Refused { reason, ip_bytes: V6_BYTES })
-        }
-        Err(reason) => Some(Refused::unread(reason)),
+        Ok(tcp) => tcp.shown(policy, V6_BYTES),
+        Err(reason) => Some(Shown::unread(reason)),
     }
 }
 
@@ -196,19 +174,22 @@ impl<'a> Segment<'a> {
         Ok(Self { header, is_empty: header_bytes == segment.len() })
     }
 
-    /// Why the segment is refused, whose IP header is in order.
+    /// What the segment is, whose IP header has `ip_bytes` and is in order.
     #[inline(always)]
-    fn refused(&self, policy: &Policy) -> Option<BypassReason> {
+    fn shown(&self, policy: &Policy, ip_bytes: usize) -> Option<Shown> {
+        let refused = |reason| Some(Shown::Refused { reason, ip_bytes });
         let flags = self.header.flags();
-        if are_odd(flags)
-            && let Err(reason) = odd_flags(flags, self.is_empty, policy)
-        {
-            return Some(reason);
+        let is_odd = are_odd(flags);
+        if is_odd && let Err(reason) = odd_flags(flags, self.is_empty, policy) {
+            return refused(reason);
         }
         if self.header.urgent() != 0 {
-            return Some(BypassReason::Urg);
+            return refused(BypassReason::Urg);
         }
-        self.is_empty.then_some(BypassReason::PureAck)
+        if self.is_empty {
+            return refused(BypassReason::PureAck);
+        }
+        (!is_odd).then_some(Shown::Ordinary)
     }
 }
 

@@ -36,11 +36,17 @@ impl Starts {
     /// byte 255, behind more extension headers than any real packet has.
     #[inline]
     pub(crate) fn of(parsed: &Parsed) -> Self {
-        let Offsets { network, transport, .. } = parsed.at;
         match parsed.transport {
-            Transport::Tcp(_) if transport <= u8::MAX.into() => {
-                Self((transport << 8 | network) as u16)
-            }
+            Transport::Tcp(_) => Self::at(parsed.at),
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    /// The starts of a TCP segment with these offsets; unknown as in [`Starts::of`].
+    #[inline]
+    pub(crate) const fn at(Offsets { network, transport, .. }: Offsets) -> Self {
+        match transport {
+            0..=255 => Self((transport << 8 | network) as u16),
             _ => Self::UNKNOWN,
         }
     }

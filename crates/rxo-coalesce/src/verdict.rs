@@ -42,8 +42,8 @@ impl Verdict {
 #[inline]
 #[must_use]
 pub fn verdict(
-    held: Option<(&Held, Candidate<'_>)>,
-    candidate: Candidate<'_>,
+    held: Option<(&Held, &Candidate<'_>)>,
+    candidate: &Candidate<'_>,
     policy: &Policy,
 ) -> Verdict {
     let Some((held, last)) = held else {
@@ -64,7 +64,7 @@ pub fn verdict(
 /// What becomes of a candidate with nothing held: held, or delivered at once (`Ok` with the
 /// reason), or not counted among the coalesced at all (`Err`).
 #[inline]
-fn alone(candidate: Candidate<'_>, policy: &Policy) -> Result<Option<FlushReason>, BypassReason> {
+fn alone(candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<FlushReason>, BypassReason> {
     let flags = candidate.tcp.flags;
     if flags.contains(TcpFlags::PSH) {
         match policy.psh {
@@ -81,7 +81,7 @@ fn alone(candidate: Candidate<'_>, policy: &Policy) -> Result<Option<FlushReason
 
 /// Whether, having appended `candidate`, the aggregate is to be delivered.
 #[inline]
-fn close_after(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
+fn close_after(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let flags = candidate.tcp.flags;
     if flags.contains(TcpFlags::PSH) && policy.psh != PshRule::Keep {
         return Some(FlushReason::Psh);
@@ -89,9 +89,7 @@ fn close_after(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option
     if flags.contains(TcpFlags::FIN) {
         return Some(FlushReason::Fin);
     }
-    if policy.payload == PayloadRule::SameThenShorter
-        && candidate.parsed.payload_bytes() < held.gso_size
-    {
+    if policy.payload == PayloadRule::SameThenShorter && candidate.payload_bytes() < held.gso_size {
         return Some(FlushReason::ShortSegment);
     }
     (held.segments + 1 >= u32::from(policy.max_segments)).then_some(FlushReason::SegmentLimit)
@@ -101,8 +99,8 @@ fn close_after(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option
 #[inline]
 fn mismatch(
     held: &Held,
-    last: Candidate<'_>,
-    candidate: Candidate<'_>,
+    last: &Candidate<'_>,
+    candidate: &Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
     if held.kind() == Kind::PureAck {
@@ -125,8 +123,8 @@ fn mismatch(
 
 /// The IP header's fields, the ID left aside.
 #[inline]
-pub(crate) fn ip_fields(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
-    let (held_ip, next) = (&last.parsed.ip, &candidate.parsed.ip);
+pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
+    let (held_ip, next) = (&last.ip, &candidate.ip);
     if next.traffic_class != held_ip.traffic_class {
         Some(FlushReason::TrafficClass)
     } else if next.hop_limit != held_ip.hop_limit {
@@ -143,13 +141,13 @@ pub(crate) fn ip_fields(last: Candidate<'_>, candidate: Candidate<'_>) -> Option
 /// IPv4 ID: fixed or incrementing by one, decided at the second segment. A fixed one needs DF:
 /// without it equal IDs would name fragments of one packet.
 #[inline]
-fn id_follows(held: &Held, last: Candidate<'_>, candidate: Candidate<'_>) -> bool {
-    let ip = &candidate.parsed.ip;
+fn id_follows(held: &Held, last: &Candidate<'_>, candidate: &Candidate<'_>) -> bool {
+    let ip = &candidate.ip;
     if ip.version == IpVersion::V6 {
         return true;
     }
-    let fixed = ip.id == last.parsed.ip.id && ip.dont_fragment;
-    let incrementing = ip.id == last.parsed.ip.id.wrapping_add(1);
+    let fixed = ip.id == last.ip.id && ip.dont_fragment;
+    let incrementing = ip.id == last.ip.id.wrapping_add(1);
     match held.id_pattern {
         IdPattern::Undecided => fixed || incrementing,
         IdPattern::Fixed => fixed,
@@ -160,11 +158,11 @@ fn id_follows(held: &Held, last: Candidate<'_>, candidate: Candidate<'_>) -> boo
 /// The TCP header's fields.
 #[inline]
 fn transport(
-    last: Candidate<'_>,
-    candidate: Candidate<'_>,
+    last: &Candidate<'_>,
+    candidate: &Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
-    let (last, next) = (last.tcp, candidate.tcp);
+    let (last, next) = (&last.tcp, &candidate.tcp);
     let watched = TcpFlags::ECE | TcpFlags::AE;
     if next.flags.bits() & watched.bits() != last.flags.bits() & watched.bits() {
         return Some(FlushReason::Flags);
@@ -193,8 +191,8 @@ fn transport(
 
 /// What must be equal byte for byte below TCP: link header and extension headers.
 #[inline]
-pub(crate) fn link_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
-    let (held, next) = (last.parsed, candidate.parsed);
+pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
+    let (held, next) = (last, candidate);
     let network = next.at.network as usize;
     let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
     if (next.at.network, next.at.transport) != (held.at.network, held.at.transport)
@@ -211,8 +209,8 @@ pub(crate) fn link_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Optio
 
 /// Options that were not read must be equal byte for byte.
 #[inline]
-fn option_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushReason> {
-    let (held, next) = (last.parsed, candidate.parsed);
+fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
+    let (held, next) = (last, candidate);
     let options = next.at.tcp_options();
     let was_read =
         matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
@@ -224,8 +222,8 @@ fn option_bytes(last: Candidate<'_>, candidate: Candidate<'_>) -> Option<FlushRe
 
 /// Payload sizes and limits.
 #[inline]
-fn size(held: &Held, candidate: Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
-    let payload = candidate.parsed.payload_bytes();
+fn size(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
+    let payload = candidate.payload_bytes();
     if policy.payload == PayloadRule::SameThenShorter && payload > held.gso_size {
         return Some(FlushReason::LongSegment);
     }

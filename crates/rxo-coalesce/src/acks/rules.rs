@@ -4,7 +4,7 @@
 //! reason for every frame.
 
 use rxo_wire::tcp::{OptionLayout, Options};
-use rxo_wire::{Parsed, TcpFlags, TcpSegment, Transport};
+use rxo_wire::{Offsets, Parsed, TcpFlags, TcpSegment, Transport};
 
 use super::sack::Sack;
 use super::{AckPoint, News};
@@ -81,7 +81,7 @@ fn options(
     if tcp.options == OptionLayout::None || tcp.options.has_timestamp() {
         return Ok(());
     }
-    match Sack::read(option_bytes(parsed, bytes)).filter(|sack| !sack.is_empty()) {
+    match Sack::read(option_bytes(parsed.at, bytes)).filter(|sack| !sack.is_empty()) {
         None => Err(BypassReason::TcpOptions),
         Some(sack) if covers_sack(policy) && !sack.is_duplicate_report(tcp.ack) => Ok(()),
         Some(_) => Err(BypassReason::Sack),
@@ -92,25 +92,25 @@ const fn covers_sack(policy: &Policy) -> bool {
     policy.sack_superset && matches!(policy.pure_acks, PureAckRule::Single)
 }
 
-fn option_bytes<'a>(parsed: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
-    bytes.get(parsed.at.tcp_options()).unwrap_or_default()
+fn option_bytes(at: Offsets, bytes: &[u8]) -> &[u8] {
+    bytes.get(at.tcp_options()).unwrap_or_default()
 }
 
 /// Judges the pure ACK `next` against the pure ACKs that its flow holds, `last` being the last of them.
 pub(crate) fn ack_verdict(
-    (held, last): (&Held, Candidate<'_>),
-    next: Candidate<'_>,
+    (held, last): (&Held, &Candidate<'_>),
+    next: &Candidate<'_>,
     policy: &Policy,
 ) -> Verdict {
     let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
     let next_has_blocks = next.tcp.options == OptionLayout::Other;
     let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
-    let blocks = |parsed, bytes| Sack::read(option_bytes(parsed, bytes));
+    let blocks = |ack: &Candidate<'_>| Sack::read(option_bytes(ack.at, ack.bytes));
     let repeats_blocks = || {
-        let (old, new) = (blocks(last.parsed, last.bytes), blocks(next.parsed, next.bytes));
+        let (old, new) = (blocks(last), blocks(next));
         old.zip(new).is_some_and(|(old, new)| new.repeats(&old))
     };
-    match said(last.tcp).news(said(next.tcp)) {
+    match said(&last.tcp).news(said(&next.tcp)) {
         News::Less => Verdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
         News::Same if !next_has_blocks || repeats_blocks() => {
             Verdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)
@@ -126,7 +126,7 @@ pub(crate) fn ack_verdict(
 }
 
 /// The first rule that `next` breaks after `last`, what both acknowledge left aside.
-fn mismatch(last: Candidate<'_>, next: Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
+fn mismatch(last: &Candidate<'_>, next: &Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
     if next.tcp.seq != last.tcp.seq {
         return Some(FlushReason::OutOfSequence);
     }
@@ -141,7 +141,7 @@ fn mismatch(last: Candidate<'_>, next: Candidate<'_>, has_blocks: bool) -> Optio
 }
 
 /// The same options must stand in the same places, and the timestamp must not go back.
-fn timestamp(last: Candidate<'_>, next: Candidate<'_>) -> Option<FlushReason> {
+fn timestamp(last: &Candidate<'_>, next: &Candidate<'_>) -> Option<FlushReason> {
     let went_back = next.tcp.timestamp.value.wrapping_sub(last.tcp.timestamp.value) as i32;
     if !are_arranged_alike(last, next) {
         return Some(FlushReason::Options);
@@ -149,8 +149,8 @@ fn timestamp(last: Candidate<'_>, next: Candidate<'_>) -> Option<FlushReason> {
     (went_back < 0).then_some(FlushReason::Timestamp)
 }
 
-fn are_arranged_alike(last: Candidate<'_>, next: Candidate<'_>) -> bool {
-    let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
+fn are_arranged_alike(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
+    let (old, new) = (option_bytes(last.at, last.bytes), option_bytes(next.at, next.bytes));
     let kinds = |options| {
         Options::new(options).map(|option| option.map(|option| (option.kind, option.data.len())))
     };
@@ -158,8 +158,8 @@ fn are_arranged_alike(last: Candidate<'_>, next: Candidate<'_>) -> bool {
 }
 
 /// Whether the options of `next` say all that those of `last` say.
-fn covers(last: Candidate<'_>, next: Candidate<'_>) -> bool {
-    let (old, new) = (option_bytes(last.parsed, last.bytes), option_bytes(next.parsed, next.bytes));
+fn covers(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
+    let (old, new) = (option_bytes(last.at, last.bytes), option_bytes(next.at, next.bytes));
     let (Some(old_blocks), Some(new_blocks)) = (Sack::read(old), Sack::read(new)) else {
         return false;
     };

@@ -4,7 +4,7 @@
 //! is done for every frame is inlined into the tier that asks for it, where most of the verdict is known
 //! when this is compiled.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, Instant};
 use rxo_wire::{FlowHash, FlowKey};
 
 use super::Engine;
@@ -38,7 +38,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
                 return Some(self.hold(segment));
             }
             Verdict::Start(Some(close)) | Verdict::FlushThenStart(_, Some(close)) => {
-                self.deliver_single(segment, close);
+                // By value, so that the segment need not be in memory.
+                let Segment { slot, at, arrived_at, .. } = *segment;
+                self.deliver_single((slot, at), arrived_at, close);
             }
             Verdict::Bypass(reason) | Verdict::FlushThenBypass(_, reason) => {
                 self.deliver_untouched(segment.slot, segment.at, reason);
@@ -97,9 +99,14 @@ impl<B: AsRef<[u8]>> Engine<B> {
     }
 
     /// Delivers a candidate that is not to be held, alone.
-    pub(super) fn deliver_single(&mut self, segment: &Segment, reason: FlushReason) {
-        self.counters.flush(reason, 1, self.now.nanos_since(segment.arrived_at));
-        self.store.ready_intact(segment.slot, segment.at);
+    fn deliver_single(
+        &mut self,
+        (slot, at): (u32, Starts),
+        arrived_at: Instant,
+        reason: FlushReason,
+    ) {
+        self.counters.flush(reason, 1, self.now.nanos_since(arrived_at));
+        self.store.ready_intact(slot, at);
     }
 
     /// Where the flow holds segments of this kind. Those of the other kind are flushed: data and pure ACKs

@@ -84,8 +84,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u16> {
-        if !batch.has_at(slot, network + S::IP_BYTES, held.next_seq) || held.kind() == Kind::PureAck
-        {
+        if held.kind() == Kind::PureAck {
             return None;
         }
         let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);

@@ -48,7 +48,7 @@ pub struct Engine<B> {
     ack_limit: u32,
     /// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves. 0 if
     /// some may.
-    short_payload_bytes: u32,
+    plain_payload_bytes: u32,
     /// Polls ended since the last flush of all.
     polls: u32,
     /// Packets until the next flush of all.
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             memory: memory(policy),
             recent: Recent::new(),
             ack_limit: policy.ack_limit(),
-            short_payload_bytes: short_payload_bytes(policy),
+            plain_payload_bytes: plain_payload(policy),
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,
@@ -346,7 +346,7 @@ fn memory(policy: &Policy) -> Memory {
 }
 
 /// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves.
-fn short_payload_bytes(policy: &Policy) -> u32 {
+fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }
 

@@ -1,9 +1,9 @@
 //! The *Plain* tier: ordinary segments, and packets refused by themselves, read from fixed offsets.
 //!
-//! An ordinary segment starts something here, or ends what its flow holds by not continuing it. Where one
-//! might be appended that is not the expected one, or where options, flags or the policy ask for more, the
-//! rules decide: then each function here returns `None` and has changed nothing but what the rules would
-//! flush as well.
+//! A plain segment starts something here, or ends what its flow holds by not continuing it. Any other
+//! ordinary segment, with PSH or with less payload than the last, gets its verdict from the rules, but on
+//! headers read from fixed offsets. Where options, flags or the policy ask for more, each function here
+//! returns `None` and has changed nothing but what the rules would flush as well.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::{
@@ -11,19 +11,20 @@ use rxo_wire::{
     ethertype,
 };
 
+use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
-use super::{Engine, most_payload};
+use crate::candidate::with_payload;
 use crate::expected::{Shape, V4, V6};
 use crate::held::Segment;
-use crate::refused::{Refused, flow, refused};
+use crate::refused::{Shown, flow, shown};
 use crate::single::Starts;
-use crate::{BypassReason, FlushReason, Kind, Verdict};
+use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict};
 
 impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes a segment with payload of a flow of which nothing is held.
     #[inline(always)]
-    pub(super) fn take_first<S: Shape, const ACKS: bool>(
+    pub(super) fn take_first<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -39,7 +40,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// that they stand together.
     #[cold]
     #[inline(never)]
-    pub(super) fn take_other<S: Shape, const ACKS: bool>(
+    pub(super) fn take_other<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -50,7 +51,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
         let found = self.table.find(&self.store.held, &key, flow);
         let Some(place) = found else {
-            return self.take_first::<S, ACKS>(batch, slot, network, flow);
+            return self.take_first::<S>(batch, slot, network, flow);
         };
         let held = &self.store.held[usize::from(place)];
         if batch.has_at(slot, network + S::IP_BYTES, held.next_seq) {
@@ -58,9 +59,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
             return if is_guess { None } else { self.take_next::<S>(batch, place, slot, network) };
         }
         // No data joins pure ACKs, and of the rules between data this is the first.
-        let reason = match ACKS && held.kind() == Kind::PureAck {
-            true => FlushReason::Order,
-            false => FlushReason::OutOfSequence,
+        let reason = match held.kind() {
+            Kind::PureAck => FlushReason::Order,
+            _ => FlushReason::OutOfSequence,
         };
         let plain = self.plain_data::<S>(frame, network)?;
         let verdict = Verdict::FlushThenStart(reason, None);
@@ -92,32 +93,17 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn plain_data<S: Shape>(&self, frame: &Frame<B>, network: usize) -> Option<Plain> {
         let packet = frame.bytes().get(network..)?;
         let plain = S::plain(packet)?;
-        if plain.payload_bytes == 0 || frame.gso.is_some() || S::may_be_marked_ce(packet) {
+        let may_start = (1..=self.plain_payload_bytes).contains(&plain.payload_bytes);
+        if !may_start || frame.gso.is_some() || S::may_be_marked_ce(packet) {
             return None;
         }
         if !S::is_checksum_right(packet) {
-            return None;
-        }
-        let Plain { header_bytes, payload_bytes, .. } = plain;
-        let is_short = payload_bytes <= self.short_payload_bytes;
-        if !is_short && !self.may_start::<S>(packet, header_bytes, payload_bytes) {
             return None;
         }
         if !self.is_trusted(frame) && !self.is_sum_right::<S>(plain, packet) {
             return None;
         }
         Some(plain)
-    }
-
-    /// Whether a plain segment breaks none of the rules that only some policies have, and no limit: those
-    /// policies ask for every segment, since for them no payload is short.
-    #[inline(never)]
-    fn may_start<S: Shape>(&self, packet: &[u8], header_bytes: u32, payload_bytes: u32) -> bool {
-        let policy = &self.config.policy;
-        let echo = packet.get(S::IP_BYTES + 28..header_bytes as usize);
-        let breaks_df = policy.needs_df && !S::has_dont_fragment(packet);
-        let breaks_echo = !policy.zero_echo && echo == Some(&[0; 4]);
-        !breaks_df && !breaks_echo && payload_bytes <= most_payload(policy)
     }
 
     /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow
@@ -175,7 +161,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         Some(slot + 1)
     }
 
-    /// Whether the TCP checksum of a plain segment is right. Reads its payload.
+    /// Whether the TCP checksum of a segment is right, whose IP header has neither options nor extension
+    /// headers. Reads its payload.
     #[inline(always)]
     fn is_sum_right<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
         // By value, so that what was read need not be in memory.
@@ -185,49 +172,104 @@ impl<B: AsRef<[u8]>> Engine<B> {
         (self.config.summer.sum(segment) + pseudo_header).is_valid()
     }
 
-    /// Takes a frame that is not plain: delivers it if its fixed offsets show that it is refused, and
-    /// leaves it to the full rules otherwise. Returns the slot after the last frame taken.
+    /// Takes a frame that the tiers before left: an ordinary segment by its fixed offsets, a packet that is
+    /// refused by itself likewise, and any other by the rules. Returns the slot after the last frame taken.
     ///
     /// A cold call, so that the loop over plain frames spares no registers for it.
     #[cold]
     #[inline(never)]
     pub(super) fn take_odd(&mut self, batch: Batch<'_, B>, slot: u32) -> u32 {
-        match self.refuse(batch.frame(slot), slot) {
-            Some(()) => slot + 1,
-            None => self.take_by_rules(batch, slot),
-        }
+        self.take_odd_ip(batch, slot).unwrap_or_else(|| self.take_by_rules(batch, slot))
     }
 
-    /// Delivers the frame in `slot` if it is refused by itself. `None` if only the full rules can tell.
     #[inline(always)]
-    fn refuse(&mut self, frame: &Frame<B>, slot: u32) -> Option<()> {
-        // What is remembered of a flow changes with segments that are refused.
-        if !self.memory.is_off() {
-            return None;
-        }
-        let bytes = frame.bytes();
+    fn take_odd_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
+        let bytes = batch.frame(slot).bytes();
         match self.config.link {
             LinkKind::Ethernet => match ethertype(bytes)? {
-                ETHERTYPE_IPV4 => self.refuse_at::<V4>(frame, slot, ETHERNET_HEADER_BYTES),
-                ETHERTYPE_IPV6 => self.refuse_at::<V6>(frame, slot, ETHERNET_HEADER_BYTES),
+                ETHERTYPE_IPV4 => self.take_odd_at::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
+                ETHERTYPE_IPV6 => self.take_odd_at::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
                 _ => None,
             },
             LinkKind::RawIp => match bytes.first()? >> 4 {
-                4 => self.refuse_at::<V4>(frame, slot, 0),
-                6 => self.refuse_at::<V6>(frame, slot, 0),
+                4 => self.take_odd_at::<V4>(batch, slot, 0),
+                6 => self.take_odd_at::<V6>(batch, slot, 0),
                 _ => None,
             },
         }
     }
 
+    /// Takes an ordinary segment, or a refused packet, whose IP header begins at `network`.
     #[inline(always)]
-    fn refuse_at<S: Shape>(&mut self, frame: &Frame<B>, slot: u32, network: usize) -> Option<()> {
+    fn take_odd_at<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
+        let frame = batch.frame(slot);
         let packet = frame.bytes().get(network..)?;
-        let Refused { reason, ip_bytes } = refused::<S>(packet, &self.config.policy)?;
-        if !self.table.is_empty() {
-            self.make_way(reason, &flow_key(flow::<S>(packet), frame), slot);
+        match shown::<S>(packet, &self.config.policy) {
+            Shown::Ordinary => self.take_ordinary::<S>(batch, slot, network),
+            // What is remembered of a flow changes with segments that are refused.
+            Shown::Refused { reason, ip_bytes } if self.memory.is_off() => {
+                if !self.table.is_empty() {
+                    self.make_way(reason, &flow_key(flow::<S>(packet), frame), slot);
+                }
+                self.deliver_untouched(slot, Starts::after(network, ip_bytes), reason);
+                Some(slot + 1)
+            }
+            Shown::Refused { .. } | Shown::Nothing => None,
         }
-        self.deliver_untouched(slot, Starts::after(network, ip_bytes), reason);
-        Some(())
+    }
+
+    /// Takes an ordinary segment that is neither plain nor expected: one with PSH, with less payload than
+    /// those before it, or with other values in its headers.
+    #[inline(never)]
+    fn take_ordinary<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
+        let frame = batch.frame(slot);
+        let packet = frame.bytes().get(network..)?;
+        let candidate = Candidate::ordinary::<S, B>(frame, network)?;
+        let Candidate { ip, tcp, at, .. } = &candidate;
+        let plain = Plain {
+            key: flow_key(flow::<S>(packet), frame),
+            seq: tcp.seq,
+            header_bytes: at.payload - at.network,
+            payload_bytes: at.payload_bytes(),
+        };
+        let is_refused =
+            frame.gso.is_some() || with_payload((ip, tcp, *at), &self.config.policy).is_err();
+        if is_refused || !(self.is_trusted(frame) || self.is_sum_right::<S>(plain, packet)) {
+            return None;
+        }
+        let key = plain.key;
+        let hash = self.hasher.hash(&key);
+        let found = self.find_alike(&key, hash, Kind::Data);
+        let last = match found {
+            Some(place) => Some(self.last_ordinary::<S>(batch, place, network)?),
+            None => None,
+        };
+        let segment = Segment::of(&candidate, (key, hash), frame, slot);
+        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref());
+        Some(place.map_or(slot + 1, |place| self.run::<S>(batch, place, slot)))
+    }
+
+    /// The last segment that is held at `place`, if its headers are as those of an ordinary segment.
+    #[inline(always)]
+    fn last_ordinary<'a, S: Shape>(
+        &self,
+        batch: Batch<'a, B>,
+        place: u16,
+        network: usize,
+    ) -> Option<Candidate<'a>> {
+        let held = &self.store.held[usize::from(place)];
+        let is_ordinary = held.at == Starts::after(network, S::IP_BYTES);
+        let frame = batch.frame(held.chain.tail);
+        if is_ordinary { Candidate::ordinary::<S, B>(frame, network) } else { None }
     }
 }

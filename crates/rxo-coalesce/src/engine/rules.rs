@@ -79,26 +79,35 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frame = batch.frame(slot);
         let key = flow_key(parsed.key, frame);
         let flow = self.hasher.hash(&key);
-        let mut segment = Segment::of((parsed, tcp), (key, flow), frame, slot);
-        let found = self.find_alike(&key, flow, segment.kind());
+        let candidate = Candidate::new(parsed, tcp, frame);
+        let segment = Segment::of(&candidate, (key, flow), frame, slot);
+        let kind = segment.kind();
+        let found = self.find_alike(&key, flow, kind);
         let last = found.and_then(|place| self.last_of(batch, place));
-        let id_step = |(last, _): &(Parsed, TcpSegment)| parsed.ip.id.wrapping_sub(last.ip.id);
-        segment.id_step = last.as_ref().map_or(0, id_step);
-        let last = last.as_ref().zip(found).map(|((parsed, tcp), place)| {
-            let held = &self.store.held[usize::from(place)];
-            (place, Candidate::new(parsed, tcp, batch.frame(held.chain.tail)))
-        });
-        let verdict = self.verdict(last, Candidate::new(parsed, tcp, frame), &segment);
-        let place = self.apply(verdict, found, &segment)?;
-        (segment.kind() == Kind::Data).then_some(place)
+        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref())?;
+        (kind == Kind::Data).then_some(place)
+    }
+
+    /// Judges a candidate whose flow holds segments of its kind at `found`, `last` being the last of them,
+    /// and acts. Returns where it is held, if it is.
+    #[inline(always)]
+    pub(super) fn judge_and_apply(
+        &mut self,
+        (candidate, mut segment): (&Candidate<'_>, Segment),
+        found: Option<u16>,
+        last: Option<&Candidate<'_>>,
+    ) -> Option<u16> {
+        segment.id_step = last.map_or(0, |last| candidate.ip.id.wrapping_sub(last.ip.id));
+        let verdict = self.verdict(found.zip(last), candidate, &segment);
+        self.apply(verdict, found, &segment)
     }
 
     /// The last segment that is held at `place`, read again: only what is unusual needs it.
-    fn last_of(&self, batch: Batch<'_, B>, place: u16) -> Option<(Parsed, TcpSegment)> {
-        let held = &self.store.held[usize::from(place)];
-        let parsed = self.read(batch.frame(held.chain.tail).bytes()).ok()?;
-        match parsed.transport {
-            Transport::Tcp(tcp) => Some((parsed, tcp)),
+    fn last_of<'a>(&self, batch: Batch<'a, B>, place: u16) -> Option<Candidate<'a>> {
+        let frame = batch.frame(self.store.held[usize::from(place)].chain.tail);
+        let parsed = self.read(frame.bytes()).ok()?;
+        match &parsed.transport {
+            Transport::Tcp(tcp) => Some(Candidate::new(&parsed, tcp, frame)),
             Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => None,
         }
     }
@@ -106,8 +115,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// The verdict on a candidate whose flow holds segments of its kind, given where and the last of them.
     fn verdict(
         &self,
-        last: Option<(u16, Candidate<'_>)>,
-        candidate: Candidate<'_>,
+        last: Option<(u16, &Candidate<'_>)>,
+        candidate: &Candidate<'_>,
         segment: &Segment,
     ) -> Verdict {
         let policy = &self.config.policy;

@@ -7,8 +7,7 @@
 //!
 //! The first two exist once for each version of IP, chosen before anything else is read: what
 //! is known at compile time need not be kept, and neither version pays for the other. They exist once
-//! more for policies that aggregate pure ACKs (`ACKS`), so that the others do not pay for that, and for
-//! those that coalesce no data (`DATA` is false), so that none is looked for.
+//! more for policies that coalesce no data (`DATA` is false), so that none is looked for.
 
 use alloc::vec::Vec;
 
@@ -74,11 +73,9 @@ impl<B: AsRef<[u8]>> Engine<B> {
     fn take_from(&mut self, from: u32) {
         let frames = self.store.lend_frames();
         let batch = Batch::new(&frames);
-        match (self.ack_limit >= 2, most_payload(&self.config.policy) != 0) {
-            (false, true) => self.take_all::<false, true>(batch, from),
-            (true, true) => self.take_all::<true, true>(batch, from),
-            (false, false) => self.take_all::<false, false>(batch, from),
-            (true, false) => self.take_all::<true, false>(batch, from),
+        match most_payload(&self.config.policy) {
+            0 => self.take_all::<false>(batch, from),
+            _ => self.take_all::<true>(batch, from),
         }
         self.store.take_back(frames);
     }
@@ -97,7 +94,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
 
     /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one
     /// further on.
-    fn take_all<const ACKS: bool, const DATA: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
+    fn take_all<const DATA: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
         let sums = !self.config.trust_checksums;
         let soon = batch.upcoming(from).iter().take(HEADER_FRAMES as usize);
         soon.for_each(prefetch_header);
@@ -107,7 +104,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
-            let after = self.take_one::<ACKS, DATA>(batch, slot, frame);
+            let after = self.take_one::<DATA>(batch, slot, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
@@ -120,7 +117,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
     /// last.
     #[inline(always)]
-    fn take_one<const ACKS: bool, const DATA: bool>(
+    fn take_one<const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -129,32 +126,28 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
                 Some(ETHERTYPE_IPV4) => {
-                    self.take_fast::<V4, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_fast::<V4, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 Some(ETHERTYPE_IPV6) => {
-                    self.take_fast::<V6, ACKS, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
+                    self.take_fast::<V6, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
                 }
                 _ => None,
             },
-            LinkKind::RawIp => self.take_fast_ip::<ACKS, DATA>(batch, slot),
+            LinkKind::RawIp => self.take_fast_ip::<DATA>(batch, slot),
         };
         match taken {
             Some(after) => after,
             // Where no data is coalesced most frames come here, and few of them are refused.
-            None if DATA => self.take_odd(batch, slot),
-            None => self.take_by_rules(batch, slot),
+            None if !DATA => self.take_by_rules(batch, slot),
+            None => self.take_odd(batch, slot),
         }
     }
 
     #[inline(never)]
-    fn take_fast_ip<const ACKS: bool, const DATA: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-    ) -> Option<u32> {
+    fn take_fast_ip<const DATA: bool>(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
         match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_fast::<V4, ACKS, DATA>(batch, slot, 0),
-            6 => self.take_fast::<V6, ACKS, DATA>(batch, slot, 0),
+            4 => self.take_fast::<V4, DATA>(batch, slot, 0),
+            6 => self.take_fast::<V6, DATA>(batch, slot, 0),
             _ => None,
         }
     }
@@ -162,7 +155,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Takes a frame whose IP header begins at `network` by the first tiers. `None` if only the rules can
     /// tell.
     #[inline(always)]
-    fn take_fast<S: Shape, const ACKS: bool, const DATA: bool>(
+    fn take_fast<S: Shape, const DATA: bool>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -171,11 +164,11 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let packet = batch.get(slot)?.bytes().get(network..)?;
         if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
             return match DATA {
-                true => self.take_data::<S, ACKS>(batch, slot, network),
                 false => None,
+                true => self.take_data::<S>(batch, slot, network),
             };
         }
-        if !ACKS {
+        if self.ack_limit < 2 {
             return self.take_ack_alone::<S>(batch, slot, network);
         }
         match self.take_next_ack::<S>(batch, slot, network) {
@@ -189,7 +182,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
     /// Most frames continue what their flow holds. So before such a frame is read it is compared with
     /// what that would be: the hash of its flow says where to look.
     #[inline(always)]
-    fn take_data<S: Shape, const ACKS: bool>(
+    fn take_data<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -199,10 +192,10 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
         let flow = self.hasher.hash(&key);
         let Some(place) = self.table.guess(flow) else {
-            return self.take_first::<S, ACKS>(batch, slot, network, flow);
+            return self.take_first::<S>(batch, slot, network, flow);
         };
         match self.take_next::<S>(batch, place, slot, network) {
-            None => self.take_other::<S, ACKS>(batch, slot, network, flow),
+            None => self.take_other::<S>(batch, slot, network, flow),
             after => after,
         }
     }

@@ -6,19 +6,27 @@ use std::vec::Vec;
 use proptest::collection;
 use proptest::prelude::{any, prop_assert_eq, proptest};
 use proptest::sample::select;
+use rxo_frame::{Frame, Instant};
 use rxo_testkit::script::{property, scripts};
 use rxo_testkit::{Packet, seg, udp};
 use rxo_wire::{ETHERNET_HEADER_BYTES, Malformed, parse_ip};
 
 use super::*;
 use crate::acks::{ack_candidate, is_pure};
-use crate::candidate;
 use crate::expected::{V4, V6};
+use crate::{Candidate, candidate};
 
 /// The reason from fixed offsets.
 fn by_offsets(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
-    let refused = refused::<V4>(packet, policy).or_else(|| refused::<V6>(packet, policy));
-    refused.map(|refused| refused.reason)
+    let reason = |shown| match shown {
+        Shown::Refused { reason, .. } => Some(reason),
+        Shown::Ordinary | Shown::Nothing => None,
+    };
+    reason(shown::<V4>(packet, policy)).or_else(|| reason(shown::<V6>(packet, policy)))
+}
+
+fn is_ordinary<S: Shape>(packet: &[u8]) -> bool {
+    shown::<S>(packet, &Policy::linux_gro()) == Shown::Ordinary
 }
 
 /// The reason from the full parse.
@@ -37,7 +45,7 @@ fn by_the_rules(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
 }
 
 /// Packets that are refused for a reason that fixed offsets show.
-fn shown() -> Vec<(Packet, BypassReason)> {
+fn refused() -> Vec<(Packet, BypassReason)> {
     vec![
         (seg().syn(), BypassReason::Syn),
         (seg().rst(), BypassReason::Rst),
@@ -57,11 +65,12 @@ fn shown() -> Vec<(Packet, BypassReason)> {
 }
 
 /// Packets of IPv4 that bypass, with their reasons.
-fn shown_v4() -> Vec<(Packet, BypassReason)> {
+fn refused_v4() -> Vec<(Packet, BypassReason)> {
     vec![
         (seg().header_lie(-1), BypassReason::Malformed),
         (seg().syn().bad_ip_checksum(), BypassReason::BadIpChecksum),
         (seg().reserved_bit(), BypassReason::ReservedBit),
+        (seg().bad_ip_checksum(), BypassReason::BadIpChecksum),
         (seg().ip_options(&[1]), BypassReason::IpOptions),
         (seg().ip_options(&[1]).bad_ip_checksum(), BypassReason::BadIpChecksum),
         (seg().fragment(0, true), BypassReason::Fragment),
@@ -72,8 +81,8 @@ fn shown_v4() -> Vec<(Packet, BypassReason)> {
 fn fixed_offsets_show_why_most_packets_are_refused() {
     let policy = Policy { fin: crate::FinRule::Bypass, ..Policy::linux_gro() };
     let policy = Policy { ece: crate::EceRule::Bypass, ..policy };
-    let v6 = shown().into_iter().map(|(packet, reason)| (packet.v6(), reason));
-    for (packet, reason) in shown().into_iter().chain(shown_v4()).chain(v6) {
+    let v6 = refused().into_iter().map(|(packet, reason)| (packet.v6(), reason));
+    for (packet, reason) in refused().into_iter().chain(refused_v4()).chain(v6) {
         let bytes = packet.clone().raw_ip().bytes();
         assert_eq!(by_offsets(&bytes, &policy), Some(reason), "{packet:#?}");
         assert_eq!(by_the_rules(&bytes, &policy), Some(reason), "{packet:#?}");
@@ -83,13 +92,45 @@ fn fixed_offsets_show_why_most_packets_are_refused() {
 #[test]
 fn segments_that_may_be_coalesced_are_left_to_the_rules() {
     let policy = Policy::linux_gro();
-    let ordinary = [seg(), seg().psh(), seg().ts(1, 2), seg().v6(), seg().bad_ip_checksum()];
+    let ordinary: [Packet; 4] = [seg(), seg().psh(), seg().ts(1, 2), seg().v6()];
     for packet in ordinary.into_iter().chain([seg().extension(0, &[])]) {
         let bytes = packet.raw_ip().bytes();
         assert_eq!(by_offsets(&bytes, &policy), None);
     }
     let record = Policy { pure_acks: crate::PureAckRule::Record, max_acks: 8, ..policy };
     assert_eq!(by_offsets(&seg().pure_ack().raw_ip().bytes(), &record), None);
+}
+
+/// Asserts that fixed offsets show of an ordinary segment what the full parse shows.
+fn assert_ordinary<S: Shape>(packet: &[u8]) {
+    let frame = Frame::new(packet, Instant::ZERO);
+    let parsed = parse_ip(packet).expect("an ordinary segment");
+    let Transport::Tcp(tcp) = parsed.transport else { panic!("{parsed:?} is no TCP segment") };
+    assert_eq!(flow::<S>(packet), parsed.key);
+    if let Some(read) = Candidate::ordinary::<S, _>(&frame, 0) {
+        assert_eq!((read.ip, read.tcp, read.at), (parsed.ip, tcp, parsed.at));
+    }
+}
+
+#[test]
+fn ordinary_segments_are_read_from_fixed_offsets() {
+    let [bare, timed] = [seg().psh(), seg().ts(7, 0).tos(8).ttl(9).df(false)];
+    for packet in [bare, timed] {
+        let bytes = packet.clone().raw_ip().bytes();
+        assert!(is_ordinary::<V4>(&bytes) && !is_ordinary::<V6>(&bytes), "{packet:#?}");
+        assert_ordinary::<V4>(&bytes);
+        let frame = packet.raw_ip().frame();
+        assert!(Candidate::ordinary::<V4, _>(&frame, 0).is_some());
+        let bytes = seg().v6().flow_label(5).raw_ip().bytes();
+        assert!(is_ordinary::<V6>(&bytes) && !is_ordinary::<V4>(&bytes));
+        assert_ordinary::<V6>(&bytes);
+    }
+    for packet in [seg().ts_first(1, 2), seg().window_scale(7)] {
+        assert!(Candidate::ordinary::<V4, _>(&packet.raw_ip().frame(), 0).is_none());
+    }
+    for packet in [seg().pure_ack(), seg().fin(), seg().bad_ip_checksum(), seg().ip_options(&[1])] {
+        assert!(!is_ordinary::<V4>(&packet.raw_ip().bytes()));
+    }
 }
 
 proptest! {
@@ -110,6 +151,12 @@ proptest! {
             }
             for start in [0, ETHERNET_HEADER_BYTES] {
                 let packet = bytes.get(start..).unwrap_or_default();
+                if is_ordinary::<V4>(packet) {
+                    assert_ordinary::<V4>(packet);
+                }
+                if is_ordinary::<V6>(packet) {
+                    assert_ordinary::<V6>(packet);
+                }
                 if let Some(reason) = by_offsets(packet, &policy) {
                     prop_assert_eq!(Some(reason), by_the_rules(packet, &policy));
                 }

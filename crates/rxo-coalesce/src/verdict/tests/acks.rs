@@ -82,11 +82,11 @@ fn judge(row: &Row) -> Verdict {
     if let Err(reason) = ack_candidate(&parsed, frame.bytes(), &row.policy) {
         return Verdict::Bypass(reason);
     }
-    let next = Candidate::new(&parsed, &tcp, &frame);
+    let next = &Candidate::new(&parsed, &tcp, &frame);
     let held = Held { segments: row.held.len() as u32, ..Held::BLANK };
     let Some(last) = row.held.last().map(Packet::frame) else { return Start(None) };
     let (last_parsed, last_tcp) = read(&last);
-    ack_verdict((&held, Candidate::new(&last_parsed, &last_tcp, &last)), next, &row.policy)
+    ack_verdict((&held, &Candidate::new(&last_parsed, &last_tcp, &last)), next, &row.policy)
 }
 
 #[test]

@@ -161,15 +161,15 @@ fn judge(row: &Row) -> Verdict {
     if let Err(reason) = candidate(&parsed, &row.policy) {
         return Verdict::Bypass(reason);
     }
-    let next = Candidate::new(&parsed, &tcp, &frame);
+    let next = &Candidate::new(&parsed, &tcp, &frame);
     let frames: Vec<_> = row.held.iter().map(Packet::frame).collect();
     let Some((first, others)) = frames.split_first() else {
         return verdict(None, next, &row.policy);
     };
     let (mut last, mut last_tcp) = read(first);
     let mut held = Held::BLANK;
-    let segment = |parsed: &Parsed, tcp: &TcpSegment, frame: &Frame<_>| {
-        Segment::of((parsed, tcp), (parsed.key, FlowHash(0)), frame, 0)
+    let segment = |parsed: &Parsed, tcp: &TcpSegment, frame: &Frame<Vec<u8>>| {
+        Segment::of(&Candidate::new(parsed, tcp, frame), (parsed.key, FlowHash(0)), frame, 0)
     };
     held.begin(&segment(&last, &last_tcp, first));
     for frame in others {
@@ -179,7 +179,7 @@ fn judge(row: &Row) -> Verdict {
         (last, last_tcp) = (parsed, tcp);
     }
     let frame = frames.last().expect("one at least");
-    verdict(Some((&held, Candidate::new(&last, &last_tcp, frame))), next, &row.policy)
+    verdict(Some((&held, &Candidate::new(&last, &last_tcp, frame))), next, &row.policy)
 }
 
 #[test]
