@@ -3,6 +3,7 @@
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
 //! and several guests (`rxo run`, `rxo card`, `rxo guest`),
+//! [`trial`] of the last with guests of its own,
 //! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
 //! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
 //! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration and the papers'
@@ -25,6 +26,7 @@ mod rules;
 mod run;
 mod serve;
 mod stop;
+mod trial;
 mod verify;
 
 use std::process::ExitCode;
@@ -34,7 +36,7 @@ use anyhow::Result;
 use clap::Parser;
 use rxo_console::{numbers, output, paths, table};
 
-use crate::flags::{Cli, Command};
+use crate::flags::{Cli, Command, GuestCommand};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -49,7 +51,10 @@ fn main() -> ExitCode {
         Command::Calibrate(flags) => until_stopped(|stop| rxo_repro::calibrate(flags, stop)),
         Command::Run(flags) => run::command(flags),
         Command::Card(flags) => run::card(flags),
-        Command::Guest(flags) => run::guests(flags),
+        Command::Guest(flags) => match &flags.command {
+            Some(GuestCommand::Try(flags)) => until_stopped(|stop| trial::command(flags, stop)),
+            None => run::guests(flags),
+        },
         Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),

@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::{ChecksumFlag, PolicyFlags};
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct GuestFlags {
+    #[command(subcommand)]
+    pub(crate) command: Option<GuestCommand>,
+
     /// Device on the network side, such as packet:eth1.
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) nic: String,
+    #[arg(long, value_name = "DEVICE", required = true)]
+    pub(crate) nic: Option<String>,
 
     /// A guest: its name, the unix socket on which rxo waits for its virtual machine, and what its port of
     /// the switch carries. mac=52:54:00:00:00:02 fixes its only address; without it the address is
@@ -57,4 +61,22 @@ pub(crate) struct GuestFlags {
     /// Check everything, print the effective configuration and exit; change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuestCommand {
+    /// Boot small Linux guests in a private network, transfer a file into each and back, and compare
+    /// hashes. Needs QEMU, busybox and Debian's kernel for clouds, which it downloads once.
+    Try(TryFlags),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TryFlags {
+    /// Number of guests, 1 to 8. Each is an emulated machine with 128 MiB.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) guests: usize,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

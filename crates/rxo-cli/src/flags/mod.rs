@@ -29,7 +29,7 @@ pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
-pub(crate) use guest::GuestFlags;
+pub(crate) use guest::{GuestCommand, GuestFlags, TryFlags};
 pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};

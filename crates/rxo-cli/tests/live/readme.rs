@@ -62,6 +62,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "sudo ./target/release/rxo guest --nic packet:eth1 --vhost web=/run/web.sock",
         "needs guests; tests/live/switch.rs runs it with four",
     ),
+    ("rxo guest try", "boots guests; tests/live_guest_vhost runs it"),
     ("rxo sink --nic virtio:/run/vm.sock", "needs a device; tests/live/guests.rs runs it with one"),
     ("rxo demo --reverse", "half a minute each; tests/live/sending.rs runs them with fewer rounds"),
     ("rxo calibrate", "half a minute; tests/live/calibrate.rs runs it with less"),

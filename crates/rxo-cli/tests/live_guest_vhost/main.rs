@@ -1,4 +1,4 @@
-//! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine.
+//! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; `rxo guest try`.
 //!
 //! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
 //! names it.
@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
+mod trial;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -20,6 +21,14 @@ use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab};
 const TESTS: &[(&str, fn())] = &[
     ("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried("")),
     ("adaptive_hold_carries_it_too", || carried("--hold auto")),
+    (
+        "two_linux_guests_get_a_file_and_send_it_back",
+        trial::two_linux_guests_get_a_file_and_send_it_back,
+    ),
+    (
+        "a_number_of_guests_out_of_range_is_one_line",
+        trial::a_number_of_guests_out_of_range_is_one_line,
+    ),
 ];
 
 const GUEST: Ipv4Addr = Lab::HOST_ADDRESSES.0;

@@ -1,0 +1,226 @@
+//! `rxo guest try`: does `rxo guest` work on this machine?
+//!
+//! A private network with a Linux peer, `rxo guest` as a process of its own, and small Linux guests in emulated
+//! machines. Every guest receives a file from the peer, and the peer gets it back. The hashes decide.
+//! Nothing outside the private network is changed.
+
+mod process;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rxo_console::table::Table;
+use rxo_lab::{
+    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, become_root_in_user_namespace,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use self::process::RxoGuest;
+use crate::exit::{partial, usage};
+use crate::flags::TryFlags;
+use crate::numbers::grouped;
+use crate::output;
+
+/// The most guests: each is a machine with 128 MiB.
+const MOST_GUESTS: usize = 8;
+const FILE_BYTES: usize = 8 << 20;
+/// How long a transfer may take. Emulated machines are slow, and all may share one core.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What became of one guest.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    guest: String,
+    /// Whether both hashes were right.
+    intact: bool,
+    bytes: usize,
+    /// The figures of `rxo guest` for it.
+    figures: Value,
+}
+
+/// Boots guests, transfers a file into each and back, and prints what came of it.
+///
+/// # Errors
+/// If a program is missing, a guest does not start, or a hash is wrong.
+pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
+    let guests = flags.guests;
+    if !(1..=MOST_GUESTS).contains(&guests) {
+        return Err(usage(format!("--guests {guests}: give a number from 1 to {MOST_GUESTS}")));
+    }
+    let image = GuestImage::find()?;
+    become_root_in_user_namespace()?;
+    let (lab, sockets) = (Lab::through()?, Sockets::new()?);
+    let rxo = RxoGuest::start(lab.host(), Lab::WIRE_INTERFACE, &sockets.all(guests))?;
+    let content = content();
+    let hash = image.hash(&content)?;
+    output::aside(&format!("booting {guests} guests, which takes some seconds each"));
+    let transfer = |n: usize| -> Result<bool> {
+        let mut guest = boot(&image, &sockets, n)?;
+        ends_early(stop)?;
+        let arrived = guest.send(lab.peer(), &content, PATIENCE)?;
+        ends_early(stop)?;
+        Ok(arrived == hash && comes_back(&mut guest, lab.peer(), n, &content)?)
+    };
+    let intact = thread::scope(|scope| {
+        let threads: Vec<_> = (0..guests).map(|n| scope.spawn(move || transfer(n))).collect();
+        let ended = threads.into_iter().enumerate().map(|(n, thread)| {
+            let ended = thread.join().unwrap_or_else(|_| bail!("a thread has panicked"));
+            ended.with_context(|| format!("guest {n}"))
+        });
+        ended.collect::<Result<Vec<bool>>>()
+    })?;
+    let totals = rxo.end()?;
+    let outcomes = intact.into_iter().enumerate().map(|(n, intact)| Outcome {
+        guest: name(n),
+        intact,
+        bytes: FILE_BYTES,
+        figures: totals["guests"][n].clone(),
+    });
+    report(&outcomes.collect::<Vec<_>>(), flags.json)
+}
+
+fn boot(image: &GuestImage, sockets: &Sockets, n: usize) -> Result<Guest> {
+    let options = GuestOptions {
+        net: GuestNet::Vhost(sockets.path(n)),
+        address: (Ipv4Addr::new(10, 77, 0, 10 + n as u8), 24),
+        number: 0x10 + n as u8,
+    };
+    Ok(Guest::boot(image, &options)?)
+}
+
+/// Whether the peer gets the file back as it was. Each guest sends to an address of its own, because all
+/// send to one port.
+fn comes_back(guest: &mut Guest, peer: &Namespace, n: usize, content: &[u8]) -> Result<bool> {
+    let address = Ipv4Addr::new(10, 77, 0, 100 + n as u8);
+    peer.interface(Lab::PEER_INTERFACE).add_address(address.into(), 24)?;
+    Ok(guest.fetch(peer, address, PATIENCE)? == content)
+}
+
+fn ends_early(stop: &AtomicBool) -> Result<()> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(partial("interrupted before all guests had their file".to_owned()));
+    }
+    Ok(())
+}
+
+/// Prints the table, or a JSON document.
+///
+/// # Errors
+/// If a file did not arrive as it was.
+fn report(outcomes: &[Outcome], is_json: bool) -> Result<()> {
+    if is_json {
+        output::json_document(&outcomes)?;
+    } else {
+        output::text(&table(outcomes))?;
+    }
+    let broken = outcomes.iter().filter(|outcome| !outcome.intact).count();
+    if broken > 0 {
+        bail!("{broken} of {} guests have another file than was sent", outcomes.len());
+    }
+    Ok(())
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new(&[
+        "guest",
+        "file",
+        "packets",
+        "deliveries",
+        "pkt/aggregate",
+        "held p99 us",
+        "dropped",
+    ]);
+    for Outcome { guest, intact, figures, .. } in outcomes {
+        let count = |name: &str| grouped(figures[name].as_u64().unwrap_or(0));
+        table.row([
+            guest.clone(),
+            if *intact { "intact".to_owned() } else { "BROKEN".to_owned() },
+            count("frames"),
+            count("deliveries"),
+            figures["packets_per_aggregate"].to_string(),
+            figures["hold_p99_us"].to_string(),
+            count("dropped"),
+        ]);
+    }
+    table.render()
+}
+
+fn name(guest: usize) -> String {
+    format!("guest{guest}")
+}
+
+/// Bytes that do not repeat soon.
+fn content() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(FILE_BYTES).collect()
+}
+
+/// A folder for the guests' sockets, which is removed at the end.
+struct Sockets(PathBuf);
+
+impl Sockets {
+    fn new() -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("rxo-try-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+
+    fn path(&self, guest: usize) -> PathBuf {
+        self.0.join(format!("{guest}.sock"))
+    }
+
+    /// The guests as `rxo guest` takes them.
+    fn all(&self, guests: usize) -> Vec<String> {
+        let given = |n| format!("{}={}", name(n), Path::display(&self.path(n)));
+        (0..guests).map(given).collect()
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(intact: bool) -> Outcome {
+        let figures = json!({
+            "frames": 5_800, "deliveries": 400, "packets_per_aggregate": 14.5,
+            "hold_p99_us": 12.0, "dropped": 0,
+        });
+        Outcome { guest: name(0), intact, bytes: FILE_BYTES, figures }
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_guest() {
+        let text = table(&[outcome(true), outcome(false)]);
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 3, "{text}");
+        assert!(rows[1].contains("intact") && rows[1].contains("5,800"), "{text}");
+        assert!(rows[2].contains("BROKEN"), "{text}");
+    }
+
+    #[test]
+    fn a_broken_file_is_an_error() {
+        let error = report(&[outcome(true), outcome(false)], true).unwrap_err();
+        assert_eq!(error.to_string(), "1 of 2 guests have another file than was sent");
+    }
+}
