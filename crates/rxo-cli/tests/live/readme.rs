@@ -62,6 +62,14 @@ const NOT_HERE: &[(&str, &str)] = &[
         "sudo ./target/release/rxo guest --nic packet:eth1 --vhost web=/run/web.sock",
         "needs guests; tests/live/switch.rs runs it with four",
     ),
+    (
+        "sudo ./target/release/rxo card --wire packet:eth1 --guest vhost:/run/card.sock",
+        "needs a host; tests/live/card.rs runs it with one",
+    ),
+    (
+        "sudo ./target/release/rxo sink --nic virtio:/run/card.sock",
+        "needs a card; tests/live/card.rs runs it with one",
+    ),
     ("rxo guest try", "boots guests; tests/live_guest_vhost runs it"),
     ("rxo sink --nic virtio:/run/vm.sock", "needs a device; tests/live/guests.rs runs it with one"),
     ("rxo demo --reverse", "half a minute each; tests/live/sending.rs runs them with fewer rounds"),
