@@ -2,10 +2,9 @@
 
 use rxo_coalesce::IntoFrames;
 use rxo_frame::Frame;
-use rxo_wire::Offsets;
 use rxo_wire::tcp::AckRecord;
+use rxo_wire::{Offsets, class_and_length};
 
-use super::segments::class_and_end;
 use crate::buffer::Buffer;
 
 /// The records of the pure ACKs in frames whose headers begin at the same places. The frames stay in the
@@ -26,7 +25,7 @@ impl<'a, B> AckRecords<'a, B> {
 impl<B: AsRef<[u8]>> Iterator for AckRecords<'_, B> {
     type Item = AckRecord;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<AckRecord> {
         loop {
             let record = record_of(self.frames.next_ref()?, self.at);
@@ -38,10 +37,10 @@ impl<B: AsRef<[u8]>> Iterator for AckRecords<'_, B> {
 }
 
 /// The record of the ACK in `frame`. `None` if the headers are not where `at` says.
-#[inline]
+#[inline(always)]
 fn record_of<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Option<AckRecord> {
-    let bytes = frame.bytes();
-    let (class, end) = class_and_end(bytes, at.network)?;
-    let segment = bytes.get(at.transport as usize..end)?;
+    let packet = frame.bytes().get(at.network as usize..)?;
+    let (class, packet_bytes) = class_and_length(packet)?;
+    let segment = packet.get(at.ip_header().len()..packet_bytes)?;
     AckRecord::read(segment, class, frame.arrived_at.as_nanos())
 }

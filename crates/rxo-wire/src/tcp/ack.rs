@@ -30,14 +30,38 @@ pub struct AckRecord {
 
 impl AckRecord {
     /// Reads a segment without payload, from the first byte of its TCP header to the end of its
-    /// packet. `traffic_class` is that of its IP header. `None` if the header is cut short.
+    /// packet. `traffic_class` is that of its IP header. `None` if the header is cut short. Fast for a
+    /// timestamp in its usual place.
     #[inline(always)]
     #[must_use]
     pub fn read(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
+        match segment.first_chunk() {
+            Some(header) if has_timestamp_only(header) => {
+                let tcp = FixedHeader::of(header)?;
+                let timestamp = Timestamp { value: word(header, 24), echo: word(header, 28) };
+                Some(Self::new(tcp, Some(timestamp), traffic_class, arrived_at_ns))
+            }
+            _ => Self::read_unusual(segment, traffic_class, arrived_at_ns),
+        }
+    }
+
+    /// Reads a segment with any options.
+    #[inline(never)]
+    fn read_unusual(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
         let tcp = FixedHeader::of(segment)?;
         let timestamp = Timestamp::find(segment.get(MIN_HEADER_BYTES..tcp.header_bytes())?);
+        Some(Self::new(tcp, timestamp, traffic_class, arrived_at_ns))
+    }
+
+    #[inline(always)]
+    fn new(
+        tcp: FixedHeader<'_>,
+        timestamp: Option<Timestamp>,
+        traffic_class: u8,
+        arrived_at_ns: u64,
+    ) -> Self {
         let Timestamp { value, echo } = timestamp.unwrap_or_default();
-        Some(Self {
+        Self {
             arrived_at_ns,
             seq: tcp.seq(),
             ack: tcp.ack(),
@@ -47,13 +71,48 @@ impl AckRecord {
             flags: tcp.flags(),
             ecn: traffic_class & 3,
             has_timestamp: timestamp.is_some(),
-        })
+        }
     }
+}
+
+/// A header whose only option is a timestamp in its usual place (RFC 7323, appendix A).
+type TimestampedHeader = [u8; MIN_HEADER_BYTES + 12];
+
+/// Whether the header that `start` may be has a timestamp in its usual place, and no other option.
+#[inline(always)]
+fn has_timestamp_only(start: &TimestampedHeader) -> bool {
+    start[12] >> 4 == 8 && word(start, 20) == 0x0101_080a
+}
+
+#[inline(always)]
+fn word(header: &TimestampedHeader, at: usize) -> u32 {
+    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_usual_header_says_what_any_reader_finds_in_it(
+            mut segment in prop::collection::vec(any::<u8>(), 0..70),
+            looks_usual in [any::<bool>(), any::<bool>()],
+            class: u8, now: u64,
+        ) {
+            if let Some(header) = segment.first_chunk_mut::<32>() {
+                let [has_length, has_option] = looks_usual;
+                header[12] = if has_length { 0x80 | header[12] & 0x0f } else { header[12] };
+                if has_option {
+                    header[20..24].copy_from_slice(&[1, 1, 8, 10]);
+                }
+            }
+            let read = AckRecord::read(&segment, class, now);
+            prop_assert_eq!(read, AckRecord::read_unusual(&segment, class, now));
+        }
+    }
 
     #[test]
     fn a_cut_header_gives_no_record() {
