@@ -211,8 +211,10 @@ mod tests {
             let at = plain(&frame).expect("a plain segment");
             let parsed = parse(&frame).expect("headers");
             let plain = PlainSegment::of_frame(frame.clone(), at, Instant::ZERO);
+            let told = Segment::read(frame.clone(), at, Instant::ZERO);
             let whole = Segment::of_frame(frame, &parsed, Instant::ZERO);
-            prop_assert_eq!(plain.map(Segment::from), whole);
+            prop_assert_eq!(plain.map(Segment::from), whole.clone());
+            prop_assert_eq!(told, whole);
         }
 
         /// For any bytes, and any places of headers.
@@ -223,6 +225,7 @@ mod tests {
             let [network, transport, payload] = at;
             let at = Offsets { network, transport, payload, end: 0 };
             let _ = has_plain_options(&bytes, at);
+            let _ = Segment::read(bytes.clone(), at, Instant::ZERO);
             let _ = PlainSegment::of_frame(bytes, at, Instant::ZERO);
         }
     }

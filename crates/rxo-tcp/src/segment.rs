@@ -6,7 +6,8 @@
 use core::ops::Range;
 
 use rxo_frame::Instant;
-use rxo_wire::{Parsed, SeqNumber, TcpFlags, Transport};
+use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
+use rxo_wire::{Offsets, Parsed, SeqNumber, TcpFlags, Transport, class_and_length};
 
 use crate::options::SegmentOptions;
 
@@ -80,6 +81,29 @@ impl<B: AsRef<[u8]>> Segment<B> {
             options: SegmentOptions::read(options),
             payload: Payload::new(buffer, parsed.at.payload_range()),
             ecn: Ecn::from_traffic_class(parsed.ip.traffic_class),
+            arrived_at,
+        })
+    }
+
+    /// The segment in the frame `buffer`, whose headers are at `at`. Where its header and its text end is
+    /// read from the frame, and not in `at`. `None` if the headers are elsewhere. Takes the buffer; copies
+    /// nothing.
+    #[inline]
+    #[must_use]
+    pub fn read(buffer: B, at: Offsets, arrived_at: Instant) -> Option<Self> {
+        let (network, transport) = (at.network as usize, at.transport as usize);
+        let bytes = buffer.as_ref();
+        let (class, packet_bytes) = class_and_length(bytes.get(network..)?)?;
+        let tcp = FixedHeader::of(bytes.get(transport..)?)?;
+        let payload = transport + tcp.header_bytes();
+        Some(Self {
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            flags: tcp.flags(),
+            window: tcp.window(),
+            options: SegmentOptions::read(bytes.get(transport + MIN_HEADER_BYTES..payload)?),
+            payload: Payload::new(buffer, payload..network + packet_bytes),
+            ecn: Ecn::from_traffic_class(class),
             arrived_at,
         })
     }
