@@ -95,12 +95,6 @@ impl Reset {
         Some(Self { seq: SeqNumber(0), ack })
     }
 
-    /// The answer to an acknowledgement of `ack` for which there is no connection.
-    #[must_use]
-    pub const fn answer_ack(ack: SeqNumber) -> Self {
-        Self { seq: ack, ack: None }
-    }
-
     /// A reset with the SEQ that the peer expects.
     pub(crate) const fn of_connection(seq: SeqNumber, ack: SeqNumber) -> Self {
         Self { seq, ack: Some(ack) }

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use rxo_device::{MemoryLink, MemoryOptions, SinkCapabilities};
 use rxo_frame::LinkKind;
-use rxo_tcp::Reset;
+use rxo_tcp::{Reset, Segment};
 use rxo_wire::build::{
     EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum, write_tcp_seed,
 };
 use rxo_wire::checksum::{Summer, pseudo_header};
+use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::*;
@@ -48,13 +49,14 @@ impl Scene {
     }
 
     fn transmit(&self) -> Transmit<'_> {
+        let ack = Segment::<()>::from(&AckRecord { flags: TcpFlags::ACK, ..AckRecord::default() });
         Transmit {
             seq: SeqNumber(self.seq),
             flags: self.flags,
             window: 500,
             payload: self.pieces(),
             gso_size: NonZeroU16::new(self.size),
-            ..Reset::answer_ack(SeqNumber(0)).transmit()
+            ..Reset::answer(&ack).unwrap().transmit()
         }
     }
 
