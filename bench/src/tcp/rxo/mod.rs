@@ -5,8 +5,8 @@ mod emit;
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_tcp::{AckPolicy, Arrival, Config, Connection, GsoSegment, PlainSegments, Secret, Segment};
-use rxo_wire::checksum::{Summer, verify_transport};
-use rxo_wire::{FlowKey, Offsets, parse_ip};
+use rxo_wire::checksum::{Summer, verify_tcp};
+use rxo_wire::{FlowKey, Offsets};
 
 use self::emit::Emitter;
 use super::link::{Buffer, Port};
@@ -139,10 +139,10 @@ impl Endpoints {
 
     fn take(&mut self, taken: Taken<'_, Buffer>, now: Instant) {
         match taken.view() {
-            Delivery::Frame(_) => {
+            Delivery::Frame(single) => {
+                let Some(at) = single.offsets() else { return };
                 let is_intact = taken.is_intact();
-                let frames = taken.into_frames();
-                frames.for_each(|frame| self.take_frame(frame, is_intact, now));
+                taken.into_frames().for_each(|frame| self.take_frame(frame, at, is_intact, now));
             }
             Delivery::Aggregate(aggregate) => {
                 let number = self.number(&aggregate.flow_key());
@@ -162,17 +162,15 @@ impl Endpoints {
         }
     }
 
-    fn take_frame(&mut self, frame: Frame<Buffer>, is_intact: bool, now: Instant) {
-        let Ok(parsed) = parse_ip(frame.bytes()) else { return };
+    fn take_frame(&mut self, frame: Frame<Buffer>, at: Offsets, is_intact: bool, now: Instant) {
+        let Some(key) = FlowKey::read(frame.bytes(), at) else { return };
         let is_trusted = is_intact || frame.checksum.is_trusted();
-        if !is_trusted && !verify_transport(&parsed, frame.bytes(), self.summer) {
+        if !is_trusted && !verify_tcp(&key, at, frame.bytes(), self.summer) {
             return;
         }
-        let number = self.number(&parsed.key);
+        let number = self.number(&key);
         let gso = frame.gso;
-        let Some(segment) = Segment::of_frame(frame.bytes, &parsed, frame.arrived_at) else {
-            return;
-        };
+        let Some(segment) = Segment::read(frame.bytes, at, frame.arrived_at) else { return };
         let connection = &mut self.connections[number];
         match gso {
             None => connection.on_arrival(now, segment.into()),
