@@ -17,7 +17,6 @@ pub(crate) use self::listeners::Listeners;
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
-use crate::output;
 
 /// The device, addresses and limits of a host.
 #[derive(Clone, Debug)]
@@ -129,14 +128,12 @@ pub(crate) struct LinkNotices {
 }
 
 impl LinkNotices {
-    /// Prints a line on standard error if the link has changed. Asks the system at most once a second.
-    pub(crate) fn print(&mut self) {
+    /// What to tell if the link has changed. Asks the system at most once a second.
+    pub(crate) fn next(&mut self) -> Option<String> {
         let now = Instant::now();
-        let Some(interface) = self.interface.as_ref().filter(|_| now >= self.due) else { return };
+        let interface = self.interface.as_ref().filter(|_| now >= self.due)?;
         self.due = now + LINK_PERIOD;
-        if let Some(notice) = self.watch.notice(&self.label, interface) {
-            output::note(&notice);
-        }
+        self.watch.notice(&self.label, interface)
     }
 }
 

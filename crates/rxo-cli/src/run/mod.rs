@@ -1,6 +1,6 @@
 //! `rxo run` and `rxo card`: a worker between two devices until it is told to stop.
 //!
-//! The flags become a [`plan`], those of the [`card`] too; the [`survey`] looks at the devices of the plan and
+//! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
 //! limits the policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
 //! is the result. Only then the process becomes two, which talk over a [`channel`]: a [`session`] opens
 //! the devices and works, a [`keeper`] gives back what was changed, however the session ends. While the

@@ -51,12 +51,14 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let printer = Arc::new(Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?);
     let shared = Arc::new(shared(&plan, root, stop, Arc::clone(&printer)));
     let mut link = plan.host.link_notices()?;
-    let served = server::serve(&listeners, &shared, || link.print());
+    let tick = || link.next().into_iter().for_each(|notice| printer.note(notice));
+    let served = server::serve(&listeners, &shared, tick);
     drop(listeners);
+    let printed = printer.finish(LAST_LINES);
     // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;
     served.context("no more clients can come")?;
-    printer.finish(LAST_LINES)
+    printed
 }
 
 fn open_root(directory: &Path) -> Result<Root> {
@@ -102,8 +104,8 @@ fn announce(plan: &Plan) -> Result<()> {
     output::text(&format!("serving {directory} at {}", urls.join(" ")))
 }
 
-/// The most access lines that wait for their reader. A line takes up to 16 KiB, since the target is part of
-/// the head of a request.
+/// The most access lines that wait for their reader. A line is long if its target is, which is part of the head
+/// of a request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
 /// How long the reader of the access lines may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);

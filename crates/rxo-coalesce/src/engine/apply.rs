@@ -1,6 +1,7 @@
 //! Acting on a verdict, whichever tier gave it.
 //!
-//! The tiers decide and change nothing that is held; here it is held, appended, flushed or delivered. What
+//! The tiers decide; here segments are held, appended, flushed or delivered. Only the Expected tier updates by
+//! itself what is held, before it has the segments appended here: it knows how many they are. What
 //! is done for every frame is inlined into the tier that asks for it, where most of the verdict is known
 //! when this is compiled.
 
