@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::listener::Listener;
 use super::options::GuestOptions;
 use crate::fault;
-use crate::virtio_net::{Events, Notices, Side, Token, Watched};
+use crate::virtio_net::{Attended, Events, Happened, Notices, Side, Token, Watched};
 
 /// What both ends share.
 #[derive(Debug)]
@@ -43,19 +43,16 @@ impl Side for Backend {
         Rc::clone(&self.events)
     }
 
-    fn attend(&mut self) -> bool {
-        let (has_connection, has_message) = self.events.take();
-        let mut has_changed = false;
-        if has_message {
-            has_changed |= self.serve();
-        }
+    fn attend(&mut self) -> Attended {
+        let Happened { on_listener, on_channel, is_notified } = self.events.take();
+        let has_changed = on_channel && self.serve();
         if let Some(why) = self.connection.as_ref().and_then(Connection::fault) {
             self.close(&io::Error::other(why));
         }
-        if has_connection || self.is_accept_due {
+        if on_listener || self.is_accept_due {
             self.accept();
         }
-        has_changed
+        Attended { has_changed, is_notified }
     }
 
     /// The front end whose guest has started.

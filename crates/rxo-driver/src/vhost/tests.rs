@@ -208,6 +208,29 @@ fn messages_are_answered_while_nobody_wants_frames() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
+/// A guest notifies once, and then waits until its frames are taken.
+#[test]
+fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
+    let mut stage = Stage::new("notified");
+    let mut front = stage.connect();
+    let kick = crate::virtio_net::Notifier::new().unwrap();
+    let file = Some(kick.as_fd().try_clone_to_owned().unwrap());
+    let mut requests = start();
+    requests[8] = Request::SetRingKick(RingDescriptor { ring: 1, file });
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.turn();
+    let source = &mut stage.device.source;
+    assert_eq!(source.poll_at(), None, "nothing is left behind");
+    kick.notify();
+    let begun = std::time::Instant::now();
+    while source.poll_at().is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the notification is lost");
+        source.attend();
+    }
+    stage.turn();
+    assert_eq!(stage.device.source.poll_at(), None, "it was looked at");
+}
+
 #[test]
 fn messages_are_answered_while_frames_never_run_out() {
     let mut stage = Stage::new("endless");

@@ -17,7 +17,8 @@ use crate::clock;
 use crate::fault;
 use crate::vhost_user::Channel;
 use crate::virtio_net::{
-    Accepts, Events, Given, Notices, Notifier, PacketRing, Side, Token, Watched, header_bytes,
+    Accepts, Attended, Events, Given, Happened, Notices, Notifier, PacketRing, Side, Token,
+    Watched, header_bytes,
 };
 use crate::wait::wait_readable;
 
@@ -56,15 +57,16 @@ impl Side for Frontend {
         Rc::clone(&self.events)
     }
 
-    fn attend(&mut self) -> bool {
-        let (_, has_message) = self.events.take();
-        if has_message && self.link.is_some() {
+    fn attend(&mut self) -> Attended {
+        let Happened { on_channel, is_notified, .. } = self.events.take();
+        if on_channel && self.link.is_some() {
             self.listen();
         }
         if self.link.as_ref().is_some_and(|link| link.driver.is_broken()) {
             self.close("the back end broke a ring");
         }
-        self.link.is_none() && self.connect_when_due()
+        let has_changed = self.link.is_none() && self.connect_when_due();
+        Attended { has_changed, is_notified }
     }
 
     fn link(&mut self) -> Option<&mut Link> {

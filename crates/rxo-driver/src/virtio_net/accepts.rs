@@ -116,7 +116,8 @@ impl Accepts {
     /// What the header of a received frame of `frame_bytes` says. `None` if the frame must be
     /// discarded: it is shorter than an Ethernet header, its header names bytes beyond it or
     /// something that was not agreed on, or it is a GSO frame whose checksum is not partial (virtio
-    /// 1.2, section 5.1.6.2): its segments would have wrong checksums. An aggregate that says how many
+    /// 1.2, section 5.1.6.2): its segments would have wrong checksums. A GSO frame has at most
+    /// [`MOST_SEGMENTS`] segments: each costs a frame. An aggregate that says how many
     /// segments it was made of has a complete and verified checksum (section 5.1.6.4).
     pub(crate) fn read(
         self,
@@ -131,7 +132,10 @@ impl Accepts {
             ChecksumStatus::Verified => counts.is_some(),
             ChecksumStatus::Unknown => false,
         };
-        let is_wrong = |gso| !self.takes(gso) || !has_checksum;
+        let is_wrong = |gso: Gso| {
+            let segments = frame_bytes / usize::from(gso.size.get());
+            !self.takes(gso) || !has_checksum || segments > MOST_SEGMENTS
+        };
         if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(is_wrong) {
             return None;
         }
@@ -146,6 +150,9 @@ impl Accepts {
         Some((checksum, gso))
     }
 }
+
+/// More than 64 KiB have at the least segment size of Linux, which is 48 bytes.
+const MOST_SEGMENTS: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
@@ -227,6 +234,17 @@ mod tests {
             for accepts in [Accepts::device(ALL_HOST), Accepts::driver(ALL_GUEST)] {
                 assert_eq!(accepts.read(&frame.to_bytes(), 3_000), None, "{checksum:?}");
                 assert_eq!(accepts.fit(frame), Fit::Segment(gso), "{checksum:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_gso_frame_has_a_bounded_number_of_segments() {
+        for (size, is_read) in [(1, false), (31, false), (32, true), (48, true)] {
+            let size = NonZeroU16::new(size).unwrap();
+            let frame = header(PARTIAL, Some(Gso { size, ..gso(GsoKind::TcpV4, false) }));
+            for accepts in [Accepts::device(ALL_HOST), Accepts::driver(ALL_GUEST)] {
+                assert_eq!(accepts.read(&frame.to_bytes(), 65_536).is_some(), is_read, "{size}");
             }
         }
     }

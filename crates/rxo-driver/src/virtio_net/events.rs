@@ -37,6 +37,16 @@ pub(crate) struct Watched {
     file: OwnedFd,
 }
 
+/// What has happened, once for each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Happened {
+    pub(crate) on_listener: bool,
+    pub(crate) on_channel: bool,
+    /// Whether the other side has notified. It is forgotten with this, so whoever takes it must look at the
+    /// rings, or remember to.
+    pub(crate) is_notified: bool,
+}
+
 const MOST_EVENTS: usize = 16;
 
 impl Events {
@@ -63,9 +73,8 @@ impl Events {
         Ok(Watched { events: Rc::clone(self), file })
     }
 
-    /// What has happened since the last call, without waiting: whether to look at the listener, and
-    /// whether at the channel. Notifications are forgotten by this.
-    pub(crate) fn take(&self) -> (bool, bool) {
+    /// What has happened since the last call, without waiting.
+    pub(crate) fn take(&self) -> Happened {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
         let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);
         // SAFETY: the kernel writes at most so many events into a live array.
@@ -73,7 +82,12 @@ impl Events {
         // Interrupted by a signal: the events are still there at the next call.
         let count = count.unwrap_or_default().unsigned_abs() as usize;
         let has = |token: Token| events[..count].iter().any(|event| event.u64 == token as u64);
-        (has(Token::Listener), has(Token::Channel))
+        Happened {
+            on_listener: has(Token::Listener),
+            on_channel: has(Token::Channel),
+            // More events than fit may hide one.
+            is_notified: has(Token::Notification) || count == MOST_EVENTS,
+        }
     }
 }
 
@@ -171,7 +185,8 @@ mod tests {
             notifier.notify();
             notifier.notify();
             assert!(is_ready(&events));
-            assert_eq!(events.take(), (false, false));
+            let notified = Happened { on_listener: false, on_channel: false, is_notified: true };
+            assert_eq!(events.take(), notified);
         }
         drop(watched);
         notifier.notify();
@@ -184,8 +199,8 @@ mod tests {
         let (left, mut right) = UnixStream::pair().unwrap();
         let _watched = events.watch(left.as_fd(), Token::Channel).unwrap();
         right.write_all(b"x").unwrap();
-        assert_eq!(events.take(), (false, true));
-        assert_eq!(events.take(), (false, true));
+        assert!(events.take().on_channel);
+        assert!(events.take().on_channel);
     }
 
     #[test]

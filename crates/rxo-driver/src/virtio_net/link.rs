@@ -8,6 +8,15 @@ use rxo_frame::{Instant, Load, Pool, PoolBuf};
 
 use super::{Accepts, Events, Notices, PacketRing};
 
+/// What a look at the sockets has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attended {
+    /// Whether the rings have changed.
+    pub(crate) has_changed: bool,
+    /// Whether a notification was forgotten, so that frames may wait for which no other comes.
+    pub(crate) is_notified: bool,
+}
+
 /// The device side or the driver side of a device. The source and the sink share it.
 pub(crate) trait Side: Debug {
     /// The other side while it is there.
@@ -16,8 +25,8 @@ pub(crate) trait Side: Debug {
     /// What to wait for.
     fn events(&self) -> Rc<Events>;
 
-    /// Looks at the sockets, and forgets notifications. Returns whether the rings have changed.
-    fn attend(&mut self) -> bool;
+    /// Looks at the sockets, and forgets notifications.
+    fn attend(&mut self) -> Attended;
 
     /// The other side, if its rings can be used.
     fn link(&mut self) -> Option<&mut Self::Link>;

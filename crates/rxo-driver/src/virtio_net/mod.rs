@@ -27,8 +27,8 @@ mod steering;
 
 pub(crate) use accepts::{Accepts, header_bytes};
 pub(crate) use encoder::{Encoder, PacketRing};
-pub(crate) use events::{Events, Notifier, Token, Watched};
-pub(crate) use link::{Given, Link, Side};
+pub(crate) use events::{Events, Happened, Notifier, Token, Watched};
+pub(crate) use link::{Attended, Given, Link, Side};
 pub(crate) use lost::Loss;
 pub(crate) use notices::Notices;
 pub(crate) use port::RingPort;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
-use super::link::{Given, Link, Side};
+use super::link::{Attended, Given, Link, Side};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
@@ -93,7 +93,7 @@ impl<S: Side> RingSource<S> {
     /// something to take after all.
     fn prepare_to_wait(&mut self) -> bool {
         let mut side = self.side.borrow_mut();
-        let has_changed = side.attend();
+        let Attended { has_changed, .. } = side.attend();
         let has_more = side.link().is_some_and(Link::ask_for_notifications);
         has_changed || has_more
     }
@@ -153,7 +153,8 @@ impl<S: Side> FrameSource for RingSource<S> {
         let (now, mut side) = (clock::now(), self.side.borrow_mut());
         if now >= self.next_look {
             self.next_look = now + BETWEEN_LOOKS;
-            side.attend();
+            let Attended { has_changed, is_notified } = side.attend();
+            self.has_more |= has_changed || is_notified;
         }
         if let Some(link) = side.link() {
             link.notify_when_due();
