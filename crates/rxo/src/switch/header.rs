@@ -60,6 +60,9 @@ pub(super) struct Header {
     pub(super) source: MacAddress,
     /// The identifier in its outer tag; 0 without a tag.
     pub(super) vlan: u16,
+    /// Whether a tag follows behind an outer tag with a priority only. Whoever removes that one, as Linux
+    /// does, takes the frame for one of the inner tag's VLAN.
+    pub(super) hides_tag: bool,
 }
 
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
@@ -71,26 +74,31 @@ impl Header {
         let bytes = frame.bytes();
         let (destination, rest) = bytes.split_first_chunk()?;
         let (source, rest) = rest.split_first_chunk()?;
-        let vlan = match frame.vlan {
-            Some(tag) => tag.tci & IDENTIFIER,
+        let (vlan, behind) = match frame.vlan {
+            Some(tag) => (tag.tci & IDENTIFIER, rest),
             None => tag_in(rest, bytes.len())?,
         };
         (bytes.len() >= ETHERNET_HEADER_BYTES).then_some(Self {
             destination: MacAddress(*destination),
             source: MacAddress(*source),
             vlan,
+            hides_tag: vlan == 0 && begins_with_tag(behind),
         })
     }
 }
 
-/// The identifier of a tag at the front of `rest`; 0 if there is no tag.
-fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<u16> {
-    let (ethertype, rest) = rest.split_first_chunk()?;
-    if !TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)) {
-        return Some(0);
+/// The identifier of a tag at the front of `rest`, and what is behind it; 0 and nothing if there is no tag.
+fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<(u16, &[u8])> {
+    if !begins_with_tag(rest) {
+        return (rest.len() >= 2).then_some((0, &[]));
     }
-    let tci = u16::from_be_bytes(*rest.first_chunk()?);
-    (frame_bytes >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES).then_some(tci & IDENTIFIER)
+    let (tag, behind) = rest.split_at_checked(VLAN_TAG_BYTES)?;
+    let tci = u16::from_be_bytes(*tag.last_chunk()?);
+    (frame_bytes >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES).then_some((tci & IDENTIFIER, behind))
+}
+
+fn begins_with_tag(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|ethertype| TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)))
 }
 
 /// The contents of the outer tag in a frame's bytes: priority, drop eligibility, identifier.

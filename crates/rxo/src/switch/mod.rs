@@ -158,7 +158,7 @@ impl Switch {
     /// If the switch has no port `from`.
     pub fn vlan_of<B: AsRef<[u8]>>(&self, from: Port, frame: &Frame<B>) -> Result<u16, DropReason> {
         let header = Header::read(frame).ok_or(DropReason::Truncated)?;
-        self.settings(from).vlan_in(header.vlan).ok_or(DropReason::ForeignVlan)
+        self.settings(from).vlan_in(&header).ok_or(DropReason::ForeignVlan)
     }
 
     /// What it did so far.
@@ -191,7 +191,7 @@ impl Switch {
         now: Instant,
     ) -> Result<PortSet, DropReason> {
         let header = Header::read(frame).ok_or(DropReason::Truncated)?;
-        let vlan = self.settings(from).vlan_in(header.vlan).ok_or(DropReason::ForeignVlan)?;
+        let vlan = self.settings(from).vlan_in(&header).ok_or(DropReason::ForeignVlan)?;
         self.check_source(from, vlan, header.source)?;
         if header.destination.is_link_local() {
             return Err(DropReason::LinkLocal);

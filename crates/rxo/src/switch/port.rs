@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::MacAddress;
+use super::header::Header;
 
 /// The most ports of a switch.
 pub const MAX_PORTS: usize = 64;
@@ -67,12 +68,12 @@ impl Vlans {
 }
 
 impl PortSettings {
-    /// The VLAN of a frame that comes in with this tag; `None` if the port does not carry it. A tag of
+    /// The VLAN of a frame that comes in with this header; `None` if the port does not carry it. A tag of
     /// VLAN 0 has a priority only (IEEE 802.1Q, table 9-2).
-    pub(super) fn vlan_in(&self, tag: u16) -> Option<u16> {
+    pub(super) fn vlan_in(&self, header: &Header) -> Option<u16> {
         match self.vlans {
-            Vlans::All => Some(tag),
-            Vlans::Only(own) => (tag == 0).then_some(own),
+            Vlans::All => Some(header.vlan),
+            Vlans::Only(own) => (header.vlan == 0 && !header.hides_tag).then_some(own),
         }
     }
 }

@@ -152,6 +152,21 @@ fn every_reason_to_drop_has_its_frame() {
     assert!(DropReason::ALL.iter().all(|reason| dropped(reason) > 0));
 }
 
+/// A priority tag in front of another tag would lead out of an access port's VLAN.
+#[test]
+fn a_tag_behind_a_priority_tag_does_not_leave_an_access_port() {
+    let mut switch = switch(&[trunk(), access(0), access(7)]);
+    let foreign = Forward::Drop(DropReason::ForeignVlan);
+    for (outer, at) in [(Tag::InBytes(0), 16), (Tag::TakenByDevice(0), 12)] {
+        let mut hides = frame(BROADCAST, mac(1), outer);
+        hides.bytes.splice(at..at, [0x81, 0x00, 0, 7]);
+        for from in [1, 2] {
+            assert_eq!(switch.forward(port(from), &hides, NOW), foreign, "{outer:?}");
+        }
+        assert_ne!(switch.forward(port(0), &hides, NOW), foreign, "a trunk carries it");
+    }
+}
+
 #[test]
 fn ports_that_cannot_be_are_named() {
     let make = |ports: &[PortSettings]| Switch::new(ports.to_vec(), SwitchOptions::default()).err();
