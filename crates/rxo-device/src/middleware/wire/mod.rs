@@ -177,6 +177,8 @@ impl<S: FrameSource> FrameSource for WireSource<S> {
             self.failure = self.source.receive(&mut taken, most).err();
             taken.drain(..).for_each(|frame| self.carry(frame));
             self.batch = taken;
+        } else {
+            self.source.attend();
         }
         let given = budget.min(self.ready.len());
         for frame in self.ready.drain(..given) {
@@ -201,6 +203,10 @@ impl<S: FrameSource> FrameSource for WireSource<S> {
 
     fn expect_holds(&mut self) {
         self.source.expect_holds();
+    }
+
+    fn attend(&mut self) {
+        self.source.attend();
     }
 
     fn is_starved(&self) -> bool {

@@ -38,6 +38,48 @@ fn one(packet: &Packet, validates: bool) -> (Frame<Vec<u8>>, WireCounters) {
     (frames.remove(0), counters.wire)
 }
 
+/// A source that counts how often it is attended.
+struct Attended<S>(S, usize);
+
+impl<S: FrameSource> FrameSource for Attended<S> {
+    type Buffer = S::Buffer;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.0.capabilities()
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        self.0.receive(batch, budget)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.0.counters()
+    }
+
+    fn attend(&mut self) {
+        self.1 += 1;
+    }
+}
+
+/// Whoever waits for answers of the device gets them, though there are frames for many batches.
+#[test]
+fn the_device_is_attended_while_it_is_not_read() {
+    let link = MemoryLink::new(MemoryOptions::default());
+    link.push(&large(400, seg()).0);
+    let mut source = WireSource::new(Attended(link.source(), 0), true);
+    source.attend();
+    assert_eq!(source.source.1, 1);
+    let mut batch = Vec::new();
+    for calls in 1..=3 {
+        assert_eq!(source.receive(&mut batch, 1).unwrap(), 1);
+        assert_eq!(source.source.1, calls, "the first call reads it");
+    }
+}
+
 #[test]
 fn a_partial_checksum_is_completed() {
     for packet in [seg().len(100).psh(), seg().v6().ts(1, 2).len(33), seg().vlan(3), udp()] {
