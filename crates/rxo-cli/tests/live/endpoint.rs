@@ -45,7 +45,7 @@ pub(crate) fn connect(namespace: &Namespace, to: &str) -> TcpStream {
     loop {
         match namespace.run(|| TcpStream::connect(to)).unwrap() {
             Ok(stream) => return stream,
-            Err(error) => assert!(begun.elapsed() < Duration::from_secs(10), "{error}"),
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(60), "{error}"),
         }
         thread::sleep(Duration::from_millis(5));
     }

@@ -76,18 +76,14 @@ fn what_is_predicted() {
     let ratios: Vec<Vec<Option<f64>>> = thread::scope(|scope| {
         let all: Vec<_> = pairs
             .iter()
-            .map(|&(windows, manner)| scope.spawn(move || ratios(windows, manner)))
+            .map(|&(windows, manner)| scope.spawn(move || judged(windows, manner)))
             .collect();
         all.into_iter().map(|each| each.join().unwrap()).collect()
     });
     for ((windows, manner), ratios) in pairs.into_iter().zip(ratios) {
         let (name, predicted) = (&windows[0].name, manner.predicted);
         println!("{name}, {predicted}: {ratios:.3?} of what was predicted; None was sent too late");
-        let mut ratios: Vec<f64> = ratios.into_iter().flatten().collect();
-        ratios.sort_by(f64::total_cmp);
-        // What else the machine does may spoil one of them.
-        let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
-        assert!((median - 1.0).abs() <= MOST_DIFFERENCE, "{name}, {predicted}: {ratios:?}");
+        assert!(is_as_predicted(&ratios), "{name}, {predicted}: {ratios:?}");
     }
 }
 
@@ -98,10 +94,25 @@ struct Window {
     file: PathBuf,
 }
 
+/// The ratios that decide. A machine may delay `rxo` too, which merges what should stay apart: so what does not
+/// agree is sent again, as slowly as possible, and that is judged.
+fn judged(windows: &[Window], manner: &Manner) -> Vec<Option<f64>> {
+    let ratios = ratios(windows, manner, &SLOWER);
+    if is_as_predicted(&ratios) { ratios } else { self::ratios(windows, manner, &SLOWER[3..]) }
+}
+
+/// Whether the median agrees: what else the machine does may spoil one of them.
+fn is_as_predicted(ratios: &[Option<f64>]) -> bool {
+    let mut ratios: Vec<f64> = ratios.iter().copied().flatten().collect();
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
+    (median - 1.0).abs() <= MOST_DIFFERENCE
+}
+
 /// Packets per aggregate as they came, over those predicted, for each window; `None` where the machine
 /// was too busy to send in time.
-fn ratios(windows: &[Window], manner: &Manner) -> Vec<Option<f64>> {
-    let ratio = |window| Some(live(window, manner)? / predict(window, manner.predicted));
+fn ratios(windows: &[Window], manner: &Manner, slower: &[u32]) -> Vec<Option<f64>> {
+    let ratio = |window| Some(live(window, manner, slower)? / predict(window, manner.predicted));
     windows.iter().map(ratio).collect()
 }
 
@@ -115,8 +126,8 @@ fn predict(window: &Window, manner: &str) -> f64 {
 }
 
 /// Packets per aggregate in the first run in which packets were sent in time.
-fn live(window: &Window, manner: &Manner) -> Option<f64> {
-    let mut runs = SLOWER.into_iter().map(|slower| live_once(window, manner, slower));
+fn live(window: &Window, manner: &Manner, slower: &[u32]) -> Option<f64> {
+    let mut runs = slower.iter().map(|slower| live_once(window, manner, *slower));
     runs.find(|(late, _)| *late < MOST_LATE).map(|(_, per_aggregate)| per_aggregate)
 }
 

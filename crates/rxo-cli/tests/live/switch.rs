@@ -5,6 +5,7 @@ use std::net::{IpAddr, Shutdown, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rxo_lab::{Lab, Namespace};
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_switch_that_cannot_work_says_so_in_one_line", refused),
     ("a_dry_run_shows_each_guest_and_makes_no_socket", dry),
 ];
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sockets in a folder of their own, which is removed at the end.
 struct Sockets(PathBuf);
@@ -77,6 +80,19 @@ fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     assert_eq!(read_all(&stream), b"");
 }
 
+/// Runs a source until the guest that it sends to listens.
+fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let output = run(lab.host(), source);
+        if output.status.success() {
+            return json(&output);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("cannot connect to") && begun.elapsed() < PATIENCE, "{said}");
+    }
+}
+
 /// That a sink received `bytes`, and nothing else.
 fn received(sink: Child, bytes: &[u8]) {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
@@ -124,7 +140,7 @@ fn between() {
     let sink = sockets.sink(&lab, 0);
     let (host, to) = (sockets.host(1), address(0));
     let source = format!("source {host} {to}:7000 --bytes 8000000 --hash --json --interval 0s");
-    let sent = json(&run(lab.host(), &source)).pop().unwrap();
+    let sent = send_from(&lab, &source).pop().unwrap();
     let got = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     assert_eq!(got["bytes"].as_u64(), Some(8_000_000));
     assert_eq!(got["ends"][0]["crc32"], sent["ends"][0]["crc32"]);
@@ -223,7 +239,7 @@ fn apart() {
     let (sink, other) = (sockets.sink(&lab, 0), sockets.sink(&lab, 2));
     let (host, to) = (sockets.host(1), address(0));
     let source = format!("source {host} {to}:7000 --bytes 2000000 --json --interval 0s");
-    json(&run(lab.host(), &source));
+    send_from(&lab, &source);
     json(&sink.wait_with_output().unwrap());
     let bytes = pattern(1_000_000);
     send(lab.peer(), 2, &bytes);

@@ -1,5 +1,6 @@
 //! The worker of several guests, between devices of the system.
 
+use std::iter::from_fn;
 use std::sync::atomic::AtomicBool;
 
 use rxo_coalesce::Config;
@@ -93,10 +94,10 @@ where
     Ok(GuestsOutcome { totals: workers.reading(), result })
 }
 
-/// What the sinks have to say: a line of each, at most.
+/// What the sinks have to say.
 fn notices<NO: Notices, HO: Notices>(
     GuestsReport { nic_sink, guest_sinks, .. }: GuestsReport<'_, NO, HO>,
 ) -> impl Iterator<Item = String> {
-    let of_guests = guest_sinks.into_iter().filter_map(Notices::notice);
-    nic_sink.notice().into_iter().chain(of_guests)
+    let of_guests = guest_sinks.into_iter().flat_map(|sink| from_fn(|| sink.notice()));
+    from_fn(|| nic_sink.notice()).chain(of_guests)
 }
