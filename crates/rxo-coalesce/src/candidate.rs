@@ -39,7 +39,7 @@ impl<'a> Candidate<'a> {
 
     /// The segment in `frame` whose IP header begins at `network` and has neither options nor extension
     /// headers, read from fixed offsets. `None` if it has TCP options other than the timestamp in its usual
-    /// place, or is cut short. Its IP checksum is taken as right.
+    /// place, or a header is cut short. Its IP checksum is taken as right.
     #[inline(always)]
     pub(crate) fn ordinary<S: Shape, B: AsRef<[u8]>>(
         frame: &'a Frame<B>,

@@ -86,7 +86,7 @@ impl<B: AsRef<[u8]>> Segment<B> {
     }
 
     /// The segment in the frame `buffer`, whose headers are at `at`. Where its header and its text end is
-    /// read from the frame, and not in `at`. `None` if the headers are elsewhere. Takes the buffer; copies
+    /// read from the frame, and not in `at`. `None` if `at` is out of bounds. Takes the buffer; copies
     /// nothing.
     #[inline]
     #[must_use]

@@ -56,8 +56,8 @@ impl<B: AsRef<[u8]>> Engine<B> {
         }
     }
 
-    /// Records what a candidate says that was delivered alone. A pure ACK of which this was not known before
-    /// is what the next one is compared with.
+    /// Records what a candidate says after it was delivered alone. The first pure ACK of a flow is remembered:
+    /// the next one is compared with it.
     #[inline(always)]
     pub(super) fn note_unheld(&mut self, segment: &Segment, verdict: Verdict) {
         if segment.kind() == Kind::Data {

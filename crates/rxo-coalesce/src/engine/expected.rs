@@ -163,6 +163,7 @@ impl<B: AsRef<[u8]>> Engine<B> {
         let frame = batch.get(slot)?;
         let place = self.recent.guess::<S>(frame.bytes().get(network..)?)?;
         let held = self.store.held.get_mut(usize::from(place))?;
+        // The guess may be of an earlier poll, and links of slots beyond this batch too: `get` refuses those.
         if held.kind() != Kind::PureAck || !self.store.links.is_last_of(held.chain.tail, place) {
             return None;
         }

@@ -22,7 +22,7 @@ use crate::single::Starts;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict};
 
 impl<B: AsRef<[u8]>> Engine<B> {
-    /// Takes a segment with payload of a flow of which nothing is held.
+    /// Takes a data segment. Its flow holds nothing yet.
     #[inline(always)]
     pub(super) fn take_first<S: Shape>(
         &mut self,

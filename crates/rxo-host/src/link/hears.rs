@@ -16,7 +16,7 @@ use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
-    /// Takes a frame whose headers nobody has read. Verifies its checksums. Answers go to the queue of
+    /// Takes a frame whose flow is not known. Reads its headers, and verifies its checksums. Answers go to the queue of
     /// [`Link::poll_transmit`]; a TCP segment is returned as [`Heard::Segment`], for the connections. A frame
     /// that the gate refuses is counted and ignored.
     pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {

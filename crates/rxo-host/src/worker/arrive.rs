@@ -20,7 +20,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     /// The flow and the form of a delivery that passes the gate. `None` if the gate refuses it, or it is not
-    /// TCP: then the link has taken it. Reads nothing again that the engine has read.
+    /// TCP: then the link has taken it. The delivery says where its headers are, so none is parsed again.
     #[inline]
     fn admit(&mut self, now: Instant, taken: &Taken<'_, Buffer<B>>) -> Option<(FlowKey, Form)> {
         let delivery = taken.view();
@@ -37,7 +37,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         is_admitted.then(|| (key, Form::of(&delivery, at)))
     }
 
-    /// [`Core::admit`] of a frame in which the engine has found no segment.
+    /// [`Core::admit`] of a frame for which the engine tells no flow: it is not TCP, or its headers are unusual.
     #[cold]
     fn admit_unread(&mut self, now: Instant, frame: &Frame<Buffer<B>>) -> Option<(FlowKey, Form)> {
         let heard = self.link.on_frame(frame, now);
