@@ -7,8 +7,9 @@
 //! spanning tree.
 //!
 //! # Contract
-//! No input or output, no clock: time is an argument. The table of addresses is bounded: a full table
-//! learns nothing new, and frames for an unknown address go to all ports of their VLAN. Nothing panics,
+//! No input or output, no clock: time is an argument. The table of addresses is bounded for each
+//! port: one that has sent from too many learns no new ones, and leaves the room of other ports alone. Frames
+//! for an unknown address go to all ports of their VLAN. Nothing panics,
 //! whatever the bytes.
 
 mod header;
@@ -30,7 +31,7 @@ use table::{Learned, Table};
 /// The settings of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// The most addresses that it learns, those of fixed ports not counted.
+    /// The most addresses that it learns at a port that is not fixed to one.
     pub most_addresses: usize,
     /// How long an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends 300 s.
     pub ageing: Duration,
@@ -80,7 +81,7 @@ pub struct SwitchCounters {
     pub learned: u64,
     /// Addresses that were seen at another port than before.
     pub moved: u64,
-    /// Frames whose source was not learned because the table was full.
+    /// Frames whose source was not learned because their port had too many.
     pub not_learned: u64,
     dropped: [u64; DropReason::COUNT],
 }
@@ -125,11 +126,13 @@ impl Switch {
     /// fixed to one address.
     pub fn new(ports: Vec<PortSettings>, options: SwitchOptions) -> Result<Self, SwitchError> {
         port::check(&ports)?;
-        Ok(Self { ports, table: Table::new(options), counters: SwitchCounters::default() })
+        let table = Table::new(ports.len(), options);
+        Ok(Self { ports, table, counters: SwitchCounters::default() })
     }
 
     /// Decides where a frame that came in at `from` at the time `now` goes, and learns its source.
-    /// O(1), except that a full table is searched for aged addresses once a second.
+    /// O(1), except that the table is searched for aged addresses, at most once a second, for a
+    /// port that has too many.
     ///
     /// # Panics
     /// If the switch has no port `from`.

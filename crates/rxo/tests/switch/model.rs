@@ -147,7 +147,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic_or_grow(frames in vec(vec(any::<u8>(), 0..40), 0..200)) {
-        let options = SwitchOptions { most_addresses: 8, ageing: AGEING };
+        let options = SwitchOptions { most_addresses: 2, ageing: AGEING };
         let mut switch = Switch::new(ports(), options).unwrap();
         for (number, bytes) in frames.into_iter().enumerate() {
             let from = port(number % 5);

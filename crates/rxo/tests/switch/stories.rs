@@ -78,6 +78,26 @@ fn a_device_that_left_is_forgotten_at_once() {
     assert_eq!(send(&mut switch, 0, mac(1), mac(9)), [1, 2]);
 }
 
+/// Otherwise one guest could make the switch flood the frames of all others.
+#[test]
+fn a_port_with_too_many_addresses_takes_no_room_from_others() {
+    let options = SwitchOptions { most_addresses: 2, ageing: Duration::from_secs(5) };
+    let mut switch = Switch::new(vec![trunk(), access(0), access(0)], options).unwrap();
+    (10..20).for_each(|number| _ = send(&mut switch, 1, BROADCAST, mac(number)));
+    assert_eq!((switch.address_count(), switch.counters().not_learned), (2, 8));
+    send(&mut switch, 2, BROADCAST, mac(1));
+    send(&mut switch, 0, BROADCAST, mac(2));
+    assert_eq!(send(&mut switch, 0, mac(1), mac(2)), [2]);
+    assert_eq!(send(&mut switch, 2, mac(2), mac(1)), [0]);
+    // One that moves to a full port is there or unknown, but no longer where it was.
+    assert_eq!(send(&mut switch, 1, BROADCAST, mac(1)), [0, 2]);
+    assert_eq!(send(&mut switch, 0, mac(1), mac(2)), [1, 2]);
+    // One that leaves a full port makes room there.
+    send(&mut switch, 2, BROADCAST, mac(10));
+    send(&mut switch, 1, BROADCAST, mac(30));
+    assert_eq!(send(&mut switch, 0, mac(30), mac(2)), [1]);
+}
+
 #[test]
 fn a_full_table_learns_nothing_until_an_address_has_aged() {
     let options = SwitchOptions { most_addresses: 2, ageing: Duration::from_secs(5) };
