@@ -124,6 +124,35 @@ fn a_guest_that_does_not_read_delays_nobody() {
     assert!(ended.waits < 9_000, "{} waits", ended.waits);
 }
 
+/// 0 never takes anything. Whatever was for it is counted when the run ends.
+#[test]
+fn what_a_guest_has_not_taken_at_the_end_is_counted() {
+    let world = World::new(&fixed(2));
+    world.at_us(0, Event::GuestRoom(0, Some(0)));
+    for n in 0..700_u64 {
+        world.at_us(100 + n, Event::FromNic(plain(mac(0), PEER, b"late")));
+    }
+    let ended = world.run(Policy::linux_gro());
+    let guest = &ended.totals.guests[0];
+    assert_eq!(ended.to_guests[0].len(), 0);
+    assert_eq!(guest.nic_in.ring_drops + guest.host_out.dropped, 700, "{guest:?}");
+}
+
+/// The nic goes while more is queued for 0 than a turn takes.
+#[test]
+fn a_guest_gets_what_was_queued_for_it_before_the_nic_went() {
+    let world = World::new(&fixed(2));
+    world.at_us(0, Event::GuestRoom(0, Some(0)));
+    for n in 0..700_u64 {
+        world.at_us(100 + n, Event::FromNic(plain(mac(0), PEER, b"late")));
+    }
+    world.at_us(5_000, Event::GuestRoom(0, None));
+    world.at_us(5_000, Event::NicGone);
+    let ended = world.run(Policy::linux_gro());
+    assert!(ended.result.is_err());
+    assert_eq!(ended.to_guests[0].len(), 700);
+}
+
 #[test]
 fn a_nic_without_room_loses_nothing_and_delays_nothing_that_it_gives() {
     let world = World::new(&fixed(2));

@@ -1,6 +1,6 @@
 //! The devices in memory, and a clock that advances when the worker reads it or waits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,9 @@ use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy
 
 /// What reading the clock costs.
 pub(crate) const READ: Duration = Duration::from_micros(1);
+
+/// How long a run goes on after its last event if something stays blocked. No policy holds as long.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 /// The address of the peer behind the nic.
@@ -93,6 +96,8 @@ pub(crate) struct World {
     time: Rc<RefCell<Time>>,
     stop: Rc<AtomicBool>,
     turns: Rc<RefCell<usize>>,
+    /// When the last event happens.
+    end: Rc<Cell<Instant>>,
 }
 
 /// What a run came to.
@@ -115,6 +120,7 @@ impl World {
             time: Rc::default(),
             stop: Rc::default(),
             turns: Rc::default(),
+            end: Rc::default(),
         }
     }
 
@@ -124,6 +130,7 @@ impl World {
         let events = &mut self.time.borrow_mut().1;
         let place = events.partition_point(|(earlier, _)| *earlier <= at);
         events.insert(place, (at, event));
+        self.end.set(self.end.get().max(at));
     }
 
     /// Runs until nothing more happens.
@@ -226,8 +233,13 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
             };
             match next {
                 Some(at) => self.advance(at.since(now).min(timeout)),
-                // The script is at its end; a deadline may still come.
-                None if timeout >= Duration::from_millis(100) => self.stop(),
+                // The script is at its end; a deadline may still come. The waits of a worker whose sink is
+                // blocked stay short for ever.
+                None if timeout >= Duration::from_millis(100)
+                    || now >= self.end.get() + PATIENCE =>
+                {
+                    self.stop()
+                }
                 None => self.advance(timeout),
             }
         }

@@ -95,7 +95,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     fn copy_to<B: AsRef<[u8]>>(&mut self, ports: PortSet, from: Port, frame: &Frame<B>) {
         for port in ports {
             let tagging = self.switch.tagging(from, port, frame);
-            self.queues[port.index() - 1].push(tagged_copy(frame, tagging));
+            let copy = || tagged_copy(frame, tagging);
+            self.queues[port.index() - 1].push_copy(frame.bytes().len(), copy);
         }
     }
 

@@ -96,7 +96,8 @@ where
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after everything held was sent.
+    /// The first failure of a device, after the guests were given everything that was held or queued for
+    /// them. Frames for a guest without room are then dropped and counted.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -105,11 +106,12 @@ where
     ) -> Result<(), DeviceError> {
         self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
         let ended = self.work(waiter, stop, &mut observe);
+        let emptied = self.empty_queues(waiter);
         let now = waiter.now();
         let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
         let finished = self.hub.borrow_mut().outlet.finish();
         self.times.set(now, waiter.cpu_time());
-        ended.and(flushed).and(finished)
+        ended.and(emptied).and(flushed).and(finished)
     }
 
     /// All counters since the workers were made. The times are those of the last report or of the end.
@@ -155,6 +157,26 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
+    /// nic has no part in this.
+    fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+    ) -> Result<(), DeviceError> {
+        let mut result = Ok(());
+        for (n, worker) in self.workers.iter_mut().enumerate() {
+            for _ in 0..LAST_ROUNDS {
+                let given = worker.to_host.turn(true, None, || waiter.now());
+                result = result.and(given.map(|_| ()));
+                if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {
+                    break;
+                }
+            }
+            self.hub.borrow_mut().queues[n].clear();
+        }
+        result
     }
 
     /// Calls `observe` now.

@@ -34,14 +34,32 @@ impl<B: AsRef<[u8]>> Queue<B> {
 
     /// Appends a frame, or counts it if the queue is full.
     pub(super) fn push(&mut self, frame: Frame<Memory<B>>) {
-        let frame = if self.is_blocked { copied(frame) } else { frame };
-        let copied_bytes = self.copied_bytes + frame.bytes.copied_bytes();
-        if self.frames.len() == MOST_FRAMES || copied_bytes > MOST_COPIED_BYTES {
+        let is_copied = self.is_blocked || frame.bytes.copied_bytes() > 0;
+        let bytes = if is_copied { frame.bytes().len() } else { 0 };
+        self.push_made(bytes, |is_blocked| if is_blocked { copied(frame) } else { frame });
+    }
+
+    /// Appends a copy of a frame of so many bytes, or counts it if the queue is full: then nothing is copied.
+    pub(super) fn push_copy(&mut self, bytes: usize, copy: impl FnOnce() -> Frame<Memory<B>>) {
+        self.push_made(bytes, |_| copy());
+    }
+
+    fn push_made(&mut self, copied_bytes: usize, make: impl FnOnce(bool) -> Frame<Memory<B>>) {
+        let is_full = self.frames.len() == MOST_FRAMES;
+        if is_full || self.copied_bytes + copied_bytes > MOST_COPIED_BYTES {
             self.counters.ring_drops += 1;
             return;
         }
-        self.copied_bytes = copied_bytes;
+        let frame = make(self.is_blocked);
+        self.copied_bytes += frame.bytes.copied_bytes();
         self.frames.push_back(frame);
+    }
+
+    /// Drops all frames, and counts them.
+    pub(super) fn clear(&mut self) {
+        self.counters.ring_drops += self.frames.len() as u64;
+        self.frames.clear();
+        self.copied_bytes = 0;
     }
 
     /// Moves at most `budget` frames to `batch`, oldest first. Returns how many.
@@ -99,6 +117,39 @@ mod tests {
             queue.push(frame(bytes));
             assert_eq!(take(&mut queue).len(), 1, "there is room again");
         }
+    }
+
+    /// Otherwise a flood costs a copy for each guest that does not read.
+    #[test]
+    fn a_full_queue_copies_nothing() {
+        for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
+            let mut queue = Queue::new();
+            (0..most).for_each(|_| queue.push_copy(bytes, || copied(frame(bytes))));
+            queue.push_copy(bytes, || unreachable!("it is full"));
+            assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (most, 1));
+        }
+    }
+
+    /// A guest that starts to block has frames of the nic and copies in its queue.
+    #[test]
+    fn a_queue_that_is_copied_keeps_its_order_and_its_bounds() {
+        let mut queue = Queue::new();
+        for _ in 0..40 {
+            queue.push(frame(64 << 10));
+            queue.push_copy(64 << 10, || copied(frame(64 << 10)));
+        }
+        queue.set_blocked(true);
+        assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (64, 16));
+        assert_eq!(queue.copied_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_cleared_is_counted() {
+        let mut queue = Queue::new();
+        queue.set_blocked(true);
+        (0..3).for_each(|_| queue.push(frame(60)));
+        queue.clear();
+        assert_eq!((queue.is_empty(), queue.copied_bytes, queue.counters.ring_drops), (true, 0, 3));
     }
 
     #[test]
