@@ -48,7 +48,7 @@ mod worker;
 
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
-pub use guest::{Guest, GuestImage, GuestNet, GuestOptions};
+pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Profile, Symbols};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
 pub use load::{MachineReading, MachineUse};
 pub use namespace::Namespace;

@@ -89,6 +89,7 @@ fn boot(image: &GuestImage, sockets: &Sockets, n: usize) -> Result<Guest> {
         net: GuestNet::Vhost(sockets.path(n)),
         address: (Ipv4Addr::new(10, 77, 0, 10 + n as u8), 24),
         number: 0x10 + n as u8,
+        count: false,
     };
     Ok(Guest::boot(image, &options)?)
 }

@@ -95,7 +95,7 @@ fn carried(flags: &str) {
     let line = format!("--nic packet:wire0 --host vhost:{} {flags}", socket.display());
     let (rxo, _) = Rxo::start(lab.host(), &line);
     let net = GuestNet::Vhost(socket);
-    let options = GuestOptions { net, address: (GUEST, 24), number: 2 };
+    let options = GuestOptions { net, address: (GUEST, 24), number: 2, count: false };
     let mut guest = Guest::boot(&image, &options).unwrap();
     let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
     assert_eq!(hash, image.hash(&content).unwrap());

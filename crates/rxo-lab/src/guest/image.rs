@@ -11,6 +11,8 @@ use crate::error::{Context, LabError, Result, failed};
 
 const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
 const BUSYBOX: (&str, &str) = ("busybox", "busybox-static");
+/// Compiles what counts instructions.
+const COMPILER: (&str, &str) = ("cc", "gcc");
 /// Debian's package that names the newest kernel for clouds.
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const FLAVOUR: &str = "-cloud-amd64";
@@ -65,6 +67,11 @@ impl GuestImage {
 
     pub(super) fn busybox(&self) -> &Path {
         &self.busybox
+    }
+
+    /// The system's C compiler.
+    pub(super) fn compiler(&self) -> Result<PathBuf> {
+        program(COMPILER)
     }
 
     pub(super) fn kernel(&self) -> &Path {

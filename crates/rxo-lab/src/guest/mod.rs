@@ -12,6 +12,7 @@
 
 mod archive;
 mod console;
+mod count;
 mod image;
 mod qemu;
 mod transfer;
@@ -24,10 +25,12 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+pub use count::{Profile, Symbols};
 pub use image::GuestImage;
 
 use crate::error::{Context, Result, failed};
 use console::Console;
+use count::Counter;
 
 /// How long a guest may take to start. It takes two seconds on a machine with nothing else to do.
 const BOOT: Duration = Duration::from_secs(180);
@@ -45,6 +48,9 @@ pub struct GuestOptions {
     pub address: (Ipv4Addr, u8),
     /// The last byte of its card's address, 52:54:00:00:00:xx.
     pub number: u8,
+    /// Whether [`Guest::instructions`] counts. This needs a C compiler, and the guest is slower. Its processor
+    /// then copies memory as one without fast string moves does, so that what it copies is counted too.
+    pub count: bool,
 }
 
 /// Where the card of a guest leads.
@@ -62,6 +68,8 @@ pub struct Guest {
     machine: Machine,
     console: Console,
     address: Ipv4Addr,
+    /// `None` if its instructions are not counted.
+    counter: Option<Counter>,
 }
 
 /// Kills QEMU when dropped.
@@ -83,14 +91,15 @@ impl Guest {
     /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
     pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
         let system = file_system(image)?;
-        let mut command = qemu::command(image, options, &system);
+        let counter = options.count.then(|| Counter::new(image)).transpose()?;
+        let mut command = qemu::command(image, options, &system, counter.as_ref());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =
             command.spawn().context(|| format!("cannot start {}", image.qemu().display()))?;
         let mut machine = Machine(child);
         let console = Console::new(&mut machine.0)?;
         let (address, bits) = options.address;
-        let mut guest = Self { machine, console, address };
+        let mut guest = Self { machine, console, address, counter };
         guest.console.wait_for_start(BOOT).map_err(|error| guest.explained(error))?;
         guest.run(
             &format!("ip addr add {address}/{bits} dev {CARD} && ip link set {CARD} up"),
@@ -134,8 +143,20 @@ impl Guest {
     /// # Errors
     /// If the guest does not answer.
     pub fn received_packets(&mut self) -> Result<u64> {
-        let text = self.run(&format!("cat /sys/class/net/{CARD}/statistics/rx_packets"), BRIEF)?;
-        text.trim().parse().map_err(|_| failed(format!("the guest counts {text:?} packets")))
+        self.statistic("rx_packets")
+    }
+
+    /// Bytes of those packets, with their Ethernet headers.
+    ///
+    /// # Errors
+    /// If the guest does not answer.
+    pub fn received_bytes(&mut self) -> Result<u64> {
+        self.statistic("rx_bytes")
+    }
+
+    fn statistic(&mut self, name: &str) -> Result<u64> {
+        let text = self.run(&format!("cat /sys/class/net/{CARD}/statistics/{name}"), BRIEF)?;
+        text.trim().parse().map_err(|_| failed(format!("the guest says {text:?} for {name}")))
     }
 
     /// The process of the machine, to measure its cost.
@@ -156,16 +177,24 @@ impl Guest {
 
 /// The guest's file system, as a file that has no name any more.
 fn file_system(image: &GuestImage) -> Result<File> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("rxo-guest-{}-{number}.cpio", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let archive = image.archive()?;
+    nameless("cpio", &image.archive()?)
+}
+
+/// A file with that content that has no name any more.
+fn nameless(kind: &str, content: &[u8]) -> Result<File> {
+    let path = temporary_path(kind);
     let make = || {
-        let mut file = File::create_new(&path)?;
+        let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
         fs::remove_file(&path)?;
-        file.write_all(&archive)?;
+        file.write_all(content)?;
         Ok(file)
     };
     make().context(|| format!("cannot write {}", path.display()))
+}
+
+/// A path that no other guest uses.
+fn temporary_path(kind: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("rxo-guest-{}-{number}.{kind}", std::process::id()))
 }

@@ -4,6 +4,7 @@
 //! error that names it.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod count;
 mod tap;
 
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = tap::TESTS.iter().map(|&(name, test)| {
+    let trials = tap::TESTS.iter().chain(count::TESTS).map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())

@@ -19,14 +19,19 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const GUEST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 const BYTES: usize = 8 << 20;
 /// Long enough for a slow machine with other work.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A network with a guest on a TAP.
 fn network() -> (Namespace, Guest) {
+    network_with(false)
+}
+
+/// A network with a guest on a TAP, whose instructions are counted if `count` is true.
+pub(crate) fn network_with(count: bool) -> (Namespace, Guest) {
     let network = Namespace::new("guest").unwrap();
     let image = GuestImage::find().unwrap();
-    let options =
-        GuestOptions { net: GuestNet::Tap(TAP.to_owned()), address: (GUEST, 24), number: 2 };
+    let net = GuestNet::Tap(TAP.to_owned());
+    let options = GuestOptions { net, address: (GUEST, 24), number: 2, count };
     let guest = network.run(|| Guest::boot(&image, &options)).unwrap().unwrap();
     let tap = network.interface(TAP);
     tap.add_address(HOST.into(), 24).unwrap();
@@ -35,7 +40,7 @@ fn network() -> (Namespace, Guest) {
 }
 
 /// Bytes that do not repeat soon.
-fn content() -> Vec<u8> {
+pub(crate) fn content() -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let next = || {
         state ^= state << 13;

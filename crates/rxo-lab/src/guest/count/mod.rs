@@ -1,0 +1,196 @@
+//! Instructions of a guest: those of its kernel and of its programs, and nothing of the emulator.
+//!
+//! QEMU translates the guest's code in blocks. A plugin (`plugin.c`), compiled when the guest starts, counts
+//! each block that is executed. It counts in a file that is mapped into QEMU and read here, so the guest does
+//! nothing for it, and an idle guest executes nothing but its timers. A block that an exception leaves early
+//! counts whole; this is less than a percent.
+
+mod layout;
+mod symbols;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+
+use super::image::GuestImage;
+use super::{BRIEF, Guest, nameless};
+use crate::error::{Context, Result, failed};
+use layout::Blocks;
+pub use symbols::Symbols;
+
+const SOURCE: &str = include_str!("plugin.c");
+
+/// The plugin and its counts, as open files without names.
+#[derive(Debug)]
+pub(super) struct Counter {
+    plugin: File,
+    counts: File,
+}
+
+impl Counter {
+    /// Compiles the plugin for the image's QEMU.
+    pub(super) fn new(image: &GuestImage) -> Result<Self> {
+        let counts = nameless("count", &[])?;
+        counts
+            .set_len(layout::FILE_BYTES)
+            .context(|| "cannot make the file of a guest's counts".to_owned())?;
+        Ok(Self { plugin: compile(image)?, counts })
+    }
+
+    /// What QEMU's `-plugin` takes. Both files must stay open until the guest has started.
+    pub(super) fn argument(&self) -> String {
+        let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        format!("{},counts={}", path(&self.plugin), path(&self.counts))
+    }
+}
+
+/// What a guest has executed since it started, by place.
+#[derive(Clone, Debug, Default)]
+pub struct Profile(Blocks);
+
+impl Profile {
+    /// What was executed between `before` and this.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let earlier = |address| before.0.kernel.get(address).copied().unwrap_or(0);
+        let grown =
+            self.0.kernel.iter().map(|(address, &count)| (*address, count - earlier(address)));
+        let kernel = grown.filter(|&(_, count)| count > 0).collect();
+        Self(Blocks { user: self.0.user - before.0.user, kernel })
+    }
+
+    /// Instructions outside the kernel.
+    #[must_use]
+    pub fn user(&self) -> u64 {
+        self.0.user
+    }
+
+    /// Instructions of the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> u64 {
+        self.0.kernel.values().sum()
+    }
+
+    /// Instructions of each function of the kernel, most first. Code without a name is `?`.
+    #[must_use]
+    pub fn functions<'s>(&self, symbols: &'s Symbols) -> Vec<(&'s str, u64)> {
+        let mut sums: HashMap<&str, u64> = HashMap::new();
+        for (&address, &count) in &self.0.kernel {
+            *sums.entry(symbols.name(address).unwrap_or("?")).or_default() += count;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+        sums
+    }
+}
+
+impl Guest {
+    /// Instructions that the guest has executed since it started, in its kernel and outside. Costs the guest
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    pub fn instructions(&self) -> Result<u64> {
+        layout::read_total(&self.counter()?.counts)
+    }
+
+    /// The same instructions by place. Costs the guest nothing.
+    ///
+    /// # Errors
+    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    pub fn profile(&self) -> Result<Profile> {
+        layout::read_blocks(&self.counter()?.counts).map(Profile)
+    }
+
+    /// The functions of its kernel. It prints some megabytes on its serial port for this, which takes seconds.
+    ///
+    /// # Errors
+    /// If the guest does not answer, or hides its addresses.
+    pub fn symbols(&mut self) -> Result<Symbols> {
+        let text = self.run("grep -i ' [tw] ' /proc/kallsyms", BRIEF)?;
+        let symbols = Symbols::parse(&text);
+        match symbols.is_empty() {
+            true => Err(failed("the guest names no functions of its kernel".to_owned())),
+            false => Ok(symbols),
+        }
+    }
+
+    fn counter(&self) -> Result<&Counter> {
+        let none = || failed("this guest's instructions are not counted".to_owned());
+        self.counter.as_ref().ok_or_else(none)
+    }
+}
+
+/// Compiles the plugin into a file and removes its name.
+fn compile(image: &GuestImage) -> Result<File> {
+    let compiler = image.compiler()?;
+    let path = super::temporary_path("plugin");
+    let mut command = Command::new(&compiler);
+    command
+        .args(["-shared", "-fPIC", "-O2", "-x", "c"])
+        .arg(format!("-DAPI={}", api(&version(image)?)))
+        .arg(format!("-DSLOTS={}", layout::SLOTS))
+        .arg("-o")
+        .arg(&path)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut compile = || {
+        let mut child = command.spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(SOURCE.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        let file = File::open(&path);
+        let _ = fs::remove_file(&path);
+        Ok((output, file))
+    };
+    let (output, file) = compile().context(|| format!("cannot run {}", compiler.display()))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let first = errors.lines().find(|line| line.contains("error")).unwrap_or_default();
+        return Err(failed(format!("cannot compile the counter of instructions: {first}")));
+    }
+    file.context(|| format!("cannot open {}", path.display()))
+}
+
+/// What QEMU says of its version.
+fn version(image: &GuestImage) -> Result<String> {
+    let run = Command::new(image.qemu()).arg("--version").output();
+    let output = run.context(|| format!("cannot run {}", image.qemu().display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The version of the plugin's interface for that version of QEMU: since 9.0 it refuses those before 2.
+fn api(version: &str) -> u32 {
+    let digits = version.split_once("version ").map_or("", |(_, rest)| rest);
+    let major = digits.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    if major < 9 { 1 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interface_is_that_of_the_emulator() {
+        assert_eq!(api("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)\nCopyright"), 1);
+        assert_eq!(api("QEMU emulator version 10.0.2"), 2);
+    }
+
+    #[test]
+    fn functions_are_sums_of_their_blocks() {
+        let symbols = Symbols::parse("ffff000000000100 T one\nffff000000000200 T two");
+        let at = |low: u64| 0xffff_0000_0000_0000 + low;
+        let blocks = |user, kernel: &[(u64, u64)]| {
+            Profile(Blocks { user, kernel: kernel.iter().copied().collect() })
+        };
+        let before = blocks(7, &[(at(0x100), 10), (at(0x200), 5)]);
+        let after = blocks(9, &[(at(0x100), 11), (at(0x110), 1), (at(0x200), 5), (at(0x240), 50)]);
+        let between = after.since(&before);
+        assert_eq!((between.user(), between.kernel()), (2, 52));
+        assert_eq!(between.functions(&symbols), [("two", 50), ("one", 2)]);
+    }
+}
