@@ -12,7 +12,7 @@
 //!   offloads.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
-//! * [`Guest`] is another kernel: a small Linux in an emulated machine, behind a virtio card.
+//! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile.
 //!
@@ -48,7 +48,7 @@ mod worker;
 
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
-pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Profile, Symbols};
+pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
 pub use load::{MachineReading, MachineUse};
 pub use namespace::Namespace;

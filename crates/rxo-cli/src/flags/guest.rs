@@ -72,7 +72,7 @@ pub(crate) enum GuestCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct TryFlags {
-    /// Number of guests, 1 to 8. Each is an emulated machine with 128 MiB.
+    /// Number of guests, 1 to 8. Each is a virtual machine with 128 MiB.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) guests: usize,
 

@@ -1,7 +1,7 @@
 //! `rxo guest try`: does `rxo guest` work on this machine?
 //!
-//! A private network with a Linux peer, `rxo guest` as a process of its own, and small Linux guests in emulated
-//! machines. Every guest receives a file from the peer, and the peer gets it back. The hashes decide.
+//! A private network with a Linux peer, `rxo guest` as a process of its own, and small Linux guests in virtual
+//! machines, emulated where KVM boots none. Every guest receives a file from the peer, and the peer gets it back. The hashes decide.
 //! Nothing outside the private network is changed.
 
 mod process;
@@ -15,7 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rxo_console::table::Table;
 use rxo_lab::{
-    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, become_root_in_user_namespace,
+    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor,
+    become_root_in_user_namespace,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -53,14 +54,15 @@ pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
         return Err(usage(format!("--guests {guests}: give a number from 1 to {MOST_GUESTS}")));
     }
     let image = GuestImage::find()?;
+    let processor = Processor::find(&image);
     become_root_in_user_namespace()?;
     let (lab, sockets) = (Lab::through()?, Sockets::new()?);
     let rxo = RxoGuest::start(lab.host(), Lab::WIRE_INTERFACE, &sockets.all(guests))?;
     let content = content();
     let hash = image.hash(&content)?;
-    output::aside(&format!("booting {guests} guests, which takes some seconds each"));
+    output::aside(&format!("booting {guests} guests {}", manner(processor)));
     let transfer = |n: usize| -> Result<bool> {
-        let mut guest = boot(&image, &sockets, n)?;
+        let mut guest = boot(&image, processor, &sockets, n)?;
         ends_early(stop)?;
         let arrived = guest.send(lab.peer(), &content, PATIENCE)?;
         ends_early(stop)?;
@@ -84,12 +86,22 @@ pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     report(&outcomes.collect::<Vec<_>>(), flags.json)
 }
 
-fn boot(image: &GuestImage, sockets: &Sockets, n: usize) -> Result<Guest> {
+/// How guests run, for whoever waits for them.
+fn manner(processor: Processor) -> &'static str {
+    match processor {
+        Processor::Kvm => "with KVM",
+        Processor::Emulated | Processor::Counted => {
+            "in emulation, because no kernel boots with /dev/kvm here; that takes some seconds each"
+        }
+    }
+}
+
+fn boot(image: &GuestImage, processor: Processor, sockets: &Sockets, n: usize) -> Result<Guest> {
     let options = GuestOptions {
         net: GuestNet::Vhost(sockets.path(n)),
         address: (Ipv4Addr::new(10, 77, 0, 10 + n as u8), 24),
         number: 0x10 + n as u8,
-        count: false,
+        processor,
     };
     Ok(Guest::boot(image, &options)?)
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 use process::Rxo;
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab};
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 const TESTS: &[(&str, fn())] = &[
     ("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried("")),
@@ -95,7 +95,8 @@ fn carried(flags: &str) {
     let line = format!("--nic packet:wire0 --host vhost:{} {flags}", socket.display());
     let (rxo, _) = Rxo::start(lab.host(), &line);
     let net = GuestNet::Vhost(socket);
-    let options = GuestOptions { net, address: (GUEST, 24), number: 2, count: false };
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
     let mut guest = Guest::boot(&image, &options).unwrap();
     let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
     assert_eq!(hash, image.hash(&content).unwrap());

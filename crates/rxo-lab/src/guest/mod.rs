@@ -1,4 +1,4 @@
-//! A small Linux in an emulated machine, whose network is one virtio card.
+//! A small Linux in a virtual machine, whose network is one virtio card.
 //!
 //! It is separate from the namespaces because it is another kernel: what reaches its TCP has crossed a
 //! virtio ring. QEMU emulates the processor, so no `/dev/kvm` is needed; the guest is then some tens of
@@ -14,6 +14,7 @@ mod archive;
 mod console;
 mod count;
 mod image;
+mod processor;
 mod qemu;
 mod transfer;
 
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 pub use count::{Profile, Symbols};
 pub use image::GuestImage;
+pub use processor::Processor;
 
 use crate::error::{Context, Result, failed};
 use console::Console;
@@ -48,9 +50,8 @@ pub struct GuestOptions {
     pub address: (Ipv4Addr, u8),
     /// The last byte of its card's address, 52:54:00:00:00:xx.
     pub number: u8,
-    /// Whether [`Guest::instructions`] counts. This needs a C compiler, and the guest is slower. Its processor
-    /// then copies memory as one without fast string moves does, so that what it copies is counted too.
-    pub count: bool,
+    /// What runs its instructions.
+    pub processor: Processor,
 }
 
 /// Where the card of a guest leads.
@@ -91,7 +92,8 @@ impl Guest {
     /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
     pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
         let system = file_system(image)?;
-        let counter = options.count.then(|| Counter::new(image)).transpose()?;
+        let counter =
+            (options.processor == Processor::Counted).then(|| Counter::new(image)).transpose()?;
         let mut command = qemu::command(image, options, &system, counter.as_ref());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =

@@ -10,8 +10,6 @@ use super::{GuestImage, GuestNet, GuestOptions};
 const MEMORY: &str = "128M";
 /// `panic=-1` with `-no-reboot` ends a machine whose kernel fails.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 mitigations=off";
-/// Moves of strings would count as one instruction however long they are.
-const COUNTED_PROCESSOR: &str = "max,-erms,-fsrm";
 /// Debian's kernel fills memory with zeros when it is allocated; that is not the cost of receiving.
 const COUNTED_ARGUMENTS: &str = "init_on_alloc=0 nokaslr";
 
@@ -23,17 +21,18 @@ pub(super) fn command(
     system: &File,
     counter: Option<&Counter>,
 ) -> Command {
-    let (processor, arguments) = match counter {
-        None => ("max", KERNEL_ARGUMENTS.to_owned()),
-        Some(_) => (COUNTED_PROCESSOR, format!("{KERNEL_ARGUMENTS} {COUNTED_ARGUMENTS}")),
+    let arguments = match counter {
+        None => KERNEL_ARGUMENTS.to_owned(),
+        Some(_) => format!("{KERNEL_ARGUMENTS} {COUNTED_ARGUMENTS}"),
     };
     let system = format!("/proc/{}/fd/{}", std::process::id(), system.as_raw_fd());
     let mut command = Command::new(image.qemu());
     command
         .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
+        .args(options.processor.arguments())
         // A machine that can never have a second processor gets no memory barriers from the emulator;
         // a vhost-user server in another process needs them.
-        .args(["-accel", "tcg", "-cpu", processor, "-smp", "1,maxcpus=2", "-m", MEMORY])
+        .args(["-smp", "1,maxcpus=2", "-m", MEMORY])
         // Memory that a vhost-user server can map.
         .args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")])
         .args(["-machine", "q35,memory-backend=memory"])

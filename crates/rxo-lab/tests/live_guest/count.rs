@@ -1,6 +1,6 @@
 //! Instructions of a guest are counted: its own, and no others.
 
-use rxo_lab::Guest;
+use rxo_lab::{Guest, Processor};
 
 use super::tap::{PATIENCE, content, network_with};
 
@@ -44,7 +44,7 @@ fn counted(guest: &mut Guest, rounds: u32) -> u64 {
 }
 
 fn a_loop_counts_as_many_instructions_as_it_has() {
-    let (_network, mut guest) = network_with(true);
+    let (_network, mut guest) = network_with(Processor::Counted);
     let (short, long) = (counted(&mut guest, 1), counted(&mut guest, ROUNDS));
     let expected = u64::from(ROUNDS) * ROUND;
     let counted = long - short;
@@ -52,7 +52,7 @@ fn a_loop_counts_as_many_instructions_as_it_has() {
 }
 
 fn a_transfer_is_counted_by_function() {
-    let (network, mut guest) = network_with(true);
+    let (network, mut guest) = network_with(Processor::Counted);
     let symbols = guest.symbols().unwrap();
     let (before, total) = (guest.profile().unwrap(), guest.instructions().unwrap());
     let bytes_before = guest.received_bytes().unwrap();
@@ -74,7 +74,7 @@ fn a_transfer_is_counted_by_function() {
 }
 
 fn a_guest_that_is_not_counted_says_so() {
-    let (_network, guest) = network_with(false);
+    let (_network, guest) = network_with(Processor::Emulated);
     let error = guest.instructions().unwrap_err().to_string();
     assert_eq!(error, "this guest's instructions are not counted");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Namespace};
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Namespace, Processor};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_hashed_file_goes_into_a_guest_and_back", a_hashed_file_goes_into_a_guest_and_back),
@@ -23,15 +23,15 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A network with a guest on a TAP.
 fn network() -> (Namespace, Guest) {
-    network_with(false)
+    network_with(Processor::Emulated)
 }
 
-/// A network with a guest on a TAP, whose instructions are counted if `count` is true.
-pub(crate) fn network_with(count: bool) -> (Namespace, Guest) {
+/// A network with a guest on a TAP, of a certain processor.
+pub(crate) fn network_with(processor: Processor) -> (Namespace, Guest) {
     let network = Namespace::new("guest").unwrap();
     let image = GuestImage::find().unwrap();
     let net = GuestNet::Tap(TAP.to_owned());
-    let options = GuestOptions { net, address: (GUEST, 24), number: 2, count };
+    let options = GuestOptions { net, address: (GUEST, 24), number: 2, processor };
     let guest = network.run(|| Guest::boot(&image, &options)).unwrap().unwrap();
     let tap = network.interface(TAP);
     tap.add_address(HOST.into(), 24).unwrap();
