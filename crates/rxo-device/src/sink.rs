@@ -58,6 +58,12 @@ pub struct SinkCounters {
     pub frames: u64,
     /// Bytes handed to the system.
     pub bytes: u64,
+    /// Bytes of those packets that this process copied into memory shared with their receiver, each as
+    /// often as it was copied: `bytes` if each was copied once. Copies of frames that wait for room are
+    /// not in it. 0 if the system copies.
+    pub bytes_copied: u64,
+    /// Pieces of memory in which those packets lay before; 0 if the system copies.
+    pub pieces: u64,
     /// System calls or submissions made for them.
     pub submissions: u64,
     /// Aggregates that the system refused, and that were sent as single frames instead.
@@ -78,6 +84,8 @@ impl SinkCounters {
             packets: apply(self.packets, other.packets),
             frames: apply(self.frames, other.frames),
             bytes: apply(self.bytes, other.bytes),
+            bytes_copied: apply(self.bytes_copied, other.bytes_copied),
+            pieces: apply(self.pieces, other.pieces),
             submissions: apply(self.submissions, other.submissions),
             fallbacks: apply(self.fallbacks, other.fallbacks),
             dropped: apply(self.dropped, other.dropped),

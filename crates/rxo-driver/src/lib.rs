@@ -52,3 +52,4 @@ pub use lock::InterfaceLock;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::GuestOptions;
+pub use virtio_net::{CopyPath, FrameLayout};

@@ -150,7 +150,8 @@ impl<F: AsFd> Writer for Uring<F> {
             Some(_) if self.has_failed => Some(libc::EINTR),
             Some(code) => Some(-code),
         };
-        Written { sent, submissions, refused: refused.map(io::Error::from_raw_os_error) }
+        let refused = refused.map(io::Error::from_raw_os_error);
+        Written { sent, submissions, refused, ..Written::default() }
     }
 }
 

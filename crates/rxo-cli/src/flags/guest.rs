@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{ChecksumFlag, PolicyFlags};
+use super::{ChecksumFlag, CopyingFlags, PolicyFlags};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -45,6 +45,9 @@ pub(crate) struct GuestFlags {
     /// TCP checksums that the nic has not verified.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,
+
+    #[command(flatten)]
+    pub(crate) copying: CopyingFlags,
 
     /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
     #[arg(long, value_name = "TIME", default_value = "1s")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::PolicyFlags;
+use super::{CopyingFlags, PolicyFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
@@ -54,6 +54,9 @@ pub(crate) struct RunFlags {
     /// TCP checksums that the device has not verified.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,
+
+    #[command(flatten)]
+    pub(crate) copying: CopyingFlags,
 
     /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
     #[arg(long, value_name = "TIME", default_value = "1s")]

@@ -8,6 +8,7 @@ use rxo_coalesce::Policy;
 use rxo_driver::GuestOptions;
 use serde::Serialize;
 
+use super::copying::Copying;
 use super::plan::{self, Plan};
 use crate::exit::usage;
 use crate::flags::CardFlags;
@@ -43,6 +44,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         host,
         guests: Vec::new(),
         card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
+        copying: Copying::default(),
         policy: Policy::none(),
         ack_split: None,
         trust_checksums: false,
@@ -64,6 +66,7 @@ impl CardPlan {
             segmentation: self.tso,
             aggregates: false,
             moderation: Duration::from_secs_f64(self.moderate_s),
+            ..GuestOptions::default()
         }
     }
 
@@ -151,7 +154,8 @@ mod tests {
         for (line, (checksums, segmentation, micros), text) in rows {
             let card = card(line);
             let moderation = Duration::from_micros(micros);
-            let guest = GuestOptions { checksums, segmentation, aggregates: false, moderation };
+            let card_only = GuestOptions { aggregates: false, ..GuestOptions::default() };
+            let guest = GuestOptions { checksums, segmentation, moderation, ..card_only };
             assert_eq!((card.guest(), card.to_string()), (guest, text.to_owned()));
             assert_eq!(card.validates(), checksums);
         }

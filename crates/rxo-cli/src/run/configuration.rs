@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::card::CardPlan;
+use super::copying::Copying;
 use super::custody::{Custody, Held};
 use super::guest::{Guest, GuestConfiguration};
 use super::impair;
@@ -39,6 +40,9 @@ pub(super) struct Configuration {
     card: Option<CardPlan>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
+    /// How packets get into the memory of guests; left out if not by the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copying: Option<Copying>,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
     #[serde(skip_serializing_if = "Option::is_none")]
     take_over: Option<TakeOver>,
@@ -97,6 +101,7 @@ impl Configuration {
             impair: plan.impair[0].as_ref().map(impair::text),
             impair_back: plan.impair[1].as_ref().map(impair::text),
             card: plan.card,
+            copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
             take_over: custody.taken_over().map(TakeOver::of),
             policy: plan.policy.name,
@@ -127,6 +132,8 @@ impl Configuration {
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
         lines.extend(self.card.map(|card| pair("card", &card.to_string())));
+        let copying = self.copying.and_then(Copying::text);
+        lines.extend(copying.map(|text| pair("copying", &text)));
         lines.push(pair("isolation", self.isolation));
         lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
         lines.push(pair("policy", &format!("{policy} ({paper})")));
@@ -191,6 +198,7 @@ mod tests {
         let plan = Plan {
             flags: ["--nic", "--host"],
             card: None,
+            copying: Copying::default(),
             nic: "packet:eth1".parse().unwrap(),
             host: "tap:rxo0".parse().unwrap(),
             guests: Vec::new(),

@@ -69,8 +69,14 @@ pub(crate) struct GuestFigures {
     pub(crate) frames: u64,
     /// Packets that it got; an aggregate counts as one.
     pub(crate) deliveries: u64,
-    /// Bytes that it got: each was copied once, into its memory.
+    /// Bytes of those packets.
     pub(crate) bytes: u64,
+    /// Bytes copied into its memory, and on the way there if `--path` says so.
+    pub(crate) bytes_copied: u64,
+    /// How often each byte was copied.
+    pub(crate) copies: f64,
+    /// Pieces per packet, by `--layout`.
+    pub(crate) pieces: f64,
     /// Coalescable segments per delivery.
     pub(crate) packets_per_aggregate: f64,
     /// How long the first segment of a delivery was held, in microseconds: the median.
@@ -93,6 +99,9 @@ impl GuestFigures {
             frames: of.nic_in.frames + of.nic_in.ring_drops,
             deliveries: of.host_out.packets,
             bytes: of.host_out.bytes,
+            bytes_copied: of.host_out.bytes_copied,
+            copies: copies(&of.host_out),
+            pieces: pieces(&of.host_out),
             packets_per_aggregate: packets_per_aggregate(&of.engine),
             hold_p50_us: hold_us(0.5),
             hold_p99_us: hold_us(0.99),
@@ -134,6 +143,12 @@ pub(crate) struct Outgoing {
     /// Packets sent; an aggregate counts as one.
     pub(crate) deliveries: u64,
     pub(crate) bytes: u64,
+    /// Bytes copied into the memory of a guest, each as often as it was; 0 if the sink is no guest.
+    pub(crate) bytes_copied: u64,
+    /// How often each byte was copied.
+    pub(crate) copies: f64,
+    /// Pieces per packet, by `--layout`; 0 if the sink is no guest.
+    pub(crate) pieces: f64,
     /// System calls made for them.
     pub(crate) submissions: u64,
     /// Aggregates that the system refused, sent as single frames instead.
@@ -224,9 +239,27 @@ fn wire(counters: &WireCounters) -> BTreeMap<&'static str, u64> {
     occurred(rows.into_iter())
 }
 
-const fn outgoing(to: &SinkCounters) -> Outgoing {
-    let SinkCounters { packets, bytes, submissions, fallbacks, dropped, dropped_frames, .. } = *to;
-    Outgoing { deliveries: packets, bytes, submissions, fallbacks, dropped, dropped_frames }
+fn outgoing(to: &SinkCounters) -> Outgoing {
+    let SinkCounters { packets, bytes, bytes_copied, submissions, fallbacks, .. } = *to;
+    Outgoing {
+        deliveries: packets,
+        bytes,
+        bytes_copied,
+        copies: copies(to),
+        pieces: pieces(to),
+        submissions,
+        fallbacks,
+        dropped: to.dropped,
+        dropped_frames: to.dropped_frames,
+    }
+}
+
+fn copies(to: &SinkCounters) -> f64 {
+    rounded(ratio(to.bytes_copied as f64, to.bytes as f64), 3)
+}
+
+fn pieces(to: &SinkCounters) -> f64 {
+    rounded(ratio(to.pieces as f64, to.packets as f64), 2)
 }
 
 fn packets_per_aggregate(engine: &Counters) -> f64 {

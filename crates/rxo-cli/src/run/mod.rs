@@ -10,6 +10,7 @@ mod acks;
 mod card;
 mod channel;
 mod configuration;
+mod copying;
 mod custody;
 mod figures;
 mod guest;

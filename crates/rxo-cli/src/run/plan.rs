@@ -10,6 +10,7 @@ use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
 use super::card::CardPlan;
+use super::copying::Copying;
 use super::guest::Guest;
 use super::{acks, impair};
 use crate::defaults::POLICY;
@@ -30,6 +31,8 @@ pub(super) struct Plan {
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
+    /// How packets get into the memory of guests.
+    pub(super) copying: Copying,
     pub(super) policy: Policy,
     /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
@@ -69,6 +72,7 @@ impl Plan {
             nic,
             card: None,
             host: first.device.clone(),
+            copying: Copying::of(flags.copying, &first.device)?,
             guests,
             policy: policy_for_guests(&flags.policy)?,
             ack_split: ack_split(&flags.ack_split)?,
@@ -113,6 +117,7 @@ impl Plan {
         Ok(Self {
             flags: ["--nic", "--host"],
             nic,
+            copying: Copying::of(flags.copying, &host)?,
             host,
             card: None,
             guests: Vec::new(),
@@ -276,6 +281,10 @@ mod tests {
             ("--nic packet:a --host packet:b --take-over", "--take-over moves what a nic has"),
             ("--nic packet:a --host tun:b --take-over", "--take-over moves what a nic has"),
             ("--nic tap:a --host tap:b --wait-for-nic", "--wait-for-nic waits for a nic, which"),
+            (
+                "--nic packet:a --host tap:b --path linear",
+                "--path linear is about the memory of a guest",
+            ),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

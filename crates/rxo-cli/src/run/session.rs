@@ -87,7 +87,7 @@ impl Session {
             mtu: makes.then_some(survey.mtu),
             // One that takes over is switched on when it has the nic's hardware address.
             bring_up: !plan.take_over,
-            guest: plan.card.map(CardPlan::guest).unwrap_or_default(),
+            guest: plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default()),
             ..DeviceOptions::default()
         };
         let held_nic = plan.nic.attach()?;

@@ -47,12 +47,14 @@ fn guests(guests: &[GuestFigures]) -> String {
     let lines = guests.iter().map(|guest| {
         let lost = extra(guest.dropped, "DROPPED") + &extra(guest.refused, "refused");
         format!(
-            "\n            {:<width$}  {} pkt in {} deliveries ({:.1} pkt/aggregate), held {} us \
-             (p99 {} us), sent {}{lost}",
+            "\n            {:<width$}  {} pkt in {} deliveries ({:.1} pkt/aggregate, {:.1} pieces each), \
+             each byte copied {:.1} times, held {} us (p99 {} us), sent {}{lost}",
             guest.name,
             grouped(guest.frames),
             grouped(guest.deliveries),
             guest.packets_per_aggregate,
+            guest.pieces,
+            guest.copies,
             guest.hold_p50_us,
             guest.hold_p99_us,
             grouped(guest.sent),

@@ -15,6 +15,7 @@ use crate::process::{Rxo, run, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_guest_receives_what_linux_sends", receives),
+    ("each_byte_is_copied_as_often_as_the_path_says", copied),
     ("a_guest_sends_what_linux_receives", sends),
     ("a_transfer_to_a_guest_survives_rxo_being_killed", killed),
     ("a_socket_has_one_rxo", refused),
@@ -81,6 +82,32 @@ fn receives() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("a guest has started"), "{said}");
     assert!(!socket.0.exists(), "removed at a normal end");
+}
+
+/// Bytes that are copied into the guest's memory, divided by those of the packets.
+fn copied() {
+    for (flags, copies, is_apart) in
+        [("", 1.0, false), ("--path linear", 2.0, false), ("--layout pages", 1.0, true)]
+    {
+        let (lab, socket) = (Lab::through().unwrap(), Socket::new("copied"));
+        let (rxo, _) = Rxo::start(lab.host(), &format!("{} {flags}", socket.run()));
+        let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+        let sink = spawn(lab.host(), &line);
+        let stream = connect(lab.peer(), AT_HOST);
+        let bytes = pattern(2_000_000);
+        (&stream).write_all(&bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_all(&stream), b"");
+        let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
+        assert_eq!(crc, hash(&bytes));
+        rxo.signal("INT");
+        let (code, lines, said) = rxo.end();
+        assert_eq!(code, Some(0), "{said}");
+        let out = &lines.last().unwrap()["host_out"];
+        assert_eq!(out["copies"].as_f64(), Some(copies), "{flags}: {out}");
+        let pieces = out["pieces"].as_f64().unwrap();
+        assert!(if is_apart { pieces > 1.0 } else { pieces >= 1.0 }, "{flags}: {out}");
+    }
 }
 
 fn sends() {

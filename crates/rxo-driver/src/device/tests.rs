@@ -272,7 +272,8 @@ fn a_sink_is_dispatched_once_a_batch() {
     impl Writer for Counted {
         fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
             self.1.fetch_add(1, Ordering::Relaxed);
-            Written { sent: batch.list().len() - from, submissions: 1, refused: None }
+            let sent = batch.list().len() - from;
+            Written { sent, submissions: 1, ..Written::default() }
         }
     }
 

@@ -40,6 +40,14 @@ pub(crate) struct Message {
     pieces: usize,
 }
 
+impl Message {
+    /// The number of pieces that the packet was given in, without its header and an inserted tag.
+    pub(crate) fn pieces(&self) -> usize {
+        // A tag is a piece, and divides another.
+        self.pieces - 1 - if self.tagged { 2 } else { 0 }
+    }
+}
+
 /// The memory of a batch, reused for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {

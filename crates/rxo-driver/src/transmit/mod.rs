@@ -36,12 +36,16 @@ impl<W: Writer + ?Sized> Writer for Box<W> {
 }
 
 /// The outcome of a submission: packets were sent, one was refused, or both.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Written {
     /// How many packets were sent.
     pub(crate) sent: usize,
     /// System calls made.
     pub(crate) submissions: u64,
+    /// Bytes copied in this process for the packets that were sent; 0 if the system copies.
+    pub(crate) bytes_copied: u64,
+    /// Pieces that those packets had; 0 if the system copies.
+    pub(crate) pieces: u64,
     /// Why the next packet was refused, if it was.
     pub(crate) refused: Option<io::Error>,
 }

@@ -42,7 +42,8 @@ impl Writer for SendMmsg {
         // call early, and the next call begins with it and gets the error.
         let refused = (result < 0).then(io::Error::last_os_error);
         self.headers.clear();
-        Written { sent: usize::try_from(result).unwrap_or(0), submissions: 1, refused }
+        let sent = usize::try_from(result).unwrap_or(0);
+        Written { sent, submissions: 1, refused, ..Written::default() }
     }
 }
 

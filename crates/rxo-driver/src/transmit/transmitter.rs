@@ -203,6 +203,8 @@ impl Tally {
 
     fn count(&mut self, batch: &Sealed<'_, '_>, from: usize, written: &Written) {
         self.counters.submissions += written.submissions;
+        self.counters.bytes_copied += written.bytes_copied;
+        self.counters.pieces += written.pieces;
         self.counters.packets += written.sent as u64;
         for message in &batch.list()[from..from + written.sent] {
             self.counters.bytes += message.bytes as u64;

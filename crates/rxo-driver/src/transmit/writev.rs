@@ -29,10 +29,11 @@ impl<F: AsFd> Writer for Writev<F> {
             let result = unsafe { libc::writev(fd, pieces.as_ptr(), pieces.len() as _) };
             if result < 0 {
                 let (sent, submissions) = (n - from, (n - from + 1) as u64);
-                return Written { sent, submissions, refused: Some(io::Error::last_os_error()) };
+                let refused = Some(io::Error::last_os_error());
+                return Written { sent, submissions, refused, ..Written::default() };
             }
         }
         let sent = batch.list().len() - from;
-        Written { sent, submissions: sent as u64, refused: None }
+        Written { sent, submissions: sent as u64, ..Written::default() }
     }
 }

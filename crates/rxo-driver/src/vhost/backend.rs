@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::listener::Listener;
 use super::options::GuestOptions;
 use crate::fault;
-use crate::virtio_net::{Attended, Events, Happened, Notices, Side, Token, Watched};
+use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 
 /// What both ends share.
 #[derive(Debug)]
@@ -98,6 +98,12 @@ impl Backend {
             notices: Notices::default(),
             invalid: 0,
         })
+    }
+
+    /// How packets get into the guest's memory.
+    pub(super) const fn copying(&self) -> Copying {
+        let GuestOptions { path, layout, .. } = self.options;
+        Copying { path, layout }
     }
 
     fn serve(&mut self) -> bool {

@@ -69,7 +69,8 @@ impl DeviceHandle for Handle {
             return Err(DeviceError::Gone(self.label.clone()));
         };
         let source = Box::new(RingSource::new(backend, BUFFERS, *mtu));
-        let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu));
+        let copying = backend.borrow().copying();
+        let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, copying));
         Ok(Device { source, sink })
     }
 }

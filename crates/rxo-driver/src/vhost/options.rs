@@ -6,6 +6,7 @@ use crate::vhost_user::features::{
     CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
     HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
 };
+use crate::virtio_net::{CopyPath, FrameLayout};
 
 /// What `vhost:PATH` offers its guest. The default offers everything that the device can do, and
 /// notifies at once.
@@ -22,12 +23,17 @@ pub struct GuestOptions {
     /// The time from a packet for the guest to the notification of it, as `rx-usecs` of a network
     /// card. A guest whose buffers are all used is notified at once. Zero: always at once.
     pub moderation: Duration,
+    /// How packets are copied into the guest's memory.
+    pub path: CopyPath,
+    /// How the frames of those packets lie before.
+    pub layout: FrameLayout,
 }
 
 impl Default for GuestOptions {
     fn default() -> Self {
-        let moderation = Duration::ZERO;
-        Self { checksums: true, segmentation: true, aggregates: true, moderation }
+        let (moderation, path, layout) =
+            (Duration::ZERO, CopyPath::default(), FrameLayout::default());
+        Self { checksums: true, segmentation: true, aggregates: true, moderation, path, layout }
     }
 }
 

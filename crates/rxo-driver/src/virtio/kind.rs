@@ -12,7 +12,7 @@ use super::handshake::{WANTED, Wishes};
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
 };
-use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, check_path};
+use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, check_path};
 
 /// A back end of vhost-user behind a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -56,6 +56,6 @@ impl DeviceHandle for Handle {
 pub(super) fn device(frontend: Frontend, label: &str, mtu: u32) -> Device {
     let frontend = Rc::new(RefCell::new(frontend));
     let source = Box::new(RingSource::new(&frontend, BUFFERS, mtu));
-    let sink = DeviceSink::new(RingPort::new(&frontend, label, mtu));
+    let sink = DeviceSink::new(RingPort::new(&frontend, label, mtu, Copying::default()));
     Device { source, sink }
 }

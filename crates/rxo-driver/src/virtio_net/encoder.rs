@@ -9,8 +9,9 @@ use rxo_wire::parse;
 use rxo_wire::segmentation::{Checksums, segment};
 
 use super::accepts::{Accepts, Fit};
+use super::copying::{Copies, CopyPath, Copying};
 use crate::buffer::LARGE_BUFFER_BYTES;
-use crate::transmit::batch::Sealed;
+use crate::transmit::batch::{Message, Sealed};
 
 /// A ring that takes packets.
 pub(crate) trait PacketRing {
@@ -36,16 +37,26 @@ pub(crate) struct Encoder {
     summer: Summer,
     /// How many segments of the packet in `whole` have left, if there was no room for the next.
     begun: Option<usize>,
+    copying: Copying,
+    /// What the packets took that were put since the last [`Encoder::take_copies`].
+    copies: Copies,
 }
 
 impl Encoder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(copying: Copying) -> Self {
         Self {
             whole: Vec::with_capacity(LARGE_BUFFER_BYTES),
             segment: Vec::with_capacity(LARGE_BUFFER_BYTES),
             summer: Summer::detect(),
             begun: None,
+            copying,
+            copies: Copies::default(),
         }
+    }
+
+    /// What was put since the last call took.
+    pub(crate) fn take_copies(&mut self) -> Copies {
+        std::mem::take(&mut self.copies)
     }
 
     /// Puts the `n`-th packet of `batch` into `ring`. A frame with a partial checksum is completed, and
@@ -65,6 +76,21 @@ impl Encoder {
         batch: &Sealed<'_, '_>,
         n: usize,
     ) -> io::Result<()> {
+        let before = self.copies;
+        let put = self.encode(ring, accepts, batch, n);
+        if put.is_err() && self.begun.is_none() {
+            self.copies = before;
+        }
+        put
+    }
+
+    fn encode(
+        &mut self,
+        ring: &mut impl PacketRing,
+        accepts: Accepts,
+        batch: &Sealed<'_, '_>,
+        n: usize,
+    ) -> io::Result<()> {
         let message = &batch.list()[n];
         let mut slices = batch.slices(n);
         let header = slices.next().and_then(VnetHeader::read).unwrap_or_default();
@@ -78,10 +104,10 @@ impl Encoder {
         match accepts.fit(header) {
             Fit::Send(header) if !is_single && accepts.coalesced() && header.gso().is_some() => {
                 self.gather(slices);
-                self.put_counted(ring, header, message.frames)
+                self.put_counted(ring, header, message)
             }
             Fit::Send(header) => {
-                let put = ring.put(header.to_virtio_bytes(1), message.bytes, slices);
+                let put = self.put_pieces(ring, header, message, slices);
                 let Some(gso) = header.gso().filter(|_| is_single) else {
                     return if is_single { put.map_err(or_wait) } else { put };
                 };
@@ -96,8 +122,9 @@ impl Encoder {
             Fit::Complete { start, offset } => {
                 self.gather(slices);
                 self.complete(start, offset);
-                let (header, bytes) = (VnetHeader::default().to_virtio_bytes(1), self.whole.len());
-                ring.put(header, bytes, [&self.whole[..]].into_iter()).map_err(or_wait)
+                self.put_gathered(ring, VnetHeader::default()).map_err(or_wait)?;
+                self.copies.pieces += self.copying.layout.pieces(message.pieces(), false);
+                Ok(())
             }
             Fit::Segment(gso) if is_single => {
                 self.gather(slices);
@@ -107,9 +134,48 @@ impl Encoder {
         }
     }
 
+    /// Puts a packet as it is, by the path and the layout of this encoder.
+    fn put_pieces<'p>(
+        &mut self,
+        ring: &mut impl PacketRing,
+        header: VnetHeader,
+        message: &Message,
+        slices: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()> {
+        let (Copying { path, layout }, given) = (self.copying, message.pieces());
+        let mut slices = slices.peekable();
+        let first = slices.peek().copied().filter(|first| first.len() == message.bytes);
+        let split = first.and_then(|first| Some(first.split_at(layout.split_at(first)?)));
+        match (path, split) {
+            (CopyPath::Linear, _) => {
+                self.gather(slices);
+                self.put_gathered(ring, header)?;
+            }
+            (CopyPath::Gather, Some((headers, payload))) => {
+                let pieces = [headers, payload].into_iter();
+                ring.put(header.to_virtio_bytes(1), message.bytes, pieces)?;
+                self.copies.bytes += message.bytes as u64;
+            }
+            (CopyPath::Gather, None) => {
+                ring.put(header.to_virtio_bytes(1), message.bytes, slices)?;
+                self.copies.bytes += message.bytes as u64;
+            }
+        }
+        self.copies.pieces += layout.pieces(given, split.is_some());
+        Ok(())
+    }
+
     fn gather<'p>(&mut self, slices: impl Iterator<Item = &'p [u8]>) {
         self.whole.clear();
         slices.for_each(|slice| self.whole.extend_from_slice(slice));
+        self.copies.bytes += self.whole.len() as u64;
+    }
+
+    fn put_gathered(&mut self, ring: &mut impl PacketRing, header: VnetHeader) -> io::Result<()> {
+        let bytes = self.whole.len();
+        ring.put(header.to_virtio_bytes(1), bytes, [&self.whole[..]].into_iter())?;
+        self.copies.bytes += bytes as u64;
+        Ok(())
     }
 
     /// Writes the checksum into the packet. Offsets beyond the packet change nothing: such a packet is
@@ -128,16 +194,16 @@ impl Encoder {
         &mut self,
         ring: &mut impl PacketRing,
         header: VnetHeader,
-        segments: usize,
+        message: &Message,
     ) -> io::Result<()> {
         if let ChecksumStatus::Partial { start, offset } = header.checksum() {
             self.complete(start, offset);
         }
         // Duplicate ACKs are never part of an aggregate.
-        let segments = u16::try_from(segments).unwrap_or(u16::MAX);
-        let header = header.with_coalesced(Coalesced { segments, duplicate_acks: 0 });
-        let bytes = self.whole.len();
-        ring.put(header.to_virtio_bytes(1), bytes, [&self.whole[..]].into_iter())
+        let segments = u16::try_from(message.frames).unwrap_or(u16::MAX);
+        self.put_gathered(ring, header.with_coalesced(Coalesced { segments, duplicate_acks: 0 }))?;
+        self.copies.pieces += self.copying.layout.pieces(message.pieces(), false);
+        Ok(())
     }
 
     /// Puts the segments of the gathered packet, except the first `left`, which have left.
@@ -173,6 +239,8 @@ impl Encoder {
                 return Err(error);
             }
             left += 1;
+            self.copies.bytes += bytes as u64;
+            self.copies.pieces += 1;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! * [`Accepts`]: which headers the receiving side accepts, by the features agreed on.
 //! * [`Encoder`]: packets of a batch into a ring. What the other side does not accept it completes or
 //!   segments, or refuses, so that the transmitter sends the original frames.
+//! * [`Copying`]: by which path and in which layout packets are put, and the copies that took.
 //! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the ends
 //!   of either.
 //! * [`queue_of`]: which of several queues a packet goes to.
@@ -13,6 +14,7 @@
 //! same seen from two ends.
 
 mod accepts;
+mod copying;
 mod encoder;
 mod events;
 mod link;
@@ -26,6 +28,8 @@ mod source;
 mod steering;
 
 pub(crate) use accepts::{Accepts, header_bytes};
+pub(crate) use copying::Copying;
+pub use copying::{CopyPath, FrameLayout};
 pub(crate) use encoder::{Encoder, PacketRing};
 pub(crate) use events::{Events, Happened, Notifier, Token, Watched};
 pub(crate) use link::{Attended, Given, Link, Side};

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::{LinkKind, Load};
 
-use super::Encoder;
+use super::copying::Copies;
 use super::link::{Link, Side};
+use super::{Copying, Encoder};
 use crate::device::Port;
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
@@ -28,9 +29,9 @@ pub(crate) struct RingPort<S> {
 }
 
 impl<S: Side> RingPort<S> {
-    pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32) -> Self {
+    pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32, copying: Copying) -> Self {
         let (side, label) = (Rc::clone(side), label.to_owned());
-        Self { side, encoder: Encoder::new(), label, mtu }
+        Self { side, encoder: Encoder::new(copying), label, mtu }
     }
 }
 
@@ -76,10 +77,10 @@ impl<S: Side> Writer for RingPort<S> {
         let mut side = self.side.borrow_mut();
         let Some(link) = side.link() else {
             let refused = Some(io::Error::from_raw_os_error(libc::ENETDOWN));
-            return Written { sent: 0, submissions: 0, refused };
+            return Written { refused, ..Written::default() };
         };
         let accepts = link.accepts();
-        let mut written = Written { sent: 0, submissions: 0, refused: None };
+        let mut written = Written::default();
         for n in from..batch.list().len() {
             if let Err(error) = self.encoder.put(link, accepts, batch, n) {
                 written.refused = Some(error);
@@ -88,6 +89,8 @@ impl<S: Side> Writer for RingPort<S> {
             written.sent += 1;
         }
         written.submissions = link.finish_putting(written.sent);
+        let Copies { bytes, pieces } = self.encoder.take_copies();
+        (written.bytes_copied, written.pieces) = (bytes, pieces);
         written
     }
 }

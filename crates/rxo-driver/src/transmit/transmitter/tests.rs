@@ -24,7 +24,7 @@ impl Writer for Scripted {
             self.taken.push(batch.pieces(n).last().unwrap().iov_len as u8);
         }
         let refused = (sent < left && code != 0).then(|| io::Error::from_raw_os_error(code));
-        Written { sent, submissions: 1, refused }
+        Written { sent, submissions: 1, refused, ..Written::default() }
     }
 }
 

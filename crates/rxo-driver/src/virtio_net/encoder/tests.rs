@@ -3,9 +3,14 @@
 use rxo_frame::{Frame, Gather, LinkKind, VlanTag};
 use rxo_wire::checksum::verify_transport;
 
+use std::num::NonZeroU16;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::transmit::batch::Messages;
 use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, RSC_EXT};
+use crate::virtio_net::FrameLayout;
 use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
 
 /// A ring with so many places.
@@ -15,6 +20,8 @@ struct Places {
     /// Longer packets are refused with this error.
     largest: Option<(usize, i32)>,
     packets: Vec<([u8; VIRTIO_HEADER_BYTES], Vec<u8>)>,
+    /// Pieces of each of those packets, as they came.
+    pieces: Vec<u64>,
 }
 
 impl PacketRing for Places {
@@ -24,7 +31,8 @@ impl PacketRing for Places {
         bytes: usize,
         pieces: impl Iterator<Item = &'p [u8]>,
     ) -> io::Result<()> {
-        let packet = pieces.collect::<Vec<_>>().concat();
+        let pieces: Vec<_> = pieces.collect();
+        let packet = pieces.concat();
         assert_eq!(packet.len(), bytes);
         if let Some((_, error)) = self.largest.filter(|(largest, _)| bytes > *largest) {
             return Err(io::Error::from_raw_os_error(error));
@@ -33,6 +41,7 @@ impl PacketRing for Places {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
         self.packets.push((header, packet));
+        self.pieces.push(pieces.len() as u64);
         Ok(())
     }
 }
@@ -70,7 +79,7 @@ impl Encoder {
 
 fn put(frame: Frame<&[u8]>, features: u64, room: usize) -> (io::Result<()>, Places) {
     let mut places = Places { room, ..Places::default() };
-    let put = Encoder::new().put_frame(&mut places, frame, features);
+    let put = Encoder::new(Copying::default()).put_frame(&mut places, frame, features);
     (put, places)
 }
 
@@ -125,7 +134,7 @@ fn an_aggregate_says_its_segments_to_a_guest_that_asks() {
         [(tso | RSC_EXT, true, counted), (tso | RSC_EXT, false, None), (tso, true, None)]
     {
         let mut places = Places { room: 8, ..Places::default() };
-        let mut encoder = Encoder::new();
+        let mut encoder = Encoder::new(Copying::default());
         if is_aggregate {
             encoder.put_packet(&mut places, OfSeven(large(&bytes)), features).unwrap();
         } else {
@@ -180,7 +189,7 @@ fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
     let eagain = |put: io::Result<()>| {
         assert_eq!(put.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
     };
-    let mut encoder = Encoder::new();
+    let mut encoder = Encoder::new(Copying::default());
     let mut places = Places::default();
     eagain(encoder.put_frame(&mut places, large(&bytes), 0));
     for room in [1, 2] {
@@ -209,13 +218,137 @@ fn a_gso_frame_larger_than_the_ring_is_segmented() {
     for refusal in [libc::ENOBUFS, libc::EMSGSIZE] {
         let mut places = Places { room: 8, largest: Some((1_100, refusal)), ..Places::default() };
         let features = GUEST_CSUM | GUEST_TSO4;
-        Encoder::new().put_frame(&mut places, large(&bytes), features).unwrap();
+        Encoder::new(Copying::default()).put_frame(&mut places, large(&bytes), features).unwrap();
         assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
         assert_eq!(places.packets.len(), 3);
     }
     // A single frame waits: a driver may have posted only some of its buffers yet.
     let mut places = Places { room: 8, largest: Some((1_100, libc::ENOBUFS)), ..Places::default() };
     let single = Frame { gso: None, ..large(&bytes) };
-    let put = Encoder::new().put_frame(&mut places, single, GUEST_CSUM);
+    let put = Encoder::new(Copying::default()).put_frame(&mut places, single, GUEST_CSUM);
     assert_eq!(put.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
+}
+
+/// An aggregate as the engine gives it: a merged header, and the payload of each frame.
+#[derive(Clone, Copy, Debug)]
+struct Chain<'a> {
+    whole: Frame<&'a [u8]>,
+    payloads: &'a [usize],
+}
+
+impl<'a> Gather<'a> for Chain<'a> {
+    fn offload(self) -> Offload {
+        self.whole.offload()
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        self.whole.vlan
+    }
+
+    fn byte_len(self) -> usize {
+        self.whole.byte_len()
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
+        let (header, mut rest) = self.whole.bytes.split_at(HEADERS_BYTES);
+        visit(header);
+        for bytes in self.payloads {
+            let payload;
+            (payload, rest) = rest.split_at(*bytes);
+            visit(payload);
+        }
+    }
+
+    fn frame_count(self) -> usize {
+        self.payloads.len()
+    }
+
+    fn for_each_frame(self, _: impl FnMut(Frame<&'a [u8]>)) {
+        unreachable!("only refused packets are sent as frames");
+    }
+}
+
+/// Puts packets, each made of so many frames, and returns the ring and what it took.
+fn put_all(packets: &[Vec<usize>], tag: Option<VlanTag>, copying: Copying) -> (Places, Copies) {
+    let mut places = Places { room: packets.len(), ..Places::default() };
+    let mut encoder = Encoder::new(copying);
+    for payloads in packets {
+        let bytes = tcp(payloads.iter().sum());
+        let whole = Frame { vlan: tag, ..large(&bytes) };
+        let features = GUEST_CSUM | GUEST_TSO4;
+        let put = if let [_] = payloads[..] {
+            encoder.put_frame(&mut places, Frame { gso: None, ..whole }, features)
+        } else {
+            encoder.put_packet(&mut places, Chain { whole, payloads }, features)
+        };
+        put.unwrap();
+    }
+    (places, encoder.take_copies())
+}
+
+const PATHS: [(CopyPath, u64); 2] = [(CopyPath::Gather, 1), (CopyPath::Linear, 2)];
+
+fn packets() -> impl Strategy<Value = Vec<Vec<usize>>> {
+    // A single frame may be a pure ACK.
+    let single = (0..1_461_usize).prop_map(|bytes| vec![bytes]);
+    let aggregate = prop::collection::vec(1..1_461_usize, 2..45);
+    prop::collection::vec(prop_oneof![single, aggregate], 1..12)
+}
+
+proptest! {
+    /// The naive account: every byte once or twice, and pieces counted by hand. The guest sees no difference.
+    #[test]
+    fn paths_and_layouts_differ_in_copies_and_pieces_alone(
+        packets in packets(),
+        is_tagged in any::<bool>(),
+    ) {
+        let tag = is_tagged.then_some(VlanTag { tpid: NonZeroU16::MIN, tci: 7 });
+        let (expected, _) = put_all(&packets, tag, Copying::default());
+        let bytes: usize = expected.packets.iter().map(|(_, packet)| packet.len()).sum();
+        for (path, times) in PATHS {
+            for layout in [FrameLayout::Frames, FrameLayout::Pages] {
+                let (places, copies) = put_all(&packets, tag, Copying { path, layout });
+                prop_assert_eq!(&places.packets, &expected.packets);
+                prop_assert_eq!(copies.bytes, times * bytes as u64);
+                let pieces = packets.iter().map(|frames| {
+                    let is_whole = frames.len() == 1 && (is_tagged || frames[0] == 0);
+                    let is_apart = layout == FrameLayout::Pages && !is_whole;
+                    frames.len() as u64 + u64::from(is_apart)
+                });
+                prop_assert_eq!(copies.pieces, pieces.sum::<u64>());
+                if path == CopyPath::Linear {
+                    prop_assert!(places.pieces.iter().all(|pieces| *pieces == 1));
+                }
+            }
+        }
+    }
+}
+
+/// Completing and segmenting a packet in memory of this process are copies, too.
+#[test]
+fn packets_that_are_changed_are_copied_once_more() {
+    let bytes = tcp(2_500);
+    let mut places = Places { room: 8, ..Places::default() };
+    let mut encoder = Encoder::new(Copying::default());
+    let partial = Frame { gso: None, ..large(&bytes) };
+    encoder.put_frame(&mut places, partial, 0).unwrap();
+    let completed = encoder.take_copies();
+    assert_eq!(completed, Copies { bytes: 2 * bytes.len() as u64, pieces: 1 });
+    encoder.put_frame(&mut places, large(&bytes), 0).unwrap();
+    let segments: usize = places.packets[1..].iter().map(|(_, packet)| packet.len()).sum();
+    let segmented = encoder.take_copies();
+    assert_eq!(segmented, Copies { bytes: (bytes.len() + segments) as u64, pieces: 3 });
+}
+
+/// A packet for which there is no room comes again, and counts then.
+#[test]
+fn a_refused_packet_does_not_count() {
+    let bytes = tcp(500);
+    for (path, _) in PATHS {
+        let mut encoder = Encoder::new(Copying { path, layout: FrameLayout::Pages });
+        let single = Frame { gso: None, ..large(&bytes) };
+        let refused = encoder.put_frame(&mut Places::default(), single, GUEST_CSUM);
+        assert!(refused.is_err());
+        assert_eq!(encoder.take_copies(), Copies::default());
+    }
 }
