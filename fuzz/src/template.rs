@@ -1,7 +1,9 @@
 //! Target `template`: any first frame is refused, or the template expands to the frames that
-//! a naive reader makes one by one.
+//! a naive reader makes one by one. Any bytes as a packed template become a bounded number of ACKs, or none.
 
-use rxo_ack::{AckNumbers, AckSlot, AckTemplate, Expanded, IdRule};
+use rxo_ack::{
+    AckNumbers, AckSlot, AckTemplate, Expanded, IdRule, MOST_PACKED_NUMBERS, expand_packed,
+};
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 use rxo_testkit::naive::{NaiveAck, Reading, Segment, another_ack, read};
 use rxo_wire::SeqNumber;
@@ -23,6 +25,7 @@ pub fn run(data: &[u8]) {
     let later: Vec<_> = numbers.chunks_exact(NUMBERS_BYTES).map(numbers_of).collect();
     let link = if how & 1 == 0 { LinkKind::Ethernet } else { LinkKind::RawIp };
     let ids = if how & 2 == 0 { IdRule::Increment } else { IdRule::Keep };
+    unpack(rest, link);
     let mut first = Frame::new(bytes, Instant::ZERO);
     let reading = read(&first, link);
     if let (Reading::Segment(seen), true) = (&reading, how & 4 != 0) {
@@ -33,6 +36,13 @@ pub fn run(data: &[u8]) {
     let expanded = template.expand(&mut memory).expect("room for all");
     let Reading::Segment(seen) = reading else { panic!("a template of {reading:?}") };
     compare(first, &seen, &expanded, &Asked { later, ids });
+}
+
+fn unpack(bytes: &[u8], link: LinkKind) {
+    let mut acks = 0;
+    let count = expand_packed(Frame::new(bytes, Instant::ZERO), link, &mut |_| acks += 1);
+    assert_eq!(count.unwrap_or(0), acks);
+    assert!(acks <= 1 + MOST_PACKED_NUMBERS.min(bytes.len() / NUMBERS_BYTES));
 }
 
 struct Asked {

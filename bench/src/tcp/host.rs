@@ -183,6 +183,7 @@ impl FrameSink for Device {
             gso_bytes: if self.takes_large { u16::MAX.into() } else { 0 },
             gathers: false,
             completes_checksums: !self.checksums,
+            expands_acks: false,
         }
     }
 

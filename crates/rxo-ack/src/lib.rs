@@ -8,6 +8,7 @@
 //! * [`AckTemplate`] is the first ACK as a frame, and the numbers of the later ones.
 //! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller
 //!   lends.
+//! * [`expand_packed`] does so for a device that was handed a template as one packet.
 //! * [`Splitter`] makes templates for hosts that make none: it inserts before a *stretch ACK* the
 //!   ACKs that the host would have sent without coalescing.
 //!
@@ -20,12 +21,14 @@ extern crate alloc;
 
 mod expanded;
 mod numbers;
+mod packed;
 mod pattern;
 mod split;
 mod template;
 
 pub use expanded::{AckSlot, Expanded};
 pub use numbers::AckNumbers;
+pub use packed::{MOST_PACKED_NUMBERS, PACKED_NUMBERS_BYTES, expand_packed};
 pub use pattern::NotATemplate;
 pub use split::{
     Delivered, MAX_ACKS_PER_STRETCH, PassReason, SplitConfig, SplitConfigError, SplitCounters,

@@ -29,4 +29,8 @@ pub struct SinkCapabilities {
     pub gathers: bool,
     /// Whether it completes partial checksums, or delivers where none need be complete.
     pub completes_checksums: bool,
+    /// Whether it expands ACK templates ([`GsoKind::AckTemplate`]). Their checksums must be partial.
+    ///
+    /// [`GsoKind::AckTemplate`]: rxo_frame::GsoKind::AckTemplate
+    pub expands_acks: bool,
 }

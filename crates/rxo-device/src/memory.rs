@@ -28,11 +28,19 @@ pub struct MemoryOptions {
     pub gso_bytes: u32,
     /// The most packets that it holds.
     pub most_packets: usize,
+    /// Whether it says that it expands ACK templates. It keeps them as they are.
+    pub expands_acks: bool,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { link: LinkKind::Ethernet, mtu: 1_500, gso_bytes: 65_535, most_packets: 1_024 }
+        Self {
+            link: LinkKind::Ethernet,
+            mtu: 1_500,
+            gso_bytes: 65_535,
+            most_packets: 1_024,
+            expands_acks: false,
+        }
     }
 }
 
@@ -258,8 +266,15 @@ pub struct MemorySink {
 
 impl FrameSink for MemorySink {
     fn capabilities(&self) -> SinkCapabilities {
-        let MemoryOptions { link, mtu, gso_bytes, .. } = self.link.options;
-        SinkCapabilities { link, mtu, gso_bytes, gathers: true, completes_checksums: true }
+        let MemoryOptions { link, mtu, gso_bytes, expands_acks, .. } = self.link.options;
+        SinkCapabilities {
+            link,
+            mtu,
+            gso_bytes,
+            gathers: true,
+            completes_checksums: true,
+            expands_acks,
+        }
     }
 
     fn transmit<'a, G: Gather<'a>>(

@@ -65,4 +65,7 @@ pub enum GsoKind {
     UdpFragment,
     /// UDP datagrams of equal size (`GSO_UDP_L4`).
     Udp,
+    /// No segments, but pure ACKs of one connection: the first as a frame, with the numbers of the later
+    /// ones behind it (`rxo_ack::expand_packed`). Only for sinks that say so.
+    AckTemplate,
 }

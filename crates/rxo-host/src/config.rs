@@ -52,8 +52,8 @@ pub struct HostConfig {
     /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
     /// dropping it. Without timestamps such a connection has no SACK, window scale or ECN.
     pub syn_cookies: bool,
-    /// Whether several acknowledgements are sent as a template that is expanded just before the device (Menon
-    /// and Zwaenepoel 2008, section 4). Otherwise each is built by itself.
+    /// Whether several acknowledgements are sent as a template (Menon and Zwaenepoel 2008, section 4). A device
+    /// that can expands it; for any other it is expanded just before. Otherwise each is built by itself.
     pub ack_templates: bool,
     /// The secret for initial sequence numbers and timestamps, and the seed of the flow table.
     pub secret: [u64; 2],

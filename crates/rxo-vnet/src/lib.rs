@@ -36,6 +36,8 @@ const GSO_TCP_V4: u8 = 1;
 const GSO_UDP_FRAGMENT: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
+/// Private, between rxo's driver and rxo's device.
+const GSO_ACK_TEMPLATE: u8 = 0x70;
 const GSO_ECN: u8 = 0x80;
 
 /// One header. Its bytes are in the byte order of this machine.
@@ -167,6 +169,7 @@ impl VnetHeader {
             GSO_TCP_V6 => GsoKind::TcpV6,
             GSO_UDP_FRAGMENT => GsoKind::UdpFragment,
             GSO_UDP => GsoKind::Udp,
+            GSO_ACK_TEMPLATE => GsoKind::AckTemplate,
             _ => return None,
         };
         let size = NonZeroU16::new(self.gso_size)?;
@@ -189,6 +192,7 @@ const fn gso_type(gso: Gso) -> u8 {
         GsoKind::TcpV6 => GSO_TCP_V6,
         GsoKind::UdpFragment => GSO_UDP_FRAGMENT,
         GsoKind::Udp => GSO_UDP,
+        GsoKind::AckTemplate => GSO_ACK_TEMPLATE,
     };
     if gso.ecn { kind | GSO_ECN } else { kind }
 }
@@ -205,7 +209,13 @@ mod tests {
 
     #[test]
     fn every_offload_survives_the_way_through_the_header() {
-        let kinds = [GsoKind::TcpV4, GsoKind::TcpV6, GsoKind::UdpFragment, GsoKind::Udp];
+        let kinds = [
+            GsoKind::TcpV4,
+            GsoKind::TcpV6,
+            GsoKind::UdpFragment,
+            GsoKind::Udp,
+            GsoKind::AckTemplate,
+        ];
         let gsos = kinds.iter().flat_map(|&k| [Some(gso(k, false)), Some(gso(k, true))]);
         for gso in gsos.chain([None]) {
             for checksum in [ChecksumStatus::Unknown, ChecksumStatus::Verified, PARTIAL] {

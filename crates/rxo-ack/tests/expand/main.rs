@@ -1,5 +1,6 @@
 //! Compares what `expand` writes with frames that are built and checksummed one by one.
 
 mod alike;
+mod packed;
 mod refused;
 mod world;

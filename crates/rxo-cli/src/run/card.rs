@@ -21,6 +21,8 @@ pub(super) struct CardPlan {
     checksum: bool,
     /// Segments GSO frames.
     tso: bool,
+    /// Expands ACK templates.
+    expand: bool,
     /// Seconds from a frame to the notification of the host.
     moderate_s: f64,
 }
@@ -65,6 +67,7 @@ impl CardPlan {
             checksums: self.checksum,
             segmentation: self.tso,
             aggregates: false,
+            ack_templates: self.expand,
             moderation: Duration::from_secs_f64(self.moderate_s),
             ..GuestOptions::default()
         }
@@ -74,11 +77,16 @@ impl CardPlan {
     pub(super) const fn validates(self) -> bool {
         self.checksum
     }
+
+    /// Whether it expands ACK templates of the host.
+    pub(super) const fn expands(self) -> bool {
+        self.expand
+    }
 }
 
 impl fmt::Display for CardPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [(self.checksum, "checksum"), (self.tso, "tso")];
+        let names = [(self.checksum, "checksum"), (self.tso, "tso"), (self.expand, "expand")];
         let offloads: Vec<_> = names.iter().filter_map(|(is, name)| is.then_some(*name)).collect();
         let offloads = if offloads.is_empty() { "none".to_owned() } else { offloads.join(",") };
         let micros = self.moderate_s * 1e6;
@@ -99,16 +107,19 @@ fn offloads(text: &str) -> Result<CardPlan> {
         match item {
             "checksum" => card.checksum = true,
             "tso" => card.tso = true,
+            "expand" => card.expand = true,
             _ => {
                 return Err(usage(format!(
-                    "--offload {text}: `{item}` is no offload; give checksum, tso, both with a comma, \
-                     or none"
+                    "--offload {text}: `{item}` is no offload; give some of checksum, tso and expand with \
+                     commas, or none"
                 )));
             }
         }
     }
-    if card.tso && !card.checksum {
-        return Err(usage(format!("--offload {text}: segments need checksums; give checksum,tso")));
+    if (card.tso || card.expand) && !card.checksum {
+        return Err(usage(format!(
+            "--offload {text}: the frames that it makes need checksums; add checksum"
+        )));
     }
     Ok(card)
 }
@@ -137,6 +148,9 @@ mod tests {
 
     #[test]
     fn a_card_does_what_is_asked_and_never_aggregates() {
+        let expanding = card("--offload checksum,expand");
+        assert!(expanding.expands() && expanding.guest().ack_templates);
+        assert!(expanding.to_string().starts_with("offload checksum,expand,"));
         let rows = [
             ("", (true, true, 0), "offload checksum,tso, notifications after 0 us"),
             ("--offload none", (false, false, 0), "offload none, notifications after 0 us"),
@@ -168,8 +182,12 @@ mod tests {
         let rows = [
             ("--guest tap:rxo0", "--guest tap:rxo0 is no socket"),
             ("--guest vhost:/s --moderate 1s", "--moderate 1s: give a time from 1us to 100ms"),
-            ("--guest vhost:/s --offload lro", "--offload lro: `lro` is no offload; give checksum"),
-            ("--guest vhost:/s --offload tso", "--offload tso: segments need checksums"),
+            ("--guest vhost:/s --offload lro", "--offload lro: `lro` is no offload; give some of"),
+            (
+                "--guest vhost:/s --offload tso",
+                "--offload tso: the frames that it makes need checksums",
+            ),
+            ("--guest vhost:/s --offload expand", "--offload expand: the frames that it makes"),
             ("--guest vhost:/s --stats 1d", "--stats 1d: give a time from 100ms"),
             ("--guest vm.sock", "--guest"),
         ];

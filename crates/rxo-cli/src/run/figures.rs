@@ -229,9 +229,11 @@ fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
 }
 
 fn wire(counters: &WireCounters) -> BTreeMap<&'static str, u64> {
-    let WireCounters { segmented, completed, valid, invalid } = *counters;
+    let WireCounters { segmented, expanded, not_expanded, completed, valid, invalid } = *counters;
     let rows = [
         ("segmented", segmented),
+        ("expanded", expanded),
+        ("not_expanded", not_expanded),
         ("completed", completed),
         ("valid", valid),
         ("invalid", invalid),

@@ -253,7 +253,8 @@ fn work(
     let devices = (nic, host);
     let outcome = match (plan.card, middleware) {
         (Some(card), _) => {
-            let card = Card { validates: card.validates(), report_every: plan.stats };
+            let (validates, expands) = (card.validates(), card.expands());
+            let card = Card { validates, expands, report_every: plan.stats };
             rxo::live::run_card(devices, card, stop, observe)
         }
         (None, None) => rxo::live::run(devices.0, devices.1, config, stop, observe),

@@ -80,6 +80,7 @@ impl Survey {
             gso_bytes: 65_535,
             gathers: true,
             completes_checksums: true,
+            expands_acks: false,
         };
         carried(plan.policy, sink)
             .map_err(|misfit| usage(format!("{} {}: {misfit}", plan.flags[1], plan.host)))

@@ -15,6 +15,7 @@ use crate::process::{Rxo, run, spawn};
 pub(crate) const TESTS: &[Test] = &[
     ("a_host_behind_a_card_receives_what_linux_sends", receives),
     ("a_host_behind_a_card_sends_what_linux_receives", sends),
+    ("a_card_expands_the_acks_of_its_host", expands),
     ("a_card_without_offloads_carries_the_same", without_offloads),
     ("a_card_refuses_what_it_cannot_be", refused),
 ];
@@ -84,6 +85,13 @@ fn sends() {
     assert!(count(&totals, "wire_back", "completed") > 0, "{totals}");
     let frames = totals["nic_out"]["deliveries"].as_u64().unwrap();
     assert!(frames > u64::from(BYTES) / 1_500, "{totals}");
+}
+
+/// The ACKs of the host leave as templates, so the ring has fewer packets than the wire.
+fn expands() {
+    let totals = received("card-expands", "--offload checksum,tso,expand");
+    assert!(count(&totals, "wire_back", "expanded") > 0, "{totals}");
+    assert_eq!(count(&totals, "wire_back", "not_expanded"), 0, "{totals}");
 }
 
 /// The host then does by itself what the card does not.

@@ -125,6 +125,7 @@ impl Port for Sender {
             gso_bytes: 0,
             gathers: true,
             completes_checksums: false,
+            expands_acks: false,
         }
     }
 

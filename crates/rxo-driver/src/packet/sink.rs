@@ -52,6 +52,7 @@ impl Port for PacketPort {
             gso_bytes: LARGEST_PACKET_BYTES,
             gathers: true,
             completes_checksums: true,
+            expands_acks: false,
         }
     }
 

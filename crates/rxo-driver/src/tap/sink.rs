@@ -60,6 +60,7 @@ impl Port for TapPort {
             gso_bytes: LARGEST_PACKET_BYTES,
             gathers: true,
             completes_checksums: true,
+            expands_acks: false,
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Refused {
     said: [bool; KINDS],
 }
 
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 impl Refused {
     /// Whether to send the next aggregate of this kind as single frames at once.
@@ -73,6 +73,7 @@ const fn index(kind: GsoKind) -> usize {
         GsoKind::TcpV6 => 1,
         GsoKind::UdpFragment => 2,
         GsoKind::Udp => 3,
+        GsoKind::AckTemplate => 4,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::vhost_user::features::{
-    CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
-    HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
+    ACK_TEMPLATES, CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4,
+    GUEST_USO6, HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
 };
 use crate::virtio_net::{CopyPath, FrameLayout};
 
@@ -20,6 +20,8 @@ pub struct GuestOptions {
     /// Whether the guest gets GSO frames, if it accepts them, and may send those of UDP. A network card
     /// does neither.
     pub aggregates: bool,
+    /// Whether the guest may hand over ACK templates, for the source's owner to expand. Needs `checksums`.
+    pub ack_templates: bool,
     /// The time from a packet for the guest to the notification of it, as `rx-usecs` of a network
     /// card. A guest whose buffers are all used is notified at once. Zero: always at once.
     pub moderation: Duration,
@@ -33,7 +35,15 @@ impl Default for GuestOptions {
     fn default() -> Self {
         let (moderation, path, layout) =
             (Duration::ZERO, CopyPath::default(), FrameLayout::default());
-        Self { checksums: true, segmentation: true, aggregates: true, moderation, path, layout }
+        Self {
+            checksums: true,
+            segmentation: true,
+            aggregates: true,
+            ack_templates: false,
+            moderation,
+            path,
+            layout,
+        }
     }
 }
 
@@ -41,8 +51,11 @@ impl GuestOptions {
     /// The features that are offered.
     pub(super) const fn features(&self) -> u64 {
         let mut features = DEVICE_OFFERS;
+        if self.ack_templates {
+            features |= ACK_TEMPLATES;
+        }
         if !self.checksums {
-            features &= !(CSUM | GUEST_CSUM | TO_GUEST | FROM_GUEST);
+            features &= !(CSUM | GUEST_CSUM | TO_GUEST | FROM_GUEST | ACK_TEMPLATES);
         }
         if !self.segmentation {
             features &= !FROM_GUEST;
@@ -77,6 +90,9 @@ mod tests {
         ];
         for (options, without) in rows {
             assert_eq!(options.features(), DEVICE_OFFERS & !without, "{options:?}");
+            let expanding = GuestOptions { ack_templates: options.checksums, ..options };
+            let more = if options.checksums { ACK_TEMPLATES } else { 0 };
+            assert_eq!(expanding.features(), options.features() | more, "{options:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
 use crate::device::{Device, DeviceOptions};
-use crate::vhost_user::features::{MQ, PROTOCOL_FEATURES, VERSION_1};
+use crate::vhost_user::features::{ACK_TEMPLATES, MQ, PROTOCOL_FEATURES, VERSION_1};
 use crate::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
 };
@@ -101,6 +101,8 @@ fn a_lie_ends_the_connection_in_one_line() {
         ("offset", vec![table(&[Region { file_offset: 1, ..region() }])], "its file is shorter"),
         ("overlap", vec![table(&[region(), far])], "overlaps another region"),
         ("features", vec![Request::SetFeatures(1 << 57)], "were not offered"),
+        // Only a card that expands offers it, so no foreign front end may set it.
+        ("templates", vec![Request::SetFeatures(ACK_TEMPLATES)], "were not offered"),
         ("ring", vec![Request::GetRingBase(99)], "there is no ring 99"),
         ("size", vec![Request::SetRingSize(RingNumber { ring: 0, number: 0 })], "is impossible"),
         ("address", [start(), vec![addresses(0, 7)]].concat_requests(), "is in no region"),

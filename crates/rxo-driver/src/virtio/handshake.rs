@@ -18,9 +18,9 @@ use super::driver::Driver;
 use super::layout::{Places, START};
 use crate::clock;
 use crate::vhost_user::features::{
-    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, HOST_ECN, HOST_TSO4, HOST_TSO6,
-    MQ, MRG_RXBUF, PROTOCOL_FEATURES, PROTOCOL_MQ, PROTOCOL_MTU, PROTOCOL_REPLY_ACK,
-    PROTOCOL_STATUS, RING_PACKED, VERSION_1,
+    ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, HOST_ECN,
+    HOST_TSO4, HOST_TSO6, MQ, MRG_RXBUF, PROTOCOL_FEATURES, PROTOCOL_MQ, PROTOCOL_MTU,
+    PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED, VERSION_1,
 };
 use crate::vhost_user::{
     Channel, Region, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
@@ -36,6 +36,7 @@ pub(super) const WANTED: u64 = CSUM
     | HOST_TSO4
     | HOST_TSO6
     | HOST_ECN
+    | ACK_TEMPLATES
     | MRG_RXBUF
     | EVENT_IDX
     | PROTOCOL_FEATURES

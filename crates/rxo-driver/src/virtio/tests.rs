@@ -16,9 +16,10 @@ use super::frontend::Frontend;
 use super::handshake::{WANTED, Wishes};
 use super::kind::device;
 use crate::device::{Device, DeviceName, DeviceOptions, DeviceSource};
+use crate::vhost::GuestOptions;
 use crate::vhost_user::features::{
-    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MQ, MRG_RXBUF,
-    RING_PACKED,
+    ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MQ,
+    MRG_RXBUF, RING_PACKED,
 };
 use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
 use crate::wait::{Interest, WaitList};
@@ -52,9 +53,13 @@ struct Echo {
 
 impl Echo {
     fn start(path: &Path) -> Self {
+        Self::start_with(path, DeviceOptions::default())
+    }
+
+    fn start_with(path: &Path, options: DeviceOptions) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (asked, name) = (Arc::clone(&stop), format!("vhost:{}", path.display()));
-        let thread = thread::spawn(move || echo(&name.parse().unwrap(), &asked));
+        let thread = thread::spawn(move || echo(&name.parse().unwrap(), options, &asked));
         let begun = Instant::now();
         while !path.exists() {
             assert!(begun.elapsed() < PATIENCE);
@@ -72,8 +77,8 @@ impl Drop for Echo {
     }
 }
 
-fn echo(name: &DeviceName, stop: &AtomicBool) {
-    let Device { mut source, mut sink } = Device::open(name, DeviceOptions::default()).unwrap();
+fn echo(name: &DeviceName, options: DeviceOptions, stop: &AtomicBool) {
+    let Device { mut source, mut sink } = Device::open(name, options).unwrap();
     let mut batch = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         sink.resume().unwrap();
@@ -124,6 +129,40 @@ fn rings() -> impl Iterator<Item = u64> {
             all.iter().flat_map(|features| [*features, features & !bit]).collect()
         })
         .into_iter()
+}
+
+#[test]
+fn templates_are_for_a_device_that_expands_them() {
+    let socket = Socket::new("templates");
+    for ack_templates in [false, true] {
+        let guest_options = GuestOptions { ack_templates, ..GuestOptions::default() };
+        let options = DeviceOptions { guest: guest_options, ..DeviceOptions::default() };
+        let echo = Echo::start_with(&socket.0, options);
+        let expands = |wanted| guest(&socket.0, wanted).sink.capabilities().expands_acks;
+        assert_eq!(expands(WANTED), ack_templates);
+        assert!(!expands(WANTED & !ACK_TEMPLATES), "the driver does not want it");
+        drop(echo);
+    }
+}
+
+/// A moderated device notifies of every frame all the same.
+#[test]
+fn moderated_frames_arrive() {
+    let socket = Socket::new("moderated");
+    let moderation = Duration::from_millis(2);
+    let guest_options = GuestOptions { moderation, ..GuestOptions::default() };
+    let _echo = Echo::start_with(
+        &socket.0,
+        DeviceOptions { guest: guest_options, ..DeviceOptions::default() },
+    );
+    let mut guest = guest(&socket.0, WANTED);
+    for _ in 0..20 {
+        let sent: Vec<_> = (0..30).map(|_| tcp(100)).collect();
+        let frames = sent.iter().map(|bytes| Frame::new(&bytes[..], rxo_frame::Instant::ZERO));
+        guest.sink.transmit(frames).unwrap();
+        let received = receive(&mut guest.source, sent.len());
+        assert!(received.iter().zip(&sent).all(|(frame, bytes)| frame.bytes() == &bytes[..]));
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use rxo_frame::{ChecksumStatus, Gso, GsoKind};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use crate::vhost_user::features::{
-    CSUM, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6, HOST_ECN,
-    HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, RSC_EXT, VERSION_1,
+    ACK_TEMPLATES, CSUM, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
+    HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, RSC_EXT, VERSION_1,
 };
 
 /// An Ethernet header, in bytes. No frame is shorter.
@@ -30,6 +30,8 @@ pub(crate) struct Accepts {
     udp: bool,
     /// Aggregates with the number of their segments in place of the offsets of a partial checksum.
     coalesced: bool,
+    /// ACK templates, which only rxo's own device expands.
+    ack_templates: bool,
 }
 
 /// What to do with a packet for the receiving side.
@@ -61,6 +63,7 @@ impl Accepts {
             // The kind of a GSO frame does not say its version.
             udp: has(GUEST_CSUM | GUEST_USO4 | GUEST_USO6),
             coalesced: has(GUEST_CSUM | RSC_EXT),
+            ack_templates: false,
         }
     }
 
@@ -75,7 +78,13 @@ impl Accepts {
             ecn: has(HOST_ECN),
             udp: has(CSUM | HOST_USO),
             coalesced: false,
+            ack_templates: has(CSUM | ACK_TEMPLATES),
         }
+    }
+
+    /// Whether ACK templates are accepted.
+    pub(crate) const fn ack_templates(self) -> bool {
+        self.ack_templates
     }
 
     /// Whether frames with a partial checksum are accepted.
@@ -94,6 +103,7 @@ impl Accepts {
             GsoKind::TcpV6 => self.tcp_v6,
             GsoKind::Udp => self.udp,
             GsoKind::UdpFragment => false,
+            GsoKind::AckTemplate => self.ack_templates,
         };
         takes_kind && (self.ecn || !gso.ecn)
     }
@@ -198,6 +208,12 @@ mod tests {
                 assert_eq!(without.read(&frame.to_bytes(), 3_000), None, "{kind:?} {ecn}");
             }
         }
+        let template = header(PARTIAL, Some(gso(GsoKind::AckTemplate, false)));
+        assert!(matches!(Accepts::device(ALL_HOST).fit(template), Fit::Segment(_)));
+        assert_eq!(Accepts::device(ALL_HOST).read(&template.to_bytes(), 100), None);
+        let with = Accepts::device(ALL_HOST | ACK_TEMPLATES);
+        assert_eq!(with.fit(template), Fit::Send(template));
+        assert!(with.read(&template.to_bytes(), 100).is_some());
         let udp = header(PARTIAL, Some(gso(GsoKind::Udp, false)));
         assert!(matches!(Accepts::driver(ALL_GUEST).fit(udp), Fit::Segment(_)));
         let with = Accepts::driver(ALL_GUEST | GUEST_USO4 | GUEST_USO6);

@@ -26,12 +26,17 @@ pub(crate) struct RingPort<S> {
     encoder: Encoder,
     label: String,
     mtu: u32,
+    /// Whether the other side that was there first expands ACK templates. If a later one does not, the
+    /// transmitter sends it the ACKs.
+    expands_acks: bool,
 }
 
 impl<S: Side> RingPort<S> {
     pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32, copying: Copying) -> Self {
         let (side, label) = (Rc::clone(side), label.to_owned());
-        Self { side, encoder: Encoder::new(copying), label, mtu }
+        let accepts = |link: &mut S::Link| link.accepts().ack_templates();
+        let expands_acks = side.borrow_mut().link().is_some_and(accepts);
+        Self { side, encoder: Encoder::new(copying), label, mtu, expands_acks }
     }
 }
 
@@ -43,6 +48,7 @@ impl<S: Side> Port for RingPort<S> {
             gso_bytes: LARGEST_PACKET_BYTES,
             gathers: true,
             completes_checksums: true,
+            expands_acks: self.expands_acks,
         }
     }
 

@@ -8,7 +8,8 @@ use rxo_wire::SeqNumber;
 
 use super::cut::take;
 use super::large::Large;
-use super::packet::Packet;
+use super::packet::{Packet, Whole};
+use super::template::Template;
 
 /// Packets that are alike: one, or the segments of a GSO send that was segmented here.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,18 @@ pub(super) struct Planned {
     /// How much of that each but the last has.
     pub(super) size: usize,
     pub(super) offload: Offload,
-    pub(super) is_large: bool,
+    pub(super) kind: Kind,
+}
+
+/// How the device has to take a packet apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Not at all.
+    Plain,
+    /// It is a GSO send.
+    Large,
+    /// It is an ACK template.
+    Template,
 }
 
 impl Planned {
@@ -36,7 +48,7 @@ impl Planned {
             borrowed_bytes: 0,
             size: 0,
             offload,
-            is_large: false,
+            kind: Kind::Plain,
         }
     }
 
@@ -53,6 +65,8 @@ pub(super) struct Packets<'a, T> {
     planned: slice::Iter<'a, Planned>,
     /// One for each GSO send.
     large: slice::Iter<'a, Large>,
+    /// One for each ACK template.
+    templates: slice::Iter<'a, Template>,
     text_of: T,
     left: usize,
     now: Now<'a>,
@@ -66,21 +80,20 @@ struct Now<'a> {
     text: [&'a [u8]; 2],
     size: usize,
     offload: Offload,
-    large: Option<&'a Large>,
+    whole: Option<Whole<'a>>,
 }
 
 impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
-    /// The `count` packets of `planned`, whose headers stand in `arena`; `large` holds the GSO sends among
-    /// them.
+    /// The `count` packets of `planned`, whose headers stand in `arena`. `large` holds the GSO sends and
+    /// `templates` the ACK templates among them.
     pub(super) fn new(
-        arena: &'a [u8],
-        planned: &'a [Planned],
-        large: &'a [Large],
+        (arena, planned): (&'a [u8], &'a [Planned]),
+        (large, templates): (&'a [Large], &'a [Template]),
         count: usize,
         text_of: T,
     ) -> Self {
-        let (planned, large) = (planned.iter(), large.iter());
-        Self { arena, planned, large, text_of, left: count, now: Now::default() }
+        let (planned, large, templates) = (planned.iter(), large.iter(), templates.iter());
+        Self { arena, planned, large, templates, text_of, left: count, now: Now::default() }
     }
 
     fn begin(&mut self) -> Option<Now<'a>> {
@@ -89,8 +102,12 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
         self.arena = arena;
         let Planned { head_bytes, size, offload, .. } = *planned;
         let text = if planned.borrowed_bytes > 0 { (self.text_of)(planned) } else { [&[][..]; 2] };
-        let large = if planned.is_large { self.large.next() } else { None };
-        Some(Now { heads, head_bytes, text, size, offload, large })
+        let whole = match planned.kind {
+            Kind::Plain => None,
+            Kind::Large => self.large.next().map(Whole::Large),
+            Kind::Template => self.templates.next().map(Whole::Template),
+        };
+        Some(Now { heads, head_bytes, text, size, offload, whole })
     }
 }
 
@@ -103,10 +120,10 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Iterator for Packets<'a, T> {
             self.now = self.begin()?;
         }
         self.left -= 1;
-        let Now { heads, head_bytes, text, size, offload, large } = &mut self.now;
+        let Now { heads, head_bytes, text, size, offload, whole } = &mut self.now;
         let (head, rest) = heads.split_at_checked(*head_bytes)?;
         *heads = rest;
-        Some(Packet { head, text: take(text, *size), offload: *offload, large: *large })
+        Some(Packet { head, text: take(text, *size), offload: *offload, whole: *whole })
     }
 
     #[inline]

@@ -9,11 +9,12 @@ use rxo_tcp::{Connection, Transmit};
 use rxo_wire::build::BuildError;
 use rxo_wire::segmentation::parts;
 
-use super::batch::{Packets, Planned};
+use super::batch::{Kind, Packets, Planned};
 use super::cut::{Cutter, take};
 use super::headers::Headers;
 use super::large::{Large, Refused};
 use super::shape::{Path, Shape};
+use super::template::Template;
 use crate::buffer::Buffer;
 use crate::stages::{Stage, Stopwatch};
 
@@ -25,6 +26,8 @@ pub(crate) struct Outbox {
     pub(super) planned: Vec<Planned>,
     /// The GSO sends among them, for the device to segment.
     large: Vec<Large>,
+    /// The ACK templates among them.
+    pub(super) templates: Vec<Template>,
     refused: Refused,
     /// Packets for the device.
     count: usize,
@@ -45,6 +48,7 @@ impl Outbox {
             arena: Vec::with_capacity(MOST_PACKETS * 128),
             planned: Vec::with_capacity(MOST_PACKETS),
             large: Vec::new(),
+            templates: Vec::new(),
             refused: Refused::default(),
             count: 0,
             has_borrowed: false,
@@ -114,9 +118,10 @@ impl Outbox {
             return Ok(());
         }
         self.watch.switch(Stage::Transmit);
-        let Self { arena, planned, large, count, .. } = &*self;
-        let outcome =
-            sink.transmit(Packets::new(arena, planned, large, *count, |planned| text_of(planned)));
+        let Self { arena, planned, large, templates, count, .. } = &*self;
+        let whole = (&large[..], &templates[..]);
+        let text_of = |planned: &Planned| text_of(planned);
+        let outcome = sink.transmit(Packets::new((arena, planned), whole, *count, text_of));
         self.watch.switch(Stage::Serve);
         self.sent += self.count as u64;
         self.refused.remember(&self.large);
@@ -128,6 +133,7 @@ impl Outbox {
         self.arena.clear();
         self.planned.clear();
         self.large.clear();
+        self.templates.clear();
         (self.count, self.has_borrowed) = (0, false);
     }
 
@@ -187,7 +193,7 @@ impl Outbox {
         self.arena.extend_from_slice(headers.bytes());
         let planned = self.plan_borrowed(1, headers.bytes().len(), offload);
         planned.borrow(transmit, usize::MAX);
-        planned.is_large = true;
+        planned.kind = Kind::Large;
         self.large.push(Large::new(kind, headers.at(), size));
         Ok(())
     }

@@ -3,6 +3,7 @@
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 
 use super::large::Large;
+use super::template::Template;
 
 /// Headers, with a short text behind them, and a long text in up to two pieces.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +11,17 @@ pub(super) struct Packet<'a> {
     pub(super) head: &'a [u8],
     pub(super) text: [&'a [u8]; 2],
     pub(super) offload: Offload,
-    /// It is several segments in one.
-    pub(super) large: Option<&'a Large>,
+    /// It is several packets in one.
+    pub(super) whole: Option<Whole<'a>>,
+}
+
+/// Several packets in one, for the device to take apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whole<'a> {
+    /// Segments.
+    Large(&'a Large),
+    /// ACKs.
+    Template(&'a Template),
 }
 
 impl<'a> Gather<'a> for Packet<'a> {
@@ -39,13 +49,22 @@ impl<'a> Gather<'a> for Packet<'a> {
 
     #[inline]
     fn frame_count(self) -> usize {
-        self.large.map_or(1, |large| large.segments(self.text))
+        match self.whole {
+            Some(Whole::Large(large)) => large.segments(self.text),
+            Some(Whole::Template(template)) => template.count(),
+            None => 1,
+        }
     }
 
     /// It was never frames: they are made when a sink that refuses the whole asks for them.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
-        if let Some(large) = self.large {
-            large.cut(self.head, self.text, self.offload.checksum).for_each(visit);
+        let checksum = self.offload.checksum;
+        match self.whole {
+            Some(Whole::Large(large)) => large.cut(self.head, self.text, checksum).for_each(visit),
+            Some(Whole::Template(template)) => {
+                template.frames(self.head, checksum).for_each(visit);
+            }
+            None => {}
         }
     }
 }

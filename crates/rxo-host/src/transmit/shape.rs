@@ -23,6 +23,8 @@ pub(crate) struct Shape {
     /// The device takes GSO sends, or says that it does.
     pub(super) takes_large: bool,
     pub(crate) ack_templates: bool,
+    /// The device expands ACK templates.
+    pub(super) expands_acks: bool,
     pub(crate) summer: Summer,
 }
 
@@ -54,11 +56,12 @@ pub(super) struct Ip {
 
 impl Shape {
     pub(crate) fn new(sink: SinkCapabilities, mac: [u8; 6], ack_templates: bool) -> Self {
-        let SinkCapabilities { link, completes_checksums, gso_bytes, .. } = sink;
+        let SinkCapabilities { link, completes_checksums, gso_bytes, expands_acks, .. } = sink;
         // Nobody can say the checksums of segments that are not made yet.
         let takes_large = gso_bytes > 0 && completes_checksums;
         let summer = Summer::detect();
-        Self { link, mac, completes_checksums, takes_large, ack_templates, summer }
+        let expands_acks = expands_acks && completes_checksums;
+        Self { link, mac, completes_checksums, takes_large, ack_templates, expands_acks, summer }
     }
 
     /// Who computes checksums; `None` when the device does.

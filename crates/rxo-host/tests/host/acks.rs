@@ -1,21 +1,46 @@
 //! Which acknowledgements leave, and how.
 
+use rxo_ack::expand_packed;
 use rxo_device::MemoryOptions;
-use rxo_frame::Frame;
+use rxo_frame::{Frame, GsoKind, LinkKind};
 use rxo_tcp::AckPolicy;
 
 use crate::world::{World, drain, fill, options, pattern};
 
-/// The packets that the server sends while it receives 200 kB, and the bytes of them.
+/// How the device of the server takes its ACKs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Device {
+    /// One by one.
+    Plain,
+    /// It expands templates.
+    Expands,
+    /// It says that it expands templates, and refuses them.
+    Refuses,
+}
+
+/// The bytes of the packets on the wire that the server sends while it receives 200 kB.
 fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
-    let mut world = World::with(MemoryOptions { gso_bytes: 0, ..options() }, change);
+    acks_behind(Device::Plain, change).0
+}
+
+/// The bytes of these packets behind a device of this kind, and how many ACKs it was handed in templates.
+fn acks_behind(
+    device: Device,
+    change: impl Fn(&mut rxo_host::HostConfig),
+) -> (Vec<Vec<u8>>, usize) {
+    let expands_acks = device != Device::Plain;
+    let mut world = World::with(MemoryOptions { gso_bytes: 0, expands_acks, ..options() }, change);
+    let mut expanded = 0;
+    if device == Device::Refuses {
+        world.back.refuse_aggregates();
+    }
     let listener = world.listen(1);
     let (stream, accepted) = world.connected(&listener);
     let data = pattern(200_000);
     let (mut sent, mut read, mut acks) = (0, 0, Vec::new());
     for _ in 0..10_000 {
         if read == data.len() {
-            return acks;
+            return (acks, expanded);
         }
         sent += fill(&stream, &data[sent..]);
         world.client.turn(world.now).unwrap();
@@ -25,8 +50,20 @@ fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
         let answers = world.back.take_all();
         for answer in answers {
             let checksum = answer.offload.checksum;
-            world.back.push(&Frame { checksum, ..Frame::new(&answer.bytes, world.now) });
-            acks.push(answer.bytes);
+            let packet = Frame { checksum, ..Frame::new(&answer.bytes[..], world.now) };
+            let mut give = |frame: Frame<&[u8]>| {
+                world.back.push(&frame);
+                acks.push(frame.bytes.to_vec());
+            };
+            match answer.offload.gso {
+                None => give(packet),
+                Some(gso) => {
+                    assert_eq!(gso.kind, GsoKind::AckTemplate);
+                    let count = expand_packed(packet, LinkKind::RawIp, &mut give).unwrap();
+                    assert_eq!(count, answer.frames);
+                    expanded += count;
+                }
+            }
         }
         world.now = world.now + std::time::Duration::from_micros(50);
     }
@@ -39,6 +76,18 @@ fn a_template_is_the_same_as_acknowledgements_built_one_by_one() {
     let without = acks_of(|config| config.ack_templates = false);
     assert!(with.len() > 50, "{} acknowledgements", with.len());
     assert!(with == without);
+}
+
+#[test]
+fn a_device_that_expands_templates_sends_the_same() {
+    let one_by_one = acks_of(|config| config.ack_templates = false);
+    let (acks, expanded) = acks_behind(Device::Expands, |_| {});
+    assert!(acks == one_by_one);
+    assert!(expanded > 50, "{expanded} in templates");
+    let (acks, expanded) = acks_behind(Device::Refuses, |_| {});
+    assert!(acks == one_by_one && expanded == 0, "{expanded} in templates");
+    let (_, expanded) = acks_behind(Device::Expands, |config| config.ack_templates = false);
+    assert_eq!(expanded, 0);
 }
 
 #[test]

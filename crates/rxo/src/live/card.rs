@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::middleware::WireSource;
 
@@ -14,13 +15,16 @@ use crate::worker::{Duplex, Misfit, Pause, WorkerConfig};
 pub struct Card {
     /// Whether it validates the checksums of frames for the guest.
     pub validates: bool,
+    /// Whether it expands ACK templates of the guest. Its device must offer that.
+    pub expands: bool,
     /// Time between two calls of the observer with readings, at least 1 ms; `None` for no calls.
     pub report_every: Option<Duration>,
 }
 
 /// Runs a network card on this thread until `stop` is set or a device fails. What the peers leave to
 /// their devices is done here: in both directions GSO frames of TCP are segmented and partial checksums
-/// completed. Nothing is coalesced, and nothing is dropped but what a ring cannot hold.
+/// completed; ACK templates of the guest are expanded. Nothing is coalesced, and nothing is dropped but what
+/// a ring cannot hold and what says that it is a template and is none.
 ///
 /// # Errors
 /// As [`run`](super::run).
@@ -38,6 +42,8 @@ pub fn run_card(
     };
     let wire = Duplex { source: WireSource::new(wire.source, card.validates), sink: wire.sink };
     // The peer's own card validates what it gets.
-    let guest = Duplex { source: WireSource::new(guest.source, false), sink: guest.sink };
+    let from_guest = WireSource::new(guest.source, false);
+    let source = if card.expands { from_guest.expanding(expand_packed) } else { from_guest };
+    let guest = Duplex { source, sink: guest.sink };
     between(wire, guest, config, stop, observe)
 }

@@ -6,8 +6,13 @@ use rxo::device::{MemorySink, MemorySource};
 use rxo::worker::Directions;
 use rxo::{Duplex, LinkKind, MemoryLink, MemoryOptions, Misfit, Policy, Worker, WorkerConfig};
 
-const USUAL: MemoryOptions =
-    MemoryOptions { link: LinkKind::Ethernet, mtu: 1_500, gso_bytes: 65_535, most_packets: 8 };
+const USUAL: MemoryOptions = MemoryOptions {
+    link: LinkKind::Ethernet,
+    mtu: 1_500,
+    gso_bytes: 65_535,
+    most_packets: 8,
+    expands_acks: false,
+};
 const NO_GSO: MemoryOptions = MemoryOptions { gso_bytes: 0, ..USUAL };
 
 fn device(source: MemoryOptions, sink: MemoryOptions) -> Duplex<MemorySource, MemorySink> {

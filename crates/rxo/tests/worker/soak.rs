@@ -24,8 +24,13 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
             Policy::all().into_iter().filter(|policy| !policy.needs_records).collect();
         let policy = policies[round as usize % policies.len()];
         let link = script.setup.link;
-        let world =
-            World::with(MemoryOptions { link, mtu: 1_500, gso_bytes: 65_535, most_packets: 8_192 });
+        let world = World::with(MemoryOptions {
+            link,
+            mtu: 1_500,
+            gso_bytes: 65_535,
+            most_packets: 8_192,
+            expands_acks: false,
+        });
         // Sent as the frames it stands for, an aggregate can be compared bit for bit.
         world.to_host.refuse_aggregates();
         for (index, frame) in script.frames().into_iter().enumerate() {

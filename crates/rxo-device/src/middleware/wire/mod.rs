@@ -1,8 +1,8 @@
 //! Frames as a wire carries them, whatever form a local sender gave them.
 //!
 //! A local sender leaves checksums and segmentation to the device. [`WireSource`] is that part of the
-//! device: it segments GSO frames of TCP, completes partial checksums, and can validate the others, as a
-//! network card does with what it receives.
+//! device: it segments GSO frames of TCP, completes partial checksums, can expand ACK templates, and can
+//! validate other checksums, as a network card does with what it receives.
 //!
 //! Separate from the worse network, which keeps the forms that it is given.
 //!
@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, GsoKind, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, complete, verify_transport};
 use rxo_wire::segmentation::Checksums;
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
@@ -29,6 +29,7 @@ pub struct WireSource<S: FrameSource> {
     source: S,
     link: LinkKind,
     validates: bool,
+    expand: Option<Expand>,
     summer: Summer,
     batch: Vec<Frame<S::Buffer>>,
     ready: VecDeque<Frame<WireBuf<S::Buffer>>>,
@@ -37,6 +38,10 @@ pub struct WireSource<S: FrameSource> {
     /// The error of the source. It is returned when all frames that came before it are given.
     failure: Option<DeviceError>,
 }
+
+/// Gives the frames of an ACK template and returns their number; `None`, and gives nothing, if it is no
+/// template. `rxo_ack::expand_packed` is one.
+pub type Expand = fn(Frame<&[u8]>, LinkKind, &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize>;
 
 /// The bytes of a frame as on a wire.
 #[derive(Clone, Debug)]
@@ -52,10 +57,14 @@ pub enum WireBuf<B> {
 pub struct WireCounters {
     /// GSO frames that were segmented.
     pub segmented: u64,
+    /// ACKs that templates became.
+    pub expanded: u64,
     /// Checksums of single frames that were completed. Those of segments are not counted.
     pub completed: u64,
     /// Checksums that were validated and are valid.
     pub valid: u64,
+    /// ACK templates that were discarded: they are none, or this wire expands none.
+    pub not_expanded: u64,
     /// Checksums that are invalid. Such a frame passes with the status `Unknown`.
     pub invalid: u64,
 }
@@ -69,6 +78,7 @@ impl<S: FrameSource> WireSource<S> {
             source,
             link,
             validates,
+            expand: None,
             summer: Summer::detect(),
             batch: Vec::new(),
             ready: VecDeque::new(),
@@ -78,7 +88,18 @@ impl<S: FrameSource> WireSource<S> {
         }
     }
 
+    /// Expands ACK templates with `expand`. Without it they are discarded.
+    #[must_use]
+    pub const fn expanding(mut self, expand: Expand) -> Self {
+        self.expand = Some(expand);
+        self
+    }
+
     fn carry(&mut self, frame: Frame<S::Buffer>) {
+        if frame.gso.is_some_and(|gso| gso.kind == GsoKind::AckTemplate) {
+            self.expand(frame.borrowed());
+            return;
+        }
         if frame.gso.is_some() {
             if self.segment(frame.borrowed()) {
                 self.wire.segmented += 1;
@@ -99,6 +120,20 @@ impl<S: FrameSource> WireSource<S> {
         });
     }
 
+    fn expand(&mut self, frame: Frame<&[u8]>) {
+        let (link, expand) = (self.link, self.expand);
+        let mut give = |ack: Frame<&[u8]>| match ack.checksum {
+            ChecksumStatus::Partial { start, offset } => {
+                self.complete(&ack, (start.into(), offset.into()));
+            }
+            _ => self.ready.push_back(with_bytes(&ack, WireBuf::Made(ack.bytes.to_vec()))),
+        };
+        match expand.and_then(|expand| expand(frame, link, &mut give)) {
+            Some(count) => self.wire.expanded += count as u64,
+            None => self.wire.not_expanded += 1,
+        }
+    }
+
     /// Returns `false`, and gives nothing, if the frame cannot be segmented here.
     fn segment(&mut self, frame: Frame<&[u8]>) -> bool {
         let checksum = self.status(true);
@@ -110,7 +145,7 @@ impl<S: FrameSource> WireSource<S> {
     }
 
     /// Offsets beyond the frame complete nothing: such a frame is its sender's mistake.
-    fn complete(&mut self, frame: &Frame<S::Buffer>, (start, offset): (usize, usize)) {
+    fn complete<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, (start, offset): (usize, usize)) {
         let mut bytes = frame.bytes().to_vec();
         let sum = complete(&bytes, start, offset, self.summer);
         if let Some((sum, field)) = sum.zip(bytes.get_mut(start + offset..start + offset + 2)) {
@@ -246,6 +281,8 @@ impl WireCounters {
     pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
             segmented: apply(self.segmented, other.segmented),
+            expanded: apply(self.expanded, other.expanded),
+            not_expanded: apply(self.not_expanded, other.not_expanded),
             completed: apply(self.completed, other.completed),
             valid: apply(self.valid, other.valid),
             invalid: apply(self.invalid, other.invalid),

@@ -1,7 +1,9 @@
 //! What leaves a card: compared with packets that were built for the wire in the first place.
 
+use std::num::NonZeroU16;
+
 use proptest::prelude::*;
-use rxo_frame::VlanTag;
+use rxo_frame::{Gso, VlanTag};
 use rxo_testkit::naive::{self, Reading, Segment};
 use rxo_testkit::{Packet, arp, seg, udp};
 
@@ -124,6 +126,38 @@ fn a_gso_frame_becomes_the_frames_that_a_kernel_makes_of_it() {
         assert_eq!(frames.into_iter().map(|part| part.bytes).collect::<Vec<_>>(), expected);
         assert_eq!((counters.wire.segmented, counters.frames), (1, 11));
     }
+}
+
+/// Two ACKs that each have the headers of the packet.
+fn expand(frame: Frame<&[u8]>, _: LinkKind, give: &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize> {
+    let is_template = frame.bytes.len() > 60;
+    let ack = Frame { bytes: &frame.bytes[..54], gso: None, ..frame };
+    (0..2).filter(|_| is_template).for_each(|_| give(ack));
+    is_template.then_some(2)
+}
+
+#[test]
+fn templates_are_expanded_and_completed_in_their_place() {
+    let ack = seg().pure_ack();
+    let gso = Gso { kind: GsoKind::AckTemplate, ecn: false, size: NonZeroU16::MIN };
+    let invalid = Frame { gso: Some(gso), ..ack.clone().partial().frame() };
+    let mut template = invalid.clone();
+    template.bytes.extend([0; 14]);
+    let link = MemoryLink::new(MemoryOptions::default());
+    let (mut plain, mut batch) = (WireSource::new(link.source(), true), Vec::new());
+    let given = [seg().frame(), template, invalid, seg().len(9).frame()];
+    given.iter().for_each(|frame| link.push(frame));
+    assert_eq!(plain.receive(&mut batch, BUDGET).unwrap(), 2, "the others");
+    assert_eq!(plain.counters().wire.not_expanded, 2);
+
+    given.iter().for_each(|frame| link.push(frame));
+    let (mut wire, mut batch) =
+        (WireSource::new(link.source(), true).expanding(expand), Vec::new());
+    assert_eq!(wire.receive(&mut batch, BUDGET).unwrap(), 4);
+    let bytes: Vec<_> = batch.iter().map(|frame| frame.bytes().to_vec()).collect();
+    assert_eq!(bytes, [seg().bytes(), ack.bytes(), ack.bytes(), seg().len(9).bytes()]);
+    let WireCounters { expanded, not_expanded, completed, valid, .. } = wire.counters().wire;
+    assert_eq!((expanded, not_expanded, completed, valid), (2, 1, 2, 2));
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl Scene {
             gso_bytes,
             gathers: true,
             completes_checksums: self.completes_checksums,
+            expands_acks: false,
         };
         Outbox::new(Shape::new(capabilities, OWN, true), Stopwatch::new(None))
     }

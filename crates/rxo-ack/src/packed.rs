@@ -1,0 +1,82 @@
+//! A template as the bytes of one packet, for a device that expands it.
+//!
+//! ```text
+//!  the first ACK as a frame | ACK number (4) window (2) TSval (4) TSecr (4) | the next ACK's | ...
+//! ```
+//!
+//! Numbers are in network byte order. The frame ends where its IP packet does, so nothing else says
+//! where the numbers begin. The format is private: rxo's `virtio:` driver and `rxo card` agree on it.
+
+use rxo_frame::{Frame, LinkKind};
+use rxo_wire::tcp::Timestamp;
+use rxo_wire::{SeqNumber, parse, parse_ip};
+
+use crate::AckNumbers;
+use crate::pattern::Pattern;
+
+/// The length of the numbers of one ACK in a packed template, in bytes.
+pub const PACKED_NUMBERS_BYTES: usize = 14;
+
+/// The most ACKs behind the first that a packed template may have. So a packet of a hostile sender cannot
+/// become more work than a GSO frame.
+pub const MOST_PACKED_NUMBERS: usize = 1_024;
+
+impl AckNumbers {
+    /// The numbers in a packed template. If the template has no timestamp, its bytes mean nothing.
+    #[inline]
+    #[must_use]
+    pub fn to_packed(self) -> [u8; PACKED_NUMBERS_BYTES] {
+        let mut bytes = [0; PACKED_NUMBERS_BYTES];
+        bytes[..4].copy_from_slice(&self.ack.0.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.window.to_be_bytes());
+        bytes[6..10].copy_from_slice(&self.timestamp.value.to_be_bytes());
+        bytes[10..].copy_from_slice(&self.timestamp.echo.to_be_bytes());
+        bytes
+    }
+
+    /// The numbers that these bytes of a packed template are.
+    #[inline]
+    #[must_use]
+    pub const fn from_packed(bytes: &[u8; PACKED_NUMBERS_BYTES]) -> Self {
+        let [a, b, c, d, w, x, v0, v1, v2, v3, e0, e1, e2, e3] = *bytes;
+        let value = u32::from_be_bytes([v0, v1, v2, v3]);
+        let echo = u32::from_be_bytes([e0, e1, e2, e3]);
+        Self {
+            ack: SeqNumber(u32::from_be_bytes([a, b, c, d])),
+            window: u16::from_be_bytes([w, x]),
+            timestamp: Timestamp { value, echo },
+        }
+    }
+}
+
+/// Gives the ACKs of a packed template in order: the first ACK's frame, and for each of the numbers
+/// behind it a frame whose IPv4 identification is one higher. All have the metadata of `frame` and are no
+/// GSO frames; a partial checksum stays partial. Returns their number; `None`, and gives nothing, if the
+/// bytes are no template, or one of more than [`MOST_PACKED_NUMBERS`]. Does not allocate; O(ACKs).
+pub fn expand_packed(
+    frame: Frame<&[u8]>,
+    link: LinkKind,
+    give: &mut dyn FnMut(Frame<&[u8]>),
+) -> Option<usize> {
+    let parsed = match link {
+        LinkKind::Ethernet => parse(frame.bytes),
+        LinkKind::RawIp => parse_ip(frame.bytes),
+    };
+    let end = parsed.ok()?.at.end as usize;
+    let (first, numbers) = frame.bytes.split_at_checked(end)?;
+    let (numbers, rest) = numbers.as_chunks();
+    if !rest.is_empty() || numbers.len() > MOST_PACKED_NUMBERS {
+        return None;
+    }
+    let first = Frame { bytes: first, gso: None, ..frame };
+    let pattern = Pattern::read(first, link).ok()?;
+    give(first);
+    let mut id_step = 0_u16;
+    for bytes in numbers {
+        id_step = id_step.wrapping_add(1);
+        let mut slot = pattern.slot();
+        pattern.change(&mut slot, &AckNumbers::from_packed(bytes), id_step);
+        give(pattern.shape().frame(&slot));
+    }
+    Some(1 + numbers.len())
+}
