@@ -9,7 +9,8 @@ pub enum InvalidChain {
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// There are more descriptors than the queue size; so it is with every loop (section 2.7.5.3.1). A
+    /// There are more descriptors than the queue size; so it is with every loop (section 2.7.5.3.1). Or the
+    /// chains of one packet have more than 4,096 together, which no driver needs. A
     /// packed queue is broken after it, because the next chain cannot be found.
     TooLong,
     /// A descriptor has no bytes (section 2.7.5).

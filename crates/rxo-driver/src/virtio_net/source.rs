@@ -14,8 +14,8 @@ use crate::clock;
 use crate::device::SystemSource;
 use crate::virtio_net::Events;
 
-/// How many frames one call discards at most, so that it ends whatever the other side sends.
-const MOST_DISCARDS: usize = 1_024;
+/// How many frames one call discards at most. Each may take thousands of descriptors, and other guests wait.
+const MOST_DISCARDS: usize = 64;
 
 /// How often a call looks again for frames that came while it prepared to wait.
 const MOST_LOOKS: usize = 4;

@@ -143,8 +143,8 @@ impl DeviceQueue {
 
     /// Copies the next chain's readable bytes to the start of `into` and returns the chain to the
     /// driver (visible after [`DeviceQueue::publish`]). The copy is the caller's alone: the driver cannot
-    /// change it. A chain is followed for at most as many descriptors as the queue has. Does not
-    /// allocate, once a chain of this length was seen.
+    /// change it. A chain is followed for at most as many descriptors as the queue has, and for
+    /// 4,096. Does not allocate, once a chain of this length was seen.
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
@@ -187,7 +187,8 @@ impl DeviceQueue {
 
     /// Finds buffers for a packet of `bytes`, including the header before it, and returns a writer
     /// into them. Nothing is consumed before [`Writer::finish`]; dropping the writer leaves all
-    /// buffers where they are. Looks at no more chains than the queue has descriptors.
+    /// buffers where they are. Looks at no more chains than the queue has descriptors,
+    /// and at no more than 4,096 descriptors.
     ///
     /// # Errors
     /// If the buffers do not suffice, or a chain is invalid.

@@ -23,11 +23,18 @@ pub(super) struct Walk {
     /// The most places of one chain: descriptors may continue into the next region.
     most_places: usize,
     first_place: usize,
+    /// How many more buffers the chains may have together.
+    left: u32,
     /// Bytes of this chain that the device may read.
     pub(super) readable_bytes: u32,
     /// Bytes of this chain that the device may write.
     pub(super) writable_bytes: u32,
 }
+
+/// The most buffers that the chains of one packet may have together. Without this limit, a driver with a queue
+/// of 32,768 descriptors could make the device read 2^30 of them for one packet. The largest packet takes 1,025
+/// buffers of 64 bytes.
+pub(super) const MOST_BUFFERS: u32 = 4_096;
 
 /// The limits of a chain.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +51,7 @@ impl Walk {
             access: Access::Read,
             most_places: usize::from(size) + MOST_REGIONS,
             first_place: 0,
+            left: MOST_BUFFERS,
             readable_bytes: 0,
             writable_bytes: 0,
         }
@@ -53,6 +61,7 @@ impl Walk {
     #[inline]
     pub(super) fn start(&mut self, access: Access) {
         self.places.clear();
+        self.left = MOST_BUFFERS;
         self.access = access;
     }
 
@@ -77,6 +86,7 @@ impl Walk {
         descriptor: Descriptor,
     ) -> Result<(), InvalidChain> {
         let Descriptor { address, bytes, flags, .. } = descriptor;
+        self.left = self.left.checked_sub(1).ok_or(InvalidChain::TooLong)?;
         if bytes == 0 {
             return Err(InvalidChain::ZeroLength);
         }

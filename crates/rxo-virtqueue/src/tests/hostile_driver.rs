@@ -90,6 +90,25 @@ impl Hostile {
     }
 }
 
+/// Each chain is valid, has room for one byte, and as many descriptors as the queue. Reading all of them for
+/// one packet would take long.
+#[test]
+fn one_packet_costs_a_bounded_number_of_descriptors() {
+    const MANY: u16 = 1_024;
+    let mut hostile = Hostile::new(Layout::Split, false);
+    hostile.config = QueueConfig::contiguous(Layout::Split, MANY, START);
+    hostile.device = DeviceQueue::new(&hostile.memory, &hostile.config, Base::Start).unwrap();
+    let readable = (1..MANY).map(|next| (BUFFERS, 1, NEXT, next));
+    let chain: Vec<Raw> = readable.chain([(BUFFERS, 1, WRITE, 0)]).collect();
+    hostile.table(hostile.config.descriptors, &chain);
+    hostile.put(hostile.config.driver + 2, &MANY.to_le_bytes());
+    let fit = Fit::Merged { count_at: 10 };
+    let refused = hostile.device.reserve(&hostile.memory, 1_514, fit).unwrap_err();
+    assert_eq!(refused, Refused::Invalid(InvalidChain::TooLong));
+    let capacity = hostile.device.reserve(&hostile.memory, 4, fit).map(|_| ());
+    assert_eq!(capacity, Ok(()), "each chain is valid");
+}
+
 /// `frame` as a chain of one descriptor, which is valid.
 const VALID: Raw = (BUFFERS, 9, 0, 0);
 
