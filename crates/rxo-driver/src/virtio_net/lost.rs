@@ -9,6 +9,7 @@
 #![allow(unsafe_code, reason = "a signal handler, which maps memory")]
 
 use std::io;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -22,12 +23,12 @@ const MOST: usize = 1_024;
 struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
+    /// How often the range has changed.
+    changes: AtomicUsize,
     is_lost: AtomicBool,
 }
 
-static SLOTS: [Slot; MOST] = [const {
-    Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), is_lost: AtomicBool::new(false) }
-}; MOST];
+static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
 
 /// The action before ours. It is set once, before a slot is used.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
@@ -41,6 +42,33 @@ pub(super) struct Guard(&'static Slot);
 /// Says whether a guarded mapping has lost its memory. It is of use while the mapping lives.
 #[derive(Clone, Copy)]
 pub(crate) struct Loss(&'static Slot);
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            changes: AtomicUsize::new(0),
+            is_lost: AtomicBool::new(false),
+        }
+    }
+
+    /// The range; `None` if there is none, or another thread is changing it. The start of one mapping and the
+    /// end of the next would hold what is between them. A mapping that is being accessed does not change.
+    fn range(&self) -> Option<Range<usize>> {
+        let changes = self.changes.load(Ordering::Acquire);
+        let end = self.end.load(Ordering::Acquire);
+        let start = self.start.load(Ordering::Acquire);
+        (self.changes.load(Ordering::Relaxed) == changes && start < end).then_some(start..end)
+    }
+
+    fn set(&self, start: usize, end: usize) {
+        self.end.store(0, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.start.store(start, Ordering::Release);
+        self.end.store(end, Ordering::Release);
+    }
+}
 
 impl Guard {
     /// Guards the `bytes` at `start`, which must be a mapping of its own.
@@ -62,8 +90,7 @@ impl Guard {
         })?;
         slot.is_lost.store(false, Ordering::Relaxed);
         let start = start.as_ptr().expose_provenance();
-        slot.start.store(start, Ordering::Release);
-        slot.end.store(start + bytes, Ordering::Release);
+        slot.set(start, start + bytes);
         Ok(Self(slot))
     }
 
@@ -75,8 +102,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.end.store(0, Ordering::Release);
-        self.0.start.store(0, Ordering::Release);
+        self.0.set(0, 0);
     }
 }
 
@@ -121,17 +147,24 @@ extern "C" fn on_bus_error(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel passes a live structure, which for SIGBUS has an address.
-    let address = unsafe { (*info).si_addr() }.addr();
-    for slot in &SLOTS {
-        let (start, end) = (slot.start.load(Ordering::Acquire), slot.end.load(Ordering::Acquire));
-        if (start..end).contains(&address) && put_zeros(start, end - start) {
-            slot.is_lost.store(true, Ordering::Relaxed);
-            return;
-        }
+    // SAFETY: the kernel passes a live structure, whose bytes are all set.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    let lost = mapping_at(code, address);
+    if let Some((slot, range)) = lost
+        && put_zeros(range.start, range.len())
+    {
+        slot.is_lost.store(true, Ordering::Relaxed);
+        return;
     }
     // SAFETY: these are the kernel's own arguments.
     unsafe { pass_on(signal, info, context) };
+}
+
+/// The mapping whose access raised a signal with this code. One that a process sent has no address but the
+/// sender's number in its place.
+fn mapping_at(code: libc::c_int, address: usize) -> Option<(&'static Slot, Range<usize>)> {
+    let mut ranges = SLOTS.iter().filter_map(|slot| Some((slot, slot.range()?)));
+    ranges.find(|(_, range)| code > 0 && range.contains(&address))
 }
 
 /// Puts zeros in place of a mapping. Leaves `errno` as it was.
@@ -171,5 +204,47 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn only_an_access_loses_memory() {
+        let mut memory = vec![0_u8; 64];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: nothing raises the signal here, so that nothing is replaced.
+        let guard = unsafe { Guard::new(start, memory.len()) }.unwrap();
+        let inside = start.addr().get() + 1;
+        assert!(mapping_at(libc::BUS_ADRERR, inside).is_some());
+        assert!(mapping_at(libc::SI_USER, inside).is_none(), "sent by a process");
+        assert!(mapping_at(libc::BUS_ADRERR, inside + 64).is_none());
+        drop(guard);
+        assert!(mapping_at(libc::BUS_ADRERR, inside).is_none());
+    }
+
+    /// The start of one mapping and the end of the next would replace what is between them.
+    #[test]
+    fn a_range_is_never_made_of_two() {
+        const ROUNDS: usize = 200_000;
+        let slot = Slot::new();
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    slot.set(10, 20);
+                    slot.set(0, 0);
+                    slot.set(80, 90);
+                    slot.set(0, 0);
+                }
+            });
+            while !writer.is_finished() {
+                let range = slot.range();
+                assert!([None, Some(10..20), Some(80..90)].contains(&range), "{range:?}");
+            }
+        });
     }
 }
