@@ -82,6 +82,10 @@ pub trait DeviceHandle: fmt::Debug {
     /// # Errors
     /// If the device is gone or down, refuses the options, or privilege is missing.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
+
+    /// Answers the messages of a guest's machine while both ends are dropped. Does not wait. Other devices
+    /// have nothing to answer.
+    fn attend(&self) {}
 }
 
 /// The source of a device of any kind.

@@ -1,5 +1,6 @@
 //! The device: a socket, and at most one front end at a time.
 
+use std::fmt::Display;
 use std::io;
 use std::rc::Rc;
 
@@ -10,6 +11,7 @@ use super::connection::Connection;
 use super::listener::Listener;
 use super::options::GuestOptions;
 use crate::fault;
+use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 
 /// What both ends share.
@@ -29,6 +31,8 @@ pub(super) struct Backend {
     mtu: u32,
     options: GuestOptions,
     notices: Notices,
+    /// Descriptors of front ends that are being closed.
+    discards: Discards,
     /// Invalid chains of front ends before.
     invalid: u64,
 }
@@ -96,6 +100,7 @@ impl Backend {
             mtu,
             options,
             notices: Notices::default(),
+            discards: Discards::default(),
             invalid: 0,
         })
     }
@@ -152,17 +157,20 @@ impl Backend {
     fn accept(&mut self) {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {
+            if self.discards.are_too_many() {
+                return self.accept_later(&"files of an earlier one cannot be closed; end it");
+            }
             let stream = match self.listener.accept() {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
-                Err(error) => return self.accept_later(&error),
+                Err(error) => return self.accept_later(&format!("{error}; raise `ulimit -n`")),
             };
             self.serve();
             if self.connection.is_some() {
                 self.notices.add("refused a second front end; it has one");
                 continue;
             }
-            match Connection::new(stream, &self.events, self.options) {
+            match Connection::new(stream, &self.discards, &self.events, self.options) {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => self.notices.add(format!("cannot serve a front end: {error}")),
             }
@@ -170,11 +178,11 @@ impl Backend {
         self.is_accept_due = true;
     }
 
-    /// Nothing reports when descriptors are free again, so each later look tries.
-    fn accept_later(&mut self, error: &io::Error) {
+    /// Nothing reports when descriptors are free again or closed, so each later look tries.
+    fn accept_later(&mut self, why: &dyn Display) {
         self.is_accept_due = true;
         if !std::mem::replace(&mut self.has_said_refusal, true) {
-            self.notices.add(format!("cannot accept a front end: {error}; raise `ulimit -n`"));
+            self.notices.add(format!("cannot accept a front end: {why}"));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use super::moderator::Moderator;
 use super::options::GuestOptions;
 use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
+use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{Change, Channel, Ring, Session};
 use crate::virtio_net::mapping;
 use crate::virtio_net::{
@@ -26,7 +28,7 @@ use crate::virtio_net::{
 /// Pairs of queues that a device can have.
 pub(super) const MOST_PAIRS: usize = 8;
 
-/// How many messages are served at once: the worker has frames to carry, too.
+/// How many messages are served at once.
 const MOST_MESSAGES: usize = 64;
 
 /// A connected front end.
@@ -50,6 +52,8 @@ pub(super) struct Connection {
     moderator: Moderator,
     /// Notifications of packets since they were asked for last.
     notified: u64,
+    /// Whether packets were put that were not published.
+    has_put: bool,
 }
 
 #[derive(Debug)]
@@ -62,14 +66,16 @@ struct Queue {
 }
 
 impl Connection {
+    /// A connection over `stream`, which counts the descriptors that it refuses.
     pub(super) fn new(
         stream: UnixStream,
+        discards: &Discards,
         events: &Rc<Events>,
         options: GuestOptions,
     ) -> io::Result<Self> {
         let _watched = events.watch(stream.as_fd(), Token::Channel)?;
         Ok(Self {
-            channel: Channel::new(stream)?,
+            channel: Channel::discarding_to(stream, discards.clone())?,
             session: Session::offering(options.features(), 2 * MOST_PAIRS),
             memory: Memory::new(),
             losses: Vec::new(),
@@ -81,6 +87,7 @@ impl Connection {
             invalid: 0,
             moderator: Moderator::new(options.moderation),
             notified: 0,
+            has_put: false,
         })
     }
 
@@ -100,7 +107,8 @@ impl Connection {
         self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
     }
 
-    /// Serves the messages that have come. Returns whether the queues have changed.
+    /// Serves the messages that have come, and stops after one that changes the memory: mapping takes long, and
+    /// the worker has frames to carry. Returns whether the queues have changed.
     ///
     /// # Errors
     /// `UnexpectedEof` if the front end has closed; otherwise what it did wrong. The connection must
@@ -118,12 +126,17 @@ impl Connection {
             if done.change == Change::Memory {
                 (self.memory, self.losses) = map(&self.session)?;
             }
-            if done.change != Change::None {
-                self.make_queues()?;
-                has_changed = true;
+            match done.change {
+                Change::None => {}
+                Change::Ring(ring) => self.make_queues(ring..ring + 1)?,
+                Change::Rings | Change::Memory => self.make_queues(0..self.queues.len())?,
             }
+            has_changed |= done.change != Change::None;
             if let Some(reply) = done.reply {
                 self.channel.reply(reply)?;
+            }
+            if done.change == Change::Memory {
+                break;
             }
         }
         Ok(has_changed)
@@ -153,16 +166,14 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Makes all queues that can be used now.
-    fn make_queues(&mut self) -> io::Result<()> {
-        self.invalid = self.invalid();
-        self.queues.iter_mut().for_each(|queue| *queue = None);
-        self.receivers.clear();
-        if self.memory.regions().is_empty() {
-            return Ok(());
-        }
-        for n in 0..self.queues.len() {
-            let Some(ring) = self.session.usable(n) else { continue };
+    /// Makes these queues again, if they can be used now.
+    fn make_queues(&mut self, rings: Range<usize>) -> io::Result<()> {
+        for n in rings {
+            if let Some(before) = self.queues[n].take() {
+                self.invalid += before.queue.invalid().total();
+            }
+            let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
+            let Some(ring) = usable else { continue };
             let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
             // Of frames the guest notifies when the source waits, of buffers when there are none.
@@ -217,9 +228,9 @@ impl Link for Connection {
             .fold(false, |is_any, queue| queue.queue.enable_notifications() | is_any)
     }
 
-    fn finish_putting(&mut self, packets: usize) -> u64 {
+    fn finish_putting(&mut self) -> u64 {
         self.receive_queues().for_each(|queue| queue.queue.publish());
-        if packets > 0 {
+        if std::mem::take(&mut self.has_put) {
             self.moderator.record(clock::now());
         }
         self.notify_when_due();
@@ -265,6 +276,7 @@ impl PacketRing for Connection {
                 Ok(mut writer) => {
                     writer.write(header);
                     pieces.for_each(|piece| writer.write(piece));
+                    self.has_put = true;
                     let finished = writer.finish().map(|_| ()).map_err(|_| too_large());
                     if starved_since.take().is_some() {
                         queue.disable_notifications();

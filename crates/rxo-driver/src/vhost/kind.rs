@@ -12,7 +12,7 @@ use super::listener::{Listener, occupant};
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
 };
-use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, check_path};
+use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
 
 /// A guest behind a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -72,5 +72,13 @@ impl DeviceHandle for Handle {
         let copying = backend.borrow().copying();
         let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, copying));
         Ok(Device { source, sink })
+    }
+
+    /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings
+    /// until the device is opened again.
+    fn attend(&self) {
+        if let State::Open(backend, _) = &*self.backend.borrow() {
+            backend.borrow_mut().attend();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The socket on which front ends connect.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use rxo_device::DeviceError;
 
 use crate::fault;
+use crate::vhost_user::connect;
 use crate::wait;
 
 /// A bound socket. Its file is removed when this is dropped, if it is still the same.
@@ -81,11 +82,21 @@ fn lock_folder(label: &str, path: &Path) -> Result<File, DeviceError> {
         };
         fault::system(format!("cannot open {label}: {remedy}"), error)
     })?;
-    for _ in 0..LOCK_ATTEMPTS {
-        if folder.try_lock().is_ok() {
-            return Ok(folder);
+    lock(label, &folder, LOCK_ATTEMPTS)?;
+    Ok(folder)
+}
+
+fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
+    for _ in 0..attempts {
+        match folder.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => wait::pause(BETWEEN_ATTEMPTS),
+            Err(TryLockError::Error(error)) => {
+                let text =
+                    format!("cannot open {label}: its folder cannot be locked; choose one in /run");
+                return Err(fault::system(text, error));
+            }
         }
-        wait::pause(BETWEEN_ATTEMPTS);
     }
     Err(fault::system(
         format!("cannot open {label}: another process has locked its folder; choose another one"),
@@ -131,7 +142,8 @@ pub(super) fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError
             "cannot open {label}: there is a file that is no socket; choose another path"
         )));
     }
-    match UnixStream::connect(path) {
+    // Whoever listens and accepts nobody has a full queue: this does not wait for room.
+    match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Occupant::Stale),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Occupant::Nothing),
         _ => Err(fault::system(
@@ -147,6 +159,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
     use std::sync::Barrier;
     use std::thread;
 
@@ -194,6 +208,41 @@ mod tests {
             fs::remove_file(&path).unwrap();
         }
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Its queue is full, so a connection would wait until it accepts one.
+    #[test]
+    fn one_who_listens_and_accepts_nobody_is_recognized() {
+        let folder = folder("full");
+        let path = folder.join("a.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        shorten_queue(&listener);
+        let waiting = std::iter::from_fn(|| connect(&path).ok()).collect::<Vec<_>>();
+        assert!(!waiting.is_empty());
+        let line = occupant("vhost:a", &path).unwrap_err().to_string();
+        assert!(line.starts_with("cannot open vhost:a: a process listens there"), "{line}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[allow(unsafe_code, reason = "the standard library sets no length of the queue")]
+    fn shorten_queue(listener: &UnixListener) {
+        // SAFETY: takes numbers only.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_locked_is_not_called_locked() {
+        let folder = folder("lock");
+        let held = File::open(&folder).unwrap();
+        held.lock().unwrap();
+        let said = |file: &File| lock("vhost:a", file, 1).unwrap_err().to_string();
+        let line = said(&File::open(&folder).unwrap());
+        assert!(line.contains("another process has locked its folder"), "{line}");
+        // Such a descriptor stands for a path and nothing else.
+        let path_only = File::options().read(true).custom_flags(libc::O_PATH).open(&folder);
+        let line = said(&path_only.unwrap());
+        assert!(line.contains("its folder cannot be locked; choose one in /run"), "{line}");
         fs::remove_dir_all(folder).unwrap();
     }
 

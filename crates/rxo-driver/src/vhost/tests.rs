@@ -1,7 +1,8 @@
 //! Front ends that lie: each ends its own connection and nothing else.
 
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +10,15 @@ use std::time::Duration;
 use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
-use crate::device::{Device, DeviceOptions};
-use crate::vhost_user::features::{ACK_TEMPLATES, MQ, PROTOCOL_FEATURES, VERSION_1};
+use crate::device::{Device, DeviceName, DeviceOptions};
+use crate::vhost_user::features::{
+    ACK_TEMPLATES, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, VERSION_1,
+};
 use crate::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
 };
 use crate::virtio_net::mapping::{self, memory_file};
-use crate::virtio_net::samples::tcp;
+use crate::virtio_net::samples::{large, tcp};
 
 /// The device, and what it says.
 struct Stage {
@@ -210,6 +213,98 @@ fn messages_are_answered_while_nobody_wants_frames() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
+/// A run that waits for its nic has dropped both ends.
+#[test]
+fn messages_are_answered_while_no_end_is_open() {
+    let folder = std::env::temp_dir().join(format!("rxo-vhost-closed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("s");
+    let name: DeviceName = format!("vhost:{}", path.display()).parse().unwrap();
+    let handle = name.attach().unwrap();
+    drop(handle.open(DeviceOptions::default()).unwrap());
+    let mut front = Channel::new(UnixStream::connect(&path).unwrap()).unwrap();
+    wait_for_reply(&mut front, || handle.attend());
+    // And again by the ends, when they are open.
+    let mut stage = Stage { device: handle.open(DeviceOptions::default()).unwrap(), folder };
+    wait_for_reply(&mut front, || stage.device.source.attend());
+    start().iter().for_each(|request| front.request(request, false).unwrap());
+    assert!(stage.turn().last().unwrap().ends_with("a guest has started"));
+}
+
+/// To map memory takes long, and a front end may change it as often as it likes.
+#[test]
+fn one_change_of_memory_is_served_at_a_time() {
+    let mut stage = Stage::new("changes");
+    let mut front = stage.connect();
+    let protocol = Request::<OwnedFd>::SetProtocolFeatures(PROTOCOL_REPLY_ACK);
+    front.request(&protocol, false).unwrap();
+    (0..5).for_each(|_| front.request(&table(&[region()]), true).unwrap());
+    let (begun, mut replies) = (std::time::Instant::now(), 0);
+    while replies < 5 {
+        assert!(begun.elapsed() < PATIENCE, "{replies} replies");
+        stage.device.source.attend();
+        let at_once = std::iter::from_fn(|| front.receive().unwrap()).count();
+        assert!(at_once <= 1, "{at_once} at once");
+        replies += at_once;
+    }
+}
+
+/// A front end may send as many messages as it likes, so that one must not cost all queues.
+#[test]
+fn a_message_for_a_ring_leaves_the_others_alone() {
+    let mut stage = Stage::new("alone");
+    let mut front = stage.connect();
+    let calls = [0, 1].map(|_| crate::virtio_net::Notifier::new().unwrap());
+    let requests = start().into_iter().chain((0..2).map(|ring: u32| {
+        let file = Some(calls[ring as usize].as_fd().try_clone_to_owned().unwrap());
+        Request::SetRingCall(RingDescriptor { ring, file })
+    }));
+    requests.for_each(|request| front.request(&request, false).unwrap());
+    stage.turn();
+    // Whoever makes a queue notifies once.
+    let is_notified = |call: &crate::virtio_net::Notifier| {
+        let ready = crate::wait::wait_readable(&[call.as_fd()], Some(Duration::ZERO)).unwrap();
+        !ready.is_none()
+    };
+    for call in &calls {
+        let mut counter = std::fs::File::from(call.as_fd().try_clone_to_owned().unwrap());
+        std::io::Read::read_exact(&mut counter, &mut [0; 8]).unwrap();
+    }
+    front.request(&addresses(0, USER), false).unwrap();
+    stage.turn();
+    assert_eq!(calls.each_ref().map(is_notified), [true, false]);
+}
+
+/// The guest makes room for the rest only if it hears of what it got.
+#[test]
+fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
+    let mut stage = Stage::new("segments");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    // One descriptor that the device writes, made available twice.
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&2_048_u32.to_le_bytes(), 8).unwrap();
+    put(&2_u16.to_le_bytes(), 12).unwrap();
+    put(&2_u16.to_le_bytes(), 0x2002).unwrap();
+    let call = crate::virtio_net::Notifier::new().unwrap();
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    let file = Some(call.as_fd().try_clone_to_owned().unwrap());
+    requests.insert(3, Request::SetRingCall(RingDescriptor { ring: 0, file }));
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+    // Whoever starts a ring is notified once.
+    let mut counter = std::fs::File::from(call.as_fd().try_clone_to_owned().unwrap());
+    std::io::Read::read_exact(&mut counter, &mut [0; 8]).unwrap();
+    let bytes = tcp(4_000);
+    stage.device.sink.transmit([large(&bytes)].into_iter()).unwrap();
+    assert!(stage.device.sink.is_blocked(), "two of four segments have room");
+    let ready = crate::wait::wait_readable(&[call.as_fd()], Some(Duration::ZERO)).unwrap();
+    assert!(!ready.is_none(), "the guest was not notified");
+}
+
 /// A guest notifies once, and then waits until its frames are taken.
 #[test]
 fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
@@ -377,6 +472,62 @@ fn without_descriptors_a_front_end_waits() {
     drop(files);
     stage.turn();
     assert!(front.receive().unwrap().unwrap().header.is_reply);
+}
+
+/// A front end may send files that block whoever closes them, again and again.
+#[test]
+fn files_that_cannot_be_closed_use_up_no_descriptors() {
+    let mut stage = Stage::new("unclosed");
+    let marker = stage.folder.join("marker");
+    std::fs::write(&marker, "").unwrap();
+    let open = |_| std::fs::File::open(&marker).unwrap().into();
+    let is_open = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.unwrap().path()).is_ok_and(|target| target == marker)
+    };
+    let count =
+        || std::fs::read_dir("/proc/self/fd").unwrap().map(is_open).filter(|&is| is).count();
+    let (blocking, peer) = socket_that_blocks_its_closing();
+    let mut front = stage.connect();
+    let request = RingDescriptor { ring: 0, file: Some(blocking) };
+    front.request(&Request::SetRingKick(request), false).unwrap();
+    stage.turn();
+    for _ in 0..20 {
+        let mut front = stage.connect();
+        let files: Vec<OwnedFd> = (0..8).map(open).collect();
+        let shared = files.into_iter().map(|file| SharedRegion { region: region(), file });
+        front.request(&Request::SetMemTable(shared.collect()), false).unwrap();
+        drop(front);
+        stage.turn();
+        assert!(count() < 16, "{} are open", count());
+    }
+    drop(peer);
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "no front end is accepted any more");
+        let mut front = stage.connect();
+        front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        stage.turn();
+        if front.receive().is_ok_and(|reply| reply.is_some()) {
+            return;
+        }
+    }
+}
+
+/// A socket, and what it waits for when it is closed: it has bytes left that its peer does not read.
+#[allow(unsafe_code, reason = "the standard library does not set the time to linger")]
+fn socket_that_blocks_its_closing() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while socket.write(&[0; 1 << 16]).is_ok() {}
+    let linger = libc::linger { l_onoff: 1, l_linger: 3_600 };
+    let (fd, length) = (socket.as_raw_fd(), size_of_val(&linger) as libc::socklen_t);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
+    // SAFETY: the value is live and of this length.
+    let done = unsafe { libc::setsockopt(fd, level, option, (&raw const linger).cast(), length) };
+    assert_eq!(done, 0);
+    (socket.into(), peer)
 }
 
 #[allow(unsafe_code, reason = "the limit is set for a process that runs one test")]

@@ -11,7 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong, foreign};
+use super::foreign::{self, Discards};
+use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
 use crate::sys::check;
 
 /// One end of a connection. It never waits.
@@ -19,6 +20,7 @@ use crate::sys::check;
 pub struct Channel {
     socket: UnixStream,
     assembler: Assembler,
+    discards: Discards,
 }
 
 /// Bytes read at once.
@@ -34,16 +36,13 @@ impl Channel {
     /// # Errors
     /// If the system refuses.
     pub fn new(socket: UnixStream) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, assembler: Assembler::default() })
+        Self::discarding_to(socket, Discards::default())
     }
 
-    /// Connects to the socket at `path`.
-    ///
-    /// # Errors
-    /// If nobody listens there, or so many have connected already that this would wait.
-    pub fn connect(path: &Path) -> io::Result<Self> {
-        Self::new(connect(path)?)
+    /// A channel that counts the descriptors that it refuses.
+    pub(crate) fn discarding_to(socket: UnixStream, discards: Discards) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, assembler: Assembler::default(), discards })
     }
 
     /// The next message; `None` if it has not come as a whole.
@@ -54,8 +53,9 @@ impl Channel {
         loop {
             let mut bytes = [0; CHUNK_BYTES];
             let wanted = self.assembler.wanted().map_err(invalid)?.min(CHUNK_BYTES);
+            let target = &mut bytes[..wanted];
             let (count, descriptors) =
-                match receive_with_descriptors(self.socket.as_fd(), &mut bytes[..wanted]) {
+                match receive_with_descriptors(self.socket.as_fd(), target, &self.discards) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                     other => other?,
@@ -98,7 +98,11 @@ fn invalid(wrong: Wrong) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, wrong)
 }
 
-fn connect(path: &Path) -> io::Result<UnixStream> {
+/// Connects to the socket at `path`, and never waits.
+///
+/// # Errors
+/// If nobody listens there, or so many have connected already that this would wait.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: takes numbers only.
     let fd = check(unsafe { libc::socket(libc::AF_UNIX, flags, 0) })?;
@@ -124,6 +128,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
 fn receive_with_descriptors(
     socket: BorrowedFd<'_>,
     target: &mut [u8],
+    discards: &Discards,
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut piece = libc::iovec { iov_base: target.as_mut_ptr().cast(), iov_len: target.len() };
@@ -135,7 +140,7 @@ fn receive_with_descriptors(
     // SAFETY: the kernel has filled in `message` and `control`.
     let descriptors = unsafe { take_descriptors(&message) };
     if !descriptors.iter().all(|file| foreign::is_harmless(file.as_fd())) {
-        foreign::discard(descriptors);
+        discards.add(descriptors);
         return Err(invalid(Wrong::Foreign));
     }
     if message.msg_flags & libc::MSG_CTRUNC != 0 {

@@ -7,9 +7,12 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+
+use super::MOST_DESCRIPTORS;
 
 /// Whether a descriptor can be used without the danger that its owner blocks this process.
 pub(super) fn is_harmless(file: BorrowedFd<'_>) -> bool {
@@ -29,21 +32,51 @@ pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
     name.is_ok_and(|name| name.as_os_str() == "anon_inode:[eventfd]")
 }
 
-/// Closes descriptors on a thread of their own, because that may block, too.
-pub(super) fn discard(files: Vec<OwnedFd>) {
-    static CLOSER: OnceLock<Option<Mutex<Sender<Vec<OwnedFd>>>>> = OnceLock::new();
-    let closer = CLOSER.get_or_init(|| {
-        let (sender, receiver) = channel();
-        let close = move || receiver.into_iter().for_each(drop);
-        let started = thread::Builder::new().name("rxo-closer".into()).spawn(close);
-        started.ok().map(|_| Mutex::new(sender))
-    });
-    // Without a thread they stay open until this process ends.
-    match closer {
-        Some(closer) => {
-            _ = closer.lock().unwrap_or_else(PoisonError::into_inner).send(files);
+/// Descriptors that a thread of its own closes, because closing may block, too: a file on FUSE waits for its
+/// process, a socket for its peer.
+///
+/// A device has one and makes no connection while [too many](Self::are_too_many) are open. So the other side
+/// cannot use up the descriptors of this process. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Discards {
+    open: Arc<AtomicUsize>,
+}
+
+/// The most open descriptors with which a connection is made, plus one: as many as one message carries.
+const TOO_MANY: usize = MOST_DESCRIPTORS;
+
+impl Discards {
+    /// Whether to wait until more are closed.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.open.load(Ordering::Relaxed) >= TOO_MANY
+    }
+
+    /// Closes `files` some time later.
+    pub(super) fn add(&self, files: Vec<OwnedFd>) {
+        type Closer = Mutex<Sender<(Vec<OwnedFd>, Discards)>>;
+        static CLOSER: OnceLock<Option<Closer>> = OnceLock::new();
+        self.open.fetch_add(files.len(), Ordering::Relaxed);
+        let closer = CLOSER.get_or_init(|| {
+            let (sender, receiver) = channel::<(Vec<OwnedFd>, Self)>();
+            let close = move || receiver.into_iter().for_each(|(files, count)| count.close(files));
+            let started = thread::Builder::new().name("rxo-closer".into()).spawn(close);
+            started.ok().map(|_| Mutex::new(sender))
+        });
+        // Without a thread they stay open until this process ends.
+        match closer {
+            Some(closer) => {
+                let files = (files, self.clone());
+                _ = closer.lock().unwrap_or_else(PoisonError::into_inner).send(files);
+            }
+            None => std::mem::forget(files),
         }
-        None => std::mem::forget(files),
+    }
+
+    fn close(&self, files: Vec<OwnedFd>) {
+        for file in files {
+            drop(file);
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod wrong;
 
 pub use assembler::{Assembler, Message};
 pub use channel::Channel;
+pub(crate) use channel::connect;
 pub use header::{HEADER_BYTES, Header, MOST_PAYLOAD_BYTES};
 pub use region::{Region, SharedRegion};
 pub use reply::Reply;

@@ -47,7 +47,9 @@ pub struct Ring {
 pub enum Change {
     /// Nothing that queues depend on.
     None,
-    /// The rings: make the queues again.
+    /// This ring: make its queue again.
+    Ring(usize),
+    /// All rings: make the queues again.
     Rings,
     /// The memory: map it again and make the queues again.
     Memory,
@@ -205,12 +207,14 @@ impl Session {
     }
 
     fn apply_to_ring(&mut self, request: Request) -> Result<Change, Wrong> {
-        match request {
+        let changed = match request {
             Request::SetRingSize(RingNumber { ring, number }) => {
                 self.ring_mut(ring)?.size = ring_size(number)?;
+                ring
             }
             Request::SetRingAddresses(addresses) => {
                 self.ring_mut(addresses.ring)?.addresses = Some(addresses);
+                addresses.ring
             }
             Request::SetRingBase(RingNumber { ring, number }) => {
                 // Before the features are set, the queue decides.
@@ -219,13 +223,21 @@ impl Session {
                     return Err(Wrong::RingBase(number));
                 }
                 self.ring_mut(ring)?.base = number;
+                ring
             }
-            Request::GetRingBase(ring) => self.ring_mut(ring)?.stop(),
+            Request::GetRingBase(ring) => {
+                self.ring_mut(ring)?.stop();
+                ring
+            }
             Request::SetRingKick(RingDescriptor { ring, file }) => {
-                let ring = self.ring_mut(ring)?;
-                (ring.kick, ring.is_started) = (file, true);
+                let found = self.ring_mut(ring)?;
+                (found.kick, found.is_started) = (file, true);
+                ring
             }
-            Request::SetRingCall(RingDescriptor { ring, file }) => self.ring_mut(ring)?.call = file,
+            Request::SetRingCall(RingDescriptor { ring, file }) => {
+                self.ring_mut(ring)?.call = file;
+                ring
+            }
             // A broken ring ends the connection, which says more than an event.
             Request::SetRingError(RingDescriptor { ring, .. }) => {
                 self.ring_mut(ring)?;
@@ -233,10 +245,11 @@ impl Session {
             }
             Request::SetRingEnable(RingNumber { ring, number }) => {
                 self.ring_mut(ring)?.is_enabled = number != 0;
+                ring
             }
             _ => return Ok(Change::None),
-        }
-        Ok(Change::Rings)
+        };
+        Ok(Change::Ring(changed as usize))
     }
 
     fn add(&mut self, shared: SharedRegion<OwnedFd>) -> Result<(), Wrong> {

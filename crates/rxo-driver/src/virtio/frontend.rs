@@ -16,6 +16,7 @@ use super::handshake::{Handshake, Rings, Wishes};
 use crate::clock;
 use crate::fault;
 use crate::vhost_user::Channel;
+use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{
     Accepts, Attended, Events, Given, Happened, Notices, Notifier, PacketRing, Side, Token,
     Watched, header_bytes,
@@ -36,6 +37,8 @@ pub(super) struct Frontend {
     opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
     notices: Notices,
+    /// Descriptors of back ends that are being closed.
+    discards: Discards,
     /// Broken rules of back ends before.
     invalid: u64,
 }
@@ -91,7 +94,9 @@ impl Frontend {
     /// Connects for the first time, and waits until everything is agreed.
     pub(super) fn open(label: &str, path: &Path, wishes: Wishes) -> Result<Self, DeviceError> {
         let events = Rc::new(Events::new().map_err(|error| fault::opening(label, error))?);
-        let link = Link::open(path, wishes, &events).map_err(|error| cannot(label, error))?;
+        let discards = Discards::default();
+        let link =
+            Link::open(path, wishes, &discards, &events).map_err(|error| cannot(label, error))?;
         Ok(Self {
             path: path.to_owned(),
             wishes,
@@ -100,6 +105,7 @@ impl Frontend {
             opening: None,
             next_attempt: Instant::ZERO,
             notices: Notices::default(),
+            discards,
             invalid: 0,
         })
     }
@@ -127,7 +133,7 @@ impl Frontend {
     /// Goes on with looking for a back end, and never waits for one. Returns whether it is there now.
     fn connect_when_due(&mut self) -> bool {
         let now = clock::now();
-        if self.opening.is_none() && now >= self.next_attempt {
+        if self.opening.is_none() && now >= self.next_attempt && !self.discards.are_too_many() {
             self.next_attempt = now + BETWEEN_ATTEMPTS;
             // Why it fails was said when the connection ended: there is nobody yet.
             self.opening = self.begin().ok();
@@ -150,7 +156,7 @@ impl Frontend {
     }
 
     fn begin(&self) -> io::Result<(Handshake, Watched)> {
-        let handshake = Handshake::begin(&self.path, self.wishes)?;
+        let handshake = Handshake::begin(&self.path, self.wishes, &self.discards)?;
         let watched = self.events.watch(handshake.as_fd(), Token::Channel)?;
         Ok((handshake, watched))
     }
@@ -158,8 +164,13 @@ impl Frontend {
 
 impl Link {
     /// Connects and waits until everything is agreed.
-    fn open(path: &Path, wishes: Wishes, events: &Rc<Events>) -> io::Result<Self> {
-        let mut handshake = Handshake::begin(path, wishes)?;
+    fn open(
+        path: &Path,
+        wishes: Wishes,
+        discards: &Discards,
+        events: &Rc<Events>,
+    ) -> io::Result<Self> {
+        let mut handshake = Handshake::begin(path, wishes, discards)?;
         while !handshake.advance()? {
             let left = handshake.until().since(clock::now());
             wait_readable(&[handshake.as_fd()], Some(left))?;
@@ -205,7 +216,7 @@ impl crate::virtio_net::Link for Link {
         self.driver.ask_for_notifications()
     }
 
-    fn finish_putting(&mut self, _: usize) -> u64 {
+    fn finish_putting(&mut self) -> u64 {
         let wants = self.driver.finish_putting();
         if wants {
             self.kicks[1].notify();

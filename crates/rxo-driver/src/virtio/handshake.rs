@@ -22,8 +22,10 @@ use crate::vhost_user::features::{
     HOST_TSO4, HOST_TSO6, MQ, MRG_RXBUF, PROTOCOL_FEATURES, PROTOCOL_MQ, PROTOCOL_MTU,
     PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED, VERSION_1,
 };
+use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{
     Channel, Region, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
+    connect,
 };
 use crate::virtio_net::{Notifier, mapping};
 
@@ -94,9 +96,9 @@ impl Handshake {
     ///
     /// # Errors
     /// If nobody listens, or too many have connected whom nobody has accepted.
-    pub(super) fn begin(path: &Path, wishes: Wishes) -> io::Result<Self> {
+    pub(super) fn begin(path: &Path, wishes: Wishes, discards: &Discards) -> io::Result<Self> {
         Ok(Self {
-            channel: Channel::connect(path)?,
+            channel: Channel::discarding_to(connect(path)?, discards.clone())?,
             wishes,
             features: 0,
             protocol: 0,

@@ -64,9 +64,9 @@ pub(crate) trait Link: PacketRing {
     /// Asks for a notification of the next frame. Returns whether one is there already.
     fn ask_for_notifications(&mut self) -> bool;
 
-    /// Shows the other side the `packets` that were put, and notifies it if that is due. Returns how often it
-    /// was notified since the last call.
-    fn finish_putting(&mut self, packets: usize) -> u64;
+    /// Shows the other side the packets and segments that were put, and notifies it if that is due. Returns how
+    /// often it was notified since the last call.
+    fn finish_putting(&mut self) -> u64;
 
     /// Notifies the other side of earlier packets if that has been put off and is due.
     fn notify_when_due(&mut self) {}

@@ -94,7 +94,7 @@ impl<S: Side> Writer for RingPort<S> {
             }
             written.sent += 1;
         }
-        written.submissions = link.finish_putting(written.sent);
+        written.submissions = link.finish_putting();
         let Copies { bytes, pieces } = self.encoder.take_copies();
         (written.bytes_copied, written.pieces) = (bytes, pieces);
         written

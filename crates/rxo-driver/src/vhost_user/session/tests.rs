@@ -125,6 +125,23 @@ fn a_reset_stops_every_ring() {
 }
 
 #[test]
+fn a_request_for_a_ring_changes_no_other() {
+    let mut session = agreed();
+    let requests = [
+        Request::SetRingEnable(of(1, 1)),
+        Request::SetRingSize(of(1, 8)),
+        Request::SetRingAddresses(at(1)),
+        Request::SetRingBase(of(1, 3)),
+        kicked(1),
+        Request::SetRingCall(RingDescriptor { ring: 1, file: None }),
+        Request::GetRingBase(1),
+    ];
+    for request in &requests {
+        assert_eq!(told(&mut session, request).unwrap().change, Change::Ring(1), "{request:?}");
+    }
+}
+
+#[test]
 fn memory_comes_and_goes_by_regions() {
     let mut session = agreed();
     told(&mut session, &Request::SetMemTable(vec![region(0, 10), region(10, 10)])).unwrap();
