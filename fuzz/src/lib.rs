@@ -14,6 +14,7 @@ pub mod expand;
 mod harness;
 pub mod host;
 pub mod http;
+mod operations;
 pub mod oracle;
 pub mod packed;
 pub mod parse;

@@ -11,7 +11,7 @@ mod harness;
 /// # Panics
 /// If the device writes where it may not, or finds something other than a naive reader.
 pub fn device(data: &[u8]) {
-    harness::device::run(data);
+    crate::operations::count(harness::device::run(data));
 }
 
 /// The first two bytes choose the ring; the others are what the device writes and the driver does.
@@ -19,5 +19,5 @@ pub fn device(data: &[u8]) {
 /// # Panics
 /// If the driver writes where it may not, or gives back a chain that was not posted.
 pub fn driver(data: &[u8]) {
-    harness::driver::run(data);
+    crate::operations::count(harness::driver::run(data));
 }

@@ -19,31 +19,39 @@ const MOST_DESCRIPTORS: u8 = 10;
 /// # Panics
 /// If a promise does not hold.
 pub fn run(data: &[u8]) {
+    crate::operations::count(messages(data));
+}
+
+/// Returns how many messages there were.
+fn messages(data: &[u8]) -> u64 {
+    let mut count = 0;
     let mut session = Session::new(RINGS);
     let mut assembler = Assembler::default();
     let mut rest = data;
-    while let Some((&count, bytes)) = rest.split_first() {
+    while let Some((&descriptors, bytes)) = rest.split_first() {
         rest = bytes;
-        let mut files = (0..count % MOST_DESCRIPTORS).map(|_| file()).collect::<Vec<_>>();
+        let mut files = (0..descriptors % MOST_DESCRIPTORS).map(|_| file()).collect::<Vec<_>>();
         let message = loop {
-            let Ok(wanted) = assembler.wanted() else { return };
+            let Ok(wanted) = assembler.wanted() else { return count };
             assert!(wanted > 0);
             let (now, later) = rest.split_at(wanted.min(rest.len()));
             rest = later;
             match assembler.push(now, files.drain(..)) {
                 Ok(Some(message)) => break message,
-                Ok(None) if now.is_empty() => return,
+                Ok(None) if now.is_empty() => return count,
                 Ok(None) => {}
-                Err(_) => return,
+                Err(_) => return count,
             }
         };
+        count += 1;
         let request = message.header.request;
-        let Ok(done) = session.take(message) else { return };
+        let Ok(done) = session.take(message) else { return count };
         if let Some(reply) = done.reply {
             check_reply(request, reply);
         }
         check(&session);
     }
+    count
 }
 
 fn check_reply(request: u32, reply: Reply) {

@@ -9,20 +9,23 @@ use super::{Scene, Script};
 /// Longer than any frame in this memory.
 const ROOM: usize = 0xc00;
 
-/// Runs a script.
+/// Runs a script. Returns how many steps it had.
 ///
 /// # Panics
 /// If the device writes where it may not, finds something other than a naive reader, or goes on
 /// without end.
-pub(crate) fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script(data);
     let scene = Scene::new(&mut script);
-    let Ok(queue) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return };
+    let Ok(queue) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return 0 };
     let mut story = Story { scene, queue, is_fresh: false };
+    let mut steps = 0;
     while !script.is_over() {
         story.step(&mut script);
+        steps += 1;
     }
     story.scene.check_gaps();
+    steps
 }
 
 struct Story {

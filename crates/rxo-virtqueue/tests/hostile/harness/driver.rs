@@ -10,22 +10,25 @@ use super::{Scene, Script};
 
 const ENTRIES: u16 = 4;
 
-/// Runs a script.
+/// Runs a script. Returns how many steps it had.
 ///
 /// # Panics
 /// If the driver writes where it may not, gives a chain back that was not posted, or goes on without
 /// end.
-pub(crate) fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script(data);
     let scene = Scene::new(&mut script);
     let tables = IndirectTables { address: TABLES, entries: ENTRIES };
-    let Ok(driver) = DriverQueue::new(&scene.memory, &scene.config, Some(tables)) else { return };
-    let Ok(device) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return };
+    let Ok(driver) = DriverQueue::new(&scene.memory, &scene.config, Some(tables)) else { return 0 };
+    let Ok(device) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return 0 };
     let mut story = Story { scene, driver, device, tokens: 0, in_flight: HashMap::new() };
+    let mut steps = 0;
     while !script.is_over() {
         story.step(&mut script);
+        steps += 1;
     }
     story.scene.check_gaps();
+    steps
 }
 
 struct Story {
