@@ -37,8 +37,8 @@ struct State {
     waiting: VecDeque<Line>,
     /// Lines left out since a line last said how many.
     skipped: u64,
-    /// Whether a line is being written now.
-    is_writing: bool,
+    /// How many lines the line stands for that is being written now; 0 if none is.
+    writing: u64,
     /// Why nothing more can be written.
     failed: Option<io::Error>,
 }
@@ -47,6 +47,15 @@ struct State {
 enum Line {
     Output(String),
     Note(String),
+    /// Says how many lines were left out.
+    Skipped(u64),
+}
+
+impl State {
+    /// How many lines are not printed yet, with those left out.
+    fn unprinted(&self) -> u64 {
+        self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
+    }
 }
 
 impl Printer {
@@ -98,17 +107,14 @@ impl Printer {
     /// If the reader has closed standard output, or reads nothing for so long.
     pub fn finish(&self, patience: Duration) -> Result<()> {
         let state = self.shared.lock();
-        let is_busy = |state: &mut State| {
-            let is_waiting = state.skipped > 0 || !state.waiting.is_empty();
-            state.failed.is_none() && (state.is_writing || is_waiting)
-        };
+        let is_busy = |state: &mut State| state.failed.is_none() && state.unprinted() > 0;
         let waited = self.shared.changed.wait_timeout_while(state, patience, is_busy);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.failed.take() {
             return Err(error.into());
         }
         if timeout.timed_out() {
-            let lines = state.waiting.len() + usize::from(state.is_writing);
+            let lines = state.unprinted();
             let time = patience.as_secs();
             return Err(partial(format!(
                 "standard output was not read for {time} s; {lines} lines are not printed"
@@ -133,8 +139,7 @@ impl Shared {
 
     fn say_skipped(&self, state: &mut State) {
         if state.skipped > 0 {
-            let line = (self.skipped_line)(std::mem::take(&mut state.skipped));
-            state.waiting.push_back(Line::Output(line));
+            state.waiting.push_back(Line::Skipped(std::mem::take(&mut state.skipped)));
         }
     }
 
@@ -148,11 +153,11 @@ impl Shared {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            state.is_writing = true;
+            state.writing = line.lines();
             drop(state);
-            let written = line.write();
+            let written = line.write(self.skipped_line);
             state = self.lock();
-            state.is_writing = false;
+            state.writing = 0;
             if let Err(error) = written {
                 state.failed = Some(error);
                 stop.store(true, Ordering::Relaxed);
@@ -165,16 +170,37 @@ impl Shared {
 }
 
 impl Line {
-    fn write(&self) -> io::Result<()> {
+    /// How many lines it stands for: those left out, too.
+    const fn lines(&self) -> u64 {
         match self {
-            Self::Output(text) => {
-                let mut out = io::stdout().lock();
-                writeln!(out, "{text}").and_then(|()| out.flush())
-            }
-            Self::Note(text) => {
-                output::note(text);
-                Ok(())
-            }
+            Self::Output(_) | Self::Note(_) => 1,
+            Self::Skipped(lines) => *lines,
         }
+    }
+
+    fn write(self, skipped_line: fn(u64) -> String) -> io::Result<()> {
+        let text = match self {
+            Self::Output(text) => text,
+            Self::Skipped(lines) => skipped_line(lines),
+            Self::Note(text) => {
+                output::note(&text);
+                return Ok(());
+            }
+        };
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_left_out_are_not_printed_either() {
+        let waiting = [Line::Output("one".into()), Line::Skipped(5), Line::Note("two".into())];
+        let state = State { waiting: waiting.into(), skipped: 3, writing: 2, failed: None };
+        assert_eq!(state.unprinted(), 12);
+        assert_eq!(State::default().unprinted(), 0);
     }
 }
