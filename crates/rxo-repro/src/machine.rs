@@ -55,26 +55,42 @@ pub(crate) struct Cores {
 
 impl Cores {
     /// The sender on one core and everything that receives on another, so that a path's cost is
-    /// not hidden by spreading it. On a machine of one core there is nothing to choose.
+    /// not hidden by spreading it. Only cores that this process may use; if that is one, there is nothing
+    /// to choose.
     pub(crate) fn choose() -> Self {
-        Self::of(std::thread::available_parallelism().map_or(1, usize::from))
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        let allowed = cores_of(field(&status, "Cpus_allowed_list").unwrap_or_default());
+        // Fewer where the processor time of the process is limited.
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::of(allowed.take(available))
     }
 
-    fn of(available: usize) -> Self {
-        if available < 2 {
-            return Self { sender: None, receiver: None };
+    fn of(mut allowed: impl Iterator<Item = usize>) -> Self {
+        match (allowed.next(), allowed.next()) {
+            (sender @ Some(_), receiver @ Some(_)) => Self { sender, receiver },
+            _ => Self { sender: None, receiver: None },
         }
-        Self { sender: Some(0), receiver: Some(1) }
     }
+}
+
+/// The cores of a list such as `0-3,8`, as the kernel writes it.
+fn cores_of(list: &str) -> impl Iterator<Item = usize> {
+    list.split(',').flat_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) => first..last + 1,
+            _ => 0..0,
+        }
+    })
 }
 
 fn known(text: Option<&str>) -> String {
     text.unwrap_or("unknown").to_owned()
 }
 
-/// The first value of `name` in `/proc/cpuinfo`.
-fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+/// The first value of `name` in `/proc/cpuinfo` and files like it.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|p| p.1)
 }
 
@@ -90,8 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn one_core_is_not_divided() {
-        assert_eq!(Cores::of(1), Cores { sender: None, receiver: None });
-        assert_eq!(Cores::of(8), Cores { sender: Some(0), receiver: Some(1) });
+    fn only_allowed_cores_are_chosen() {
+        let none = Cores { sender: None, receiver: None };
+        assert_eq!(Cores::of(cores_of("")), none);
+        assert_eq!(Cores::of(cores_of("3")), none, "one core is not divided");
+        assert_eq!(Cores::of(cores_of("0-7").take(1)), none);
+        let two = |sender, receiver| Cores { sender: Some(sender), receiver: Some(receiver) };
+        assert_eq!(Cores::of(cores_of("0-7")), two(0, 1));
+        assert_eq!(Cores::of(cores_of("2-3")), two(2, 3));
+        assert_eq!(Cores::of(cores_of("1,6-7")), two(1, 6));
     }
 }
