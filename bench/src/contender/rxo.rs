@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hint::black_box;
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy, PureAckRule};
-use rxo_frame::{Frame, Instant, Pool, PoolBuf};
+use rxo_frame::{Frame, FrameBuffer, Instant, Pool, PoolBuf};
 use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
 use rxo_wire::parse;
@@ -85,7 +85,7 @@ impl<'a> Rxo<'a, PoolBuf> {
     }
 }
 
-impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
+impl<'a, B: FrameBuffer> Rxo<'a, B> {
     fn new(
         traffic: &'a Traffic,
         summer: Option<Summer>,
@@ -112,7 +112,7 @@ impl<'a, B: AsRef<[u8]>> Rxo<'a, B> {
     }
 }
 
-impl<B: AsRef<[u8]>> Contender for Rxo<'_, B> {
+impl<B: FrameBuffer> Contender for Rxo<'_, B> {
     fn prepare(&mut self) {
         let now = Instant::from_nanos(self.polled * POLL_NS);
         let resets = self.resets.iter().map(|bytes| Frame::new((self.lend)(bytes), now));

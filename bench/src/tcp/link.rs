@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use rxo_frame::{ChecksumStatus, Frame, Gso, Instant};
+use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, Gso, Instant};
 
 /// The largest IP packet, in bytes.
 pub(crate) const MTU: usize = 1_500;
@@ -132,6 +132,8 @@ impl AsRef<[u8]> for Buffer {
         self.memory.as_ref().map_or(&[], |memory| &memory[..self.length])
     }
 }
+
+impl FrameBuffer for Buffer {}
 
 impl Drop for Buffer {
     #[inline]

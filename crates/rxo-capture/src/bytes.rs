@@ -3,6 +3,8 @@
 use core::fmt;
 use std::rc::Rc;
 
+use rxo_frame::FrameBuffer;
+
 /// A part of a shared chunk of memory. Cloning increments a count and copies nothing. The chunk is
 /// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
@@ -53,6 +55,8 @@ impl AsRef<[u8]> for SharedBytes {
         chunk.get(start..start + self.len as usize).unwrap_or_default()
     }
 }
+
+impl FrameBuffer for SharedBytes {}
 
 impl PartialEq for SharedBytes {
     fn eq(&self, other: &Self) -> bool {

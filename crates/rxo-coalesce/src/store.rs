@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, FrameBuffer};
 
 use crate::held::{Held, HeldAcks};
 use crate::links::Links;
@@ -210,8 +210,15 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Forgets everything. Nothing may be held, and the sink must have seen the queue.
-    pub(crate) fn clear(&mut self) {
-        self.frames.clear();
+    pub(crate) fn clear(&mut self)
+    where
+        B: FrameBuffer,
+    {
+        if B::RETURN_TOGETHER {
+            B::drop_all(self.frames.drain(..).map(|frame| frame.bytes));
+        } else {
+            self.frames.clear();
+        }
         self.links.clear();
         self.pairs.forget_slots();
         self.free_places.clear();
@@ -220,7 +227,10 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Forgets the queue, and moves the frames that are held to the front.
-    pub(crate) fn compact(&mut self) {
+    pub(crate) fn compact(&mut self)
+    where
+        B: FrameBuffer,
+    {
         if self.ready.is_empty() {
             return;
         }
@@ -249,7 +259,10 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Closes the gaps between frames, keeps their order, and updates the slots in all chains.
-    fn close_gaps(&mut self) {
+    fn close_gaps(&mut self)
+    where
+        B: FrameBuffer,
+    {
         let frames = self.frames.len();
         let mut kept = 0;
         for moved in self.moved[..frames].iter_mut().filter(|moved| **moved != NONE) {
@@ -258,7 +271,13 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
         self.links.close_gaps(&self.moved[..frames], NONE);
         let mut moved = self.moved.iter();
-        self.frames.retain(|_| moved.next().is_some_and(|slot| *slot != NONE));
+        let mut leaves = || moved.next().is_some_and(|slot| *slot == NONE);
+        if B::RETURN_TOGETHER {
+            let leaving = self.frames.extract_if(.., |_| leaves());
+            B::drop_all(leaving.map(|frame| frame.bytes));
+        } else {
+            self.frames.retain(|_| !leaves());
+        }
         let mut from = self.links.first();
         while let Some((tail, place)) = self.links.used_from(from).filter(|(tail, _)| *tail < kept)
         {

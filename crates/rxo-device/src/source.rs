@@ -1,6 +1,6 @@
 //! The trait of everything that gives frames.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, FrameBuffer, Instant};
 
 use crate::middleware::{ImpairmentCounters, WireCounters};
 use crate::{DeviceError, SourceCapabilities};
@@ -8,7 +8,7 @@ use crate::{DeviceError, SourceCapabilities};
 /// Something that gives frames in batches.
 pub trait FrameSource {
     /// The memory of a frame. Dropping it gives the memory back to the device.
-    type Buffer: AsRef<[u8]>;
+    type Buffer: FrameBuffer;
 
     /// What the source says about its frames. Fixed while it lives.
     fn capabilities(&self) -> SourceCapabilities;

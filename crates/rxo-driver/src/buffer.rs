@@ -1,7 +1,7 @@
 //! The memory of received frames: one type for the sources of every device, so that any source
 //! goes with any sink.
 
-use rxo_frame::PoolBuf;
+use rxo_frame::{FrameBuffer, PoolBuf};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES};
 
 use crate::packet::ring::SlotBuf;
@@ -75,5 +75,16 @@ impl AsRef<[u8]> for DeviceBuf {
             Memory::Pooled(buffer) => buffer.get(VNET_HEADER_BYTES..).unwrap_or_default(),
             Memory::Counted(buffer) => buffer.get(VIRTIO_HEADER_BYTES..).unwrap_or_default(),
         }
+    }
+}
+
+impl FrameBuffer for DeviceBuf {
+    const RETURN_TOGETHER: bool = true;
+
+    fn drop_all(buffers: impl Iterator<Item = Self>) {
+        PoolBuf::drop_all(buffers.filter_map(|buffer| match buffer.0 {
+            Memory::Slot(_) => None,
+            Memory::Pooled(buffer) | Memory::Counted(buffer) => Some(buffer),
+        }));
     }
 }

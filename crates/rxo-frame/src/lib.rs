@@ -6,7 +6,7 @@
 //! * [`Instant`] is a point on a monotonic clock. The caller reads the clock; this crate never
 //!   does.
 //! * [`Pool`] owns a fixed number of buffers. A dropped [`PoolBuf`] returns to it, from any thread.
-//! * [`Frame`] is link-layer bytes with the device's metadata. Its buffer is any `AsRef<[u8]>`: a
+//! * [`Frame`] is link-layer bytes with the device's metadata. Its buffer is a [`FrameBuffer`]: a
 //!   `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
 //! * [`Gather`] is the interface through which packets in several pieces reach a sink without a
 //!   copy.
@@ -20,6 +20,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod buffer;
 mod chain;
 mod checksum;
 mod frame;
@@ -30,6 +31,7 @@ mod load;
 mod pool;
 mod reasons;
 
+pub use buffer::FrameBuffer;
 pub use chain::{Chain, ChainFull};
 pub use checksum::ChecksumStatus;
 pub use frame::{Frame, VlanTag};

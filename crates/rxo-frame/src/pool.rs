@@ -2,7 +2,8 @@
 //!
 //! All memory is allocated in [`Pool::new`] and lives until the last handle and the last buffer
 //! are dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices:
-//! one atomic exchange, which neither waits for another thread nor allocates. The buffer that was
+//! one atomic exchange, which neither waits for another thread nor allocates. Buffers that are
+//! dropped together ([`FrameBuffer::drop_all`]) return by a single exchange. The buffer that was
 //! returned last is taken first, because it is probably still in the cache.
 //!
 //! Buffers do not count references to the memory. The last handle closes the stack, and a closed
@@ -22,8 +23,11 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use self::stack::IndexStack;
+use self::returning::Returning;
+use self::stack::{Chain, IndexStack};
+use crate::FrameBuffer;
 
+mod returning;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -262,15 +266,36 @@ impl AsMut<[u8]> for PoolBuf {
 impl Drop for PoolBuf {
     #[inline]
     fn drop(&mut self) {
-        let shared = self.shared.as_ptr();
-        // SAFETY: it lives at least until `push` has returned the index. Only atomics are borrowed,
-        // because another thread may free it while `push` returns.
-        let is_last =
-            unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.push(self.index) };
-        if is_last {
-            // SAFETY: from `Box::leak`; all handles and all other buffers are dropped.
-            free(unsafe { Box::from_raw(shared) });
-        }
+        // SAFETY: the index belongs to this buffer, which ends here.
+        unsafe { give_back(self.shared, Chain::of(self.index)) };
+    }
+}
+
+impl FrameBuffer for PoolBuf {
+    const RETURN_TOGETHER: bool = true;
+
+    #[inline]
+    fn drop_all(buffers: impl Iterator<Item = Self>) {
+        let mut returning = Returning::default();
+        buffers.for_each(|buffer| returning.add(buffer));
+    }
+}
+
+/// Returns buffers to their pool, and frees the memory if they are the last of a pool without
+/// handles.
+///
+/// # Safety
+/// The indices of `chain` belong to the caller, who uses neither them nor `shared` afterwards.
+#[inline]
+unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
+    let shared = shared.as_ptr();
+    // SAFETY: it lives at least until `push` has returned the indices. Only atomics are borrowed,
+    // because another thread may free it while `push` returns.
+    let is_last =
+        unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.push(chain) };
+    if is_last {
+        // SAFETY: from `Box::leak`; all handles and all other buffers are dropped.
+        free(unsafe { Box::from_raw(shared) });
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rxo_frame::FrameBuffer;
+
 /// The memory in which the bytes of a frame are.
 #[derive(Debug, Default)]
 pub(crate) enum Buffer<B> {
@@ -59,5 +61,16 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
             Self::Lent(buffer) => buffer.as_ref(),
             _ => self.kept(),
         }
+    }
+}
+
+impl<B: FrameBuffer> FrameBuffer for Buffer<B> {
+    const RETURN_TOGETHER: bool = B::RETURN_TOGETHER;
+
+    fn drop_all(buffers: impl Iterator<Item = Self>) {
+        B::drop_all(buffers.filter_map(|buffer| match buffer {
+            Self::Lent(buffer) => Some(buffer),
+            Self::Empty | Self::Shared(_) | Self::Owned(_) => None,
+        }));
     }
 }

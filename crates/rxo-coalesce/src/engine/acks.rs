@@ -4,7 +4,7 @@
 //! Separate from the tiers because it is the only state that outlives what is held. Under other policies
 //! nothing is remembered, and nothing here is asked.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
 
 use super::Engine;
@@ -13,7 +13,7 @@ use crate::acks::{Known, News};
 use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// The verdict on a pure ACK of a flow that holds nothing: where the last speaks for all it has to say
     /// more than the one before, and SACK blocks say more unless it was overtaken.
     #[inline(always)]

@@ -5,7 +5,7 @@
 //! is done for every frame is inlined into the tier that asks for it, where most of the verdict is known
 //! when this is compiled.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, FrameBuffer, Instant};
 use rxo_wire::{FlowHash, FlowKey};
 
 use super::Engine;
@@ -16,7 +16,7 @@ use crate::single::Starts;
 use crate::store::Store;
 use crate::{BypassReason, FlushReason, Kind, Verdict};
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Acts on the verdict on a segment whose flow holds what stands at `found`. Returns where the segment
     /// is held, if it is.
     #[inline(always)]

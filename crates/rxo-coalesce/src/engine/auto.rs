@@ -21,7 +21,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use rxo_frame::{Instant, Load};
+use rxo_frame::{FrameBuffer, Instant, Load};
 
 use super::Engine;
 use crate::{FlushReason, Held, Hold, Policy};
@@ -105,7 +105,7 @@ impl Seen {
     }
 }
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Ends a poll under [`Hold::Auto`].
     #[inline(never)]
     pub(super) fn hold_or_flush_by_load(&mut self, now: Instant, load: Option<Load>) {

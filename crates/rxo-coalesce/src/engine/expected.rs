@@ -3,7 +3,7 @@
 //! The compare covers nearly every rule, and that the segment is of this flow. So nothing else of it is
 //! read, nothing need be looked up, and little is written. Where it fails the tiers after it decide why.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 
@@ -31,7 +31,7 @@ struct Ran {
     id_step: u16,
 }
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Appends the frames after `slot`, the last one held at `place`, that continue it. Returns the
     /// slot after the last.
     #[inline(always)]

@@ -17,7 +17,7 @@ mod take;
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, Instant, LinkKind, Load};
+use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind, Load};
 use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
 
 use auto::Pace;
@@ -61,7 +61,7 @@ pub struct Engine<B> {
     pace: Pace,
 }
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Makes an engine. All memory is allocated here.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! headers read from fixed offsets. Where options, flags or the policy ask for more, each function here
 //! returns `None` and has changed nothing but what the rules would flush as well.
 
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{Frame, FrameBuffer, LinkKind};
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, PROTOCOL_TCP, Plain, checksum,
     ethertype,
@@ -21,7 +21,7 @@ use crate::refused::{Shown, flow, shown};
 use crate::single::Starts;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict};
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Takes a data segment. Its flow holds nothing yet.
     #[inline(always)]
     pub(super) fn take_first<S: Shape>(

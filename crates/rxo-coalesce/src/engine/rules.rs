@@ -3,7 +3,7 @@
 //! It takes every frame that the tiers before it leave, and alone could take all: what those decide, it
 //! would decide alike.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum};
 
 use super::Engine;
@@ -15,7 +15,7 @@ use crate::held::Segment;
 use crate::single::Starts;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Judges the frame in `slot` by all rules and acts, then goes on with those after it that
     /// continue it. Returns the slot after the last.
     #[inline(never)]

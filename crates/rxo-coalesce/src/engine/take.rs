@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind};
 use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, arch, ethertype};
 
 use super::apply::flow_key;
@@ -30,7 +30,7 @@ const SECOND_LINE: usize = 64;
 /// The longest TCP header that is plain.
 pub(super) const MOST_TCP_BYTES: usize = 32;
 
-impl<B: AsRef<[u8]>> Engine<B> {
+impl<B: FrameBuffer> Engine<B> {
     /// Takes all frames out of `batch`, delivering in between when there is no room.
     pub(super) fn take(
         &mut self,

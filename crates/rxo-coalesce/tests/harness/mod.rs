@@ -10,7 +10,7 @@ use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
     FlushReason, IdPattern, Kind, MAX_HEADER_BYTES,
 };
-use rxo_frame::{Frame, Gather, Instant, LinkKind, Load};
+use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind, Load};
 use rxo_testkit::naive::{Reading, read};
 use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
@@ -35,6 +35,8 @@ impl AsRef<[u8]> for Numbered {
         &self.bytes
     }
 }
+
+impl FrameBuffer for Numbered {}
 
 /// Runs `script` and a last flush.
 pub(crate) fn run(script: &Script) -> Observed {

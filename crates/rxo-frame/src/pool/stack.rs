@@ -23,6 +23,21 @@ pub(super) struct IndexStack<'a> {
     pub(super) below: &'a [AtomicU32],
 }
 
+/// Popped indices, linked as on the stack, so that one exchange pushes all of them.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    top: u32,
+    bottom: u32,
+}
+
+impl Chain {
+    /// A chain of one index, which the caller has popped.
+    #[inline]
+    pub(super) const fn of(index: u32) -> Self {
+        Self { top: index, bottom: index }
+    }
+}
+
 /// The number of indices must be lower than this, so that [`NONE`] and [`CLOSED`] are not indices.
 pub(super) const END: u32 = u32::MAX;
 /// The value below the lowest index.
@@ -61,27 +76,46 @@ impl IndexStack<'_> {
         }
     }
 
-    /// Pushes `index`, which the caller has popped. Returns whether the stack is closed and this
-    /// was the last index missing; then everything that other threads did before they pushed theirs
-    /// is visible, and no other thread touches the stack any more.
+    /// Pushes `chain`. Returns whether the stack is closed and these were the last indices missing;
+    /// then everything that other threads did before they pushed theirs is visible, and no other
+    /// thread touches the stack any more.
     #[inline]
     #[must_use = "the last one to push frees the memory"]
-    pub(super) fn push(self, index: u32) -> bool {
+    pub(super) fn push(self, chain: Chain) -> bool {
         let mut seen = self.top.load(Ordering::Relaxed);
         while seen as u32 != CLOSED {
-            self.below[index as usize].store(seen as u32, Ordering::Relaxed);
-            match self.replace(seen, index) {
+            self.link(chain.bottom, seen as u32);
+            match self.replace(seen, chain.top) {
                 Ok(()) => return false,
                 Err(now) => seen = now,
             }
         }
-        self.count_down()
+        self.count_down(chain)
     }
 
-    /// Counts an index as returned to a closed stack. Returns whether it was the last.
+    /// Puts `index`, which the caller has popped, on top of `chain`.
+    #[inline]
+    pub(super) fn add(self, chain: &mut Chain, index: u32) {
+        self.link(index, chain.top);
+        chain.top = index;
+    }
+
+    /// Counts the indices of `chain` as returned to a closed stack. Returns whether they were the last.
     #[cold]
-    fn count_down(self) -> bool {
-        self.top.fetch_sub(1 << 32, Ordering::AcqRel) >> 32 == 1
+    fn count_down(self, chain: Chain) -> bool {
+        let mut index = chain.top;
+        let mut indices = 1;
+        while index != chain.bottom {
+            index = self.below[index as usize].load(Ordering::Relaxed);
+            indices += 1;
+        }
+        let before = self.top.fetch_sub(indices << 32, Ordering::AcqRel);
+        before >> 32 == indices
+    }
+
+    #[inline]
+    fn link(self, index: u32, below: u32) {
+        self.below[index as usize].store(below, Ordering::Relaxed);
     }
 
     /// Closes the stack, on which no thread pops any more. Returns whether all indices are on it;

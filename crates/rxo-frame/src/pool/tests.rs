@@ -108,12 +108,67 @@ fn threads_never_own_the_same_buffer() {
             });
         }
         drop(sender);
-        for (buffer, mark) in receiver {
-            assert!(whole(&buffer, mark));
+        let mut receiver = receiver.into_iter().peekable();
+        while receiver.peek().is_some() {
+            let some = receiver.by_ref().take(2).map(|(buffer, mark)| {
+                assert!(whole(&buffer, mark));
+                buffer
+            });
+            PoolBuf::drop_all(some);
         }
     });
     assert_eq!(pool.available(), 5, "all came back");
     assert_eq!(core::iter::from_fn(|| pool.take()).collect::<Vec<_>>().len(), 5);
+}
+
+#[test]
+fn buffers_dropped_together_come_back_to_their_pools() {
+    let pools = [Pool::new(5, 8), Pool::new(4, 8)];
+    let take = |number: usize| pools[number].take().unwrap();
+    PoolBuf::drop_all([0, 0, 1, 0, 1, 1].map(take).into_iter());
+    assert_eq!(pools.each_ref().map(Pool::available), [5, 4]);
+    for pool in &pools {
+        let all: Vec<_> = core::iter::from_fn(|| pool.take()).collect();
+        let starts: BTreeSet<_> = all.iter().map(|buffer| buffer.as_ptr() as usize).collect();
+        assert_eq!(starts.len(), all.len(), "each once");
+    }
+    PoolBuf::drop_all(core::iter::empty());
+}
+
+#[test]
+fn of_buffers_dropped_together_the_last_is_taken_first() {
+    let pool = Pool::new(8, 64);
+    let some: Vec<_> = (0..3).map_while(|_| pool.take()).collect();
+    let starts: Vec<_> = some.iter().map(|buffer| buffer.as_ptr()).collect();
+    PoolBuf::drop_all(some.into_iter());
+    let again: Vec<_> = (0..3).map_while(|_| pool.take()).collect();
+    let again: Vec<_> = again.iter().map(|buffer| buffer.as_ptr()).collect();
+    assert!(again.iter().rev().eq(&starts));
+}
+
+#[test]
+fn buffers_dropped_together_free_the_memory_of_a_pool_that_is_gone() {
+    for kept in 0..3 {
+        let pool = Pool::new(3, 8);
+        let mut buffers: Vec<_> = core::iter::from_fn(|| pool.take()).collect();
+        drop(pool);
+        let rest = buffers.split_off(kept);
+        PoolBuf::drop_all(rest.into_iter());
+        buffers.iter_mut().for_each(|buffer| buffer.fill(1));
+        PoolBuf::drop_all(buffers.into_iter());
+    }
+}
+
+/// Buffers that were given before the panic come back.
+#[test]
+fn buffers_dropped_together_come_back_despite_a_panic() {
+    let pool = Pool::new(3, 8);
+    let next = || pool.take().or_else(|| panic!("no buffer is left"));
+    let ended = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        PoolBuf::drop_all(core::iter::from_fn(next));
+    }));
+    assert!(ended.is_err());
+    assert_eq!(pool.available(), 3);
 }
 
 /// Which of all that end a pool frees the memory, if `taken` of its buffers are out when the last
@@ -123,7 +178,7 @@ fn freed_by(buffers: u32, taken: usize) -> Vec<Option<usize>> {
     let stack = IndexStack { top: &top, below: &below };
     let out: Vec<_> = (0..taken).map(|_| stack.pop().unwrap()).collect();
     let handle = stack.close().then_some(None);
-    let returned = out.iter().enumerate().filter(|(_, index)| stack.push(**index));
+    let returned = out.iter().enumerate().filter(|(_, index)| stack.push(Chain::of(**index)));
     handle.into_iter().chain(returned.map(|(nth, _)| Some(nth))).collect()
 }
 
@@ -157,13 +212,22 @@ fn one_of_all_threads_frees_the_memory() {
         let return_some = |indices: Vec<u32>| {
             for index in indices {
                 written.fetch_add(1, Ordering::Relaxed);
-                end(stack.push(index));
+                end(stack.push(Chain::of(index)));
             }
         };
+        let return_together = |indices: Vec<u32>| {
+            written.fetch_add(EACH, Ordering::Relaxed);
+            let mut chain = Chain::of(indices[0]);
+            indices[1..].iter().for_each(|index| stack.add(&mut chain, *index));
+            end(stack.push(chain));
+        };
         thread::scope(|scope| {
-            for _ in 0..THREADS {
-                let indices = (0..EACH).map(|_| stack.pop().unwrap()).collect();
-                scope.spawn(move || return_some(indices));
+            for thread in 0..THREADS {
+                let indices: Vec<_> = (0..EACH).map(|_| stack.pop().unwrap()).collect();
+                match thread {
+                    0 => scope.spawn(move || return_together(indices)),
+                    _ => scope.spawn(move || return_some(indices)),
+                };
             }
             end(stack.close());
         });
@@ -184,9 +248,14 @@ fn threads_return_buffers_while_the_pool_ends() {
             for _ in 0..3 {
                 let some: Vec<_> = buffers.by_ref().take(2).collect();
                 scope.spawn(move || {
-                    for mut buffer in some {
+                    let written = some.into_iter().map(|mut buffer| {
                         buffer.fill(round);
                         assert_eq!(*buffer, [round; 8]);
+                        buffer
+                    });
+                    match round % 2 {
+                        0 => PoolBuf::drop_all(written),
+                        _ => written.for_each(drop),
                     }
                 });
             }

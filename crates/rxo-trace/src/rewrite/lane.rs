@@ -3,7 +3,7 @@
 
 use rxo_capture::{Record, SharedBytes};
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind};
 
 use super::Settings;
 use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
@@ -25,6 +25,8 @@ impl AsRef<[u8]> for Carried {
         self.packet.as_ref()
     }
 }
+
+impl FrameBuffer for Carried {}
 
 /// An interface and its engine.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use rxo_capture::SharedBytes;
 use rxo_coalesce::{
     Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
 };
-use rxo_frame::{Frame, Instant, LinkKind, Load};
+use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
 use super::flows::Flows;
@@ -66,6 +66,8 @@ impl AsRef<[u8]> for FlowBytes {
         self.bytes.as_ref()
     }
 }
+
+impl FrameBuffer for FlowBytes {}
 
 /// Counts of aggregates with two or more segments.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use rxo_frame::{ChecksumStatus, Frame, GsoKind, Instant, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, GsoKind, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, complete, verify_transport};
 use rxo_wire::segmentation::Checksums;
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
@@ -271,6 +271,17 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for WireBuf<B> {
             Self::Given(bytes) => bytes.as_ref(),
             Self::Made(bytes) => bytes,
         }
+    }
+}
+
+impl<B: FrameBuffer> FrameBuffer for WireBuf<B> {
+    const RETURN_TOGETHER: bool = B::RETURN_TOGETHER;
+
+    fn drop_all(buffers: impl Iterator<Item = Self>) {
+        B::drop_all(buffers.filter_map(|buffer| match buffer {
+            Self::Given(buffer) => Some(buffer),
+            Self::Made(_) => None,
+        }));
     }
 }
 

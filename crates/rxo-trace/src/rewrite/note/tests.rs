@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rxo_coalesce::{Aggregate, Config, Delivery, Engine, Policy};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind};
 use rxo_testkit::script::scripts;
 use rxo_testkit::{Packet, seg};
 use rxo_wire::checksum::Summer;
@@ -26,6 +26,8 @@ impl AsRef<[u8]> for Record {
         &self.bytes[self.link_bytes..]
     }
 }
+
+impl FrameBuffer for Record {}
 
 impl Record {
     fn of(bytes: Vec<u8>, place: u64) -> Self {

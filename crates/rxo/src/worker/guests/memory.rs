@@ -1,6 +1,6 @@
 //! The memory of a frame on its way through the switch: lent by its device, or a copy.
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, FrameBuffer};
 
 use crate::switch::Tagging;
 
@@ -21,6 +21,17 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Memory<B> {
             Self::Lent(bytes) => bytes.as_ref(),
             Self::Copied(bytes) => bytes,
         }
+    }
+}
+
+impl<B: FrameBuffer> FrameBuffer for Memory<B> {
+    const RETURN_TOGETHER: bool = B::RETURN_TOGETHER;
+
+    fn drop_all(buffers: impl Iterator<Item = Self>) {
+        B::drop_all(buffers.filter_map(|buffer| match buffer {
+            Self::Lent(buffer) => Some(buffer),
+            Self::Copied(_) => None,
+        }));
     }
 }
 
