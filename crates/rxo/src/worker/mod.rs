@@ -48,11 +48,12 @@ pub use reading::Reading;
 pub use rxo_device::Pause;
 pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 
-use next::{LONGEST_WAIT, Next, Turn, next};
+use next::{Turn, next};
 use reading::Times;
 use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
+use waiter::{rest, wait};
 
 /// Both ends of a device.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +87,6 @@ pub struct Report<'a, NO, HO> {
 /// The most turns after a stop, in which the worker carries over what the devices still have. It is
 /// enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
-
-/// The longest wait while the system may not report the event: held memory comes back by itself, and
-/// some devices have room before their descriptor shows it.
-const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
 where
@@ -187,7 +184,8 @@ where
         while !stop.load(Ordering::Relaxed) {
             let turn = self.turn(|| waiter.now(), awake)?;
             self.report_when_due(turn.now, waiter, observe);
-            awake = self.rest(waiter, turn)?;
+            let next = next(&self.config, turn, self.deadline());
+            awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
         }
         for _ in 0..LAST_ROUNDS {
             let turn = self.turn(|| waiter.now(), Awake::ALL)?;
@@ -251,22 +249,6 @@ where
         deadlines.into_iter().chain(held_back).flatten().min()
     }
 
-    /// Rests between two turns. Returns which sources the next turn should read.
-    fn rest<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        waiter: &mut W,
-        turn: Turn,
-    ) -> Result<Awake, DeviceError> {
-        match next(&self.config, turn, self.deadline()) {
-            Next::Again => Ok(Awake::ALL),
-            Next::Pause(time) => {
-                waiter.pause(time);
-                Ok(Awake::ALL)
-            }
-            Next::Wait(timeout) => self.wait(waiter, timeout),
-        }
-    }
-
     /// Waits for what each direction needs next: frames, or room in its sink.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
@@ -283,12 +265,7 @@ where
             hosts: &[self.wanted_host()],
         };
         let is_brief = self.waits_for_time() || is_nic_starved;
-        let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
-        let mut awake = waiter.wait(wanted, timeout)?;
-        // A link that is down reports nothing when its device is deleted; a read finds out.
-        if awake == Awake::NONE && timeout >= LONGEST_WAIT {
-            return Ok(Awake::ALL);
-        }
+        let mut awake = wait(waiter, wanted, timeout, is_brief)?;
         awake.nic |= is_nic_starved;
         awake.set_host(0, to_nic.source.is_starved());
         Ok(awake)

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
+use super::next::{LONGEST_WAIT, Next};
+
 /// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker):
 /// the sources and sinks of nic and host. A waiter on the system needs their descriptors; one on virtual
 /// time needs nothing of them.
@@ -30,6 +32,41 @@ pub trait Waiter<NI, NO, HI, HO> {
         timeout: Duration,
     ) -> Result<Awake, DeviceError>;
 }
+
+/// Does what comes `next` after a turn; `wait` waits at most for the time that it is given. Returns which
+/// sources the next turn should read.
+pub(super) fn rest<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
+    waiter: &mut W,
+    next: Next,
+    wait: impl FnOnce(&mut W, Duration) -> Result<Awake, DeviceError>,
+) -> Result<Awake, DeviceError> {
+    match next {
+        Next::Again => Ok(Awake::ALL),
+        Next::Pause(time) => {
+            waiter.pause(time);
+            Ok(Awake::ALL)
+        }
+        Next::Wait(timeout) => wait(waiter, timeout),
+    }
+}
+
+/// Waits for what is `wanted`. The wait is brief if the system may not report the event.
+pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
+    waiter: &mut W,
+    wanted: Wanted<'_, NI, NO, HI, HO>,
+    timeout: Duration,
+    is_brief: bool,
+) -> Result<Awake, DeviceError> {
+    let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
+    let awake = waiter.wait(wanted, timeout)?;
+    // A link that is down reports nothing when its device is deleted; a read finds out.
+    let asks_all = awake == Awake::NONE && timeout >= LONGEST_WAIT;
+    Ok(if asks_all { Awake::ALL } else { awake })
+}
+
+/// The longest wait while the system may not report the event: held memory comes back by itself, and
+/// some devices have room before their descriptor shows it.
+const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
 /// What a worker waits for; `None` for an end that it does not wait for.
 #[derive(Clone, Copy, Debug)]

@@ -28,10 +28,11 @@ use std::time::Duration;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::next::{LONGEST_WAIT, Next, Turn, next};
+use super::next::{Turn, next};
 use super::reading::Times;
+use super::waiter::{rest, wait};
 use super::{
-    Awake, BRIEF_WAIT, Directions, Duplex, LAST_ROUNDS, Misfit, Waiter, Wanted, WantedHost, Worker,
+    Awake, Directions, Duplex, LAST_ROUNDS, Misfit, Waiter, Wanted, WantedHost, Worker,
     WorkerConfig,
 };
 use crate::switch::{MAX_PORTS, Port, Switch};
@@ -148,7 +149,8 @@ where
                 self.times.set(turn.now, waiter.cpu_time());
                 self.report(observe);
             }
-            awake = self.rest(waiter, turn)?;
+            let next = next(&self.config, turn, self.deadline());
+            awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
         }
         for _ in 0..LAST_ROUNDS {
             let turn = self.turn(waiter, Awake::ALL)?;
@@ -218,22 +220,6 @@ where
         guests.chain(nic).chain(self.times.report_at()).min()
     }
 
-    /// Rests between two turns. Returns which sources the next turn should read.
-    fn rest<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        waiter: &mut W,
-        turn: Turn,
-    ) -> Result<Awake, DeviceError> {
-        match next(&self.config, turn, self.deadline()) {
-            Next::Again => Ok(Awake::ALL),
-            Next::Pause(time) => {
-                waiter.pause(time);
-                Ok(Awake::ALL)
-            }
-            Next::Wait(timeout) => self.wait(waiter, timeout),
-        }
-    }
-
     /// Waits for the nic and for what each guest needs next.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
@@ -252,11 +238,7 @@ where
             hosts: &hosts[..self.workers.len()],
         };
         let is_brief = is_nic_starved || self.workers.iter().any(Worker::waits_for_time);
-        let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
-        let mut awake = waiter.wait(wanted, timeout)?;
-        if awake == Awake::NONE && timeout >= LONGEST_WAIT {
-            return Ok(Awake::ALL);
-        }
+        let mut awake = wait(waiter, wanted, timeout, is_brief)?;
         awake.nic |= is_nic_starved;
         for (n, worker) in self.workers.iter().enumerate() {
             awake.set_host(n, worker.to_nic.source.is_starved());
