@@ -244,7 +244,7 @@ impl Link for Connection {
         }
     }
 
-    fn load(&self) -> Option<Load> {
+    fn load(&mut self) -> Option<Load> {
         let backlog = |ring: &usize| self.queues[*ring].as_ref()?.queue.backlog().map(u32::from);
         Some(Load { unread: self.receivers.iter().map(backlog).sum::<Option<u32>>()? })
     }

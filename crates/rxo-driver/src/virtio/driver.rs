@@ -165,6 +165,12 @@ impl Driver {
         self.receive.iter().any(DriverQueue::is_broken) || self.send.is_broken()
     }
 
+    /// How many packets the back end was given and has not taken.
+    pub(super) fn unread(&mut self) -> u32 {
+        self.reclaim();
+        SEND_BUFFERS - self.free.len() as u32
+    }
+
     /// Takes back the buffers that were sent.
     fn reclaim(&mut self) {
         loop {

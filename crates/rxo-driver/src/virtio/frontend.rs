@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
-use rxo_frame::{Instant, Pool};
+use rxo_frame::{Instant, Load, Pool};
 use rxo_vnet::VIRTIO_HEADER_BYTES;
 
 use super::driver::Driver;
@@ -222,6 +222,10 @@ impl crate::virtio_net::Link for Link {
             self.kicks[1].notify();
         }
         wants.into()
+    }
+
+    fn load(&mut self) -> Option<Load> {
+        Some(Load { unread: self.driver.unread() })
     }
 }
 

@@ -145,6 +145,32 @@ fn templates_are_for_a_device_that_expands_them() {
     }
 }
 
+/// A back end that is there takes everything; what one that has ended was given stays.
+#[test]
+fn load_is_what_the_back_end_has_not_taken() {
+    let socket = Socket::new("load");
+    let unread = |guest: &Device| guest.sink.load().unwrap().unread;
+    for wanted in [WANTED, WANTED & !RING_PACKED] {
+        let echo = Echo::start(&socket.0);
+        let mut guest = guest(&socket.0, wanted);
+        let send = |guest: &mut Device| {
+            let sent: Vec<_> = (0..3).map(|_| tcp(100)).collect();
+            let frames = sent.iter().map(|bytes| Frame::new(&bytes[..], rxo_frame::Instant::ZERO));
+            guest.sink.transmit(frames).unwrap();
+        };
+        send(&mut guest);
+        receive(&mut guest.source, 3);
+        let begun = Instant::now();
+        while unread(&guest) > 0 {
+            assert!(begun.elapsed() < PATIENCE, "{} are left", unread(&guest));
+            thread::yield_now();
+        }
+        drop(echo);
+        send(&mut guest);
+        assert_eq!(unread(&guest), 3);
+    }
+}
+
 /// A moderated device notifies of every frame all the same.
 #[test]
 fn moderated_frames_arrive() {

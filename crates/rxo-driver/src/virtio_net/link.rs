@@ -72,7 +72,7 @@ pub(crate) trait Link: PacketRing {
     fn notify_when_due(&mut self) {}
 
     /// What the other side was given and has not taken; `None` if that cannot be known.
-    fn load(&self) -> Option<Load> {
+    fn load(&mut self) -> Option<Load> {
         None
     }
 }
