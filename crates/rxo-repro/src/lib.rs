@@ -52,6 +52,10 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
             Some(MenonPart::Acks(flags)) => {
                 experiment::run(&menon::acks::Plan::from_flags(flags)?, stop)
             }
+            Some(MenonPart::Card(flags)) => {
+                experiment::run(&menon::card::Plan::from_flags(flags)?, stop)
+            }
+            Some(MenonPart::Receiver(flags)) => menon::card::receiver::run(flags, stop),
         },
         Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
     }

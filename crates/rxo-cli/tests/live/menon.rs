@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rxo_lab::Namespace;
 use serde_json::Value;
@@ -14,6 +15,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_coalescing_does_to_those_who_count_acks", those_who_count_acks),
     ("acks_experiments_that_cannot_be_are_refused", experiments_that_cannot_be),
     ("what_the_optimizations_gain_a_receiving_host", receiving_host),
+    ("what_they_gain_a_host_on_a_card", on_a_card),
 ];
 
 fn those_who_count_acks() {
@@ -60,6 +62,8 @@ fn experiments_that_cannot_be() {
         ("--rounds 0", "--rounds 0: choose 1 to 100"),
         ("--only split", "possible values: profile, limit, connections, exchange"),
         ("acks --only limit", "possible values: split, keep-every"),
+        ("card --rounds 0", "--rounds 0: choose 1 to 100"),
+        ("card --only split", "possible values: profile, threads, limit, connections"),
         ("--rate 100", "unexpected argument '--rate'"),
         ("--quick acks", "the subcommand 'acks' cannot be used with"),
     ];
@@ -114,4 +118,56 @@ fn receiving_host() {
         assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
     }
     assert!(out.join("table-1.svg").exists());
+}
+
+/// Without valgrind the command says so in one line, with the remedy.
+fn on_a_card() {
+    let scratch = Scratch::new("menon-card");
+    let out = scratch.file("figures");
+    let namespace = Namespace::new("repro").unwrap();
+    let line = format!("repro menon card --quick --only profile --out {} --json", out.display());
+    let output = run_within(&namespace, &line, LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        assert!(!output.status.success() && said.contains("apt-get install valgrind"), "{said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    let median = |row: usize, name: &str| rows[row][name]["median"].as_f64().unwrap();
+    let [single, original, aggregation, optimized] = [0, 1, 2, 3];
+    assert_eq!(
+        (rows[single]["poll_frames"].as_u64(), rows[original]["poll_frames"].as_u64()),
+        (Some(1), Some(256))
+    );
+    for (row, found) in rows.iter().enumerate() {
+        assert!((0.3..0.7).contains(&median(row, "acks_per_packet")), "{found}");
+        let parts: f64 =
+            found["breakdown"].as_object().unwrap().values().map(|n| n.as_f64().unwrap()).sum();
+        assert!((parts / median(row, "per_packet") - 1.0).abs() < 1e-6, "{found}");
+        assert!(median(row, "scaled_gbit_per_s") > 0.0, "{found}");
+    }
+    for row in [single, original] {
+        assert!(median(row, "packets_per_delivery") < 1.1, "{}", rows[row]);
+        assert!(median(row, "handed_over_per_packet") > 0.3, "each ACK is a packet: {}", rows[row]);
+    }
+    // However few frames a starved sender gives a poll, some are aggregated, and some ACKs are in templates.
+    for row in [aggregation, optimized] {
+        let per_delivery = |row| median(row, "packets_per_delivery");
+        assert!(per_delivery(row) > per_delivery(original), "{}", rows[row]);
+    }
+    let [plain, offloaded] =
+        [aggregation, optimized].map(|row| median(row, "handed_over_per_packet"));
+    assert!(offloaded < plain, "{report}");
+    for aim in report["aims"].as_array().unwrap() {
+        let is_timed = aim["claim"].as_str().unwrap().contains("second of processor time");
+        assert_eq!(aim["holds"].is_boolean(), !is_timed || permits_verdicts(&report), "{aim}");
+    }
+    for name in ["7", "8"] {
+        let path = out.join(format!("figure-{name}-on-a-card.svg"));
+        assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
+    }
 }

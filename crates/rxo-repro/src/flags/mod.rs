@@ -12,8 +12,8 @@ pub use demo::DemoFlags;
 pub use repro::ReproFlags;
 
 pub(crate) use repro::{
-    AcksExperiment, AcksFlags, GallatinFlags, MeasureFlags, MenonPart, Paper, ReceiveExperiment,
-    ReceiveFlags, RscFlags, RscPart,
+    AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MeasureFlags, MenonPart,
+    Paper, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
 };
 
 /// Reads the flags of one command from a line of words.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::menon::card::receiver::ReceiverFlags;
+
 /// The flags of `rxo repro`.
 #[derive(Args, Debug)]
 pub struct ReproFlags {
@@ -117,6 +119,48 @@ pub(crate) struct MenonFlags {
 pub(crate) enum MenonPart {
     /// What coalescing does to those who count acknowledgements (sections 3.4 and 4).
     Acks(AcksFlags),
+    /// A receiving host behind a card that costs it nothing, in instructions and processor time (section 5).
+    /// Needs valgrind.
+    Card(CardFlags),
+    /// The receiving process of `card`.
+    #[command(hide = true)]
+    Receiver(ReceiverFlags),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CardFlags {
+    /// A small version, in less than a minute: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// How often everything is measured; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Only these experiments.
+    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<CardExperiment>,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
+    pub(crate) out: PathBuf,
+}
+
+/// An experiment with a receiving host behind a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CardExperiment {
+    /// One connection, read on the worker's thread (figures 7 and 8).
+    Profile,
+    /// One connection, read on a thread of its own (figure 7).
+    Threads,
+    /// The Aggregation Limit, 1 to 35 (figure 11).
+    Limit,
+    /// 1 to 100 connections (figure 12).
+    Connections,
 }
 
 #[derive(Args, Clone, Debug)]

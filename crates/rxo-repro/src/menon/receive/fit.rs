@@ -5,18 +5,18 @@ use serde::Serialize;
 
 /// The curve nearest to some points.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Fit {
+pub(in crate::menon) struct Fit {
     /// What each packet costs however many are aggregated.
-    pub(super) x: f64,
+    pub(in crate::menon) x: f64,
     /// What aggregation shares out.
-    pub(super) y: f64,
+    pub(in crate::menon) y: f64,
     /// The share of the points' spread that the curve explains: 1 is all of it.
-    pub(super) r_squared: f64,
+    pub(in crate::menon) r_squared: f64,
 }
 
 impl Fit {
     /// Least squares over points `(k, cost)`; `None` with fewer than three, or all of one `k`.
-    pub(super) fn of(points: &[(u16, f64)]) -> Option<Self> {
+    pub(in crate::menon) fn of(points: &[(u16, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let inverse = |k: u16| 1.0 / f64::from(k.max(1));
         let mean_u = points.iter().map(|&(k, _)| inverse(k)).sum::<f64>() / count;
@@ -38,7 +38,7 @@ impl Fit {
     }
 
     /// What the curve says for a limit.
-    pub(super) fn at(&self, k: u16) -> f64 {
+    pub(in crate::menon) fn at(&self, k: u16) -> f64 {
         self.x + self.y / f64::from(k.max(1))
     }
 }

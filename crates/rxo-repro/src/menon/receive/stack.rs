@@ -5,31 +5,33 @@ use serde::Serialize;
 
 /// How the host receives and acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Stack {
+pub(in crate::menon) struct Stack {
     /// The Aggregation Limit; `None`: each frame alone.
-    pub(super) aggregation_limit: Option<u16>,
+    pub(in crate::menon) aggregation_limit: Option<u16>,
     /// Whether several ACKs leave the stack as one template.
-    pub(super) ack_offload: bool,
+    pub(in crate::menon) ack_offload: bool,
 }
 
 impl Stack {
     /// Each frame alone, an ACK for every second segment.
-    pub(super) const ORIGINAL: Self = Self { aggregation_limit: None, ack_offload: false };
+    pub(in crate::menon) const ORIGINAL: Self =
+        Self { aggregation_limit: None, ack_offload: false };
     /// Receive Aggregation with the paper's limit.
-    pub(super) const AGGREGATION: Self =
+    pub(in crate::menon) const AGGREGATION: Self =
         Self { aggregation_limit: Some(PAPERS_LIMIT), ack_offload: false };
     /// And Acknowledgment Offload: the paper's optimized system.
-    pub(super) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
+    pub(in crate::menon) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
 
     /// What the paper's bars are of.
-    pub(super) const ALL: [Self; 3] = [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
+    pub(in crate::menon) const ALL: [Self; 3] =
+        [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
 
     /// The optimized system with another limit.
-    pub(super) const fn limited(limit: u16) -> Self {
+    pub(in crate::menon) const fn limited(limit: u16) -> Self {
         Self { aggregation_limit: Some(limit), ..Self::OPTIMIZED }
     }
 
-    pub(super) fn name(self) -> String {
+    pub(in crate::menon) fn name(self) -> String {
         match (self.aggregation_limit, self.ack_offload) {
             (None, _) => "Original".to_owned(),
             (Some(PAPERS_LIMIT), false) => "+ Receive Aggregation".to_owned(),
@@ -39,7 +41,7 @@ impl Stack {
     }
 
     /// What the receive engine is to do.
-    pub(super) fn policy(self) -> Policy {
+    pub(in crate::menon) fn policy(self) -> Policy {
         match self.aggregation_limit {
             None => Policy::none(),
             // More flows than connections: none is evicted for want of a place.
@@ -51,7 +53,7 @@ impl Stack {
 /// Where the host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Place {
+pub(in crate::menon) enum Place {
     /// On the wire itself, by a packet socket.
     Wire,
     /// Behind a bridge and a TAP, as a guest is.
@@ -60,24 +62,24 @@ pub(super) enum Place {
 
 /// A bulk measurement: so many connections into this stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Case {
-    pub(super) place: Place,
-    pub(super) connections: usize,
-    pub(super) stack: Stack,
+pub(in crate::menon) struct Case {
+    pub(in crate::menon) place: Place,
+    pub(in crate::menon) connections: usize,
+    pub(in crate::menon) stack: Stack,
 }
 
 impl Case {
     /// On the wire.
-    pub(super) const fn wire(connections: usize, stack: Stack) -> Self {
+    pub(in crate::menon) const fn wire(connections: usize, stack: Stack) -> Self {
         Self { place: Place::Wire, connections, stack }
     }
 
     /// One connection of a guest.
-    pub(super) const fn guest(stack: Stack) -> Self {
+    pub(in crate::menon) const fn guest(stack: Stack) -> Self {
         Self { place: Place::Guest, connections: 1, stack }
     }
 
-    pub(super) fn name(self) -> String {
+    pub(in crate::menon) fn name(self) -> String {
         let s = if self.connections == 1 { "" } else { "s" };
         let guest = if self.place == Place::Guest { " of a guest" } else { "" };
         format!("{} connection{s}{guest}, {}", self.connections, self.stack.name())
@@ -85,7 +87,7 @@ impl Case {
 }
 
 /// Where the paper's own measurement shows no further gain (section 5.2).
-pub(super) const PAPERS_LIMIT: u16 = 20;
+pub(in crate::menon) const PAPERS_LIMIT: u16 = 20;
 const FLOWS: u16 = 1_024;
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+//! What is compared: a stack, how it takes frames from the card, and where the application runs.
+
+use serde::Serialize;
+
+use crate::menon::receive::stack::Stack;
+
+/// One receiving host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Case {
+    pub(super) stack: Stack,
+    pub(super) connections: usize,
+    /// The most frames that one poll takes.
+    pub(super) poll_frames: usize,
+    pub(super) application: Application,
+}
+
+/// Where connections are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Application {
+    /// On the worker's thread, after each turn: the paper's one processor.
+    Worker,
+    /// On a thread for each connection: the paper's two processors.
+    Threads,
+}
+
+impl Case {
+    /// One connection, read on the worker's thread.
+    pub(super) const fn one_processor(stack: Stack) -> Self {
+        Self { stack, connections: 1, poll_frames: POLL_FRAMES, application: Application::Worker }
+    }
+
+    /// One connection, read by a thread of its own.
+    pub(super) const fn two_processors(stack: Stack) -> Self {
+        Self { application: Application::Threads, ..Self::one_processor(stack) }
+    }
+
+    /// Original as a kernel of 2006 took frames: one by one.
+    pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
+
+    pub(super) fn name(self) -> String {
+        let Self { stack, connections, poll_frames, application } = self;
+        let s = if connections == 1 { "" } else { "s" };
+        let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
+        format!("{connections} connection{s}{}, {}{polls}", application.suffix(), stack.name())
+    }
+}
+
+impl Application {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "the worker",
+            Self::Threads => "a thread",
+        }
+    }
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Worker => "",
+            Self::Threads => " by a thread",
+        }
+    }
+}
+
+/// As the host's default.
+const POLL_FRAMES: usize = 256;

@@ -1,0 +1,84 @@
+//! Instructions by the source file that they were compiled from, as the paper's categories.
+
+use serde::Serialize;
+
+/// What a receiver's instructions are for (section 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Category {
+    /// TCP, of what arrives and of what leaves. The paper's rx and tx.
+    Protocol,
+    /// Headers and templates of what leaves.
+    Transmit,
+    /// What is per packet and neither protocol nor device: finding the connection, locks, buffers, timers.
+    NonProto,
+    /// The card's rings.
+    Driver,
+    /// Receive Aggregation.
+    Aggr,
+    /// Copies, out of the ring and to the application.
+    PerByte,
+    /// Everything else.
+    Misc,
+}
+
+impl Category {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Protocol,
+        Self::Transmit,
+        Self::NonProto,
+        Self::Driver,
+        Self::Aggr,
+        Self::PerByte,
+        Self::Misc,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::Transmit => "transmit",
+            Self::NonProto => "non-proto",
+            Self::Driver => "driver",
+            Self::Aggr => "aggr",
+            Self::PerByte => "per-byte",
+            Self::Misc => "misc",
+        }
+    }
+
+    /// The category of a source file; `None` if it is for many (headers, checksums, the standard library), so
+    /// that its instructions are those of the function that has them inlined.
+    pub(super) fn of_file(path: &str) -> Option<Self> {
+        let (_, inside) = path.rsplit_once("crates/")?;
+        let (name, file) = inside.split_once('/')?;
+        Some(match name {
+            "rxo-tcp" => Self::Protocol,
+            "rxo-ack" => Self::Transmit,
+            "rxo-host" if file.starts_with("src/transmit") => Self::Transmit,
+            "rxo-host" => Self::NonProto,
+            "rxo-driver" | "rxo-virtqueue" | "rxo-vnet" | "rxo-device" => Self::Driver,
+            "rxo-coalesce" => Self::Aggr,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_category_of_its_crate() {
+        let rows = [
+            ("crates/rxo-tcp/src/arrives/mod.rs", Some(Category::Protocol)),
+            ("/home/x/crates/rxo-host/src/transmit/acks.rs", Some(Category::Transmit)),
+            ("crates/rxo-host/src/demux/mod.rs", Some(Category::NonProto)),
+            ("crates/rxo-virtqueue/src/driver/mod.rs", Some(Category::Driver)),
+            ("crates/rxo-coalesce/src/engine/mod.rs", Some(Category::Aggr)),
+            ("crates/rxo-wire/src/parse.rs", None),
+            ("/rustc/1/library/core/src/slice/mod.rs", None),
+            ("???", None),
+        ];
+        for (path, category) in rows {
+            assert_eq!(Category::of_file(path), category, "{path}");
+        }
+    }
+}
