@@ -91,7 +91,7 @@ impl Guest {
     /// nothing.
     ///
     /// # Errors
-    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
     pub fn instructions(&self) -> Result<u64> {
         layout::read_total(&self.counter()?.counts)
     }
@@ -99,7 +99,7 @@ impl Guest {
     /// The same instructions by place. Costs the guest nothing.
     ///
     /// # Errors
-    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
     pub fn profile(&self) -> Result<Profile> {
         layout::read_blocks(&self.counter()?.counts).map(Profile)
     }
