@@ -2,8 +2,8 @@
 //!
 //! A receive engine makes one aggregate of many segments, so that everything that costs once for
 //! each packet costs less. A TCP endpoint must not be fooled by that: how many segments came decides
-//! how many acknowledgements are owed, and how many acknowledgements came decides how the
-//! congestion window grows (Menon and Zwaenepoel 2008, section 3.4). [`Connection`] takes segments
+//! how many acknowledgements are owed, by whose number a peer's congestion window may grow (Menon and
+//! Zwaenepoel 2008, section 3.4); ours grows by the bytes that they cover. [`Connection`] takes segments
 //! one by one or as aggregates, and does the same either way.
 //!
 //! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in

@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     TailLoss,
     /// When a segment that was overtaken counts as lost (RFC 8985, section 6.2).
     Reorder,
+    /// When more of the congestion window may be used.
+    Pace,
     /// When a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
     DelayedAck,
     /// When an idle peer is probed (RFC 9293, section 3.8.4).
@@ -28,13 +30,14 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    const COUNT: usize = 9;
+    const COUNT: usize = 10;
     /// Every timer, in the order in which those that are due together fire: a probe before the timeout.
     const ALL: [Self; Self::COUNT] = [
         Self::TailLoss,
         Self::Retransmit,
         Self::Persist,
         Self::Reorder,
+        Self::Pace,
         Self::DelayedAck,
         Self::KeepAlive,
         Self::GiveUp,

@@ -1,17 +1,22 @@
 //! Congestion control: how much may be in flight.
 //!
-//! Slow start, the initial window and restarts are the same for all algorithms (RFC 5681, 6928) and are
-//! here; a [`Control`] is the part that differs. Each acknowledgement is counted by itself, also when many
-//! come in one aggregate, because their number makes the window grow (Menon and Zwaenepoel 2008, section
-//! 3.4).
+//! The initial window and restarts are the same for all algorithms (RFC 5681, 6928) and are here, slow start
+//! is in `slow_start.rs`; a [`Control`] is the part that differs. The window grows by the bytes that are
+//! acknowledged, however many acknowledgements say so.
 
 mod cubic;
+mod hystart;
 mod reno;
+mod slow_start;
+mod tokens;
 
 use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
 
 use self::cubic::Cubic;
 use self::reno::Reno;
+use self::slow_start::SlowStart;
+use self::tokens::Tokens;
 use crate::Algorithm;
 
 /// The part in which congestion controls differ.
@@ -49,6 +54,14 @@ pub(crate) struct Acked {
     pub(crate) bytes: u32,
     /// The smoothed round-trip time.
     pub(crate) rtt: Duration,
+    /// SEG.ACK.
+    pub(crate) ack: SeqNumber,
+    /// SND.NXT.
+    pub(crate) nxt: SeqNumber,
+    /// The round-trip time that it shows, in nanoseconds; `None` if it shows none.
+    pub(crate) sample_ns: Option<u64>,
+    /// Whether data is being sent again after a timeout.
+    pub(crate) after_timeout: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +75,8 @@ enum Chosen {
 pub(crate) struct Congestion {
     window: Window,
     chosen: Chosen,
+    slow_start: SlowStart,
+    tokens: Tokens,
     /// Whether the congestion window, not the application or the peer, limited the sender when it last
     /// sent. The window grows only then (RFC 9438, section 5.8).
     pub(crate) is_limiting: bool,
@@ -75,12 +90,30 @@ impl Congestion {
             Algorithm::Reno => Chosen::Reno(Reno::default()),
         };
         let window = Window { cwnd: initial_window(mss), ssthresh: MAX_WINDOW_BYTES, mss };
-        Self { window, chosen, is_limiting: false }
+        let (slow_start, tokens) = (SlowStart::default(), Tokens::default());
+        Self { window, chosen, slow_start, tokens, is_limiting: false }
     }
 
     /// The congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u32 {
         self.window.cwnd
+    }
+
+    /// The part of the congestion window that may be in flight now, in bytes.
+    #[inline]
+    pub(crate) fn usable(&self) -> u32 {
+        self.window.cwnd.saturating_sub(self.tokens.held_bytes())
+    }
+
+    /// When [`Congestion::release`] makes more of the window usable; `None` if all of it is.
+    #[inline]
+    pub(crate) fn release_at(&self) -> Option<Instant> {
+        self.tokens.due()
+    }
+
+    /// Makes that part of the window usable that is due at `now`.
+    pub(crate) fn release(&mut self, now: Instant) {
+        self.tokens.release(now);
     }
 
     /// The slow-start threshold, in bytes.
@@ -89,13 +122,17 @@ impl Congestion {
     }
 
     /// Takes an acknowledgement of new data outside recovery.
+    #[inline]
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if !self.is_limiting {
-            return;
+        if self.is_limiting {
+            self.grow(acked);
         }
+    }
+
+    fn grow(&mut self, acked: &Acked) {
         if self.window.cwnd < self.window.ssthresh {
-            // RFC 5681, section 3.1, with the limit of RFC 3465, section 2.3.
-            self.window.grow(acked.bytes.min(SLOW_START_SEGMENTS * self.window.mss));
+            let growth = self.slow_start.grow(&mut self.window, acked);
+            self.tokens.hold(growth, &self.window, acked);
             return;
         }
         match &mut self.chosen {
@@ -116,19 +153,20 @@ impl Congestion {
     /// Sets the window to `bytes`, at least a segment.
     pub(crate) fn set_cwnd(&mut self, bytes: u32) {
         self.window.cwnd = bytes.clamp(self.window.mss, MAX_WINDOW_BYTES);
+        self.tokens = Tokens::default();
     }
 
     /// Restores the state `before` a loss that turned out to be none.
     pub(crate) fn restore(&mut self, before: Self) {
         let cwnd = self.window.cwnd.max(before.window.cwnd);
         *self = Self { is_limiting: self.is_limiting, ..before };
-        self.window.cwnd = cwnd;
+        self.set_cwnd(cwnd);
     }
 
     /// Restarts slow start from one segment, with the present window as the threshold.
     pub(crate) fn begin_again(&mut self) {
         self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
-        self.window.cwnd = self.window.mss;
+        self.set_cwnd(self.window.mss);
     }
 
     /// Sets the size of a full segment to `mss` bytes. The window in bytes stays.
@@ -145,7 +183,7 @@ impl Congestion {
             Chosen::Reno(reno) => reno.was_idle(idle),
         }
         if idle > rto {
-            self.window.cwnd = self.window.cwnd.min(initial_window(self.window.mss));
+            self.set_cwnd(self.window.cwnd.min(initial_window(self.window.mss)));
         }
     }
 
@@ -160,8 +198,6 @@ fn initial_window(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
 
-/// RFC 3465, section 2.3: L, the limit of what one acknowledgement counts for, in segments.
-const SLOW_START_SEGMENTS: u32 = 2;
 /// The largest window that a peer can offer (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u32 = 1 << 30;
 

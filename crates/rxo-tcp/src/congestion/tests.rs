@@ -15,8 +15,14 @@ fn limited(algorithm: Algorithm) -> Congestion {
 fn round_trip(congestion: &mut Congestion, now: &mut Instant) {
     *now = *now + RTT;
     for _ in 0..congestion.cwnd() / MSS {
-        congestion.on_ack(&Acked { now: *now, bytes: MSS, rtt: RTT });
+        congestion.on_ack(&acked(*now, MSS));
     }
+}
+
+/// An acknowledgement of `bytes`, each in a round trip of its own.
+fn acked(now: Instant, bytes: u32) -> Acked {
+    let (ack, nxt) = (SeqNumber(0), SeqNumber(0));
+    Acked { now, bytes, rtt: RTT, ack, nxt, sample_ns: None, after_timeout: false }
 }
 
 /// RFC 6928, section 2 (a).
@@ -37,28 +43,101 @@ fn slow_start_doubles() {
     }
 }
 
-/// Menon 2008, section 3.4: one acknowledgement for much counts for two segments (RFC 3465), ten
-/// for the same data count for all of it. This is why each is told.
+/// RFC 3465, section 2.2 (a): one acknowledgement of eight segments counts as ten of one.
 #[test]
-fn acknowledgements_are_counted() {
+fn bytes_are_counted() {
     let (mut one, mut ten) = (limited(Algorithm::Reno), limited(Algorithm::Reno));
-    one.on_ack(&Acked { now: Instant::ZERO, bytes: 10 * MSS, rtt: RTT });
-    for _ in 0..10 {
-        ten.on_ack(&Acked { now: Instant::ZERO, bytes: MSS, rtt: RTT });
+    one.on_ack(&acked(Instant::ZERO, 8 * MSS));
+    for _ in 0..8 {
+        ten.on_ack(&acked(Instant::ZERO, MSS));
     }
-    assert_eq!((one.cwnd(), ten.cwnd()), (12 * MSS, 20 * MSS));
+    assert_eq!((one.cwnd(), ten.cwnd()), (18 * MSS, 18 * MSS));
 }
 
-/// RFC 5681, section 3.1: one segment each round trip in congestion avoidance.
+/// RFC 3465, section 2.3 (b), and RFC 9406, section 4.3 (a): eight segments, or twice the largest aggregate of the
+/// last round trips; after a timeout one.
+#[test]
+fn the_limit_follows_the_aggregation_seen() {
+    let mut congestion = limited(Algorithm::Reno);
+    let mut growth = |bytes, after_timeout| {
+        let before = congestion.cwnd();
+        congestion.on_ack(&Acked { after_timeout, ..acked(Instant::ZERO, bytes * MSS) });
+        (congestion.cwnd() - before) / MSS
+    };
+    assert_eq!(growth(30, false), 8);
+    assert_eq!(growth(70, false), 60);
+    assert_eq!(growth(70, false), 70);
+    assert_eq!(growth(70, true), 1);
+    assert_eq!((growth(1, false), growth(1, false)), (1, 1));
+    assert_eq!(growth(30, false), 8);
+}
+
+/// RFC 5681, section 3.1: slow start ends at the threshold, however much is acknowledged.
+#[test]
+fn slow_start_does_not_pass_the_threshold() {
+    let mut congestion = limited(Algorithm::Reno);
+    congestion.on_loss(24 * MSS);
+    congestion.set_cwnd(10 * MSS);
+    congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
+    assert_eq!(congestion.cwnd(), 12 * MSS);
+}
+
+/// What a large acknowledgement adds is usable a little later.
+#[test]
+fn growth_is_held_at_first() {
+    let mut congestion = limited(Algorithm::Reno);
+    congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
+    assert_eq!((congestion.cwnd(), congestion.usable()), (18 * MSS, 12 * MSS));
+    let due = congestion.release_at().unwrap();
+    assert!(due > Instant::ZERO && due < Instant::ZERO + RTT / 4);
+    congestion.release(due);
+    assert_eq!((congestion.usable(), congestion.release_at()), (18 * MSS, None));
+    // What is lost ends that.
+    congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
+    congestion.set_cwnd(5 * MSS);
+    assert_eq!((congestion.usable(), congestion.release_at()), (5 * MSS, None));
+}
+
+/// RFC 5681, section 3.1, and RFC 3465, section 2.1: one segment each round trip in congestion avoidance,
+/// however many acknowledgements there are.
 #[test]
 fn reno_adds_a_segment_each_round_trip() {
-    let (mut congestion, mut now) = (limited(Algorithm::Reno), Instant::ZERO);
-    congestion.set_cwnd(20 * MSS);
-    congestion.on_loss(20 * MSS);
-    congestion.set_cwnd(congestion.ssthresh());
-    assert_eq!(congestion.cwnd(), 10 * MSS);
-    (0..8).for_each(|_| round_trip(&mut congestion, &mut now));
-    assert_eq!(congestion.cwnd(), 18 * MSS);
+    for segments in [1, 2, 9] {
+        let mut congestion = limited(Algorithm::Reno);
+        congestion.set_cwnd(20 * MSS);
+        congestion.on_loss(20 * MSS);
+        congestion.set_cwnd(congestion.ssthresh());
+        assert_eq!(congestion.cwnd(), 10 * MSS);
+        // 10 + 11 + ... + 17 segments.
+        for _ in 0..108 / segments {
+            congestion.on_ack(&acked(Instant::ZERO, segments * MSS));
+        }
+        assert_eq!(congestion.cwnd(), 18 * MSS, "{segments} at once");
+    }
+}
+
+/// RFC 9406, section 4.3 (b): with a threshold slow start goes on to it, whatever the delay.
+#[test]
+fn only_the_first_slow_start_ends_by_delay() {
+    let window_after = |has_threshold| {
+        let mut congestion = limited(Algorithm::Cubic);
+        if has_threshold {
+            congestion.on_loss(10_000 * MSS);
+        }
+        let mut ack = SeqNumber(0);
+        for round_ms in [40, 40, 80, 80, 80] {
+            let sample_ns = Some(round_ms * 1_000_000);
+            for _ in 0..congestion.cwnd() / MSS {
+                ack = ack + MSS;
+                let nxt = ack + congestion.cwnd();
+                let one = acked(Instant::ZERO, MSS);
+                congestion.on_ack(&Acked { ack, nxt, sample_ns, ..one });
+            }
+        }
+        congestion.cwnd() / MSS
+    };
+    assert_eq!(window_after(true), 320);
+    assert!(window_after(false) < 100);
 }
 
 /// RFC 9438, section 4.2: within 2 % of W_cubic(t), round trip by round trip, where it is above
@@ -100,7 +179,7 @@ fn cubic_is_friendly_to_reno() {
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut congestion = Congestion::new(Algorithm::Cubic, MSS);
-    congestion.on_ack(&Acked { now: Instant::ZERO, bytes: MSS, rtt: RTT });
+    congestion.on_ack(&acked(Instant::ZERO, MSS));
     assert_eq!(congestion.cwnd(), 10 * MSS);
 }
 

@@ -158,7 +158,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn sizing(&self, congestion: &Congestion) -> Sizing {
-        let allowed = congestion.cwnd().saturating_sub(self.recovery.in_flight());
+        let allowed = congestion.usable().saturating_sub(self.recovery.in_flight());
         // A FIN alone takes no room in the congestion window, which counts data (RFC 5681, section 2).
         let is_bare_fin = self.snd.unsent() == 1 && self.ends_with_fin();
         Sizing {
@@ -179,7 +179,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn allowed(&self) -> u32 {
-        self.congestion.cwnd().saturating_sub(self.recovery.in_flight())
+        self.congestion.usable().saturating_sub(self.recovery.in_flight())
     }
 
     /// Whether the peer's window alone blocks text, so that only a probe helps: the window is closed, or

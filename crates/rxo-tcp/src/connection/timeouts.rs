@@ -35,6 +35,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 self.recovery.on_reorder_timeout(now, self.snd.nxt, &mut self.congestion);
                 self.note_reduction();
             }
+            Timer::Pace => {
+                self.congestion.release(now);
+                self.pace();
+            }
             Timer::DelayedAck => {
                 if self.acks.is_delaying() {
                     self.owe_all(false);
@@ -93,6 +97,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.timers.stop(Timer::Retransmit);
         }
         self.restart_tail_probe(now);
+        self.pace();
+    }
+
+    /// Starts the timer that makes more of the congestion window usable.
+    fn pace(&mut self) {
+        if let Some(at) = self.congestion.release_at() {
+            self.timers.arm(Timer::Pace, at);
+        }
     }
 
     /// Restarts keep-alive after an acceptable segment: the peer is there.

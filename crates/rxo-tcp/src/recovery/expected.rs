@@ -40,10 +40,18 @@ impl Recovery {
             rack.delivered(range, &arrival);
         });
         rack.acknowledged(ack);
-        self.rtt.sample_ns(arrived_at.nanos_since(sent_at));
+        let sample_ns = arrived_at.nanos_since(sent_at);
+        self.rtt.sample_ns(sample_ns);
         self.probe.is_due = false;
         self.duplicates.reset();
-        let rtt = self.rtt.smoothed().unwrap_or_default();
-        congestion.on_ack(&Acked { now, bytes, rtt });
+        congestion.on_ack(&Acked {
+            now,
+            bytes,
+            rtt: self.rtt.smoothed().unwrap_or_default(),
+            ack,
+            nxt: ack + self.board.in_flight(),
+            sample_ns: Some(sample_ns),
+            after_timeout: false,
+        });
     }
 }

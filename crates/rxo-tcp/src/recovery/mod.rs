@@ -67,8 +67,8 @@ enum Phase {
     Open,
     /// Fast recovery, until `recover` is acknowledged.
     Recovery { recover: SeqNumber },
-    /// After a timeout, until `recover` is acknowledged.
-    Loss { recover: SeqNumber },
+    /// After a timeout, or when segments did not fit the path, until `recover` is acknowledged.
+    Loss { recover: SeqNumber, by_timeout: bool },
 }
 
 impl Recovery {
@@ -198,7 +198,7 @@ impl Recovery {
         self.duplicates.reset();
         self.probe.cancel();
         self.look_again = None;
-        self.phase = Phase::Loss { recover: nxt };
+        self.phase = Phase::Loss { recover: nxt, by_timeout: true };
         congestion.set_cwnd(self.mss);
         self.rtt.back_off();
     }
@@ -212,7 +212,7 @@ impl Recovery {
         if lost > 0 && self.phase == Phase::Open {
             self.duplicates.reset();
             self.probe.cancel();
-            self.phase = Phase::Loss { recover: nxt };
+            self.phase = Phase::Loss { recover: nxt, by_timeout: false };
             congestion.begin_again();
         }
     }

@@ -42,6 +42,8 @@ struct Delivered {
     has_retransmitted: bool,
     /// More is found lost.
     shows_loss: bool,
+    /// Data was being sent again after a timeout.
+    after_timeout: bool,
 }
 
 impl Delivered {
@@ -81,6 +83,7 @@ impl Recovery {
         let lost_before = self.board.lost();
         self.find_losses(news, &delivered);
         delivered.shows_loss = self.board.lost() > lost_before;
+        delivered.after_timeout = matches!(self.phase, Phase::Loss { by_timeout: true, .. });
         self.probe_answered(news, reports_duplicate, congestion);
         if self.leave_phase(news.ack, congestion) {
             // What the peer held already was counted while recovering; without SACK nobody knows
@@ -146,7 +149,7 @@ impl Recovery {
 
     /// RFC 5682: the second acknowledgement after a timeout says whether it was needed.
     fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
-        let Phase::Loss { recover } = self.phase else {
+        let Phase::Loss { recover, .. } = self.phase else {
             self.frto = Frto::Off;
             return;
         };
@@ -213,7 +216,7 @@ impl Recovery {
 
     /// Says whether a recovery, not one after a timeout, ends with it.
     fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
-        let (Phase::Recovery { recover } | Phase::Loss { recover }) = self.phase else {
+        let (Phase::Recovery { recover } | Phase::Loss { recover, .. }) = self.phase else {
             return false;
         };
         if ack.is_before(recover) {
@@ -272,8 +275,16 @@ impl Recovery {
         if self.phase == Phase::Open {
             self.duplicates.reset();
         }
-        let rtt = self.rtt.smoothed().unwrap_or_default();
-        congestion.on_ack(&Acked { now: news.now, bytes: delivered.acked, rtt });
+        let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
+        congestion.on_ack(&Acked {
+            now: news.now,
+            bytes: delivered.acked,
+            rtt: self.rtt.smoothed().unwrap_or_default(),
+            ack: news.ack,
+            nxt: news.nxt,
+            sample_ns: sent_once_at.map(|sent_at| news.arrived_at.nanos_since(sent_at)),
+            after_timeout: delivered.after_timeout,
+        });
     }
 }
 

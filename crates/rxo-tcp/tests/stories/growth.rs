@@ -54,7 +54,11 @@ impl Path {
 
     /// A round trip: what was out at its begin is acknowledged, a segment at a time.
     fn round(&mut self) {
-        self.scene.now = self.scene.now + RTT;
+        self.round_of(RTT);
+    }
+
+    fn round_of(&mut self, rtt: Duration) {
+        self.scene.now = self.scene.now + rtt;
         let end = self.left;
         while self.acked < end {
             self.acked += MSS;
@@ -138,17 +142,36 @@ fn a_threshold_is_two_segments_at_least() {
     }
 }
 
-/// RFC 5681, section 3.1 (b), and RFC 3465, section 2.3: an acknowledgement of many segments makes slow
-/// start two segments faster, no more; one of part of a segment no more than that part.
+/// RFC 5681, section 3.1 (b), and RFC 3465, section 2.2 (a): slow start adds what an acknowledgement covers,
+/// many segments or part of one.
 #[test]
-fn slow_start_counts_two_segments_of_an_acknowledgement() {
+fn slow_start_counts_bytes() {
     let mut path = Path::new(Algorithm::Reno);
-    for (bytes, gain) in [(5 * MSS, 2.0), (MSS, 1.0), (2 * MSS, 2.0), (MSS / 2, 0.5)] {
+    for (bytes, gain) in [(5 * MSS, 5.0), (MSS, 1.0), (2 * MSS, 2.0), (MSS / 2, 0.5)] {
         let before = path.window();
         path.acked += bytes;
         path.scene.gets(seg().win(u16::MAX).ack(path.acked));
         path.leave();
         assert_eq!(path.window() - before, gain, "for {bytes} bytes");
+    }
+}
+
+/// RFC 9438, section 4.10, and RFC 9406, section 4.2 (b): a queue that fills makes slow start end, five round
+/// trips after this shows, without a loss.
+#[test]
+fn slow_start_ends_when_the_delay_rises() {
+    for mut path in both() {
+        path.rounds(3);
+        let before = path.window();
+        for _ in 0..7 {
+            path.round_of(ms(120));
+        }
+        // Not 2^7: once more twofold, then a quarter more each round trip.
+        assert!(path.threshold() <= path.window(), "{}", path.threshold());
+        assert!(path.window() / before < 8.0, "{before} to {}", path.window());
+        let ended = path.window();
+        path.round_of(ms(120));
+        assert!(path.window() < ended * 1.1);
     }
 }
 

@@ -27,6 +27,7 @@ mod recovery_without_sack;
 mod resets;
 mod robustness;
 mod sequence;
+mod stretch;
 mod text;
 mod time_wait;
 mod timers;

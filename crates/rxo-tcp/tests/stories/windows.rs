@@ -291,7 +291,7 @@ fn the_first_send_after_a_pause_is_limited() {
     scene.gets(seg().ack(10_001).win(60_000));
     scene.out();
     scene.gets(seg().ack(20_001).win(60_000));
-    assert_eq!(scene.cwnd_segments(), 12);
+    assert_eq!(scene.cwnd_segments(), 18);
     scene.after(ms(2_000));
     assert_eq!(scene.sends(20_000), ["P. 20001:30001 ack 1 gso 1000"]);
 }

@@ -1,0 +1,124 @@
+//! Tokens: the growth of the window by a large acknowledgement leaves a little later.
+//!
+//! An acknowledgement of many segments lets as many leave at once: as large a group as the peer has made of
+//! them. What slow start adds to that would make each group twice as large as the last. It is held, and
+//! released in tokens of the size of the peer's aggregate, at the rate of two windows a round trip, which is
+//! twice the rate at which the window left.
+
+use rxo_frame::{Duration, Instant};
+
+use super::{Acked, Window};
+
+/// The part of the window that is held. Nothing is held by default.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tokens {
+    held_bytes: u32,
+    /// What is released at once.
+    token_bytes: u32,
+    /// The time between tokens, in nanoseconds.
+    interval_ns: u64,
+    /// When the next is released. Means nothing if nothing is held.
+    due: Instant,
+}
+
+impl Tokens {
+    /// How much is held, in bytes.
+    pub(super) fn held_bytes(&self) -> u32 {
+        self.held_bytes
+    }
+
+    /// When the next token is released; `None` if nothing is held.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (self.held_bytes > 0).then_some(self.due)
+    }
+
+    /// Holds all but two segments of the `growth` of `window`, in bytes, by which `acked` has made it grow.
+    pub(super) fn hold(&mut self, growth: u32, window: &Window, acked: &Acked) {
+        let more = growth.saturating_sub(AT_ONCE_SEGMENTS * window.mss);
+        let rtt_ns = u64::try_from(acked.rtt.as_nanos()).unwrap_or(u64::MAX);
+        let share =
+            u128::from(rtt_ns) * u128::from(acked.bytes) / u128::from(2 * window.cwnd.max(1));
+        let interval_ns = u64::try_from(share).unwrap_or(u64::MAX);
+        if more == 0 || interval_ns < LEAST_INTERVAL_NS {
+            return;
+        }
+        if self.held_bytes == 0 {
+            self.due = acked.now + Duration::from_nanos(interval_ns);
+        }
+        self.held_bytes = self.held_bytes.saturating_add(more);
+        (self.token_bytes, self.interval_ns) = (acked.bytes, interval_ns);
+    }
+
+    /// Releases the tokens that are due at `now`.
+    pub(super) fn release(&mut self, now: Instant) {
+        if self.held_bytes == 0 || now < self.due {
+            return;
+        }
+        let tokens = 1 + now.nanos_since(self.due) / self.interval_ns.max(1);
+        let bytes = tokens.saturating_mul(self.token_bytes.max(1).into());
+        self.held_bytes = self.held_bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.due = now + Duration::from_nanos(self.interval_ns);
+    }
+}
+
+/// RFC 3465, section 2.3: what one acknowledgement may add at once, in segments.
+const AT_ONCE_SEGMENTS: u32 = 2;
+/// Timers are not more exact than that; what would be held for less is not held.
+const LEAST_INTERVAL_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use rxo_wire::SeqNumber;
+
+    use super::*;
+
+    const MSS: u32 = 1_000;
+
+    fn held(rtt: Duration) -> Tokens {
+        let mut tokens = Tokens::default();
+        let window = Window { cwnd: 20 * MSS, ssthresh: u32::MAX, mss: MSS };
+        let acked = Acked {
+            now: Instant::ZERO,
+            bytes: 10 * MSS,
+            rtt,
+            ack: SeqNumber(0),
+            nxt: SeqNumber(0),
+            sample_ns: None,
+            after_timeout: false,
+        };
+        tokens.hold(10 * MSS, &window, &acked);
+        tokens
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn growth_is_released_a_quarter_of_a_round_trip_later() {
+        let mut tokens = held(Duration::from_millis(40));
+        assert_eq!((tokens.held_bytes(), tokens.due()), (8 * MSS, Some(at(10))));
+        tokens.release(at(9));
+        assert_eq!(tokens.held_bytes(), 8 * MSS);
+        tokens.release(at(10));
+        assert_eq!((tokens.held_bytes(), tokens.due()), (0, None));
+    }
+
+    #[test]
+    fn one_token_is_one_aggregate() {
+        let mut tokens = held(Duration::from_millis(40));
+        tokens.held_bytes = 35 * MSS;
+        tokens.release(at(10));
+        assert_eq!((tokens.held_bytes(), tokens.due()), (25 * MSS, Some(at(20))));
+        // Who comes late gets what has become due meanwhile.
+        tokens.release(at(31));
+        assert_eq!(tokens.held_bytes(), 5 * MSS);
+        tokens.release(at(1_000));
+        assert_eq!(tokens.due(), None);
+    }
+
+    #[test]
+    fn on_a_short_path_nothing_is_held() {
+        assert_eq!(held(Duration::from_micros(100)).due(), None);
+    }
+}
