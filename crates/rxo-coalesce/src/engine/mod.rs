@@ -210,6 +210,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
         match self.config.policy.hold {
+            Hold::EndOfPoll if self.table.is_empty() => {}
             Hold::EndOfPoll => self.flush_all(self.store.end(), FlushReason::EndOfPoll, now),
             Hold::EveryNthPoll(polls) => {
                 self.polls += 1;
