@@ -113,9 +113,11 @@ impl Testpmd {
     fn start(socket: &Path) -> Self {
         let port = format!("net_vhost0,iface={},queues=1", socket.display());
         let mut command = Command::new("dpdk-testpmd");
-        // One thread that forwards beside the main one, wherever the system puts them.
+        // One thread that forwards beside the main one, on a processor that this process may use.
         command.args(["--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry"]);
-        command.args(["--lcores", "0@0,1@0", "--vdev", &port, "--"]);
+        let processor = allowed_processor();
+        let lcores = format!("0@{processor},1@{processor}");
+        command.args(["--lcores", &lcores, "--vdev", &port, "--"]);
         command.args(["--forward-mode=io", "--port-topology=loop", "--auto-start"]);
         command.args(["--no-flush-rx", "--total-num-mbufs=4096"]);
         // What it leaves in its folder goes with ours.
@@ -127,6 +129,13 @@ impl Testpmd {
             Err(error) => panic!("cannot run dpdk-testpmd ({error}): install the package dpdk"),
         }
     }
+}
+
+/// The first processor that this process may use.
+fn allowed_processor() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    list.trim().split(['-', ',']).next().unwrap().parse().unwrap()
 }
 
 impl Drop for Testpmd {
