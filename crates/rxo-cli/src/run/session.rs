@@ -149,7 +149,7 @@ impl Session {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
             sayer.part_ended(&last);
-            let Some(index) = self.nic_again(&sayer, stop)? else {
+            let Some(index) = self.nic_again(&held_hosts, &sayer, stop)? else {
                 let last = Readings::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
@@ -171,9 +171,14 @@ impl Session {
         self.plan.wait_for_nic && is_gone && self.custody.has_lost_nic()
     }
 
-    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Returns its index;
-    /// `None` after a request to end.
-    fn nic_again(&self, sayer: &Sayer, stop: &AtomicBool) -> Result<Option<u32>> {
+    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Meanwhile, answers the
+    /// messages of the guests' machines. Returns the interface's index; `None` after a request to end.
+    fn nic_again(
+        &self,
+        hosts: &[Box<dyn DeviceHandle>],
+        sayer: &Sayer,
+        stop: &AtomicBool,
+    ) -> Result<Option<u32>> {
         let name = self.plan.nic.name();
         sayer.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
         while !stop.load(Ordering::Relaxed) {
@@ -185,14 +190,16 @@ impl Session {
                 sayer.notice(format!("{} is back", self.plan.nic));
                 return Ok(Some(interface.index()?.unsigned_abs()));
             }
+            hosts.iter().for_each(|host| host.attend());
             wait::pause(BETWEEN_LOOKS);
         }
         Ok(None)
     }
 }
 
-/// The time between two looks for a nic that was deleted.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// The time between two looks for a nic that was deleted. The machine of a guest that starts sends some forty
+/// messages and waits for the reply to each.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The output that is left when the devices are closed.
 #[derive(Debug)]
