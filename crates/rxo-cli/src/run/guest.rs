@@ -98,16 +98,40 @@ impl Guest {
         }
     }
 
-    /// The part of QEMU's command line for this guest's device. Its memory must be shared, too.
+    /// The part of QEMU's command line for this guest's device and the memory that it shares, as a shell reads it.
     fn qemu(&self) -> String {
         let Self { name, device, port } = self;
         let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
+        let id = qemu_id(name);
+        // A comma in a value is written twice.
+        let path = device.name().replace(',', ",,");
+        let socket = shell_word(&format!("socket,id={id},path={path},reconnect=1"));
         format!(
-            "-chardev socket,id={name},path={},reconnect=1 -netdev vhost-user,id={name}-net,\
-             chardev={name} -device virtio-net-pci,netdev={name}-net{mac}",
-            device.name()
+            "-m {QEMU_MEMORY} -object memory-backend-memfd,id={id}-mem,size={QEMU_MEMORY},share=on \
+             -machine memory-backend={id}-mem -chardev {socket} \
+             -netdev vhost-user,id={id}-net,chardev={id} -device virtio-net-pci,netdev={id}-net{mac}"
         )
     }
+}
+
+/// What a guest gets if the user does not write another size.
+const QEMU_MEMORY: &str = "1G";
+
+/// An identifier that QEMU accepts: a letter, then letters, digits, `-`, `.` and `_`.
+fn qemu_id(name: &str) -> String {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let id: String = name.chars().map(|c| if is_valid(c) { c } else { '-' }).collect();
+    let prefix = if id.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { "guest-" };
+    format!("{prefix}{id}")
+}
+
+/// A word of a shell's line, in quotes if it needs them.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/,=:+@%".contains(c);
+    if word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 impl GuestConfiguration {
@@ -178,6 +202,26 @@ mod tests {
         for part in ["path=/run/web.sock,reconnect=1", "netdev=web-net,mac=52:54:00:00:00:02"] {
             assert!(line.contains(part), "{line}");
         }
+    }
+
+    #[test]
+    fn qemu_gets_the_memory_that_both_share() {
+        let line = all(&["web=/run/web.sock"]).unwrap()[0].configuration().qemu_line();
+        assert_eq!(
+            line,
+            "web: qemu-system-x86_64 … -m 1G -object memory-backend-memfd,id=web-mem,size=1G,share=on \
+             -machine memory-backend=web-mem -chardev socket,id=web,path=/run/web.sock,reconnect=1 \
+             -netdev vhost-user,id=web-net,chardev=web -device virtio-net-pci,netdev=web-net"
+        );
+    }
+
+    #[test]
+    fn qemu_gets_identifiers_that_it_accepts_and_a_shell_words_that_it_reads() {
+        let ids = ["web", "7web", "my web/1", "", "Ä", "a.b_c-d"].map(qemu_id);
+        assert_eq!(ids, ["web", "guest-7web", "my-web-1", "guest-", "guest--", "a.b_c-d"]);
+        let line = all(&["7's=/run/my vm's.sock"]).unwrap()[0].configuration().qemu_line();
+        let words = r"-chardev 'socket,id=guest-7-s,path=/run/my vm'\''s.sock,reconnect=1' -netdev";
+        assert!(line.contains(words), "{line}");
     }
 
     #[test]

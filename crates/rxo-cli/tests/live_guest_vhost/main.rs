@@ -15,12 +15,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
-use process::Rxo;
+use process::{Rxo, run};
 use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 const TESTS: &[(&str, fn())] = &[
     ("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried("")),
     ("adaptive_hold_carries_it_too", || carried("--hold auto")),
+    ("the_line_that_rxo_prints_starts_a_guest", printed),
     (
         "two_linux_guests_get_a_file_and_send_it_back",
         trial::two_linux_guests_get_a_file_and_send_it_back,
@@ -85,6 +86,30 @@ fn content() -> Vec<u8> {
         state as u8
     };
     std::iter::repeat_with(next).take(BYTES).collect()
+}
+
+/// QEMU is started by the line of `rxo guest`, word for word. QEMU would refuse the guest's name as an
+/// identifier.
+fn printed() {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let socket = folder.0.join("vm.sock");
+    let vhost = format!("7/web={},mac=52:54:00:00:00:02", socket.display());
+    let flags = format!("--nic packet:wire0 --vhost {vhost}");
+    let shown = run(lab.host(), &format!("guest {flags} --dry-run"));
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("7/web: ")).unwrap();
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let net = GuestNet::Line(line.to_owned());
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
+    let mut guest = Guest::boot(&image, &options).unwrap();
+    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    assert_eq!(hash, image.hash(&content).unwrap());
+    drop(guest);
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// A file goes from the peer's Linux through `rxo run` with these flags into a guest's Linux, and back.

@@ -61,6 +61,9 @@ pub enum GuestNet {
     Tap(String),
     /// To the vhost-user server on this socket.
     Vhost(PathBuf),
+    /// To where this line of a shell leads it: QEMU with the options of the card and of the memory. `…` in it
+    /// stands for the others. The card has the address that the line gives it.
+    Line(String),
 }
 
 /// A running guest.

@@ -21,42 +21,67 @@ pub(super) fn command(
     system: &File,
     counter: Option<&Counter>,
 ) -> Command {
+    let rest = rest(image, options, system, counter);
+    let (netdev, chardev) = match &options.net {
+        GuestNet::Line(line) => return of_line(line, &rest),
+        GuestNet::Tap(name) => {
+            (format!("tap,id=net,ifname={name},script=no,downscript=no,vhost=off"), None)
+        }
+        GuestNet::Vhost(path) => {
+            // A comma in a path is written twice.
+            let path = path.display().to_string().replace(',', ",,");
+            let chardev = format!("socket,id=card,path={path}");
+            ("vhost-user,id=net,chardev=card".to_owned(), Some(chardev))
+        }
+    };
+    let mut command = Command::new(image.qemu());
+    command
+        .args(rest)
+        .args(["-m", MEMORY])
+        // Memory that a vhost-user server can map.
+        .args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")])
+        .args(["-machine", "memory-backend=memory"]);
+    if let Some(chardev) = chardev {
+        command.args(["-chardev", &chardev]);
+    }
+    let device = format!("virtio-net-pci,netdev=net,mac=52:54:00:00:00:{:02x}", options.number);
+    command.args(["-netdev", &netdev, "-device", &device]);
+    command
+}
+
+/// The options that are neither of the card nor of the memory.
+fn rest(
+    image: &GuestImage,
+    options: &GuestOptions,
+    system: &File,
+    counter: Option<&Counter>,
+) -> Vec<String> {
     let arguments = match counter {
         None => KERNEL_ARGUMENTS.to_owned(),
         Some(_) => format!("{KERNEL_ARGUMENTS} {COUNTED_ARGUMENTS}"),
     };
     let system = format!("/proc/{}/fd/{}", std::process::id(), system.as_raw_fd());
-    let mut command = Command::new(image.qemu());
-    command
-        .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
-        .args(options.processor.arguments())
+    let kernel = image.kernel().display().to_string();
+    let fixed = [
+        "-nodefaults -no-reboot -display none -serial stdio -machine q35",
         // A machine that can never have a second processor gets no memory barriers from the emulator;
         // a vhost-user server in another process needs them.
-        .args(["-smp", "1,maxcpus=2", "-m", MEMORY])
-        // Memory that a vhost-user server can map.
-        .args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")])
-        .args(["-machine", "q35,memory-backend=memory"])
-        .arg("-kernel")
-        .arg(image.kernel())
-        .args(["-initrd", &system, "-append", &arguments]);
-    match &options.net {
-        GuestNet::Tap(name) => {
-            let tap = format!("tap,id=net,ifname={name},script=no,downscript=no,vhost=off");
-            command.args(["-netdev", &tap]);
-        }
-        GuestNet::Vhost(path) => {
-            // A comma in a path is written twice.
-            let path = path.display().to_string().replace(',', ",,");
-            command.args(["-chardev", &format!("socket,id=card,path={path}")]);
-            command.args(["-netdev", "vhost-user,id=net,chardev=card"]);
-        }
-    }
-    // QEMU 7.2 crashes with vhost-user and MSI-X under emulation: no vectors.
-    let mac = format!("52:54:00:00:00:{:02x}", options.number);
-    let device = format!("virtio-net-pci,netdev=net,mac={mac},vectors=0,romfile=");
-    command.args(["-device", &device]);
-    if let Some(counter) = counter {
-        command.args(["-plugin", &counter.argument()]);
-    }
+        "-smp 1,maxcpus=2",
+        // QEMU 7.2 crashes with vhost-user and MSI-X under emulation: no vectors.
+        "-global virtio-net-pci.vectors=0 -global virtio-net-pci.romfile=",
+    ];
+    let mut rest: Vec<String> =
+        fixed.iter().flat_map(|part| part.split(' ')).map(str::to_owned).collect();
+    rest.extend(options.processor.arguments().map(str::to_owned));
+    rest.extend(["-kernel", &kernel, "-initrd", &system, "-append", &arguments].map(str::to_owned));
+    rest.extend(counter.into_iter().flat_map(|counter| ["-plugin".to_owned(), counter.argument()]));
+    rest
+}
+
+/// QEMU as a shell starts it, by a line in which `…` stands for `rest`. It takes the place of the shell.
+fn of_line(line: &str, rest: &[String]) -> Command {
+    let line = format!("exec {}", line.replace('…', "\"$@\""));
+    let mut command = Command::new("sh");
+    command.args(["-c", &line, "sh"]).args(rest);
     command
 }
