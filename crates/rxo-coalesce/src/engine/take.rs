@@ -18,7 +18,7 @@ use super::apply::flow_key;
 use super::batch::Batch;
 use super::{Engine, most_payload, packet_window};
 use crate::expected::{Shape, V4, V6};
-use crate::{Deliveries, FlushReason};
+use crate::{Deliveries, FlushReason, Hold};
 
 /// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
 /// queue of outstanding lines.
@@ -108,7 +108,9 @@ impl<B: FrameBuffer> Engine<B> {
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
-                self.flush_all(after, FlushReason::PacketLimit, self.now);
+                if matches!(self.config.policy.hold, Hold::EveryNPackets(_)) {
+                    self.flush_all(after, FlushReason::PacketLimit, self.now);
+                }
             }
             slot = after;
         }
@@ -213,5 +215,38 @@ pub(super) fn prefetch_header<B: AsRef<[u8]>>(frame: &Frame<B>) {
 fn prefetch_payload<B: AsRef<[u8]>>(frame: &Frame<B>) {
     if !frame.checksum.is_trusted() {
         arch::prefetch_all(frame.bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use rxo_frame::Duration;
+    use rxo_testkit::seg;
+
+    use super::*;
+    use crate::{Config, Policy};
+
+    #[test]
+    fn only_a_policy_that_counts_packets_flushes_because_of_their_number() {
+        let holds = [
+            (Hold::EveryNPackets(8), 1),
+            (Hold::EndOfPoll, 0),
+            (Hold::EveryNthPoll(2), 0),
+            (Hold::Within(Duration::from_millis(1)), 0),
+            (Hold::AUTO, 0),
+        ];
+        for (hold, delivered) in holds {
+            let config = Config::new(Policy { hold, ..Policy::linux_gro() });
+            let mut engine = Engine::new(config).expect("numbers in range");
+            // Policies that do not count are here after 2^32 - 2 packets.
+            engine.packets_left = 1;
+            let mut batch = vec![Frame::new(seg().bytes(), Instant::ZERO)];
+            let mut deliveries = 0;
+            engine.push(&mut batch, Instant::ZERO, |made| deliveries += made.len());
+            assert_eq!(deliveries, delivered, "{hold:?}");
+            assert!(engine.packets_left > 1);
+        }
     }
 }
