@@ -28,13 +28,14 @@ mod stats;
 mod through;
 mod turns;
 mod wrap;
+mod xen;
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use rxo_console::output;
 
-use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags};
+use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags, XenStep};
 
 pub use self::calibrate::costs;
 
@@ -58,6 +59,14 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
             Some(MenonPart::Receiver(flags)) => menon::card::receiver::run(flags, stop),
         },
         Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
+        Paper::Xen(flags) => match &flags.step {
+            None => {
+                let plan = xen::Plan::from_flags(flags)?;
+                plan.prepare();
+                experiment::run(&plan, stop)
+            }
+            Some(XenStep::Driver(flags)) => xen::driver::run(flags),
+        },
     }
 }
 

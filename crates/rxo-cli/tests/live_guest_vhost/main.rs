@@ -8,6 +8,7 @@
 #[path = "../live/process.rs"]
 mod process;
 mod trial;
+mod xen;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ const TESTS: &[(&str, fn())] = &[
     ("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried("")),
     ("adaptive_hold_carries_it_too", || carried("--hold auto")),
     ("the_line_that_rxo_prints_starts_a_guest", printed),
+    ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),
+    ("the_xen_experiment_names_what_is_missing", xen::the_experiment_names_what_is_missing),
     (
         "two_linux_guests_get_a_file_and_send_it_back",
         trial::two_linux_guests_get_a_file_and_send_it_back,

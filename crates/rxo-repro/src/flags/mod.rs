@@ -13,7 +13,8 @@ pub use repro::ReproFlags;
 
 pub(crate) use repro::{
     AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MeasureFlags, MenonPart,
-    Paper, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
+    Paper, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart, XenDriverFlags, XenFlags, XenPart,
+    XenStep,
 };
 
 /// Reads the flags of one command from a line of words.

@@ -25,6 +25,10 @@ pub(crate) enum Paper {
     /// ACK aggregation (Gallatin 2007): what pure ACKs cost a bulk sender, one by one and aggregated,
     /// with receivers that acknowledge rarely and often.
     Gallatin(GallatinFlags),
+    /// Large Receive Offload in virtual machines (Menon and Zwaenepoel 2009, Xen): what aggregation in
+    /// the driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
+    /// valgrind, QEMU, busybox and a C compiler.
+    Xen(XenFlags),
 }
 
 /// How much is measured, and how it is printed.
@@ -216,4 +220,58 @@ pub(crate) enum AcksExperiment {
     Split,
     /// Senders whose pure ACKs are aggregated: how many may be swallowed.
     KeepEvery,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct XenFlags {
+    #[command(subcommand)]
+    pub(crate) step: Option<XenStep>,
+
+    /// Only these parts.
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<XenPart>,
+
+    /// A small version of everything: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/xen")]
+    pub(crate) out: PathBuf,
+}
+
+/// A part of the Xen paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum XenPart {
+    /// Tables I and IV: the rate that follows from instructions a byte.
+    Throughput,
+    /// Table V: instructions a byte of the driver domain, counted by valgrind, and of a guest, by QEMU.
+    Cost,
+    /// Table VI: packets an aggregate, and how long segments are held.
+    Rate,
+    /// Table VII: requests and responses.
+    Latency,
+}
+
+/// What the experiment runs under valgrind.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum XenStep {
+    /// Pass frames on and print what was sent.
+    #[command(hide = true)]
+    Driver(XenDriverFlags),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct XenDriverFlags {
+    #[arg(long)]
+    pub(crate) system: String,
+    #[arg(long)]
+    pub(crate) frames_a_poll: f64,
+    #[arg(long)]
+    pub(crate) frames: usize,
 }

@@ -1,0 +1,42 @@
+//! `rxo repro xen`: instructions of a driver domain under valgrind and of a guest in QEMU.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn rxo(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    let out = std::env::temp_dir().join(format!("rxo-xen-live-{}", std::process::id()));
+    command.args(line.split_whitespace()).arg("--out").arg(out);
+    command
+}
+
+pub(crate) fn the_experiment_counts_a_guest() {
+    let output = rxo("repro xen --only throughput --quick --json").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = |name: &str| report[name].as_array().unwrap().clone();
+    assert_eq!((rows("costs").len(), rows("guests").len()), (6, 2));
+    for row in rows("costs") {
+        let copies = if row["system"] == "lro" || row["system"] == "da" { 2.0 } else { 1.0 };
+        assert_eq!(row["copies"].as_f64(), Some(copies), "{row}");
+        assert!(row["instructions_a_byte"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    for row in rows("guests") {
+        assert!(row["instructions_a_byte"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["copying_a_byte"].as_f64().unwrap() > 0.0, "{row}");
+    }
+}
+
+pub(crate) fn the_experiment_names_what_is_missing() {
+    let mut command = rxo("repro xen --only cost --quick --json");
+    let output = command.env("PATH", "/nowhere").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let last = said.trim_end().lines().last().unwrap();
+    assert!(
+        last.contains("apt-get install valgrind") && last.contains("qemu-system-x86"),
+        "{last}"
+    );
+}

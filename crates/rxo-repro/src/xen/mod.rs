@@ -1,0 +1,136 @@
+//! `rxo repro xen`: Menon and Zwaenepoel, "Large Receive Offload in virtual machines" (Xen, 2009): what
+//! aggregation in the driver domain saves it and its guest, and Delayed Aggregation.
+//!
+//! The flags become a [`plan`]. The [`system`]s of the paper's Table III get the same [`traffic`] through
+//! the same driver [`domain`]: on [`virtual_time`], for what leaves when, and under callgrind with a guest's
+//! ring ([`driver`]), for what it costs. A real Linux in emulation says what a [`guest`] pays. The [`findings`] stand beside the paper's values ([`paper`]) as
+//! [`figures`] with verdicts.
+
+mod domain;
+pub(crate) mod driver;
+mod figures;
+mod findings;
+mod guest;
+mod paper;
+mod plan;
+mod portions;
+mod system;
+mod traffic;
+mod virtual_time;
+
+use std::cell::RefCell;
+
+use anyhow::Result;
+
+use self::findings::{Found, Measured};
+pub(crate) use self::plan::Plan;
+use self::traffic::{SEGMENT_BYTES, Traffic};
+use crate::experiment::{Experiment, Output};
+use crate::turns::{Cases, Turns};
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rates.len() + self.exchanges.len() + self.costs.len() + self.guests.len())
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let traffic = Traffic::new(self.frames, SEGMENT_BYTES)?;
+        let requests = Traffic::new(REQUESTS, 1)?;
+        let name = |(system, frames): plan::Case| format!("{}, {frames} a poll", system.name());
+        let rates = turns.measure(
+            once(&self.rates),
+            name,
+            |(system, frames), _| virtual_time::rate(system, frames, &traffic),
+            |rate| format!("{:.2} packets an aggregate", rate.packets_an_aggregate),
+        )?;
+        let exchanges = turns.measure(
+            once(&self.exchanges),
+            |system| format!("{}, requests", system.name()),
+            |system, _| virtual_time::exchange(system, &requests),
+            |exchange| format!("{:.0} a second", exchange.per_second),
+        )?;
+        let missing = Missing::default();
+        let costs = turns.measure(
+            once(&self.costs),
+            name,
+            |(system, frames), _| {
+                Ok(missing.or_note(driver::count(system, frames, self.counted_frames)))
+            },
+            |cost| line(cost.map(|cost| cost.instructions_a_byte)),
+        )?;
+        let guests = turns.measure(
+            once(&self.guests),
+            |case| format!("guest, {}", name(case)),
+            |(system, frames), _| {
+                Ok(missing.or_note(guest::cost(system, frames, self.guest_bytes)))
+            },
+            |cost| line(cost.map(|cost| cost.instructions_a_byte)),
+        )?;
+        let measured = Measured {
+            rates: rates.concat(),
+            exchanges: exchanges.concat(),
+            costs: costs.into_iter().flatten().flatten().collect(),
+            guests: guests.into_iter().flatten().flatten().collect(),
+        };
+        Ok(Found::new(measured, missing.0.into_inner()))
+    }
+
+    fn notes(&self, _: &Found) -> Vec<String> {
+        findings::notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn needs_networks(&self) -> bool {
+        !self.guests.is_empty()
+    }
+}
+
+/// Why measurements are missing, each reason once.
+#[derive(Debug, Default)]
+struct Missing(RefCell<Vec<String>>);
+
+impl Missing {
+    fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
+        measured
+            .map_err(|why| {
+                let (mut all, why) = (self.0.borrow_mut(), format!("{why:#}"));
+                if !all.contains(&why) {
+                    all.push(why);
+                }
+            })
+            .ok()
+    }
+}
+
+fn line(instructions_a_byte: Option<f64>) -> String {
+    instructions_a_byte
+        .map_or("not measured".to_owned(), |count| format!("{count:.3} instructions a byte"))
+}
+
+/// Nothing here depends on the machine, so each case is measured once.
+const fn once<C>(cases: &[C]) -> Cases<'_, C> {
+    Cases { cases, rounds: 1, rotated: 1 }
+}
+
+const REQUESTS: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_once() {
+        let missing = Missing::default();
+        assert_eq!(missing.or_note(Ok(1)), Some(1));
+        for _ in 0..2 {
+            let none = missing.or_note::<u8>(Err(anyhow::anyhow!("install it").context("no tool")));
+            assert_eq!(none, None);
+        }
+        assert_eq!(missing.0.into_inner(), ["no tool: install it"]);
+    }
+}

@@ -1,0 +1,183 @@
+//! What leaves the driver domain and when: packets an aggregate, the time that they are held, and what a
+//! request waits. All of it on virtual time, so it is the same on every machine.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo::device::{DeviceError, FrameSink, SinkCapabilities, SinkCounters};
+use rxo::{Gather, LinkKind, Load};
+use serde::Serialize;
+
+use super::domain::Domain;
+use super::system::System;
+use super::traffic::{FRAME_TIME, Polls, Traffic};
+
+/// A bulk transfer through a driver domain.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Rate {
+    pub(super) system: System,
+    pub(super) frames_a_poll: f64,
+    pub(super) packets_an_aggregate: f64,
+    /// How long the first segment of a delivery was held, in microseconds.
+    pub(super) hold_p50_us: f64,
+    pub(super) hold_p99_us: f64,
+}
+
+/// Single requests through a driver domain.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Exchange {
+    pub(super) system: System,
+    /// Time that a request waited in the driver domain, in microseconds.
+    pub(super) held_p50_us: f64,
+    pub(super) held_p99_us: f64,
+    /// Transactions a second, if each takes the paper's 1/5036 s and what it waited.
+    pub(super) per_second: f64,
+}
+
+/// Sends `traffic` through `system`, so many frames a poll, to a guest that is busy.
+///
+/// # Errors
+/// If the engine refuses the policy.
+pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Result<Rate> {
+    let mut domain = Domain::new(system, Discard::default())?;
+    let (mut polls, mut next) = (Polls::new(frames_a_poll), 0);
+    while next < traffic.len() {
+        let end = (next + polls.next()).min(traffic.len());
+        domain.poll((next..end).map(|n| traffic.frame(n)), Some(BUSY))?;
+        next = end;
+    }
+    let counters = domain.counters();
+    let deliveries = counters.aggregates + counters.singles;
+    let hold_us = |share| counters.hold_ns.quantile(share) as f64 / 1e3;
+    let passed = domain.sink.0;
+    Ok(Rate {
+        system,
+        frames_a_poll,
+        packets_an_aggregate: match deliveries {
+            // Without coalescing nothing is counted as held.
+            0 => passed.frames as f64 / passed.packets as f64,
+            _ => (counters.aggregated_segments + counters.singles) as f64 / deliveries as f64,
+        },
+        hold_p50_us: hold_us(0.5),
+        hold_p99_us: hold_us(0.99),
+    })
+}
+
+/// Sends requests one at a time, each in a poll of its own to an idle guest; the next comes when the one
+/// before was answered.
+///
+/// # Errors
+/// If the engine refuses the policy.
+pub(super) fn exchange(system: System, requests: &Traffic) -> Result<Exchange> {
+    let mut domain = Domain::new(system, Discard::default())?;
+    let (mut now, mut held) = (rxo::Instant::ZERO, Vec::new());
+    for n in 0..requests.len() {
+        now = now + TRANSACTION;
+        let (arrived, before) = (now, domain.sink.0.frames);
+        domain.poll(std::iter::once(requests.frame_at(n, now)), Some(IDLE))?;
+        while domain.sink.0.frames == before {
+            now = domain.look_at().unwrap_or(now) + FRAME_TIME;
+            domain.look(Some(IDLE), now)?;
+        }
+        held.push(now.since(arrived));
+    }
+    let total: Duration = held.iter().sum();
+    let transactions = held.len() as f64;
+    held.sort_unstable();
+    let at = |share: f64| held[((held.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
+    Ok(Exchange {
+        system,
+        held_p50_us: at(0.5),
+        held_p99_us: at(0.99),
+        per_second: transactions / (transactions * TRANSACTION.as_secs_f64() + total.as_secs_f64()),
+    })
+}
+
+/// A guest that has much to read, and one that has read everything.
+const BUSY: Load = Load { unread: 64 };
+const IDLE: Load = Load { unread: 0 };
+/// A transaction of the paper's Xen: 5,036 a second.
+const TRANSACTION: Duration = Duration::from_nanos(198_570);
+
+/// Discards packets and counts them.
+#[derive(Debug, Default)]
+struct Discard(SinkCounters);
+
+impl FrameSink for Discard {
+    fn capabilities(&self) -> SinkCapabilities {
+        SinkCapabilities {
+            link: LinkKind::Ethernet,
+            mtu: 1_500,
+            gso_bytes: 65_535,
+            gathers: true,
+            completes_checksums: true,
+            expands_acks: false,
+        }
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        for packet in batch {
+            self.0.packets += 1;
+            self.0.frames += packet.frame_count() as u64;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xen::traffic::SEGMENT_BYTES;
+
+    /// What leaves, by hand: every poll, or every second, as one aggregate if it fits.
+    fn naive(system: System, frames_a_poll: usize) -> f64 {
+        let polls = match system {
+            System::Linux | System::Xen => return 1.0,
+            System::Lro | System::Bo => 1,
+            // A poll of one frame holds one segment, which leaves at once.
+            System::Da | System::BoDa if frames_a_poll == 1 => 1,
+            System::Da | System::BoDa => 2,
+            System::Auto => unreachable!("it has an oracle in its own crate"),
+        };
+        (frames_a_poll * polls) as f64
+    }
+
+    #[test]
+    fn aggregates_are_those_of_one_poll_or_of_two() {
+        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        for system in System::DOMAINS.into_iter().filter(|system| *system != System::Auto) {
+            for frames in [1, 2, 4, 8, 16] {
+                let rate = rate(system, frames as f64, &traffic).unwrap();
+                let expected = naive(system, frames);
+                let ours = rate.packets_an_aggregate;
+                assert!((ours - expected).abs() < 0.02 * expected, "{system:?} {frames}: {ours}");
+            }
+        }
+    }
+
+    #[test]
+    fn delayed_aggregation_holds_for_one_poll() {
+        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        // Two polls of two frames: the first segment waits for three more.
+        let hold = |system| rate(system, 2.0, &traffic).unwrap().hold_p50_us;
+        assert!((hold(System::Da) / (3.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da));
+        assert!((hold(System::Lro) / 16.667 - 1.0).abs() < 0.1, "{}", hold(System::Lro));
+    }
+
+    #[test]
+    fn a_request_never_waits() {
+        let requests = Traffic::new(100, 1).unwrap();
+        for system in System::DOMAINS {
+            let exchange = exchange(system, &requests).unwrap();
+            assert_eq!(exchange.held_p99_us, 0.0, "{system:?}");
+            assert!((exchange.per_second - 5_036.0).abs() < 1.0, "{system:?}");
+        }
+    }
+}
