@@ -81,8 +81,14 @@ pub(crate) trait Findings: Serialize {
         Vec::new()
     }
 
-    /// Takes back every verdict and leaves the figures: the machine was busy with something else.
+    /// Takes back every verdict on what depends on time and leaves the figures: the machine was busy with
+    /// something else.
     fn withhold(&mut self);
+
+    /// What depends on time, as the end of "no verdict on"; `None` if everything does.
+    fn timed(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What it all means; the last paragraph.
     fn conclusion(&self) -> Option<String> {
@@ -183,9 +189,10 @@ impl<F: Findings> Report<F> {
         how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
         // Notes alone make one paragraph with the machine.
         let separator = if how.len() == 1 { "\n" } else { "\n\n" };
+        let line = |load: Load| load.line(self.findings.timed());
         let (busy, quiet) = match self.load {
-            Some(load) if load.permits_verdict => (None, format!("\n{}", load.line())),
-            Some(load) => (Some(load.line()), String::new()),
+            Some(load) if load.permits_verdict => (None, format!("\n{}", line(load))),
+            Some(load) => (Some(line(load)), String::new()),
             None => (None, String::new()),
         };
         how.push(format!("{}{quiet}", self.machine));
@@ -201,7 +208,7 @@ impl<F: Findings> Report<F> {
     fn save(&self, path: &Path) -> Result<()> {
         let not_saved = || format!("--save {}: the figures were not saved", path.display());
         if let Some(load) = self.load.filter(|load| !load.permits_verdict) {
-            return Err(partial(load.line())).with_context(not_saved);
+            return Err(partial(load.line(self.findings.timed()))).with_context(not_saved);
         }
         let text = serde_json::to_string_pretty(self)? + "\n";
         files::replace(path, |file| file.write_all(text.as_bytes())).with_context(not_saved)
@@ -294,7 +301,7 @@ mod tests {
         let line = "Other processes used 5 % of the two cores during the rounds.";
         assert!(quiet.ends_with(&format!("{machine}\n{line}\n\nWhat it means.")), "{quiet}");
         let busy = Report { load: load(8), ..report() };
-        let line = wrapped(&busy.load.unwrap().line());
+        let line = wrapped(&busy.load.unwrap().line(None));
         assert!(busy.text().starts_with("a table\n\n"), "figures are printed all the same");
         assert!(busy.text().ends_with(&format!("{machine}\n\n{line}")), "{}", busy.text());
         assert!(line.contains("used 40 % of the two cores during the rounds: no verdict"));

@@ -35,8 +35,8 @@ impl Load {
         }
     }
 
-    /// What was seen, a sentence.
-    pub(crate) fn line(&self) -> String {
+    /// What was seen, a sentence. `timed` is what depends on time, if not everything does.
+    pub(crate) fn line(&self, timed: Option<&str>) -> String {
         let Self { others_percent, stolen_percent, .. } = self;
         let cores = match self.cores {
             1 => "the one core".to_owned(),
@@ -48,7 +48,11 @@ impl Load {
         } else {
             format!(", and the hypervisor took {stolen_percent:.0} %")
         };
-        let end = if self.permits_verdict { "." } else { NO_VERDICT };
+        let end = match timed {
+            _ if self.permits_verdict => ".".to_owned(),
+            None => format!(": no verdict. {AGAIN}"),
+            Some(timed) => format!(": no verdict on {timed}. {AGAIN}"),
+        };
         format!(
             "Other processes used {others_percent:.0} % of {cores} during the rounds{stolen}{end}"
         )
@@ -57,7 +61,7 @@ impl Load {
 
 /// From here on a difference between two paths may be the difference between two moments.
 const MOST_PERCENT: f64 = 10.0;
-const NO_VERDICT: &str = ": no verdict. Measure again when the machine is idle.";
+const AGAIN: &str = "Measure again when the machine is idle.";
 
 #[cfg(test)]
 mod tests {
@@ -99,10 +103,18 @@ mod tests {
         ];
         for (cores, taken, permits, text) in rows {
             let load = load(cores, taken);
-            let line = load.line();
+            let line = load.line(None);
             assert_eq!(load.permits_verdict, permits, "{line}");
             assert!(line.starts_with(&format!("Other processes used {text}")), "{line}");
         }
+    }
+
+    #[test]
+    fn what_does_not_depend_on_time_keeps_its_verdict() {
+        let [idle, busy] = [0, 8_200].map(|others_ms| load(2, [others_ms, 0]).line(Some("rates")));
+        assert_eq!(idle, load(2, [0, 0]).line(None));
+        let end = ": no verdict on rates. Measure again when the machine is idle.";
+        assert!(busy.ends_with(end), "{busy}");
     }
 
     #[test]

@@ -82,6 +82,10 @@ impl Findings for Found {
         self.aims.iter_mut().filter(|aim| aim.claim.contains(OF_TIME)).for_each(Verdict::withhold);
     }
 
+    fn timed(&self) -> Option<&'static str> {
+        Some("processor time")
+    }
+
     fn drawings(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|figure| (figure.file_name(), figure.svg())).collect()
     }
