@@ -110,8 +110,19 @@ pub(crate) fn ensure(wanted: &[Package]) -> Result<()> {
     for package in &missing {
         eprintln!("installing the system package {} ({})", package.name, package.why);
     }
-    apt_get(&["update", "-qq"])?;
+    update()?;
     apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], names.as_slice()].concat())
+}
+
+/// Lets apt read anew which packages there are.
+///
+/// # Errors
+/// This process is not root, there is no apt, or it fails.
+pub(crate) fn update() -> Result<()> {
+    if !sh::is_root() || !sh::has_program("apt-get") {
+        bail!("the list of packages may be old: run `sudo apt-get update`");
+    }
+    apt_get(&["update", "-qq"])
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {

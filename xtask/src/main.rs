@@ -25,7 +25,7 @@ usage: cargo xtask <command>
 
   test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
   test --all                      the same, and what takes longer: what CI runs
-  test --guests --only live       the live tests, with guests under QEMU
+  test --guests --only live       the live tests, with all those of guests under QEMU
   rfc [--json|--summary]          what the RFCs ask of the endpoint, and the tests that hold it
   layers                          who imports whom, and where `unsafe` is, against the table
   bench acks [--json]             ACKs expanded and split, in release

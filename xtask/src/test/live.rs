@@ -20,14 +20,17 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_curl", &[apt::CURL]),
     ("live_guest", &[apt::QEMU, apt::BUSYBOX]),
     ("live_guest_vhost", &[apt::QEMU, apt::BUSYBOX]),
+    (LINUX, &[apt::QEMU, apt::BUSYBOX]),
     ("live_testpmd", &[apt::TESTPMD]),
 ];
 
 /// The tests of the command take about as long as all others.
 const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
 
-/// They boot guests in emulation and download a kernel for it, or install all of DPDK: only `--guests` runs
-/// them.
+/// Boots one guest in emulation. The test itself downloads a kernel for it, once.
+const LINUX: &str = "live_linux";
+
+/// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_testpmd"];
 
 /// True when the test target of that name holds live tests.
@@ -59,13 +62,14 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
             }
             let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
             scene.cargo(&build).run()?;
+            let targets = with_kernel(scene, profile, targets, report)?;
             return run_rows(scene, profile, &targets, report);
         }
         Err(obstacle) => obstacle,
     };
     report.note(format!("the live tests did not run: {obstacle}"));
     for target in targets {
-        let listing = scene.cargo(&format!("test --workspace {profile} --test {target} -- --list"));
+        let listing = listing(scene, profile, target);
         // Some need what is missing even to say their names.
         let names = listing.output().map_or_else(|_| vec!["all".to_owned()], |text| listed(&text));
         report.note(format!("did not run: {target}: {}", names.join(", ")));
@@ -85,6 +89,38 @@ fn with_packages<'t>(targets: Vec<&'t str>, report: &mut Report) -> Result<Vec<&
         }
     }
     Ok(present)
+}
+
+/// Leaves out the guest if its kernel cannot be had, and notes it. As root it lets apt look for it anew.
+fn with_kernel<'t>(
+    scene: &Scene,
+    profile: &str,
+    mut targets: Vec<&'t str>,
+    report: &mut Report,
+) -> Result<Vec<&'t str>> {
+    if !targets.contains(&LINUX) {
+        return Ok(targets);
+    }
+    let list = || listing(scene, profile, LINUX).output();
+    let listed = list().or_else(|error| apt::update().map_err(|_| error).and_then(|()| list()));
+    let Err(error) = listed else { return Ok(targets) };
+    let obstacle = reason(&format!("{error:#}"));
+    if sh::is_ci() {
+        bail!("{obstacle}");
+    }
+    report.note(format!("the tests `{LINUX}` did not run: {obstacle}"));
+    targets.retain(|target| *target != LINUX);
+    Ok(targets)
+}
+
+/// The line in which a live test says why it cannot run; all of `text` if there is none.
+fn reason(text: &str) -> String {
+    let line = text.lines().find(|line| line.contains("live tests cannot run: "));
+    line.unwrap_or(text).trim().to_owned()
+}
+
+fn listing(scene: &Scene, profile: &str, target: &str) -> Program {
+    scene.cargo(&format!("test --workspace {profile} --test {target} -- --list"))
 }
 
 /// Runs the tests of the command beside all others. What the others say follows at the end.
@@ -165,6 +201,14 @@ mod tests {
             both(failed("a"), failed("b")).unwrap_err().to_string(),
             "`a` failed; `b` failed"
         );
+    }
+
+    #[test]
+    fn the_reason_is_the_line_of_the_test() {
+        let text =
+            "`cargo test` failed: Running live_linux\nlive tests cannot run: no kernel\nerror: 1";
+        assert_eq!(reason(text), "live tests cannot run: no kernel");
+        assert_eq!(reason("apt is not there"), "apt is not there");
     }
 
     #[test]

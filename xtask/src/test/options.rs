@@ -11,7 +11,7 @@ pub(super) struct Options {
     pub(super) list: bool,
     /// Also what takes too long for every change.
     pub(super) all: bool,
-    /// Also the tests that boot guests in emulation.
+    /// Also all tests that boot guests in emulation, not only the one of every run.
     pub(super) guests: bool,
     /// `None` means every step.
     only: Option<Vec<String>>,

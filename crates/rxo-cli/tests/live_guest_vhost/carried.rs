@@ -1,0 +1,68 @@
+//! A file through `rxo run --host vhost:PATH` into a guest's Linux, and back.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+
+use super::process::Rxo;
+
+pub(crate) const GUEST: Ipv4Addr = Lab::HOST_ADDRESSES.0;
+const PEER: Ipv4Addr = Lab::PEER_ADDRESSES.0;
+const BYTES: usize = 8 << 20;
+/// Long enough for a slow machine with other work.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The folder of a socket. It is removed at the end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("rxo-linux-guest-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Bytes that do not repeat soon.
+pub(crate) fn content() -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(BYTES).collect()
+}
+
+/// A file goes from the peer's Linux through `rxo run` with these flags into a guest's Linux, and back.
+pub(crate) fn carried(flags: &str) {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let socket = folder.0.join("vm.sock");
+    let line = format!("--nic packet:wire0 --host vhost:{} {flags}", socket.display());
+    let (rxo, _) = Rxo::start(lab.host(), &line);
+    let net = GuestNet::Vhost(socket);
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
+    let mut guest = Guest::boot(&image, &options).unwrap();
+    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    assert_eq!(hash, image.hash(&content).unwrap());
+    let packets = guest.received_packets().unwrap();
+    let frames = (BYTES / 1_448) as u64;
+    assert!(packets < frames, "{packets} packets for {frames} frames: nothing was coalesced");
+    let back = guest.fetch(lab.peer(), PEER, PATIENCE).unwrap();
+    assert!(back == content, "{} bytes came back, and not those that went in", back.len());
+    drop(guest);
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -1,0 +1,29 @@
+//! QEMU started by the line that `rxo guest` prints.
+
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+
+use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::process::{Rxo, run};
+
+/// The line is used word for word. QEMU would refuse the guest's name as an identifier.
+pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let socket = folder.0.join("vm.sock");
+    let vhost = format!("7/web={},mac=52:54:00:00:00:02", socket.display());
+    let flags = format!("--nic packet:wire0 --vhost {vhost}");
+    let shown = run(lab.host(), &format!("guest {flags} --dry-run"));
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("7/web: ")).unwrap();
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let net = GuestNet::Line(line.to_owned());
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
+    let mut guest = Guest::boot(&image, &options).unwrap();
+    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    assert_eq!(hash, image.hash(&content).unwrap());
+    drop(guest);
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+}
