@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::UsageError;
 use crate::apt;
-use crate::sh;
+use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, instructions, tcp";
+const ALL: &str = "acks, analyze, engine, guests, instructions, tcp";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         Some("analyze") => return analyze::run(&arguments[1..]),
         Some("acks" | "tcp") => {}
         Some("engine") => fetch_dpdk()?,
+        Some("guests") => prepare_guests()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
             bail!(UsageError(format!("no benchmark {other:?}; there are: {ALL}")))
@@ -48,6 +49,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 /// The arguments that make cargo build DPDK in, if it is installed.
 pub(crate) fn dpdk_feature() -> &'static str {
     if apt::DPDK.is_there() { "--features dpdk" } else { "" }
+}
+
+/// Builds the command that is measured, and installs what guests need.
+fn prepare_guests() -> Result<()> {
+    apt::ensure(&[apt::QEMU, apt::BUSYBOX, apt::TESTPMD])?;
+    let build = Program::cargo(&Workspace::load()?.root, "build --quiet --release -p rxo-cli");
+    build.run_aside()
 }
 
 /// Installs DPDK as root; any other user is told how, and measures without it.

@@ -31,6 +31,7 @@ usage: cargo xtask <command>
   bench acks [--json]             ACKs expanded and split, in release
   bench analyze [--json]          reading captures beside tshark, on captures it makes
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
+  bench guests [--json]           Linux guests behind rxo and its rivals: instructions, processor time
   bench instructions [--update]   the engine's instruction counts against the kept ones
   packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files

@@ -192,6 +192,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-tcp", "measured, beside smoltcp"),
             ("rxo-device", "the link in memory under a measured host"),
             ("rxo-host", "measured, as a program uses it"),
+            ("rxo-lab", "guests whose instructions are counted, and their networks"),
         ],
     ),
     layer(

@@ -78,8 +78,8 @@ impl GuestImage {
         &self.kernel.file
     }
 
-    /// The first file system of a guest.
-    pub(super) fn archive(&self) -> Result<Vec<u8>> {
+    /// The first file system of a guest, with further programs.
+    pub(super) fn archive(&self, programs: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
         let read = |path: &Path| {
             fs::read(path).context(|| format!("cannot read {} for a guest", path.display()))
         };
@@ -89,6 +89,9 @@ impl GuestImage {
         }
         archive.program("init", INIT);
         archive.program("bin/busybox", &read(&self.busybox)?);
+        for (name, program) in programs {
+            archive.program(&format!("bin/{name}"), program);
+        }
         let mut order = String::new();
         for module in MODULES {
             let path = self.kernel.modules.join(format!("{module}.ko"));

@@ -94,7 +94,7 @@ impl Guest {
     /// # Errors
     /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
     pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
-        let system = file_system(image)?;
+        let system = file_system(image, options.processor == Processor::Counted)?;
         let counter =
             (options.processor == Processor::Counted).then(|| Counter::new(image)).transpose()?;
         let mut command = qemu::command(image, options, &system, counter.as_ref());
@@ -181,8 +181,9 @@ impl Guest {
 }
 
 /// The guest's file system, as a file that has no name any more.
-fn file_system(image: &GuestImage) -> Result<File> {
-    nameless("cpio", &image.archive()?)
+fn file_system(image: &GuestImage, count: bool) -> Result<File> {
+    let programs = if count { vec![("gro", count::gro_program(image)?)] } else { Vec::new() };
+    nameless("cpio", &image.archive(&programs)?)
 }
 
 /// A file with that content that has no name any more.

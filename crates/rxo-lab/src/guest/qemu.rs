@@ -30,7 +30,8 @@ pub(super) fn command(
         GuestNet::Vhost(path) => {
             // A comma in a path is written twice.
             let path = path.display().to_string().replace(',', ",,");
-            let chardev = format!("socket,id=card,path={path}");
+            // If the server ends, QEMU looks for the next one every second.
+            let chardev = format!("socket,id=card,path={path},reconnect=1");
             ("vhost-user,id=net,chardev=card".to_owned(), Some(chardev))
         }
     };
@@ -63,6 +64,8 @@ fn rest(
     let system = format!("/proc/{}/fd/{}", std::process::id(), system.as_raw_fd());
     let kernel = image.kernel().display().to_string();
     let fixed = [
+        // Threads have names, so that the processor's can be told from the others.
+        "-name guest,debug-threads=on",
         "-nodefaults -no-reboot -display none -serial stdio -machine q35",
         // A machine that can never have a second processor gets no memory barriers from the emulator;
         // a vhost-user server in another process needs them.

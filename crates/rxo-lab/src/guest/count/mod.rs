@@ -10,17 +10,18 @@ mod symbols;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
 use super::image::GuestImage;
-use super::{BRIEF, Guest, nameless};
+use super::{BRIEF, CARD, Guest, nameless};
 use crate::error::{Context, Result, failed};
 use layout::Blocks;
 pub use symbols::Symbols;
 
-const SOURCE: &str = include_str!("plugin.c");
+const PLUGIN: &str = include_str!("plugin.c");
+const GRO: &str = include_str!("gro.c");
 
 /// The plugin and its counts, as open files without names.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Counter {
         counts
             .set_len(layout::FILE_BYTES)
             .context(|| "cannot make the file of a guest's counts".to_owned())?;
-        Ok(Self { plugin: compile(image)?, counts })
+        Ok(Self { plugin: compile_plugin(image)?, counts })
     }
 
     /// What QEMU's `-plugin` takes. Both files must stay open until the guest has started.
@@ -117,30 +118,44 @@ impl Guest {
         }
     }
 
+    /// Switches the coalescing (GRO) of its kernel, which is on at first.
+    ///
+    /// # Errors
+    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    pub fn set_coalescing(&mut self, on: bool) -> Result<()> {
+        self.counter()?;
+        self.run(&format!("gro {CARD} {}", u8::from(on)), BRIEF).map(|_| ())
+    }
+
     fn counter(&self) -> Result<&Counter> {
         let none = || failed("this guest's instructions are not counted".to_owned());
         self.counter.as_ref().ok_or_else(none)
     }
 }
 
-/// Compiles the plugin into a file and removes its name.
-fn compile(image: &GuestImage) -> Result<File> {
+/// Compiles the plugin into a file without a name.
+fn compile_plugin(image: &GuestImage) -> Result<File> {
+    let defines =
+        [format!("-DAPI={}", api(&version(image)?)), format!("-DSLOTS={}", layout::SLOTS)];
+    let flags = ["-shared", "-fPIC"].into_iter().chain(defines.iter().map(String::as_str));
+    compile(image, PLUGIN, flags)
+}
+
+/// Compiles `source` with the system's compiler into a file without a name.
+fn compile<'f>(
+    image: &GuestImage,
+    source: &str,
+    flags: impl Iterator<Item = &'f str>,
+) -> Result<File> {
     let compiler = image.compiler()?;
-    let path = super::temporary_path("plugin");
+    let path = super::temporary_path("compiled");
     let mut command = Command::new(&compiler);
-    command
-        .args(["-shared", "-fPIC", "-O2", "-x", "c"])
-        .arg(format!("-DAPI={}", api(&version(image)?)))
-        .arg(format!("-DSLOTS={}", layout::SLOTS))
-        .arg("-o")
-        .arg(&path)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(flags).args(["-O2", "-s", "-x", "c", "-o"]).arg(&path).arg("-");
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut compile = || {
         let mut child = command.spawn()?;
         if let Some(mut input) = child.stdin.take() {
-            input.write_all(SOURCE.as_bytes())?;
+            input.write_all(source.as_bytes())?;
         }
         let output = child.wait_with_output()?;
         let file = File::open(&path);
@@ -151,9 +166,17 @@ fn compile(image: &GuestImage) -> Result<File> {
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let first = errors.lines().find(|line| line.contains("error")).unwrap_or_default();
-        return Err(failed(format!("cannot compile the counter of instructions: {first}")));
+        return Err(failed(format!("cannot compile what counts a guest's instructions: {first}")));
     }
     file.context(|| format!("cannot open {}", path.display()))
+}
+
+/// The program that switches the kernel's own coalescing of a card.
+pub(super) fn gro_program(image: &GuestImage) -> Result<Vec<u8>> {
+    let mut file = compile(image, GRO, ["-static"].into_iter())?;
+    let mut program = Vec::new();
+    file.read_to_end(&mut program).context(|| "cannot read a compiled program".to_owned())?;
+    Ok(program)
 }
 
 /// What QEMU says of its version.

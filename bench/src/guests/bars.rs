@@ -1,0 +1,89 @@
+//! What is promised of guests, and whether it was so in this run.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Row;
+use super::domain::Domain;
+use super::requests::Requests;
+
+/// A promise and what was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Bar {
+    what: &'static str,
+    measured: f64,
+    bound: f64,
+    is_least: bool,
+    holds: bool,
+}
+
+impl Bar {
+    fn at_most(what: &'static str, measured: f64, bound: f64) -> Self {
+        Self { what, measured, bound, is_least: false, holds: measured <= bound }
+    }
+
+    fn at_least(what: &'static str, measured: f64, bound: f64) -> Self {
+        Self { what, measured, bound, is_least: true, holds: measured >= bound }
+    }
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.is_least { "at least" } else { "at most" };
+        let verdict = if self.holds { "holds" } else { "MISSED" };
+        write!(f, "{}: {:.2}, {word} {:.2}: {verdict}", self.what, self.measured, self.bound)
+    }
+}
+
+/// The bars for which there are figures.
+pub(super) fn hold(rows: &[Row], requests: Option<&Requests>) -> Vec<Bar> {
+    let of = |domain: Domain| rows.iter().find(|row| row.system == domain.name());
+    let ratio = |one: Domain, other: Domain, figure: fn(&Row) -> f64| {
+        Some(figure(of(one)?) / figure(of(other)?))
+    };
+    let instructions: fn(&Row) -> f64 = |row| row.guest_instructions_a_frame;
+    let cost: fn(&Row) -> f64 = |row| row.megabytes_a_cpu_second;
+    let (plain, merged) = (Domain::plain, Domain::coalescing);
+    let bars = [
+        ratio(merged(true), plain(true), instructions)
+            .map(|ratio| Bar::at_most("guest, of its own GRO", ratio, 0.30)),
+        ratio(merged(false), plain(false), instructions)
+            .map(|ratio| Bar::at_most("guest without GRO, of one without coalescing", ratio, 0.68)),
+        ratio(plain(false), merged(false), instructions)
+            .map(|ratio| Bar::at_least("bytes an instruction of Linux's own stack", ratio, 1.86)),
+        ratio(merged(true), Domain::TAP, cost)
+            .map(|ratio| Bar::at_least("goodput a CPU second, vhost: over tap:", ratio, 1.5)),
+        ratio(merged(true), Domain::TESTPMD, instructions)
+            .map(|ratio| Bar::at_most("guest, of one behind testpmd", ratio, 1.0)),
+        ratio(merged(true), Domain::TESTPMD, cost)
+            .map(|ratio| Bar::at_least("goodput a CPU second, rxo over testpmd", ratio, 1.0)),
+        requests.map(|requests| {
+            Bar::at_least(
+                "requests a second, --hold auto over no coalescing",
+                requests.ratio(),
+                0.98,
+            )
+        }),
+    ];
+    bars.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_that_is_missed_says_so() {
+        let row = |domain: Domain, guest_instructions_a_frame| Row {
+            system: domain.name(),
+            guest_instructions_a_frame,
+            frames_a_packet: 1.0,
+            megabytes_a_cpu_second: 1.0,
+            megabytes_a_domain_second: 1.0,
+        };
+        let rows = [row(Domain::plain(true), 1_000.0), row(Domain::coalescing(true), 310.0)];
+        let bars: Vec<String> = hold(&rows, None).iter().map(Bar::to_string).collect();
+        assert_eq!(bars, ["guest, of its own GRO: 0.31, at most 0.30: MISSED"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! What is between the wire and the guest.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rxo_lab::{GuestNet, Lab};
+
+use super::system::wait_until;
+
+/// The guest's card behind a TAP, and the end of the TAP that rxo has.
+const GUEST_TAP: &str = "guest0";
+const RXO_TAP: &str = "rxo0";
+const BRIDGE: &str = "br0";
+const TESTPMD: &str = "dpdk-testpmd";
+
+/// A driver domain and how the guest is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Domain {
+    kind: Kind,
+    /// Whether the guest's own coalescing (GRO) is on.
+    guest_gro: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `rxo run --host vhost:`, with a policy.
+    Vhost(&'static str),
+    /// `rxo guest` with this one guest, with a policy. Its default is adaptive hold.
+    Guest(&'static str),
+    /// `rxo run --host tap:`, bridged to the TAP of QEMU.
+    Tap,
+    /// DPDK's testpmd with software GRO.
+    Testpmd,
+}
+
+const COALESCING: &str = "linux-gro";
+const NONE: &str = "none";
+
+impl Domain {
+    /// All systems, in the order of the table.
+    pub(super) fn all() -> [Self; 6] {
+        [
+            Self::plain(true),
+            Self::coalescing(true),
+            Self::plain(false),
+            Self::coalescing(false),
+            Self::TAP,
+            Self::TESTPMD,
+        ]
+    }
+
+    pub(super) const TAP: Self = Self { kind: Kind::Tap, guest_gro: true };
+    pub(super) const TESTPMD: Self = Self { kind: Kind::Testpmd, guest_gro: true };
+
+    /// rxo passes frames on as they are.
+    pub(super) const fn plain(guest_gro: bool) -> Self {
+        Self { kind: Kind::Vhost(NONE), guest_gro }
+    }
+
+    /// rxo coalesces.
+    pub(super) const fn coalescing(guest_gro: bool) -> Self {
+        Self { kind: Kind::Vhost(COALESCING), guest_gro }
+    }
+
+    /// `rxo guest`, with adaptive hold or without coalescing.
+    pub(super) const fn guest(coalesces: bool) -> Self {
+        Self { kind: Kind::Guest(if coalesces { COALESCING } else { NONE }), guest_gro: true }
+    }
+
+    pub(super) fn name(self) -> String {
+        let domain = match self.kind {
+            Kind::Vhost(policy) => format!("rxo vhost:, {policy}"),
+            Kind::Guest(policy) => format!("rxo guest, {policy}"),
+            Kind::Tap => "rxo tap:, linux-gro".to_owned(),
+            Kind::Testpmd => "testpmd, software GRO".to_owned(),
+        };
+        format!("{domain}, guest GRO {}", if self.guest_gro { "on" } else { "off" })
+    }
+
+    pub(super) fn guest_gro(self) -> bool {
+        self.guest_gro
+    }
+
+    /// Why it cannot run here.
+    pub(super) fn obstacle(self) -> Option<String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = std::env::split_paths(&path).any(|folder| folder.join(TESTPMD).is_file());
+        (self.kind == Kind::Testpmd && !is_there)
+            .then(|| format!("{TESTPMD} is not installed: apt-get install dpdk"))
+    }
+
+    pub(super) fn net(self, socket: &Path) -> GuestNet {
+        match self.kind {
+            Kind::Tap => GuestNet::Tap(GUEST_TAP.to_owned()),
+            Kind::Vhost(_) | Kind::Guest(_) | Kind::Testpmd => GuestNet::Vhost(socket.to_owned()),
+        }
+    }
+
+    /// Starts it in the host's network of `lab`.
+    pub(super) fn start(self, lab: &Lab, rxo: &Path, socket: &Path) -> Result<Running> {
+        let nic = format!("packet:{}", Lab::WIRE_INTERFACE);
+        let rxo = |line: &str, flag: &str, host: String, policy: &str| {
+            let mut command = Command::new(rxo);
+            command.args([line, "--json", "--stats", "1s", "--nic", &nic, flag, &host]);
+            command.args(["--policy", policy]);
+            command
+        };
+        let path = socket.display();
+        let command = match self.kind {
+            Kind::Vhost(policy) => rxo("run", "--host", format!("vhost:{path}"), policy),
+            Kind::Guest(policy) => rxo("guest", "--vhost", format!("vm={path}"), policy),
+            Kind::Tap => rxo("run", "--host", format!("tap:{RXO_TAP}"), COALESCING),
+            Kind::Testpmd => testpmd(lab, socket)?,
+        };
+        let log = socket.with_extension("log");
+        let running = Running::start(lab, command, log)?;
+        match self.kind {
+            Kind::Tap => {
+                let tap = lab.host().interface(RXO_TAP);
+                wait_until("rxo's TAP is there", || tap.exists())?;
+                let bridge = lab.host().interface(BRIDGE);
+                bridge.create_bridge()?;
+                tap.join_bridge(&bridge)?;
+                tap.up()?;
+                bridge.up()?;
+            }
+            Kind::Vhost(_) | Kind::Guest(_) | Kind::Testpmd => {
+                wait_until("the socket is there", || socket.exists())?
+            }
+        }
+        Ok(running)
+    }
+
+    /// Connects the guest, which has started.
+    pub(super) fn attach(self, lab: &Lab) -> Result<()> {
+        if self.kind == Kind::Tap {
+            let tap = lab.host().interface(GUEST_TAP);
+            tap.join_bridge(&lab.host().interface(BRIDGE))?;
+            tap.up()?;
+        }
+        Ok(())
+    }
+}
+
+/// testpmd between the wire and the socket. It computes checksums as cards do, because only its engine for
+/// checksums coalesces.
+fn testpmd(lab: &Lab, socket: &Path) -> Result<Command> {
+    // testpmd does not switch an interface on.
+    lab.host().interface(Lab::WIRE_INTERFACE).up()?;
+    let mut command = Command::new(TESTPMD);
+    command.args(["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry"]);
+    command.args(["--lcores", "0@(0,1),1@(0,1)"]);
+    command.args(["--vdev", &format!("net_af_packet0,iface={}", Lab::WIRE_INTERFACE)]);
+    command.args(["--vdev", &format!("net_vhost0,iface={},queues=1,tso=1", socket.display())]);
+    command.args(["--", "-i", "--no-flush-rx", "--total-num-mbufs=16384", "--no-lsc-interrupt"]);
+    command.envs(socket.parent().map(|folder| ("RUNTIME_DIRECTORY", folder)));
+    Ok(command)
+}
+
+const TESTPMD_COMMANDS: &str = "\
+set fwd csum
+csum mac-swap off 0
+csum mac-swap off 1
+port stop 0
+port stop 1
+csum set tcp hw 1
+tso set 1448 1
+set port 0 gro on
+set gro flush 4
+port start 0
+port start 1
+start
+";
+
+/// A driver domain at work. Ends when dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    /// testpmd ends with its standard input.
+    input: Option<ChildStdin>,
+    log: PathBuf,
+}
+
+impl Running {
+    fn start(lab: &Lab, mut command: Command, log: PathBuf) -> Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(&log)?;
+        let is_testpmd = command.get_program() == TESTPMD;
+        command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file);
+        let child = lab.host().run(|| command.spawn())?;
+        let mut child = child.with_context(|| format!("cannot run {command:?}"))?;
+        let mut input = child.stdin.take();
+        if let (true, Some(input)) = (is_testpmd, &mut input) {
+            input.write_all(TESTPMD_COMMANDS.as_bytes())?;
+        }
+        Ok(Self { child, input, log })
+    }
+
+    /// Its processes: rxo waits in one and works in another.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let own = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let children = children.unwrap_or_default();
+        let numbers = children.split_whitespace().filter_map(|word| word.parse().ok());
+        numbers.chain([own]).collect()
+    }
+
+    /// Stops or continues one that polls all the time, so that it leaves the processor to others.
+    pub(super) fn set_awake(&self, is_awake: bool) -> Result<()> {
+        if self.processes().len() == 1 {
+            signal(if is_awake { "CONT" } else { "STOP" }, self.child.id())?;
+        }
+        Ok(())
+    }
+
+    /// Ends rxo and returns the last JSON that it printed.
+    pub(super) fn end(mut self) -> Result<String> {
+        signal("INT", self.child.id())?;
+        self.child.wait()?;
+        let said = std::fs::read_to_string(&self.log)?;
+        Ok(said.lines().rfind(|line| line.starts_with('{')).unwrap_or_default().to_owned())
+    }
+}
+
+fn signal(name: &str, process: u32) -> Result<()> {
+    Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status()?;
+    Ok(())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        // The rest is tried as far as it goes: at the end the process is killed.
+        _ = self.set_awake(true);
+        drop(self.input.take());
+        _ = signal("INT", self.child.id());
+        let mut tries = 0;
+        while tries < 100 && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(50));
+            tries += 1;
+        }
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,194 @@
+//! A driver domain, its network and its guest, through which bytes flow.
+
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rxo_lab::{Guest, GuestImage, GuestOptions, Lab, Processor};
+
+use super::domain::{Domain, Running};
+
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+const SHORT: Duration = Duration::from_millis(20);
+/// A wire on which nothing moves for so long has carried all.
+const QUIET: Duration = Duration::from_millis(300);
+const PORT: u16 = 5_000;
+/// The thread of QEMU that is the guest's processor.
+const PROCESSOR: &str = "CPU 0/TCG";
+
+/// What was used and moved while bytes flowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) bytes: usize,
+    /// Frames of the peer.
+    pub(super) frames: u64,
+    /// Packets that the guest's kernel got from its card.
+    pub(super) packets: u64,
+    pub(super) instructions: u64,
+    /// Processor time of the driver domain.
+    pub(super) domain: Duration,
+    /// Processor time of QEMU, without the thread that is the guest's processor.
+    pub(super) emulator: Duration,
+}
+
+/// A system at work. What it left in its folder is removed when it is dropped.
+pub(super) struct System {
+    domain: Domain,
+    stream: Option<TcpStream>,
+    guest: Guest,
+    running: Running,
+    lab: Lab,
+    _folder: Folder,
+}
+
+impl System {
+    /// Boots the guest behind the domain, and connects a sender to a receiver in it.
+    pub(super) fn start(image: &GuestImage, rxo: &Path, domain: Domain) -> Result<Self> {
+        let (lab, folder) = (Lab::through()?, Folder::new()?);
+        let socket = folder.0.join("vm.sock");
+        let running = domain.start(&lab, rxo, &socket)?;
+        let address = (Lab::HOST_ADDRESSES.0, 24);
+        let options = GuestOptions {
+            net: domain.net(&socket),
+            address,
+            number: 2,
+            processor: Processor::Counted,
+        };
+        let mut guest = lab.host().run(|| Guest::boot(image, &options))??;
+        domain.attach(&lab)?;
+        guest.set_coalescing(domain.guest_gro())?;
+        Ok(Self { domain, stream: None, guest, running, lab, _folder: folder })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.domain.name()
+    }
+
+    pub(super) fn guest(&mut self) -> &mut Guest {
+        &mut self.guest
+    }
+
+    /// Ends all but rxo, then rxo, and returns the last JSON that it printed.
+    pub(super) fn end(self) -> Result<String> {
+        drop(self.guest);
+        self.running.end()
+    }
+
+    /// Connects from the peer, as soon as the guest listens.
+    pub(super) fn connect(&self, port: u16) -> Result<TcpStream> {
+        let address = SocketAddr::from((Lab::HOST_ADDRESSES.0, port));
+        let deadline = Instant::now() + PATIENCE;
+        self.lab.peer().run(|| {
+            loop {
+                match TcpStream::connect_timeout(&address, PATIENCE) {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) if Instant::now() > deadline => bail!("cannot connect: {error}"),
+                    Err(_) => thread::sleep(SHORT),
+                }
+            }
+        })?
+    }
+
+    /// Sends so many bytes to the guest and waits until it has them.
+    pub(super) fn measure(&mut self, bytes: usize) -> Result<Span> {
+        self.running.set_awake(true)?;
+        if self.stream.is_none() {
+            // It reads as much at once as it can get, as servers do; nc reads a kilobyte.
+            let sink = format!("(nc -l -p {PORT} -e dd of=/dev/null bs=64k 2>/dev/null &)");
+            self.guest.run(&sink, PATIENCE)?;
+            self.stream = Some(self.connect(PORT)?);
+        }
+        let packets = self.guest.received_packets()?;
+        let (frames, used) = (self.settle()?, self.used()?);
+        let instructions = self.guest.instructions()?;
+        let Some(stream) = &mut self.stream else { bail!("nothing is connected") };
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(&vec![0; bytes]).context("cannot send to the guest")?;
+        let frames = self.settle()? - frames;
+        let instructions = self.guest.instructions()? - instructions;
+        let after = self.used()?;
+        let packets = self.guest.received_packets()? - packets;
+        self.running.set_awake(false)?;
+        if (frames as usize) < bytes / 1_500 {
+            bail!("{frames} frames for {bytes} bytes: the peer's card segments");
+        }
+        let (domain, emulator) = (after.0 - used.0, after.1 - used.1);
+        Ok(Span { bytes, frames, packets, instructions, domain, emulator })
+    }
+
+    /// Waits until nothing moves and returns the frames that the peer has sent.
+    fn settle(&self) -> Result<u64> {
+        let wire = self.lab.peer().interface(Lab::PEER_INTERFACE);
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = wire.counters()?;
+        let mut since = Instant::now();
+        while since.elapsed() < QUIET {
+            thread::sleep(SHORT);
+            let now = wire.counters()?;
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            if Instant::now() > deadline {
+                bail!("the wire did not become quiet in {PATIENCE:?}");
+            }
+        }
+        Ok(last.sent_frames)
+    }
+
+    /// Processor time of the domain, and of QEMU without the guest's processor.
+    fn used(&self) -> Result<(Duration, Duration)> {
+        let domain = self.running.processes().into_iter().map(|process| time(process, None)).sum();
+        let emulator = time(self.guest.process_id(), Some(PROCESSOR));
+        Ok((domain, emulator))
+    }
+}
+
+/// Processor time of the threads of a process that have another name than `not`.
+fn time(process: u32, not: Option<&str>) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let times = threads.filter_map(|thread| {
+        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let time = text.split_whitespace().next()?.parse().ok()?;
+        (Some(name.trim()) != not).then_some(Duration::from_nanos(time))
+    });
+    times.sum()
+}
+
+/// Waits until it is so.
+pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() > deadline {
+            bail!("waited in vain until {what}");
+        }
+        thread::sleep(SHORT);
+    }
+    Ok(())
+}
+
+/// The folder of a socket. It is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("rxo-bench-guests-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files.
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
