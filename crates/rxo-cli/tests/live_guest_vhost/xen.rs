@@ -4,15 +4,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-fn rxo(line: &str) -> Command {
+use super::carried::Folder;
+
+fn rxo(line: &str, out: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
-    let out = std::env::temp_dir().join(format!("rxo-xen-live-{}", std::process::id()));
-    command.args(line.split_whitespace()).arg("--out").arg(out);
+    command.args(line.split_whitespace()).arg("--out").arg(&out.0);
     command
 }
 
 pub(crate) fn the_experiment_counts_a_guest() {
-    let output = rxo("repro xen --only throughput --quick --json").output().unwrap();
+    let out = Folder::new();
+    let output = rxo("repro xen --only throughput --quick --json", &out).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -30,7 +32,8 @@ pub(crate) fn the_experiment_counts_a_guest() {
 }
 
 pub(crate) fn the_experiment_names_what_is_missing() {
-    let mut command = rxo("repro xen --only cost --quick --json");
+    let out = Folder::new();
+    let mut command = rxo("repro xen --only cost --quick --json", &out);
     let output = command.env("PATH", "/nowhere").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");

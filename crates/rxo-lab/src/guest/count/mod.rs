@@ -121,7 +121,7 @@ impl Guest {
     /// Switches the coalescing (GRO) of its kernel, which is on at first.
     ///
     /// # Errors
-    /// If the guest was not started with [`GuestOptions::count`](super::GuestOptions::count).
+    /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
     pub fn set_coalescing(&mut self, on: bool) -> Result<()> {
         self.counter()?;
         self.run(&format!("gro {CARD} {}", u8::from(on)), BRIEF).map(|_| ())
