@@ -62,11 +62,18 @@ impl Slot {
         (self.changes.load(Ordering::Relaxed) == changes && start < end).then_some(start..end)
     }
 
+    /// Sets the range of a slot that this thread has taken.
     fn set(&self, start: usize, end: usize) {
-        self.end.store(0, Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);
         self.end.store(end, Ordering::Release);
+    }
+
+    /// Ends the range. The start is last: from then on another thread may take the slot.
+    fn clear(&self) {
+        self.end.store(0, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.start.store(0, Ordering::Release);
     }
 }
 
@@ -102,7 +109,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.set(0, 0);
+        self.0.clear();
     }
 }
 
@@ -133,7 +140,12 @@ fn install() -> io::Result<()> {
     // SAFETY: only asks; the structure is live.
     check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) })?;
     BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-    // SAFETY: as above.
+    act()
+}
+
+/// Makes this module's handler the action for SIGBUS. Async-signal-safe.
+fn act() -> io::Result<()> {
+    // SAFETY: a structure of integers and pointers, for which zeros are valid.
     let mut own: libc::sigaction = unsafe { std::mem::zeroed() };
     own.sa_sigaction = on_bus_error as *const () as usize;
     own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
@@ -157,7 +169,12 @@ extern "C" fn on_bus_error(
         return;
     }
     // SAFETY: these are the kernel's own arguments.
-    unsafe { pass_on(signal, info, context) };
+    let goes_on = unsafe { pass_on(signal, info, context) };
+    // Rust's own handler sets the default action. The memory of guests must stay guarded.
+    if goes_on && code <= 0 {
+        // There is nobody to report to: without the action the next fault ends the process.
+        let _ = act();
+    }
 }
 
 /// The mapping whose access raised a signal with this code. One that a process sent has no address but the
@@ -181,17 +198,31 @@ fn put_zeros(start: usize, bytes: usize) -> bool {
     mapped != libc::MAP_FAILED
 }
 
-/// Does what was done before. By default the access is tried again and ends the process.
+/// Does what was done before, and returns whether the process goes on with a signal that was sent. By default
+/// such a signal, or the access when it is tried again, ends the process.
 ///
 /// # Safety
 /// The arguments must be those of a signal handler.
-unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+unsafe fn pass_on(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) -> bool {
+    // SAFETY: the kernel passes a live structure.
+    let is_sent = unsafe { (*info).si_code } <= 0;
     // SAFETY: the handler is installed after this was set, to a structure that is never freed.
     let before = unsafe { &*BEFORE.load(Ordering::Acquire) };
     match before.sa_sigaction {
+        libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: takes numbers only.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            // SAFETY: both take numbers only. The signal is blocked until the handler returns.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                if is_sent {
+                    libc::raise(signal);
+                }
+            }
+            return false;
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -205,6 +236,7 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
             handler(signal);
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -227,6 +259,41 @@ mod tests {
         assert!(mapping_at(libc::BUS_ADRERR, inside).is_none());
     }
 
+    #[test]
+    fn a_mapping_stays_guarded_while_other_threads_end_theirs() {
+        const ROUNDS: usize = 20_000;
+        let guard_and_end = || {
+            let mut memory = vec![0_u8; 64];
+            let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+            for _ in 0..ROUNDS {
+                // SAFETY: nothing raises the signal for this memory, so that nothing is replaced.
+                let guard = unsafe { Guard::new(start, memory.len()) }.unwrap();
+                assert!(mapping_at(libc::BUS_ADRERR, start.addr().get()).is_some());
+                drop(guard);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(guard_and_end);
+            }
+        });
+    }
+
+    #[test]
+    fn a_signal_that_was_sent_leaves_memory_guarded() {
+        let mut memory = vec![0_u8; 64];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: no access to this memory raises the signal, so that nothing is replaced.
+        let _guard = unsafe { Guard::new(start, memory.len()) }.unwrap();
+        // SAFETY: takes a number only; the handler that was there before is Rust's, which returns.
+        unsafe { libc::raise(libc::SIGBUS) };
+        // SAFETY: a structure of integers and pointers, for which zeros are valid.
+        let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: only asks; the structure is live.
+        unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut now) };
+        assert_eq!(now.sa_sigaction, on_bus_error as *const () as usize);
+    }
+
     /// The start of one mapping and the end of the next would replace what is between them.
     #[test]
     fn a_range_is_never_made_of_two() {
@@ -236,9 +303,9 @@ mod tests {
             let writer = scope.spawn(|| {
                 for _ in 0..ROUNDS {
                     slot.set(10, 20);
-                    slot.set(0, 0);
+                    slot.clear();
                     slot.set(80, 90);
-                    slot.set(0, 0);
+                    slot.clear();
                 }
             });
             while !writer.is_finished() {
