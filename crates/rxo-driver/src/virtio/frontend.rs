@@ -133,10 +133,12 @@ impl Frontend {
     /// Goes on with looking for a back end, and never waits for one. Returns whether it is there now.
     fn connect_when_due(&mut self) -> bool {
         let now = clock::now();
-        if self.opening.is_none() && now >= self.next_attempt && !self.discards.are_too_many() {
+        if self.opening.is_none() && now >= self.next_attempt {
             self.next_attempt = now + BETWEEN_ATTEMPTS;
-            // Why it fails was said when the connection ended: there is nobody yet.
-            self.opening = self.begin().ok();
+            if !self.discards.are_too_many() {
+                // Why it fails was said when the connection ended: there is nobody yet.
+                self.opening = self.begin().ok();
+            }
         }
         match self.opening.as_mut().map(|(handshake, _)| handshake.advance()) {
             None | Some(Ok(false)) => {}
