@@ -169,7 +169,7 @@ where
     ) -> Result<(), DeviceError> {
         let mut result = Ok(());
         for (n, worker) in self.workers.iter_mut().enumerate() {
-            for _ in 0..LAST_ROUNDS {
+            for _ in 0..queue::MOST_FRAMES {
                 let given = worker.to_host.turn(true, None, || waiter.now());
                 result = result.and(given.map(|_| ()));
                 if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {

@@ -12,7 +12,7 @@ use rxo_frame::Frame;
 use super::memory::{Memory, copied};
 
 /// The most frames. It is several batches of the nic, because several guests may send to one.
-const MOST_FRAMES: usize = 1_024;
+pub(super) const MOST_FRAMES: usize = 1_024;
 /// The most copied bytes: 64 GSO frames of 64 KiB.
 const MOST_COPIED_BYTES: usize = 64 * (64 << 10);
 
