@@ -51,7 +51,9 @@ impl SlowStart {
 
     /// A round trip ends when what was sent at its begin is acknowledged (RFC 9406, section 4.2).
     fn begin_round_if_due(&mut self, window: &mut Window, acked: &Acked) {
-        if self.round_end.is_some_and(|end| acked.ack.is_before(end)) {
+        // An end beyond what was sent is of a round so long ago that sequence numbers have wrapped.
+        let is_under_way = |end: SeqNumber| acked.ack.is_before(end) && !acked.nxt.is_before(end);
+        if self.round_end.is_some_and(is_under_way) {
             return;
         }
         self.round_end = Some(acked.nxt);

@@ -6,6 +6,7 @@
 
 use super::Connection;
 use crate::send::SendBuffer;
+use crate::timer::Timer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Frees the sending direction: the peer has our FIN, or there is no connection, so nothing will be
@@ -13,6 +14,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();
+        self.timers.stop(Timer::Pace);
     }
 
     /// Frees the receiving direction if no more text will be taken. Text that has arrived in order stays
