@@ -1,5 +1,6 @@
 //! What runs a guest's instructions: the machine's own processor, or QEMU.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -48,23 +49,30 @@ impl Processor {
 /// Whether a kernel comes as far as to miss its file system, which ends the machine.
 fn boots(image: &GuestImage) -> bool {
     let child = Command::new(image.qemu())
-        .args(["-nodefaults", "-no-reboot", "-display", "none", "-m", "128M"])
+        .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-m", "128M"])
         .args(Processor::Kvm.arguments())
         .arg("-kernel")
         .arg(image.kernel())
-        .args(["-append", "panic=-1"])
+        .args(["-append", "console=ttyS0 quiet panic=-1"])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut machine) = child.map(Machine) else { return false };
     let deadline = Instant::now() + PROBE;
     while Instant::now() < deadline {
         match machine.0.try_wait() {
-            Ok(Some(status)) => return status.success(),
+            Ok(Some(_)) => return says_panic(&mut machine),
             Ok(None) => thread::sleep(BETWEEN_LOOKS),
             Err(_) => return false,
         }
     }
     false
+}
+
+/// Whether the kernel said that it gives up. A processor that shuts down ends the machine as well, in silence.
+fn says_panic(machine: &mut Machine) -> bool {
+    let mut said = Vec::new();
+    let read = machine.0.stdout.take().map(|mut stdout| stdout.read_to_end(&mut said));
+    matches!(read, Some(Ok(_))) && String::from_utf8_lossy(&said).contains("Kernel panic")
 }
