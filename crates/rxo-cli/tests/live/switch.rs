@@ -410,7 +410,8 @@ fn dry() {
     for part in [
         "0.sock, address 52:54:00:00:00:02, no VLAN",
         "1.sock, address learned, VLAN 7",
-        "g0: qemu-system-x86_64 … -chardev socket,id=g0,path=",
+        "g0: qemu-system-x86_64 … -m 1G -object memory-backend-memfd,id=g0-mem,size=1G,share=on",
+        "-chardev socket,id=g0,path=",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
