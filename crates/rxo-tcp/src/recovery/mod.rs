@@ -182,7 +182,7 @@ impl Recovery {
     /// Takes all that the peer does not hold as lost, because the retransmission timer has fired (RFC 6298,
     /// section 5.4; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
-        if !matches!(self.phase, Phase::Loss { .. }) {
+        if !matches!(self.phase, Phase::Loss { by_timeout: true, .. }) {
             // What ends a recovery was needed: an old echo is of that, not of the first flight.
             let is_suspect = self.phase == Phase::Open;
             self.suspect = is_suspect.then(|| Suspect::new(congestion.clone()));

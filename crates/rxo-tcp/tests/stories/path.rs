@@ -46,6 +46,19 @@ fn what_is_too_big_is_sent_again_smaller() {
     assert_eq!(scene.tcp.statistics().path.too_big_ignored, 9);
 }
 
+/// RFC 5681, section 3.1: what is too big is no congestion, but a timeout that follows is.
+#[test]
+fn a_timeout_after_a_report_is_congestion() {
+    let mut scene = Scene::established(ethernet());
+    scene.sends(10 * 1460);
+    too_big(&mut scene, 0, 1_400);
+    let before = scene.tcp.statistics();
+    assert_eq!(scene.out(), [". 1:1361 ack 1"]);
+    assert_eq!(scene.after(ms(300)), [". 1:1361 ack 1"]);
+    let after = scene.tcp.statistics();
+    assert!(after.ssthresh < before.ssthresh && after.ssthresh <= 10 * 1_460, "{after:?}");
+}
+
 #[test]
 fn all_of_it_arrives_smaller() {
     let mut scene = Scene::established(ethernet());
