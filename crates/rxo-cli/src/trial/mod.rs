@@ -1,8 +1,8 @@
 //! `rxo guest try`: does `rxo guest` work on this machine?
 //!
 //! A private network with a Linux peer, `rxo guest` as a process of its own, and small Linux guests in virtual
-//! machines, emulated where KVM boots none. Every guest receives a file from the peer, and the peer gets it back. The hashes decide.
-//! Nothing outside the private network is changed.
+//! machines, emulated where KVM boots none. Every guest receives a file from the peer, and the peer gets it
+//! back. The hashes decide. Nothing outside the private network is changed.
 
 mod process;
 
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::table::Table;
+use rxo_lab::traffic::Pattern;
 use rxo_lab::{
     Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor,
     become_root_in_user_namespace,
@@ -58,7 +59,7 @@ pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     become_root_in_user_namespace()?;
     let (lab, sockets) = (Lab::through()?, Sockets::new()?);
     let rxo = RxoGuest::start(lab.host(), Lab::WIRE_INTERFACE, &sockets.all(guests))?;
-    let content = content();
+    let content = Pattern::of_port(0).file(FILE_BYTES);
     let hash = image.hash(&content)?;
     output::aside(&format!("booting {guests} guests {}", manner(processor)));
     let transfer = |n: usize| -> Result<bool> {
@@ -165,18 +166,6 @@ fn table(outcomes: &[Outcome]) -> String {
 
 fn name(guest: usize) -> String {
     format!("guest{guest}")
-}
-
-/// Bytes that do not repeat soon.
-fn content() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_u32;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    };
-    std::iter::repeat_with(next).take(FILE_BYTES).collect()
 }
 
 /// A folder for the guests' sockets, which is removed at the end.

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rxo_lab::traffic::Pattern;
 use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 use super::process::Rxo;
@@ -31,16 +32,8 @@ impl Drop for Folder {
     }
 }
 
-/// Bytes that do not repeat soon.
 pub(crate) fn content() -> Vec<u8> {
-    let mut state = 0x2545_f491_u32;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    };
-    std::iter::repeat_with(next).take(BYTES).collect()
+    Pattern::of_port(0).file(BYTES)
 }
 
 /// A file goes from the peer's Linux through `rxo run` with these flags into a guest's Linux, and back.

@@ -10,16 +10,16 @@ mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
+mod start;
 mod trial;
 mod xen;
 
 use std::process::ExitCode;
 
 use carried::carried;
-use libtest_mimic::{Arguments, Trial};
-use rxo_lab::GuestImage;
+use start::{Test, start};
 
-const TESTS: &[(&str, fn())] = &[
+const TESTS: &[Test] = &[
     ("adaptive_hold_carries_a_file_into_a_linux_guest_and_back", || carried("--hold auto")),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
     ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),
@@ -35,22 +35,5 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    // A missing kernel is downloaded, which in a user namespace is not possible.
-    if let Err(error) = GuestImage::find() {
-        eprintln!("live tests cannot run: {error}");
-        return ExitCode::FAILURE;
-    }
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
-        eprintln!("live tests cannot run: {error}");
-        return ExitCode::FAILURE;
-    }
-    let trials = TESTS.iter().map(|&(name, test)| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    start(TESTS)
 }

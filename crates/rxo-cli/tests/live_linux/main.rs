@@ -9,33 +9,16 @@ mod carried;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
+#[path = "../live_guest_vhost/start.rs"]
+mod start;
 
 use std::process::ExitCode;
 
 use carried::carried;
-use libtest_mimic::{Arguments, Trial};
-use rxo_lab::GuestImage;
+use start::{Test, start};
 
-const TESTS: &[(&str, fn())] =
-    &[("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried(""))];
+const TESTS: &[Test] = &[("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried(""))];
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    // A missing kernel is downloaded, which in a user namespace is not possible.
-    if let Err(error) = GuestImage::find() {
-        eprintln!("live tests cannot run: {error}");
-        return ExitCode::FAILURE;
-    }
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
-        eprintln!("live tests cannot run: {error}");
-        return ExitCode::FAILURE;
-    }
-    let trials = TESTS.iter().map(|&(name, test)| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    start(TESTS)
 }

@@ -178,7 +178,7 @@ impl Connection {
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
             // Of frames the guest notifies when the source waits, of buffers when there are none.
             queue.queue.disable_notifications();
-            // Whoever waited for the queue before may have missed a notification.
+            // A guest that waited for the queue before may have missed a notification.
             queue.call.iter().for_each(Notifier::notify);
             self.queues[n] = Some(queue);
         }

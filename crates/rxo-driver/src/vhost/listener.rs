@@ -104,7 +104,7 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
     ))
 }
 
-/// How often to try: whoever starts at the same moment has the lock for less than a millisecond.
+/// How often to try: another that starts at the same moment has the lock for less than a millisecond.
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
@@ -142,7 +142,7 @@ pub(super) fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError
             "cannot open {label}: there is a file that is no socket; choose another path"
         )));
     }
-    // Whoever listens and accepts nobody has a full queue: this does not wait for room.
+    // A process that listens and accepts nobody has a full queue: this does not wait for room.
     match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Occupant::Stale),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Occupant::Nothing),

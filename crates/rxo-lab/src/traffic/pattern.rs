@@ -55,6 +55,13 @@ impl Pattern {
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
+    /// The first `length` bytes of the stream, however many: a file to transfer.
+    #[must_use]
+    pub fn file(self, length: usize) -> Vec<u8> {
+        let parts = (0..length).step_by(Self::LONGEST);
+        parts.flat_map(|at| self.bytes(at as u64, length - at)).copied().collect()
+    }
+
     /// Compares `received`, which arrived at `offset` of the stream, with what was sent.
     ///
     /// # Errors
@@ -106,6 +113,15 @@ mod tests {
         let pattern = Pattern::of_port(40_000);
         for (offset, length) in [(0, 1), (65_520, 3), (65_521, Pattern::LONGEST), (1448, 65_160)] {
             assert_eq!(pattern.bytes(offset as u64, length), &bytes[offset..offset + length]);
+        }
+    }
+
+    #[test]
+    fn a_file_is_the_beginning_of_the_stream() {
+        let pattern = Pattern::of_port(3);
+        for length in [0, 1, Pattern::LONGEST, Pattern::LONGEST + 1, 300_000] {
+            let file = pattern.file(length);
+            assert_eq!((file.len(), pattern.check(0, &file)), (length, Ok(())));
         }
     }
 

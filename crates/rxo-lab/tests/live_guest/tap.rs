@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rxo_lab::traffic::Pattern;
 use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Namespace, Processor};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
@@ -39,16 +40,8 @@ pub(crate) fn network_with(processor: Processor) -> (Namespace, Guest) {
     (network, guest)
 }
 
-/// Bytes that do not repeat soon.
 pub(crate) fn content() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_u32;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    };
-    std::iter::repeat_with(next).take(BYTES).collect()
+    Pattern::of_port(0).file(BYTES)
 }
 
 fn a_hashed_file_goes_into_a_guest_and_back() {

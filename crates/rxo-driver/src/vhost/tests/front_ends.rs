@@ -1,0 +1,173 @@
+//! Front ends that come, go and come again; some cannot be served.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use super::{PATIENCE, Stage, region, start};
+use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
+use crate::vhost_user::{Request, RingDescriptor, RingNumber, SharedRegion};
+
+#[test]
+fn bytes_that_are_no_messages_end_the_connection() {
+    let mut stage = Stage::new("bytes");
+    for bytes in [&[0xff; 12][..], &[0; 12], &[1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0, 0]] {
+        let mut front = UnixStream::connect(stage.folder.join("s")).unwrap();
+        front.write_all(bytes).unwrap();
+        let said = stage.turn();
+        assert!(said.last().unwrap().contains("closed the connection"), "{said:?}");
+    }
+    // A front end that goes before its guest started is not worth a line.
+    drop(stage.connect());
+    assert!(stage.turn().is_empty());
+}
+
+#[test]
+fn there_is_one_front_end_at_a_time() {
+    let mut stage = Stage::new("one");
+    let mut first = stage.connect();
+    first.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    stage.turn();
+    let mut second = stage.connect();
+    assert!(stage.turn().last().unwrap().contains("refused a second front end"));
+    assert!(second.receive().is_err());
+    let reply = first.receive().unwrap().unwrap();
+    assert!(reply.header.is_reply);
+}
+
+/// One that ended before it was accepted must not keep out the one that came after it.
+#[test]
+fn a_front_end_that_has_gone_makes_way() {
+    let mut stage = Stage::new("dead");
+    for _ in 0..3 {
+        drop(stage.connect());
+        let mut second = stage.connect();
+        second.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        stage.turn();
+        assert!(second.receive().unwrap().unwrap().header.is_reply);
+        drop(second);
+    }
+}
+
+/// A front end that cannot be accepted stays where it is: the device says so once, sleeps meanwhile, and
+/// accepts it later. The test runs in a process of its own, whose descriptors it uses up.
+#[test]
+fn without_descriptors_a_front_end_waits() {
+    const IS_CHILD: &str = "RXO_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(IS_CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "vhost::tests::front_ends::without_descriptors_a_front_end_waits"]);
+        let ended = child.env(IS_CHILD, "1").output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        return;
+    }
+    let mut stage = Stage::new("descriptors");
+    let mut front = stage.connect();
+    front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    limit_descriptors(64);
+    let mut files = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        files.push(file);
+    }
+    let said = stage.turn();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("cannot accept a front end: ") && said[0].contains("ulimit -n"));
+    let mut list = crate::wait::WaitList::new();
+    list.add(Some(&stage.device.source), crate::wait::Interest::Readable);
+    assert!(list.wait(Some(std::time::Duration::ZERO)).unwrap().is_none(), "it can sleep");
+    assert!(stage.turn().is_empty(), "said once");
+    drop(files);
+    stage.turn();
+    assert!(front.receive().unwrap().unwrap().header.is_reply);
+}
+
+/// A front end may send files that block whoever closes them, again and again.
+#[test]
+fn files_that_cannot_be_closed_use_up_no_descriptors() {
+    let mut stage = Stage::new("unclosed");
+    let marker = stage.folder.join("marker");
+    std::fs::write(&marker, "").unwrap();
+    let open = |_| std::fs::File::open(&marker).unwrap().into();
+    let is_open = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.unwrap().path()).is_ok_and(|target| target == marker)
+    };
+    let count =
+        || std::fs::read_dir("/proc/self/fd").unwrap().map(is_open).filter(|&is| is).count();
+    let (blocking, peer) = socket_that_blocks_its_closing();
+    let mut front = stage.connect();
+    let request = RingDescriptor { ring: 0, file: Some(blocking) };
+    front.request(&Request::SetRingKick(request), false).unwrap();
+    stage.turn();
+    for _ in 0..20 {
+        let mut front = stage.connect();
+        let files: Vec<OwnedFd> = (0..8).map(open).collect();
+        let shared = files.into_iter().map(|file| SharedRegion { region: region(), file });
+        front.request(&Request::SetMemTable(shared.collect()), false).unwrap();
+        drop(front);
+        stage.turn();
+        assert!(count() < 16, "{} are open", count());
+    }
+    drop(peer);
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "no front end is accepted any more");
+        let mut front = stage.connect();
+        front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        stage.turn();
+        if front.receive().is_ok_and(|reply| reply.is_some()) {
+            return;
+        }
+    }
+}
+
+/// A socket, and what it waits for when it is closed: it has bytes left that its peer does not read.
+#[allow(unsafe_code, reason = "the standard library does not set the time to linger")]
+fn socket_that_blocks_its_closing() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while socket.write(&[0; 1 << 16]).is_ok() {}
+    let linger = libc::linger { l_onoff: 1, l_linger: 3_600 };
+    let (fd, length) = (socket.as_raw_fd(), size_of_val(&linger) as libc::socklen_t);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
+    // SAFETY: the value is live and of this length.
+    let done = unsafe { libc::setsockopt(fd, level, option, (&raw const linger).cast(), length) };
+    assert_eq!(done, 0);
+    (socket.into(), peer)
+}
+
+#[allow(unsafe_code, reason = "the limit is set for a process that runs one test")]
+fn limit_descriptors(most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is live; the kernel copies it.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+}
+
+/// A guest that is switched off and on again uses the same connection.
+#[test]
+fn a_guest_may_start_again() {
+    let mut stage = Stage::new("reboot");
+    let mut front = stage.connect();
+    let protocol = crate::vhost_user::features::DEVICE_OFFERS_PROTOCOL;
+    front.request(&Request::<OwnedFd>::SetProtocolFeatures(protocol), false).unwrap();
+    for _ in 0..3 {
+        start().iter().for_each(|request| front.request(request, false).unwrap());
+        let features = Request::<OwnedFd>::SetFeatures(VERSION_1 | PROTOCOL_FEATURES);
+        front.request(&features, false).unwrap();
+        for ring in 0..2 {
+            let enable = Request::<OwnedFd>::SetRingEnable(RingNumber { ring, number: 1 });
+            front.request(&enable, false).unwrap();
+        }
+        let said = stage.turn();
+        assert!(said.iter().all(|line| line.ends_with("a guest has started")), "{said:?}");
+        for ring in 0..2 {
+            front.request(&Request::<OwnedFd>::GetRingBase(ring), false).unwrap();
+        }
+        stage.turn();
+        for _ in 0..2 {
+            assert!(front.receive().unwrap().is_some(), "a base for each ring");
+        }
+    }
+}
