@@ -10,6 +10,7 @@ mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
+#[path = "../../../rxo-lab/tests/live_guest/start.rs"]
 mod start;
 mod trial;
 mod xen;

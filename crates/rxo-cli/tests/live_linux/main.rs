@@ -9,7 +9,7 @@ mod carried;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
-#[path = "../live_guest_vhost/start.rs"]
+#[path = "../../../rxo-lab/tests/live_guest/start.rs"]
 mod start;
 
 use std::process::ExitCode;

@@ -2,9 +2,10 @@
 
 use rxo_lab::{Guest, Processor};
 
+use super::start::Test;
 use super::tap::{PATIENCE, content, network_with};
 
-pub(crate) const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[Test] = &[
     ("a_loop_counts_as_many_instructions_as_it_has", a_loop_counts_as_many_instructions_as_it_has),
     ("a_transfer_is_counted_by_function", a_transfer_is_counted_by_function),
     ("a_guest_that_is_not_counted_says_so", a_guest_that_is_not_counted_says_so),

@@ -9,7 +9,9 @@ use std::time::Duration;
 use rxo_lab::traffic::Pattern;
 use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Namespace, Processor};
 
-pub(crate) const TESTS: &[(&str, fn())] = &[
+use super::start::Test;
+
+pub(crate) const TESTS: &[Test] = &[
     ("a_hashed_file_goes_into_a_guest_and_back", a_hashed_file_goes_into_a_guest_and_back),
     ("a_dropped_guest_is_gone_also_after_a_panic", a_dropped_guest_is_gone_also_after_a_panic),
     ("a_command_that_fails_or_hangs_is_an_error", a_command_that_fails_or_hangs_is_an_error),
