@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("analyze") => return analyze::run(&arguments[1..]),
         Some("acks" | "tcp") => {}
-        Some("engine") => fetch_dpdk()?,
+        Some("engine") => fetch_rival(&[apt::PKG_CONFIG, apt::DPDK])?,
         Some("guests") => prepare_guests()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
@@ -53,21 +53,20 @@ pub(crate) fn dpdk_feature() -> &'static str {
 
 /// Builds the command that is measured, and installs what guests need.
 fn prepare_guests() -> Result<()> {
-    apt::ensure(&[apt::QEMU, apt::BUSYBOX, apt::TESTPMD])?;
+    apt::ensure(&[apt::QEMU, apt::BUSYBOX])?;
+    fetch_rival(&[apt::TESTPMD])?;
     let build = Program::cargo(&Workspace::load()?.root, "build --quiet --release -p rxo-cli");
     build.run_aside()
 }
 
-/// Installs DPDK as root; any other user is told how, and measures without it.
-fn fetch_dpdk() -> Result<()> {
+/// Installs the packages of a rival as root; any other user is told how, and measures without it.
+fn fetch_rival(packages: &[apt::Package]) -> Result<()> {
+    let present = apt::ensure(packages);
     if sh::is_root() {
-        return apt::ensure(&[apt::PKG_CONFIG, apt::DPDK]);
+        return present;
     }
-    if !apt::DPDK.is_there() {
-        eprintln!(
-            "bench: DPDK is left out: libdpdk is not installed; \
-             `sudo apt-get install pkg-config libdpdk-dev` adds it"
-        );
+    if let Err(missing) = present {
+        eprintln!("bench: DPDK is left out: {missing}");
     }
     Ok(())
 }
