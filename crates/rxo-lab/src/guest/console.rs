@@ -1,8 +1,10 @@
-//! The serial port of a guest: commands go in as lines, and each ends with a line of its own.
+//! The serial port of a guest: commands go in as lines, and each ends with a line of its own. Between them
+//! a line says now and then that this process is still there.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,38 +15,53 @@ const READY: &str = "rxo-ready";
 /// What it prints after each command, with its status.
 const DONE: &str = "rxo-done ";
 
+/// A line that is no command and gets no answer.
+const STILL_HERE: &[u8] = b":\n";
+/// Between two such lines. `init.sh` switches the guest off when it has heard nothing for 120 s.
+const BETWEEN: Duration = Duration::from_secs(20);
+
 #[derive(Debug)]
 pub(super) struct Console {
-    input: ChildStdin,
+    input: Arc<Mutex<ChildStdin>>,
     /// Lines as they come; closed when the machine ends.
     lines: Receiver<String>,
+    /// The thread that says that this process is still there ends when this is dropped.
+    _presence: Sender<()>,
 }
 
 impl Console {
     /// The console of a machine whose standard input and output are pipes.
     pub(super) fn new(machine: &mut Child) -> Result<Self> {
+        Self::speaking_every(BETWEEN, machine)
+    }
+
+    fn speaking_every(interval: Duration, machine: &mut Child) -> Result<Self> {
         let (Some(input), Some(output)) = (machine.stdin.take(), machine.stdout.take()) else {
             return Err(failed("the guest has no console".to_owned()));
         };
         let (sender, lines) = mpsc::channel();
-        thread::Builder::new()
-            .name("lab-guest-console".to_owned())
-            .spawn(move || {
-                for line in BufReader::new(output).split(b'\n') {
-                    let Ok(line) = line else { return };
-                    let line = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
-                    if sender.send(line).is_err() {
-                        return;
-                    }
+        in_background("lab-guest-console", move || {
+            for line in BufReader::new(output).split(b'\n') {
+                let Ok(line) = line else { return };
+                let line = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+                if sender.send(line).is_err() {
+                    return;
                 }
-            })
-            .context(|| "cannot start the thread of a guest's console".to_owned())?;
-        Ok(Self { input, lines })
+            }
+        })?;
+        let input = Arc::new(Mutex::new(input));
+        let (_presence, ended) = mpsc::channel::<()>();
+        let shared = Arc::clone(&input);
+        in_background("lab-guest-presence", move || {
+            while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout)
+                && write(&shared, STILL_HERE).is_ok()
+            {}
+        })?;
+        Ok(Self { input, lines, _presence })
     }
 
     pub(super) fn write(&mut self, command: &str) -> Result<()> {
-        let line = format!("{command}\n");
-        let written = self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush());
+        let written = write(&self.input, format!("{command}\n").as_bytes());
         written.context(|| "the guest has ended".to_owned())
     }
 
@@ -91,6 +108,17 @@ impl Console {
     }
 }
 
+fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.map(|_| ()).context(|| "cannot start the threads of a guest's console".to_owned())
+}
+
+fn write(input: &Mutex<ChildStdin>, line: &[u8]) -> io::Result<()> {
+    let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
+    input.write_all(line)?;
+    input.flush()
+}
+
 /// Ends the machine and returns what QEMU wrote to its standard error, in one line.
 pub(super) fn complaint(machine: &mut Child) -> String {
     let mut text = String::new();
@@ -100,4 +128,26 @@ pub(super) fn complaint(machine: &mut Child) -> String {
         let _ = errors.read_to_string(&mut text);
     }
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A machine that repeats what it hears: an experiment may leave its guest alone for longer than two minutes.
+    #[test]
+    fn a_guest_without_commands_hears_that_somebody_is_there() {
+        let mut command = Command::new("cat");
+        let mut machine = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut console = Console::speaking_every(Duration::from_millis(1), &mut machine).unwrap();
+        let next = |console: &Console| console.lines.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert_eq!([next(&console), next(&console)], [":", ":"]);
+        console.write("echo yes").unwrap();
+        while next(&console) != "echo yes" {}
+        drop(console);
+        // With its input closed it ends by itself.
+        assert!(machine.wait().unwrap().success());
+    }
 }

@@ -15,8 +15,9 @@ ip link set lo up
 exec </dev/ttyS0 >/dev/ttyS0 2>&1
 stty raw -echo
 echo rxo-ready
-# Without a command for two minutes, nobody is there any more.
+# Without a line for two minutes, nobody is there any more. `:` only says that somebody is.
 while read -r -t 120 line; do
+    [ "$line" = : ] && continue
     eval "$line" </dev/null
     printf '\nrxo-done %s\n' "$?"
 done
