@@ -45,6 +45,17 @@ struct Kernel {
     modules: PathBuf,
 }
 
+impl Kernel {
+    fn module(&self, name: &str) -> PathBuf {
+        self.modules.join(format!("{name}.ko"))
+    }
+
+    /// Whether busybox can load its modules: Debian 13 compresses them (`.ko.xz`).
+    fn has_modules(&self) -> bool {
+        MODULES.iter().all(|name| self.module(name).is_file())
+    }
+}
+
 impl GuestImage {
     /// Finds the programs and a kernel. If no kernel for clouds is installed, downloads Debian's package
     /// once and unpacks it, without installing it, in the user's cache directory.
@@ -94,7 +105,7 @@ impl GuestImage {
         }
         let mut order = String::new();
         for module in MODULES {
-            let path = self.kernel.modules.join(format!("{module}.ko"));
+            let path = self.kernel.module(module);
             let name = format!("{}.ko", module.rsplit('/').next().unwrap_or(module));
             archive.file(&format!("modules/{name}"), &read(&path)?);
             order += &format!("{name}\n");
@@ -120,7 +131,7 @@ fn installed(root: &Path) -> Option<Kernel> {
     let entries = fs::read_dir(root.join("boot")).ok()?;
     let mut found: Vec<_> = entries
         .filter_map(|entry| kernel_in(root, &entry.ok()?.file_name()))
-        .filter(|kernel| kernel.modules.is_dir())
+        .filter(Kernel::has_modules)
         .collect();
     found.sort_by(|one, other| one.file.cmp(&other.file));
     found.pop()
@@ -140,8 +151,8 @@ fn cached() -> Result<Kernel> {
     let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = cache.or(home).unwrap_or_else(env::temp_dir).join("rxo");
     let root = cache.join("guest-kernel");
-    if let Some(kernel) = installed(&root) {
-        return Ok(kernel);
+    if root.is_dir() {
+        return installed(&root).ok_or_else(|| unusable(&root));
     }
     // Another process may be downloading too: whoever is first puts its directory there.
     let partial = cache.join(format!("guest-kernel.{}", std::process::id()));
@@ -152,9 +163,16 @@ fn cached() -> Result<Kernel> {
     }
     let _ = fs::remove_dir_all(&partial);
     downloaded?;
-    installed(&root).ok_or_else(|| {
-        LabError::Unsupported(format!("the package of {KERNEL_PACKAGE} has no kernel for a guest"))
-    })
+    installed(&root).ok_or_else(|| unusable(&root))
+}
+
+/// Why there is no kernel in what was downloaded to `root`.
+fn unusable(root: &Path) -> LabError {
+    let root = root.display();
+    LabError::Unsupported(format!(
+        "guests load modules that are not compressed, and the kernel in {root} lacks some: run \
+         `find {root} -name '*.ko.xz' -exec unxz {{}} +`, or remove {root} to download it again"
+    ))
 }
 
 /// Downloads the package of the newest kernel for clouds and unpacks it into `root`.
@@ -193,4 +211,32 @@ fn missing(why: &str) -> LabError {
         "guests need a kernel, and the package {KERNEL_PACKAGE} cannot be fetched ({why}); \
          try apt-get update"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel below `root` whose modules have this ending.
+    fn put_kernel(root: &Path, version: &str, ending: &str) {
+        let modules = root.join("lib/modules").join(version).join("kernel");
+        let files = MODULES.map(|name| modules.join(format!("{name}.{ending}")));
+        for file in [root.join("boot").join(format!("vmlinuz-{version}"))].iter().chain(&files) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_kernel_with_compressed_modules_is_passed_over() {
+        let root = env::temp_dir().join(format!("rxo-image-{}", std::process::id()));
+        put_kernel(&root, "6.12.1-cloud-amd64", "ko.xz");
+        assert!(installed(&root).is_none());
+        let line = unusable(&root).to_string();
+        assert!(line.contains("-exec unxz {} +`") && !line.contains('\n'), "{line}");
+        put_kernel(&root, "6.1.0-cloud-amd64", "ko");
+        let found = installed(&root).unwrap().file;
+        assert!(found.ends_with("boot/vmlinuz-6.1.0-cloud-amd64"), "{}", found.display());
+        fs::remove_dir_all(root).unwrap();
+    }
 }
