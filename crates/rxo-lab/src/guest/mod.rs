@@ -7,7 +7,7 @@
 //!
 //! # Contract
 //! Every wait is bounded. The machine is killed when the [`Guest`] is dropped, also by a panic. Should
-//! this process be killed itself, the guest switches itself off when two minutes have brought no command.
+//! this process be killed itself, the guest switches itself off when it has heard nothing for two minutes.
 //! No file is left behind but the kernel that [`GuestImage::find`] downloaded.
 
 mod archive;
@@ -19,10 +19,10 @@ mod qemu;
 mod transfer;
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -198,9 +198,34 @@ fn nameless(kind: &str, content: &[u8]) -> Result<File> {
     make().context(|| format!("cannot write {}", path.display()))
 }
 
+/// Runs a program whose input and output are pipes. One that does not want all of its input says why itself.
+fn run_with_input(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+    let mut child = command.spawn()?;
+    let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(input));
+    let output = child.wait_with_output()?;
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(output),
+    }
+}
+
 /// A path that no other guest uses.
 fn temporary_path(kind: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("rxo-guest-{}-{number}.{kind}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_leaves_its_input_is_judged_by_what_it_says() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec <&-; echo no such option; exit 1"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let output = run_with_input(&mut command, &[0; 1 << 20]).unwrap();
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"no such option\n"[..]));
+    }
 }

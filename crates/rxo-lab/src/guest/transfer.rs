@@ -78,11 +78,7 @@ impl GuestImage {
         let hash = || -> io::Result<String> {
             let mut command = Command::new(self.busybox());
             command.arg("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut child = command.spawn()?;
-            if let Some(mut input) = child.stdin.take() {
-                input.write_all(content)?;
-            }
-            let output = child.wait_with_output()?;
+            let output = super::run_with_input(&mut command, content)?;
             Ok(first_word(&String::from_utf8_lossy(&output.stdout)))
         };
         let hash = hash().context(|| format!("cannot run {}", self.busybox().display()))?;

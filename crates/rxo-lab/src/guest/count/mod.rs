@@ -9,9 +9,11 @@ mod layout;
 mod symbols;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs::{self, DirBuilder, File};
+use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::image::GuestImage;
@@ -148,27 +150,39 @@ fn compile<'f>(
     flags: impl Iterator<Item = &'f str>,
 ) -> Result<File> {
     let compiler = image.compiler()?;
-    let path = super::temporary_path("compiled");
+    let folder = Folder::new()?;
+    let path = folder.0.join("compiled");
     let mut command = Command::new(&compiler);
     command.args(flags).args(["-O2", "-s", "-x", "c", "-o"]).arg(&path).arg("-");
-    command.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut compile = || {
-        let mut child = command.spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(source.as_bytes())?;
-        }
-        let output = child.wait_with_output()?;
-        let file = File::open(&path);
-        let _ = fs::remove_file(&path);
-        Ok((output, file))
-    };
-    let (output, file) = compile().context(|| format!("cannot run {}", compiler.display()))?;
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let output = super::run_with_input(&mut command, source.as_bytes());
+    let output = output.context(|| format!("cannot run {}", compiler.display()))?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let first = errors.lines().find(|line| line.contains("error")).unwrap_or_default();
         return Err(failed(format!("cannot compile what counts a guest's instructions: {first}")));
     }
-    file.context(|| format!("cannot open {}", path.display()))
+    File::open(&path).context(|| format!("cannot open {}", path.display()))
+}
+
+/// A folder that only this user may enter, so that nobody else decides what is in it. It is removed at the
+/// end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let path = super::temporary_path("compiled");
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.context(|| format!("cannot make {}; remove it", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// The program that switches the kernel's own coalescing of a card.
