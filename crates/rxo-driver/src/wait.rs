@@ -126,6 +126,14 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
     list.wait(timeout)
 }
 
+/// Whether the other end of a connected unix socket is closed. Bytes that it sent may still be there.
+pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: the structure is live, and the only one.
+    let result = unsafe { libc::poll(&raw mut polled, 1, 0) };
+    result > 0 && polled.revents & libc::POLLHUP != 0
+}
+
 /// Gives the processor away for `time`. A signal ends it early.
 pub fn pause(time: Duration) {
     // With nothing to wait for, the only outcomes are the timeout and a signal.
@@ -226,5 +234,14 @@ mod tests {
         let (left, right) = UnixStream::pair().unwrap();
         drop(right);
         assert!(wait_readable(&[left.as_fd()], None).unwrap().has(0));
+    }
+
+    #[test]
+    fn a_hang_up_is_told_from_bytes() {
+        let (left, mut right) = UnixStream::pair().unwrap();
+        right.write_all(b"x").unwrap();
+        assert!(!has_hung_up(left.as_fd()));
+        drop(right);
+        assert!(has_hung_up(left.as_fd()));
     }
 }

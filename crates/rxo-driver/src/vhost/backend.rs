@@ -1,6 +1,5 @@
 //! The device: a socket, and at most one front end at a time.
 
-use std::fmt::Display;
 use std::io;
 use std::rc::Rc;
 
@@ -25,8 +24,8 @@ pub(super) struct Backend {
     has_said_start: bool,
     /// Whether front ends may wait that nothing reports again.
     is_accept_due: bool,
-    /// Whether it was said that a front end could not be accepted.
-    has_said_refusal: bool,
+    /// The reasons for which front ends were not accepted, as far as they were said.
+    said_obstacles: Vec<Obstacle>,
     /// The MTU that the ends have, in bytes.
     mtu: u32,
     options: GuestOptions,
@@ -35,6 +34,15 @@ pub(super) struct Backend {
     discards: Discards,
     /// Invalid chains of front ends before.
     invalid: u64,
+}
+
+/// Why a front end cannot be accepted now. Each is said once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// Files of earlier front ends are open, because closing them blocks.
+    UnclosedFiles,
+    /// The system refuses.
+    System,
 }
 
 /// How many front ends one look accepts at most, so that it ends; the rest wait for the next.
@@ -96,7 +104,7 @@ impl Backend {
             connection: None,
             has_said_start: false,
             is_accept_due: false,
-            has_said_refusal: false,
+            said_obstacles: Vec::new(),
             mtu,
             options,
             notices: Notices::default(),
@@ -158,14 +166,20 @@ impl Backend {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {
             if self.discards.are_too_many() {
-                return self.accept_later(&"files of an earlier one cannot be closed; end it");
+                let why = "files of an earlier one cannot be closed; end it";
+                return self.accept_later(Obstacle::UnclosedFiles, why);
             }
             let stream = match self.listener.accept() {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
-                Err(error) => return self.accept_later(&format!("{error}; raise `ulimit -n`")),
+                Err(error) => {
+                    let why = format!("{error}; raise `ulimit -n`");
+                    return self.accept_later(Obstacle::System, &why);
+                }
             };
-            self.serve();
+            if self.connection.as_ref().is_some_and(Connection::has_ended) {
+                self.close(&io::ErrorKind::UnexpectedEof.into());
+            }
             if self.connection.is_some() {
                 self.notices.add("refused a second front end; it has one");
                 continue;
@@ -179,9 +193,10 @@ impl Backend {
     }
 
     /// Nothing reports when descriptors are free again or closed, so each later look tries.
-    fn accept_later(&mut self, why: &dyn Display) {
+    fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
-        if !std::mem::replace(&mut self.has_said_refusal, true) {
+        if !self.said_obstacles.contains(&obstacle) {
+            self.said_obstacles.push(obstacle);
             self.notices.add(format!("cannot accept a front end: {why}"));
         }
     }

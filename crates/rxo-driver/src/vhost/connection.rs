@@ -24,6 +24,7 @@ use crate::virtio_net::{
     Accepts, Events, Given, Link, Loss, Notifier, PacketRing, Token, Watched, header_bytes,
     queue_of,
 };
+use crate::wait::has_hung_up;
 
 /// Pairs of queues that a device can have.
 pub(super) const MOST_PAIRS: usize = 8;
@@ -105,6 +106,11 @@ impl Connection {
     pub(super) fn invalid(&self) -> u64 {
         let of = |queue: &Queue| queue.queue.invalid().total();
         self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
+    }
+
+    /// Whether the front end has closed, so that nobody needs its last messages served.
+    pub(super) fn has_ended(&self) -> bool {
+        has_hung_up(self.channel.as_fd())
     }
 
     /// Serves the messages that have come, and stops after one that changes the memory: mapping takes long, and

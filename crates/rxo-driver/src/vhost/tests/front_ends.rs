@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use super::{PATIENCE, Stage, region, start};
 use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
-use crate::vhost_user::{Request, RingDescriptor, RingNumber, SharedRegion};
+use crate::vhost_user::{Request, RingNumber, SharedRegion};
 
 #[test]
 fn bytes_that_are_no_messages_end_the_connection() {
@@ -59,7 +59,8 @@ fn without_descriptors_a_front_end_waits() {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "vhost::tests::front_ends::without_descriptors_a_front_end_waits"]);
         let ended = child.env(IS_CHILD, "1").output().unwrap();
-        assert!(ended.status.success(), "{ended:?}");
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("1 passed"), "{ended:?}");
         return;
     }
     let mut stage = Stage::new("descriptors");
@@ -80,6 +81,27 @@ fn without_descriptors_a_front_end_waits() {
     drop(files);
     stage.turn();
     assert!(front.receive().unwrap().unwrap().header.is_reply);
+    // Another reason is said, too.
+    drop(front);
+    let (blocking, _peer) = socket_that_blocks_its_closing();
+    let mut said = give_files(&mut stage, vec![blocking]);
+    for _ in 0..2 {
+        let files = (0..8).map(|_| std::fs::File::open("/dev/null").unwrap().into());
+        said.extend(give_files(&mut stage, files.collect()));
+    }
+    let refusals = said.iter().filter(|line| line.contains("cannot accept a front end: files of"));
+    assert_eq!(refusals.count(), 1, "{said:?}");
+}
+
+/// A front end sends these files, which the device refuses, and goes. Returns what the device says.
+fn give_files(stage: &mut Stage, files: Vec<OwnedFd>) -> Vec<String> {
+    let mut front = stage.connect();
+    let shared = files.into_iter().map(|file| SharedRegion { region: region(), file });
+    front.request(&Request::SetMemTable(shared.collect()), false).unwrap();
+    let mut said = stage.turn();
+    drop(front);
+    said.extend(stage.turn());
+    said
 }
 
 /// A front end may send files that block whoever closes them, again and again.
@@ -95,17 +117,9 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
     let count =
         || std::fs::read_dir("/proc/self/fd").unwrap().map(is_open).filter(|&is| is).count();
     let (blocking, peer) = socket_that_blocks_its_closing();
-    let mut front = stage.connect();
-    let request = RingDescriptor { ring: 0, file: Some(blocking) };
-    front.request(&Request::SetRingKick(request), false).unwrap();
-    stage.turn();
+    give_files(&mut stage, vec![blocking]);
     for _ in 0..20 {
-        let mut front = stage.connect();
-        let files: Vec<OwnedFd> = (0..8).map(open).collect();
-        let shared = files.into_iter().map(|file| SharedRegion { region: region(), file });
-        front.request(&Request::SetMemTable(shared.collect()), false).unwrap();
-        drop(front);
-        stage.turn();
+        give_files(&mut stage, (0..8).map(open).collect());
         assert!(count() < 16, "{} are open", count());
     }
     drop(peer);
