@@ -1,11 +1,12 @@
-//! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; `rxo guest try`.
-//! The shortest story of this kind is `live_linux`, which runs in every test.
+//! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; either side killed;
+//! `rxo guest try`. The shortest story of this kind is `live_linux`, which runs in every test.
 //!
 //! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
 //! names it.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod carried;
+mod killed;
 mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
@@ -22,6 +23,11 @@ use start::{Test, start};
 
 const TESTS: &[Test] = &[
     ("adaptive_hold_carries_a_file_into_a_linux_guest_and_back", || carried("--hold auto")),
+    ("a_transfer_survives_rxo_being_killed", killed::a_transfer_survives_rxo_being_killed),
+    (
+        "the_next_guest_is_served_after_qemu_was_killed",
+        killed::the_next_guest_is_served_after_qemu_was_killed,
+    ),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
     ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),
     ("the_xen_experiment_names_what_is_missing", xen::the_experiment_names_what_is_missing),

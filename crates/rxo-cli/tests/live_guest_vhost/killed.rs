@@ -1,0 +1,101 @@
+//! SIGKILL at random instants of a transfer, of rxo and of QEMU: the other side goes on with the next.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+
+use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::process::{Rxo, wait_until};
+
+/// How often a side is killed.
+const TIMES: u32 = 4;
+/// A transfer takes longer than this, so that it is under way.
+const LONGEST_MILLIS: u64 = 500;
+
+/// A random part of a transfer's time.
+fn instant() -> Duration {
+    Duration::from_millis(RandomState::new().hash_one(0) % LONGEST_MILLIS)
+}
+
+fn boot(image: &GuestImage, socket: &Path) -> Guest {
+    let net = GuestNet::Vhost(socket.to_owned());
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
+    Guest::boot(image, &options).unwrap()
+}
+
+/// Kills both processes of a run, so nothing is put in order.
+fn kill(rxo: &Rxo) {
+    let worker = rxo.worker();
+    rxo.signal_worker("KILL");
+    rxo.signal("KILL");
+    wait_until("the worker ends", || !Path::new(&format!("/proc/{worker}")).exists());
+}
+
+/// Ends a run, and returns what it said. It leaves nothing in the folder.
+fn end(rxo: Rxo, folder: &Folder) -> String {
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(folder.0.read_dir().unwrap().count(), 0, "a file is left");
+    said
+}
+
+/// The next run takes over the socket, QEMU finds it, and the connection goes on.
+pub(crate) fn a_transfer_survives_rxo_being_killed() {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let (socket, expected) = (folder.0.join("vm.sock"), image.hash(&content).unwrap());
+    let flags = format!("--nic packet:wire0 --host vhost:{}", socket.display());
+    let start = || Rxo::start(lab.host(), &flags).0;
+    let mut rxo = start();
+    let mut guest = boot(&image, &socket);
+    for _ in 0..TIMES {
+        let after = instant();
+        let sent = thread::scope(|scope| {
+            let sent = scope.spawn(|| guest.send(lab.peer(), &content, PATIENCE));
+            thread::sleep(after);
+            kill(&rxo);
+            assert!(socket.exists(), "a killed process leaves its socket");
+            rxo = start();
+            sent.join().unwrap()
+        });
+        assert_eq!(sent.unwrap(), expected, "rxo was killed after {after:?}");
+    }
+    drop(guest);
+    end(rxo, &folder);
+}
+
+/// rxo notices, and serves the next machine.
+pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let socket = folder.0.join("vm.sock");
+    let flags = format!("--nic packet:wire0 --vhost vm={}", socket.display());
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    for _ in 0..TIMES {
+        let mut guest = boot(&image, &socket);
+        let qemu = guest.process_id().to_string();
+        // Nobody acknowledges the rest.
+        let briefly = Duration::from_secs(1);
+        thread::scope(|scope| {
+            let sent = scope.spawn(|| guest.send(lab.peer(), &content, briefly));
+            thread::sleep(instant());
+            assert!(Command::new("kill").args(["-KILL", &qemu]).status().unwrap().success());
+            sent.join().unwrap().unwrap_err();
+        });
+    }
+    let mut guest = boot(&image, &socket);
+    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    assert_eq!(hash, image.hash(&content).unwrap());
+    drop(guest);
+    let said = end(rxo, &folder);
+    let lines = |part: &str| said.lines().filter(|line| line.contains(part)).count() as u32;
+    assert_eq!(lines("a guest has started"), TIMES + 1, "{said}");
+    assert!(lines("the guest has gone") >= TIMES, "{said}");
+}
