@@ -142,13 +142,7 @@ impl Namespace {
             let text = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
             text.lines().any(|line| is_usable(line, interface))
         };
-        for _ in 0..IPV6_LOOKS {
-            if self.run(has_one)? {
-                return Ok(());
-            }
-            thread::sleep(BETWEEN_LOOKS);
-        }
-        Err(io::ErrorKind::TimedOut.into())
+        until(|| self.run(has_one))?
             .context(|| format!("{interface} gets no link-local address in \"{}\"", self.label))
     }
 
@@ -190,8 +184,19 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Ten seconds, with the pause below.
-const IPV6_LOOKS: u32 = 1_000;
+/// Looks until `is_so`. The inner error is that it was not within a minute, which no machine takes.
+pub(crate) fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
+    for _ in 0..LOOKS {
+        if is_so()? {
+            return Ok(Ok(()));
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// A minute, with the pause below.
+const LOOKS: u32 = 6_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 fn cannot_open(label: &str) -> String {

@@ -119,6 +119,7 @@ impl Lab {
         let interface = lab.host.interface(Self::HOST_INTERFACE);
         interface.set_offload(Offload::GenericReceive, gro == KernelGro::On)?;
         lab.attach_host(Self::HOST_INTERFACE)?;
+        lab.await_wire()?;
         Ok(lab)
     }
 
@@ -145,6 +146,7 @@ impl Lab {
             lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
         }
         wire.up()?;
+        lab.await_wire()?;
         Ok(lab)
     }
 
@@ -173,6 +175,7 @@ impl Lab {
     pub fn with_bare_nic(options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::NIC)?;
         lab.host.interface(Self::NIC).up()?;
+        lab.await_wire()?;
         if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
             lab.host.await_ipv6(Self::NIC)?;
         }
@@ -254,6 +257,11 @@ impl Lab {
         address(&near, Self::PEER_ADDRESSES, options.mtu)?;
         lab.set_ack_rate()?;
         Ok(lab)
+    }
+
+    /// Waits until the peer's end sends, which was up before the host's.
+    fn await_wire(&self) -> Result<()> {
+        self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
     /// Makes the peer acknowledge as often as the options say.

@@ -33,6 +33,7 @@ impl Pair {
         create_veth(&near.interface(NEAR), &far.interface(FAR)).unwrap();
         near.interface(NEAR).up().unwrap();
         far.interface(FAR).up().unwrap();
+        near.interface(NEAR).await_wire().unwrap();
         Self { near, far }
     }
 

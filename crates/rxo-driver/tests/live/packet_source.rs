@@ -408,6 +408,7 @@ fn taken_down() {
         }
         assert!(wait::wait_readable(&[source.as_fd()], Some(QUIET)).unwrap().is_none());
         far.up().unwrap();
+        pair.near.interface(NEAR).await_wire().unwrap();
         send(&pair, &[numbered(1, 100)]);
         assert_eq!(numbers(&receive(&mut source, 1)), [1]);
     };

@@ -3,10 +3,11 @@
 use std::io;
 
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkMessage, State};
 
 use super::{Interface, Mac, named};
 use crate::error::{Context, Result};
+use crate::namespace::until;
 
 /// What an interface has carried since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,16 @@ impl Interface<'_> {
         self.index().is_ok()
     }
 
+    /// Waits until this end of a wire sends. When its other end is switched on later, the kernel takes a moment to
+    /// notice, and drops without a word what this end sends until then.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or one of the ends stays down.
+    pub fn await_wire(&self) -> Result<()> {
+        until(|| self.query(state).map(|state| state == State::Up))?
+            .context(|| self.cannot("send by"))
+    }
+
     fn query<T>(&self, read: impl Fn(&LinkMessage) -> Option<T>) -> Result<T> {
         let request = RouteNetlinkMessage::GetLink(named(&self.name));
         let answers = self.namespace.netlink().ask(request);
@@ -85,4 +96,11 @@ impl Interface<'_> {
             })
             .context(|| self.cannot("look at"))
     }
+}
+
+fn state(link: &LinkMessage) -> Option<State> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::OperState(state) => Some(*state),
+        _ => None,
+    })
 }

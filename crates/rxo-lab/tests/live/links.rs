@@ -1,7 +1,7 @@
 //! Interfaces are created as asked, and errors name the object and the value.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use rxo_lab::{
@@ -13,6 +13,7 @@ use crate::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_veth_pair_is_configured_as_asked", a_veth_pair_is_configured_as_asked),
+    ("a_wire_carries_the_first_packet", a_wire_carries_the_first_packet),
     ("offloads_are_switched", offloads_are_switched),
     ("hosts_talk_across_a_bridge", hosts_talk_across_a_bridge),
     ("hosts_talk_by_a_route_and_a_fixed_neighbour", hosts_talk_by_a_route_and_a_fixed_neighbour),
@@ -81,6 +82,27 @@ fn a_veth_pair_is_configured_as_asked() {
     assert_ne!(far.counters().unwrap(), InterfaceCounters::default());
     near.delete().unwrap();
     assert!(!near.exists() && !far.exists());
+}
+
+/// From the end that was up first, as soon as it sends, and sent once.
+fn a_wire_carries_the_first_packet() {
+    let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
+    for number in 0..50 {
+        let [near, far] = [&left, &right].map(|host| host.interface(&format!("v{number}")));
+        create_veth(&near, &far).unwrap();
+        let [from, to] = [1, 2].map(|host| address(&format!("10.5.{number}.{host}")));
+        near.add_address(from, 24).unwrap();
+        far.add_address(to, 24).unwrap();
+        near.up().unwrap();
+        near.add_neighbour(to, far.mac().unwrap()).unwrap();
+        let receiver = right.run(|| UdpSocket::bind((to, 0)).unwrap()).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let sender = left.run(|| UdpSocket::bind((from, 0)).unwrap()).unwrap();
+        far.up().unwrap();
+        near.await_wire().unwrap();
+        sender.send_to(b"!", receiver.local_addr().unwrap()).unwrap();
+        assert_eq!(receiver.recv(&mut [0]).unwrap(), 1, "wire {number}");
+    }
 }
 
 fn offloads_are_switched() {
