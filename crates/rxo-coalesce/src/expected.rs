@@ -24,13 +24,15 @@ const ETHERNET_BYTES: usize = 14;
 /// How the headers of one IP version are read as words.
 pub(crate) trait Shape {
     /// IP and TCP header, options that are not there included.
-    type Headers: ?Sized;
+    type Headers: AsMut<[u8]>;
     /// The word of the IP header in which something counts from segment to segment, if one does.
     type Counting: Copy;
     /// The version.
     const VERSION: IpVersion;
     /// The IP header, in bytes.
     const IP_BYTES: usize;
+    /// Headers of zeros.
+    const ZEROS: Self::Headers;
 
     /// The flow of a packet that may be plain; `None` where it cannot be.
     fn key(packet: &[u8]) -> Option<FlowKey>;
@@ -70,6 +72,22 @@ pub(crate) trait Shape {
     fn steps_to_wrap(counting: Self::Counting, step: u16) -> u32;
 }
 
+/// The headers that `packet` begins with. A `SHORT` packet may end before them; they are then copied to
+/// `room`, with zeros for the options that it has no room for.
+#[inline(always)]
+pub(crate) fn headers_in<'a, S: Shape, const SHORT: bool>(
+    packet: &'a [u8],
+    room: &'a mut S::Headers,
+) -> Option<&'a S::Headers> {
+    if !SHORT {
+        return S::headers(packet);
+    }
+    let bytes = room.as_mut();
+    let copied = bytes.len().min(packet.len());
+    bytes.get_mut(..copied)?.copy_from_slice(packet.get(..copied)?);
+    Some(room)
+}
+
 /// Which bits of the last two words count.
 #[derive(Clone, Copy)]
 pub(crate) struct Options {
@@ -107,6 +125,7 @@ impl Shape for V4 {
     type Counting = u64;
     const VERSION: IpVersion = IpVersion::V4;
     const IP_BYTES: usize = 20;
+    const ZEROS: [u8; V4_BYTES] = [0; V4_BYTES];
 
     #[inline(always)]
     fn key(packet: &[u8]) -> Option<FlowKey> {
@@ -194,6 +213,7 @@ impl Shape for V6 {
     type Counting = ();
     const VERSION: IpVersion = IpVersion::V6;
     const IP_BYTES: usize = 40;
+    const ZEROS: [u8; V6_BYTES] = [0; V6_BYTES];
 
     #[inline(always)]
     fn key(packet: &[u8]) -> Option<FlowKey> {
@@ -313,13 +333,14 @@ pub(crate) struct Expected<'a, S: Shape> {
 impl<'a, S: Shape> Expected<'a, S> {
     /// What follows `last`, the last segment of `held`, whose IP header begins at `network`. Where it
     /// is still open whether the IPv4 ID counts, `next` decides. `None` when only the full rules can
-    /// tell.
+    /// tell. `SHORT` and `room` are those of [`headers_in`].
     #[inline(always)]
-    pub(crate) fn after<B: AsRef<[u8]>>(
+    pub(crate) fn after<B: AsRef<[u8]>, const SHORT: bool>(
         held: &Held,
         last: &'a Frame<B>,
         next: &[u8],
         network: usize,
+        room: &'a mut S::Headers,
     ) -> Option<Self> {
         // With extension headers what follows is not what it is taken for.
         if usize::from(held.at.transport()) != network + S::IP_BYTES {
@@ -327,7 +348,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         }
         let bytes = last.bytes();
         let packet = bytes.get(network..)?;
-        let headers = S::headers(packet)?;
+        let headers = headers_in::<S, SHORT>(packet, room)?;
         let step = match S::VERSION {
             IpVersion::V4 => {
                 let (last, next) =
@@ -366,14 +387,17 @@ impl<'a, S: Shape> Expected<'a, S> {
         self.step
     }
 
-    /// Whether `next` is the expected segment, its TCP checksum aside.
+    /// Whether `next` is the expected segment, its TCP checksum aside; `SHORT` as in [`headers_in`].
     #[inline(always)]
-    pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
+    pub(crate) fn is_met_by<B: AsRef<[u8]>, const SHORT: bool>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
         if bytes.len() != self.last.len() {
             return false;
         }
-        let Some(headers) = bytes.get(self.network..).and_then(S::headers) else { return false };
+        let mut room = S::ZEROS;
+        let packet = bytes.get(self.network..);
+        let headers = packet.and_then(|packet| headers_in::<S, SHORT>(packet, &mut room));
+        let Some(headers) = headers else { return false };
         let is_alike = S::seq(headers) == self.seq
             && next.checksum == self.checksum
             && next.gso.is_none()

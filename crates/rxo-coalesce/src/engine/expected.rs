@@ -8,11 +8,13 @@ use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
 
 use super::Engine;
+use super::apply::flow_key;
 use super::batch::Batch;
-use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
+use super::take::{HEADER_FRAMES, MOST_TCP_BYTES, PAYLOAD_FRAMES, prefetch_header};
 use crate::acks::follows;
 use crate::expected::{Expected, Shape};
 use crate::held::Held;
+use crate::refused::flow;
 use crate::{FlushReason, Kind};
 
 /// The TCP checksum of expected segments, which the compare leaves out.
@@ -88,8 +90,11 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
-        let expected = Expected::<S>::after(held, last, next.bytes(), network)?;
-        let is_next = expected.steps() != 0 && expected.is_met_by(next);
+        let mut room = S::ZEROS;
+        let next_bytes = next.bytes();
+        let expected =
+            Expected::<S>::after::<B, false>(held, last, next_bytes, network, &mut room)?;
+        let is_next = expected.steps() != 0 && expected.is_met_by::<B, false>(next);
         if !is_next || !self.config.policy.has_room(held) {
             return None;
         }
@@ -133,10 +138,38 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         network: usize,
     ) -> u32 {
-        let Some(ran) = self.run_over::<S>(batch, place, slot, network) else { return slot };
+        let Some(ran) = self.run_over::<S, false>(batch, place, slot, network) else {
+            return slot;
+        };
         let after = slot + ran.count;
         self.append_ran(place, slot, ran);
         after
+    }
+
+    /// Appends the segment in `slot` and those after it, if its packet may end before [`Shape::Headers`] and
+    /// its flow holds what it continues. `None` if not. Separate from [`Engine::take_next`], because headers
+    /// that may be cut short are copied before they are compared.
+    #[inline(always)]
+    pub(super) fn take_short<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        network: usize,
+    ) -> Option<u32> {
+        let frame = batch.get(slot)?;
+        let packet = frame.bytes().get(network..)?;
+        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
+            return None;
+        }
+        let key = flow_key(flow::<S>(packet), frame);
+        let place = self.table.guess(self.hasher.hash(&key))?;
+        if self.store.held.get(usize::from(place))?.kind() == Kind::PureAck {
+            return None;
+        }
+        let ran = self.run_over::<S, true>(batch, place, slot, network)?;
+        let after = slot + ran.count;
+        self.append_ran(place, slot, ran);
+        Some(after)
     }
 
     /// Appends the frames from `slot` on that continue what is held at `place`. Returns the sequence number
@@ -179,9 +212,9 @@ impl<B: FrameBuffer> Engine<B> {
         Some(slot + 1)
     }
 
-    /// Compares and verifies one frame after the other.
+    /// Compares and verifies one frame after the other; `SHORT` is that of [`Expected::after`].
     #[inline(always)]
-    fn run_over<S: Shape>(
+    fn run_over<S: Shape, const SHORT: bool>(
         &self,
         batch: Batch<'_, B>,
         place: u16,
@@ -191,18 +224,20 @@ impl<B: FrameBuffer> Engine<B> {
         let held = &self.store.held[usize::from(place)];
         let last = batch.frame(held.chain.tail);
         let frames = batch.upcoming(slot);
-        let expected = Expected::<S>::after(held, last, frames.first()?.bytes(), network)?;
+        let mut room = S::ZEROS;
+        let next = frames.first()?.bytes();
+        let expected = Expected::<S>::after::<B, SHORT>(held, last, next, network, &mut room)?;
         let id_step = expected.id_step();
-        // The frame before `slot` is taken but not yet counted.
+        // The frame before `slot` may be taken but not yet counted.
         let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
         let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
-            count_run(expected, frames, |_, _| true)
+            count_run::<S, B, SHORT>(expected, frames, |_, _| true)
         } else {
             let verification = Verification::of(held);
             let summer = self.config.summer;
-            count_run(expected, frames, |frame, rest| {
+            count_run::<S, B, SHORT>(expected, frames, |frame, rest| {
                 if let Some(ahead) = rest.get(PAYLOAD_FRAMES as usize - 1) {
                     arch::prefetch_all(ahead.bytes());
                 }
@@ -216,14 +251,14 @@ impl<B: FrameBuffer> Engine<B> {
 /// How many of `frames` continue a run; headers further on are asked for meanwhile. `is_verified` sees a
 /// frame and those after it.
 #[inline(always)]
-fn count_run<S: Shape, B: AsRef<[u8]>>(
+fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool>(
     mut expected: Expected<'_, S>,
     mut frames: &[Frame<B>],
     is_verified: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> u32 {
     let mut count = 0;
     while let [frame, rest @ ..] = frames
-        && expected.is_met_by(frame)
+        && expected.is_met_by::<B, SHORT>(frame)
         && is_verified(frame, rest)
     {
         rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);

@@ -224,7 +224,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Takes an ordinary segment that is neither plain nor expected: one with PSH, with less payload than
-    /// those before it, or with other values in its headers.
+    /// those before it, or with other values in its headers. A short one may be expected yet.
     #[inline(never)]
     fn take_ordinary<S: Shape>(
         &mut self,
@@ -232,6 +232,9 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u32> {
+        if let Some(after) = self.take_short::<S>(batch, slot, network) {
+            return Some(after);
+        }
         let frame = batch.frame(slot);
         let packet = frame.bytes().get(network..)?;
         let candidate = Candidate::ordinary::<S, B>(frame, network)?;

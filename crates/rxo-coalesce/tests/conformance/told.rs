@@ -60,6 +60,25 @@ fn what_only_continues_is_alike() {
     assert_eq!(alike(&run(&seg().v6().ts(5, 6), 9)), [(9, 9)]);
 }
 
+/// Without options a segment with little payload ends before the timestamp of others. It is compared all
+/// the same.
+#[test]
+fn segments_of_few_bytes_are_alike() {
+    for bytes in 1..=13 {
+        for base in [seg(), seg().v6()] {
+            let short =
+                |number: u32| at(&base, bytes * number).len(bytes as usize).id(number as u16);
+            let one: Vec<_> = (0..6).map(short).collect();
+            assert_eq!(alike(&one), [(6, 6)], "{bytes} bytes");
+            let padded: Vec<_> = one.iter().map(|packet| packet.clone().padded()).collect();
+            assert_eq!(alike(&padded), [(6, 6)], "{bytes} bytes, padded");
+            let other = one.iter().map(|packet| packet.clone().flow(2));
+            let in_turn: Vec<_> = one.iter().cloned().zip(other).flat_map(<[_; 2]>::from).collect();
+            assert_eq!(alike(&in_turn), [(6, 6), (6, 6)], "{bytes} bytes, in turn");
+        }
+    }
+}
+
 #[test]
 fn what_comes_after_a_difference_is_not() {
     let mut packets = run(&seg().ts(5, 6), 9);
