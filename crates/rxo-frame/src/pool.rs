@@ -108,8 +108,10 @@ impl Pool {
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<PoolBuf> {
-        let index = self.shared().free().pop()?;
-        Some(PoolBuf { shared: self.handles.shared, index, length: self.shared().bytes_each })
+        let shared = self.shared();
+        let index = shared.free().pop()?;
+        let start = shared.start(index);
+        Some(PoolBuf { start, shared: self.handles.shared, index, length: shared.bytes_each })
     }
 
     /// Whether no buffer is free. Another thread may return one at any time.
@@ -142,6 +144,15 @@ impl Shared {
     #[inline]
     fn free(&self) -> IndexStack<'_> {
         IndexStack { top: &self.top, below: &self.below }
+    }
+
+    /// The first byte of the buffer `index`.
+    #[inline]
+    fn start(&self, index: u32) -> *mut u8 {
+        let first = index as usize * self.stride_lines;
+        // Derived from the whole slice of cells, so that the pointer may reach all lines of the
+        // buffer. In bounds, because there are `stride_lines` lines for every index.
+        self.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
     }
 }
 
@@ -182,6 +193,8 @@ impl fmt::Debug for Pool {
 ///
 /// It keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
 pub struct PoolBuf {
+    /// Its first byte. Kept, so that reading a buffer reads nothing of the pool.
+    start: *mut u8,
     /// Alive while this buffer has not returned `index`.
     shared: NonNull<Shared>,
     index: u32,
@@ -218,15 +231,6 @@ impl PoolBuf {
         // SAFETY: it is not freed before this buffer is dropped, and nothing has mutable access.
         unsafe { self.shared.as_ref() }
     }
-
-    #[inline]
-    fn start(&self) -> *mut u8 {
-        let shared = self.shared();
-        let first = self.index as usize * shared.stride_lines;
-        // Derived from the whole slice of cells, so that the pointer may reach all lines of the
-        // buffer. In bounds, because there are `stride_lines` lines for every index.
-        shared.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
-    }
 }
 
 impl Deref for PoolBuf {
@@ -237,7 +241,7 @@ impl Deref for PoolBuf {
         // SAFETY: `length` bytes from `start` lie inside the memory that `shared` keeps alive; they
         // were initialised when it was made, and belong to this value alone while it owns the
         // index.
-        unsafe { core::slice::from_raw_parts(self.start(), self.length as usize) }
+        unsafe { core::slice::from_raw_parts(self.start, self.length as usize) }
     }
 }
 
@@ -245,7 +249,7 @@ impl DerefMut for PoolBuf {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `self` is borrowed mutably for as long as the slice lives.
-        unsafe { core::slice::from_raw_parts_mut(self.start(), self.length as usize) }
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.length as usize) }
     }
 }
 
@@ -275,9 +279,12 @@ impl FrameBuffer for PoolBuf {
     const RETURN_TOGETHER: bool = true;
 
     #[inline]
-    fn drop_all(buffers: impl Iterator<Item = Self>) {
-        let mut returning = Returning::default();
-        buffers.for_each(|buffer| returning.add(buffer));
+    fn drop_all(mut buffers: impl Iterator<Item = Self>) {
+        let mut next = buffers.next();
+        while let Some(first) = next {
+            let mut returning = Returning::of(first);
+            next = buffers.find_map(|buffer| returning.add(buffer));
+        }
     }
 }
 

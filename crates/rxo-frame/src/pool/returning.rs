@@ -9,41 +9,37 @@ use core::ptr::NonNull;
 use super::stack::Chain;
 use super::{PoolBuf, Shared, give_back};
 
-/// Collects buffers of one pool, and returns them when it is dropped.
-#[derive(Default)]
+/// Buffers of one pool, returned when this is dropped.
 pub(super) struct Returning {
-    /// The pool, alive because it lacks the buffers of the chain.
-    buffers: Option<(NonNull<Shared>, Chain)>,
+    /// Alive because it lacks the buffers of `chain`.
+    shared: NonNull<Shared>,
+    chain: Chain,
 }
 
 impl Returning {
-    /// Adds a buffer. One of another pool returns those collected so far.
+    /// Begins with `first`.
     #[inline]
-    pub(super) fn add(&mut self, buffer: PoolBuf) {
-        let buffer = ManuallyDrop::new(buffer);
-        match &mut self.buffers {
-            Some((shared, chain)) if *shared == buffer.shared => {
-                buffer.shared().free().add(chain, buffer.index);
-            }
-            _ => {
-                self.end();
-                self.buffers = Some((buffer.shared, Chain::of(buffer.index)));
-            }
-        }
+    pub(super) fn of(first: PoolBuf) -> Self {
+        let first = ManuallyDrop::new(first);
+        Self { shared: first.shared, chain: Chain::of(first.index) }
     }
 
+    /// Adds a buffer. One of another pool comes back.
     #[inline]
-    fn end(&mut self) {
-        if let Some((shared, chain)) = self.buffers.take() {
-            // SAFETY: the indices belonged to buffers that `add` took and did not drop.
-            unsafe { give_back(shared, chain) };
+    pub(super) fn add(&mut self, buffer: PoolBuf) -> Option<PoolBuf> {
+        if buffer.shared != self.shared {
+            return Some(buffer);
         }
+        let buffer = ManuallyDrop::new(buffer);
+        buffer.shared().free().add(&mut self.chain, buffer.index);
+        None
     }
 }
 
 impl Drop for Returning {
     #[inline]
     fn drop(&mut self) {
-        self.end();
+        // SAFETY: the indices belonged to buffers that this took and did not drop.
+        unsafe { give_back(self.shared, self.chain) };
     }
 }
