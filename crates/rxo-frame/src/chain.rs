@@ -50,8 +50,9 @@ impl<B: AsRef<[u8]>> Place<B> {
     #[inline(always)]
     fn fill(&mut self, buffer: B, Range { start, end }: Range<usize>) {
         (self.start, self.end) = (start, end);
-        // Stored before the old value is dropped, so that the new buffer need not wait in memory.
-        drop(self.buffer.replace(buffer));
+        debug_assert!(self.buffer.is_none(), "a free place has no buffer");
+        // Assigning would make every piece pay for dropping a buffer that cannot be here.
+        core::mem::forget(self.buffer.replace(buffer));
     }
 
     #[inline]
@@ -114,15 +115,15 @@ impl<B: AsRef<[u8]>> Chain<B> {
         buffers: impl IntoIterator<Item = B>,
         range: Range<usize>,
     ) -> usize {
-        let room = self.room_pieces();
-        let (before, mut index) = (self.pieces, self.index(self.pieces));
-        for buffer in buffers.into_iter().take(room) {
-            let Some(place) = self.places.get_mut(index) else { break };
-            place.fill(buffer, range.clone());
-            index = if index + 1 == self.places.len() { 0 } else { index + 1 };
-            self.pieces += 1;
+        let mut buffers = buffers.into_iter();
+        let (room, index) = (self.room_pieces(), self.index(self.pieces));
+        let (wrapped, next) = self.places.split_at_mut(index);
+        let most = room.min(next.len());
+        let mut appended = fill_all(&mut next[..most], &mut buffers, &range);
+        if appended == most {
+            appended += fill_all(&mut wrapped[..room - most], &mut buffers, &range);
         }
-        let appended = self.pieces - before;
+        self.pieces += appended;
         self.bytes += appended * range.len();
         appended
     }
@@ -130,22 +131,46 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// Consumes bytes from the front into `to` until `to` is full or the chain is empty. Drops the
     /// buffers that are used up. Returns the number of bytes.
     pub fn read(&mut self, to: &mut [u8]) -> usize {
-        let mut copied = 0;
-        while let Some(first) = self.front() {
-            let (bytes, room) = (first.bytes(), to.len() - copied);
-            if bytes.len() > room {
-                to[copied..].copy_from_slice(&bytes[..room]);
-                first.start += room;
-                self.bytes -= room;
-                return to.len();
-            }
-            to[copied..copied + bytes.len()].copy_from_slice(bytes);
-            copied += bytes.len();
-            let gone = first.end - first.start;
-            self.bytes -= gone;
-            self.drop_front();
+        let mut copied = self.read_pieces(to);
+        if !self.is_empty() {
+            // The pieces that wrap around the end of the ring, then a part of one that does not fit.
+            copied += self.read_pieces(&mut to[copied..]);
+            copied += self.read_part(&mut to[copied..]);
         }
         copied
+    }
+
+    /// Consumes whole pieces into `to`, up to the end of the ring or to one that does not fit. Out of
+    /// line, because its caller would leave the loop no registers.
+    #[inline(never)]
+    fn read_pieces(&mut self, mut to: &mut [u8]) -> usize {
+        let (room, end) = (to.len(), self.places.len().min(self.first + self.pieces));
+        let (mut pieces, mut bytes) = (0, 0);
+        for place in &mut self.places[self.first..end] {
+            let text = place.bytes();
+            if text.len() > to.len() {
+                break;
+            }
+            let (here, after) = to.split_at_mut(text.len());
+            here.copy_from_slice(text);
+            to = after;
+            bytes += place.end - place.start;
+            pieces += 1;
+            place.buffer = None;
+        }
+        self.bytes -= bytes;
+        self.drop_front(pieces);
+        room - to.len()
+    }
+
+    /// Consumes the first bytes of the first piece into `to`, which has no room for all of it.
+    fn read_part(&mut self, to: &mut [u8]) -> usize {
+        let Some(first) = self.front() else { return 0 };
+        let bytes = to.len().min(first.bytes().len());
+        to[..bytes].copy_from_slice(&first.bytes()[..bytes]);
+        first.start += bytes;
+        self.bytes -= bytes;
+        bytes
     }
 
     /// The remaining bytes, piece by piece. No slice is empty.
@@ -166,7 +191,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
             first.start += used;
             left -= used;
             if first.start == first.end {
-                self.drop_front();
+                first.buffer = None;
+                self.drop_front(1);
             }
         }
         consumed
@@ -215,15 +241,28 @@ impl<B: AsRef<[u8]>> Chain<B> {
         if self.pieces == 0 { None } else { self.places.get_mut(self.first) }
     }
 
+    /// Forgets the first `pieces` pieces, whose buffers are gone.
     #[inline]
-    fn drop_front(&mut self) {
-        if let Some(first) = self.front() {
-            first.buffer = None;
-            self.pieces -= 1;
-            // An empty chain starts again at the first places, which are in the cache.
-            self.first = if self.pieces == 0 { 0 } else { self.index(1) };
-        }
+    fn drop_front(&mut self, pieces: usize) {
+        self.pieces -= pieces;
+        // An empty chain starts again at the first places, which are in the cache.
+        self.first = if self.pieces == 0 { 0 } else { self.index(pieces) };
     }
+}
+
+/// Fills `places` with `range` of each of `buffers`, as far as there are any. Returns how many.
+#[inline(always)]
+fn fill_all<B: AsRef<[u8]>>(
+    places: &mut [Place<B>],
+    buffers: &mut impl Iterator<Item = B>,
+    range: &Range<usize>,
+) -> usize {
+    let mut filled = 0;
+    for (place, buffer) in places.iter_mut().zip(buffers) {
+        place.fill(buffer, range.clone());
+        filled += 1;
+    }
+    filled
 }
 
 impl<B> fmt::Debug for Chain<B> {

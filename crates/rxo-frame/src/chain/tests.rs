@@ -50,14 +50,18 @@ fn a_range_outside_its_buffer_is_refused() {
 #[derive(Clone, Debug)]
 enum Step {
     Push(Vec<u8>, usize, usize),
+    /// Buffers with the same bytes, as many as there are room for.
+    Extend(Vec<u8>, usize),
     Advance(usize),
     Read(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let push = (proptest::collection::vec(any::<u8>(), 0..40), 0..20_usize, 0..20_usize);
+    let extend = (proptest::collection::vec(any::<u8>(), 4..20), 0..9_usize);
     prop_oneof![
         push.prop_map(|(bytes, skip, cut)| Step::Push(bytes, skip, cut)),
+        extend.prop_map(|(bytes, count)| Step::Extend(bytes, count)),
         (0..60_usize).prop_map(Step::Advance),
         (0..60_usize).prop_map(Step::Read),
     ]
@@ -80,6 +84,13 @@ proptest! {
                     if had_room {
                         model.extend(payload);
                     }
+                }
+                Step::Extend(bytes, count) => {
+                    let (fitting, end) = (count.min(chain.room_pieces()), bytes.len() - 1);
+                    let mut buffers = std::iter::repeat_n(bytes.clone(), count);
+                    prop_assert_eq!(chain.extend_known(buffers.by_ref(), 2..end), fitting);
+                    prop_assert_eq!(buffers.len(), count - fitting, "no buffer is lost");
+                    (0..fitting).for_each(|_| model.extend(&bytes[2..end]));
                 }
                 Step::Advance(bytes) => {
                     let some = bytes.min(model.len());
