@@ -93,8 +93,8 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     /// Its original frames, in order, bit for bit as they came.
     #[must_use]
     pub fn into_frames(self) -> IntoFrames<'a, B> {
-        let chain = self.store.chain_of(self.ready);
-        IntoFrames::new(self.store, chain)
+        let (chain, count) = (self.store.chain_of(self.ready), self.store.count_of(self.ready));
+        IntoFrames::new(self.store, chain, count)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::slice;
 
 use rxo_frame::{Frame, FrameBuffer};
 
@@ -304,6 +305,15 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
+    /// How many frames are in the chain of `ready`.
+    pub(crate) fn count_of(&self, ready: Ready) -> u32 {
+        match ready {
+            Ready::Frame(..) | Ready::Intact(..) => 1,
+            // No GSO frame is held, so each frame is one segment.
+            Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].segments,
+        }
+    }
+
     /// Takes the first frame off a chain.
     pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>>
     where
@@ -324,12 +334,25 @@ fn take_first<B: Default>(
     links: &Links,
     chain: &mut FrameChain,
 ) -> Option<Frame<B>> {
+    next_slot(links, chain).and_then(|slot| frames.get_mut(slot)).map(take)
+}
+
+/// The first slot of a chain, without which `chain` goes on. `None` if there is none.
+#[inline]
+fn next_slot(links: &Links, chain: &mut FrameChain) -> Option<usize> {
     let slot = chain.head;
-    let frame = frames.get_mut(slot as usize)?;
+    if slot == NONE {
+        return None;
+    }
     chain.head = if slot == chain.tail { NONE } else { links.next(slot) };
+    Some(slot as usize)
+}
+
+#[inline(always)]
+fn take<B: Default>(frame: &mut Frame<B>) -> Frame<B> {
     // Field by field: taking only the buffer does not move the whole frame.
     let Frame { ref mut bytes, arrived_at, checksum, gso, vlan } = *frame;
-    Some(Frame { bytes: core::mem::take(bytes), arrived_at, checksum, gso, vlan })
+    Frame { bytes: core::mem::take(bytes), arrived_at, checksum, gso, vlan }
 }
 
 /// Original frames, in order.
@@ -351,34 +374,46 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let slot = self.chain.head;
-        let frame = self.frames.get(slot as usize)?;
-        self.chain.head = if slot == self.chain.tail { NONE } else { self.links.next(slot) };
-        Some(frame)
+        next_slot(self.links, &mut self.chain).and_then(|slot| self.frames.get(slot))
     }
 }
 
 /// Original frames, in order, that the sink may keep.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
+    /// The frames if they stand side by side, as a run does: then no link is followed.
+    run: slice::IterMut<'a, Frame<B>>,
+    /// All frames, and the chain of those that do not stand side by side.
     frames: &'a mut [Frame<B>],
     links: &'a Links,
     chain: FrameChain,
 }
 
 impl<'a, B> IntoFrames<'a, B> {
-    pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain) -> Self {
-        Self { frames: &mut store.frames, links: &store.links, chain }
+    /// The `count` frames of `chain`.
+    #[inline]
+    pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain, count: u32) -> Self {
+        let Store { frames, links, .. } = store;
+        let FrameChain { head, tail } = chain;
+        // A chain never goes back, so this many frames between its ends leave no gap.
+        let is_run = tail - head + 1 == count;
+        let (run, frames, chain) = match is_run {
+            true => {
+                (&mut frames[head as usize..=tail as usize], [].as_mut_slice(), FrameChain::EMPTY)
+            }
+            false => ([].as_mut_slice(), frames.as_mut_slice(), chain),
+        };
+        Self { run: run.iter_mut(), frames, links, chain }
     }
 
     /// Shows the next frame and skips it. It stays in the engine and is dropped after the sink has seen
     /// all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
     #[inline]
     pub fn next_ref(&mut self) -> Option<&Frame<B>> {
-        let slot = self.chain.head;
-        let frame = self.frames.get(slot as usize)?;
-        self.chain.head = if slot == self.chain.tail { NONE } else { self.links.next(slot) };
-        Some(frame)
+        match self.run.next() {
+            Some(frame) => Some(frame),
+            None => next_slot(self.links, &mut self.chain).and_then(|slot| self.frames.get(slot)),
+        }
     }
 }
 
@@ -387,6 +422,9 @@ impl<B: Default> Iterator for IntoFrames<'_, B> {
 
     #[inline]
     fn next(&mut self) -> Option<Frame<B>> {
-        take_first(self.frames, self.links, &mut self.chain)
+        match self.run.next() {
+            Some(frame) => Some(take(frame)),
+            None => take_first(self.frames, self.links, &mut self.chain),
+        }
     }
 }

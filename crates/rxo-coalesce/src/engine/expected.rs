@@ -256,17 +256,16 @@ fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool>(
     mut frames: &[Frame<B>],
     is_verified: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> u32 {
-    let mut count = 0;
+    let all = frames.len();
     while let [frame, rest @ ..] = frames
         && expected.is_met_by::<B, SHORT>(frame)
         && is_verified(frame, rest)
     {
         rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
         expected.advance();
-        count += 1;
         frames = rest;
     }
-    count
+    (all - frames.len()) as u32
 }
 
 impl Verification {
