@@ -138,11 +138,17 @@ impl FrameBuffer for Buffer {}
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
+        // A stack drops many buffers that are empty; these cost one compare.
         if let Some(memory) = self.memory.take() {
-            FREE.with_borrow_mut(|[packets, large]| {
-                let free = if memory.len() == BUFFER_BYTES { packets } else { large };
-                free.push(memory);
-            });
+            give_back(memory);
         }
     }
+}
+
+#[inline(never)]
+fn give_back(memory: Box<[u8]>) {
+    FREE.with_borrow_mut(|[packets, large]| {
+        let free = if memory.len() == BUFFER_BYTES { packets } else { large };
+        free.push(memory);
+    });
 }

@@ -132,11 +132,30 @@ impl<B: AsRef<[u8]>> Connection<B> {
                     self.owe(seq);
                     owed += 1;
                 }
+                if owed > 1 && !may_move_edge {
+                    let taken = self.owe_for_each(seq, bytes, left);
+                    (seq, left) = (seq + taken * bytes, left - taken);
+                }
             }
             last = before(seq, bytes);
         }
         // The last window counts.
         self.take_window(Header { seq: last, ..header });
+    }
+
+    /// Owes the acknowledgements of segments of `bytes` each, the first at `seq`, at most `count`, if the edge of
+    /// the window stays and no timestamp changes any more. Returns of how many segments, which may be 0:
+    /// each of the others must be counted by itself.
+    #[inline(always)]
+    fn owe_for_each(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
+        let Some(segments) = self.acks.segments_for_one(bytes, self.rcv.full_segment()) else {
+            return 0;
+        };
+        let owed = (count / segments).min(self.acks.room() as u32);
+        if owed > 0 {
+            self.owe_each(seq + segments * bytes, segments * bytes, owed);
+        }
+        owed * segments
     }
 
     /// Restarts keep-alive, once for the whole run.

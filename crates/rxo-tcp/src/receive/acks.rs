@@ -245,6 +245,27 @@ impl Acks {
         self.owed.push(ack);
     }
 
+    /// How many segments of `bytes` each owe one acknowledgement, if no text waits for one. `None` while
+    /// segments are acknowledged at once, or if text waits.
+    #[inline]
+    pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
+        let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0;
+        is_steady.then(|| full_segment.saturating_mul(2).div_ceil(bytes.max(1)).max(1))
+    }
+
+    /// How many more acknowledgements can be owed before the last of them is forgotten.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        MOST_OWED - self.owed.len()
+    }
+
+    /// Owes all of `acks`, for which there is room, without SACK blocks.
+    #[inline(always)]
+    pub(crate) fn owe_each(&mut self, acks: impl Iterator<Item = AckOwed>) {
+        (self.unacknowledged_bytes, self.has_news) = (0, true);
+        self.owed.extend(acks);
+    }
+
     /// Makes room if the owner has not sent for long: the next acknowledgement covers those that go.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {

@@ -45,17 +45,27 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// SEG.WND beside SEG.ACK = `ack`, which is recorded as offered.
     #[inline]
     pub(crate) fn window_field_at(&mut self, ack: SeqNumber) -> u16 {
-        let field = self.window_field_for(ack);
-        self.said = later(self.said, ack + (u32::from(field) << self.scale));
-        field
+        self.window_fields(|offer| offer.field_at(ack))
     }
 
-    /// SEG.WND beside SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more than a
-    /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
+    /// SEG.WND beside SEG.ACK = `ack`, as [`Offer::field_for`] computes it.
     #[inline]
     pub(crate) fn window_field_for(&self, ack: SeqNumber) -> u16 {
-        let units = (distance(ack, self.edge) + (1 << self.scale) - 1) >> self.scale;
-        u16::try_from(units).unwrap_or(u16::MAX)
+        self.offer().field_for(ack)
+    }
+
+    /// Lets `offering` compute SEG.WND of several acknowledgements, which are recorded as offered.
+    #[inline(always)]
+    pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
+        let mut offer = self.offer();
+        let result = offering(&mut offer);
+        self.said = offer.said;
+        result
+    }
+
+    #[inline(always)]
+    fn offer(&self) -> Offer {
+        Offer { edge: self.edge, said: self.said, scale: self.scale }
     }
 
     /// Whether so much room has become free that a window update should be sent.
@@ -75,5 +85,32 @@ impl<B: AsRef<[u8]>> Receive<B> {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);
         (free >> self.scale) << self.scale
+    }
+}
+
+/// What acknowledgements offer. A copy, so that it stays in registers while many are written.
+pub(crate) struct Offer {
+    /// See [`Receive`].
+    edge: SeqNumber,
+    /// See [`Receive`].
+    said: SeqNumber,
+    scale: u8,
+}
+
+impl Offer {
+    /// SEG.WND beside SEG.ACK = `ack`, which is recorded as offered.
+    #[inline(always)]
+    pub(crate) fn field_at(&mut self, ack: SeqNumber) -> u16 {
+        let field = self.field_for(ack);
+        self.said = later(self.said, ack + (u32::from(field) << self.scale));
+        field
+    }
+
+    /// SEG.WND beside SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more than a
+    /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
+    #[inline(always)]
+    fn field_for(&self, ack: SeqNumber) -> u16 {
+        let units = (distance(ack, self.edge) + (1 << self.scale) - 1) >> self.scale;
+        u16::try_from(units).unwrap_or(u16::MAX)
     }
 }
