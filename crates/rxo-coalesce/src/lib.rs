@@ -55,7 +55,6 @@ mod counters;
 mod delivery;
 mod engine;
 mod expected;
-mod gather;
 mod held;
 mod histogram;
 mod links;

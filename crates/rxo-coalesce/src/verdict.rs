@@ -103,7 +103,7 @@ fn mismatch(
     candidate: &Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
-    if held.kind() == Kind::PureAck {
+    if held.kind() != Kind::Data {
         return Some(FlushReason::Order);
     }
     if candidate.tcp.seq != held.next_seq {

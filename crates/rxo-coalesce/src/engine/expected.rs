@@ -86,7 +86,7 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u16> {
-        if held.kind() == Kind::PureAck {
+        if held.kind() != Kind::Data {
             return None;
         }
         let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
@@ -163,7 +163,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
         let key = flow_key(flow::<S>(packet), frame);
         let place = self.table.guess(self.hasher.hash(&key))?;
-        if self.store.held.get(usize::from(place))?.kind() == Kind::PureAck {
+        if self.store.held.get(usize::from(place))?.kind() != Kind::Data {
             return None;
         }
         let ran = self.run_over::<S, true>(batch, place, slot, network)?;

@@ -58,10 +58,10 @@ impl<B: FrameBuffer> Engine<B> {
             let is_guess = found == self.table.guess(flow);
             return if is_guess { None } else { self.take_next::<S>(batch, place, slot, network) };
         }
-        // No data joins pure ACKs, and of the rules between data this is the first.
+        // Data joins nothing but data, and of the rules between data this is the first.
         let reason = match held.kind() {
-            Kind::PureAck => FlushReason::Order,
-            _ => FlushReason::OutOfSequence,
+            Kind::Data => FlushReason::OutOfSequence,
+            _ => FlushReason::Order,
         };
         let plain = self.plain_data::<S>(frame, network)?;
         let verdict = Verdict::FlushThenStart(reason, None);
