@@ -1,0 +1,127 @@
+//! Figures of guests: what a byte costs them, and the rates that follow from that and from the driver
+//! domain.
+
+use super::{ALIKE, OF_GUESTS, at, bar, cost_at, shown};
+use crate::figure::{Figure, Series};
+use crate::statement::Statement;
+use crate::xen::driver::Cost;
+use crate::xen::guest::GuestCost;
+use crate::xen::paper;
+use crate::xen::plan::FULL_LOAD;
+use crate::xen::system::System;
+
+/// Table V, the guest.
+pub(super) fn guest_share(guests: &[GuestCost]) -> Figure {
+    let systems = System::DOMAINS;
+    let share = |system, frames| {
+        let of = |system| at(guests, system, frames).map(|cost| cost.instructions_a_byte);
+        of(System::Xen).zip(of(system)).map(|(xen, value)| value / xen)
+    };
+    let column = |frames| systems.map(|system| share(system, frames)).to_vec();
+    let papers = |system| paper::guest_cycles(system).zip(paper::guest_cycles(System::Xen));
+    let papers = systems.map(|system| papers(system).map(|(value, xen)| value / xen)).to_vec();
+    Figure {
+        number: OF_GUESTS[0],
+        title: "The guest's cost of a byte, as a share of Xen's",
+        fixed: "ours in instructions, the paper's in cycles",
+        x_label: "system",
+        y_label: "share of Xen's",
+        x: systems.map(|system| system.name().to_owned()).to_vec(),
+        series: vec![
+            Series::new("2.55 frames a poll", column(paper::FRAMES_A_POLL)).bars(),
+            Series::new("32 frames a poll", column(FULL_LOAD)).bars(),
+            Series::reference("the paper", papers).bars(),
+        ],
+        statements: vec![
+            bar(
+                "Delayed Aggregation takes the guest to 0.68 of Xen's",
+                share(System::BoDa, paper::FRAMES_A_POLL),
+                0.68,
+                "BO+DA at 2.55 frames a poll",
+            )
+            .unless_it_holds(|| {
+                "The guest of today coalesces by itself (GRO), the paper's did not.".to_owned()
+            }),
+            bar(
+                "at full load a guest pays at most 0.3 of what its own GRO takes",
+                share(System::BoDa, FULL_LOAD),
+                0.3,
+                "BO+DA at 32 frames a poll",
+            ),
+        ],
+        ..Figure::default()
+    }
+}
+
+/// What copying to the program costs the guest, by the path that packets took into its memory.
+pub(super) fn guest_copies(guests: &[GuestCost]) -> Figure {
+    let of = |system| at(guests, system, paper::FRAMES_A_POLL).map(|cost| cost.copying_a_byte);
+    let (linear, gathered) = (of(System::Lro), of(System::Bo));
+    Figure {
+        number: OF_GUESTS[1],
+        title: "The guest's instructions for copying to its program",
+        fixed: "2.55 frames a poll",
+        x_label: "system",
+        y_label: "instructions a byte",
+        x: System::DOMAINS.map(|system| system.name().to_owned()).to_vec(),
+        series: vec![Series::new("copying", System::DOMAINS.map(of).to_vec()).bars()],
+        statements: vec![Statement::new(
+            "with BO the guest pays 0.6 cycles a byte more than with LRO, in __copy_to_user_ll; the \
+             alignment of the payload is suspected",
+            linear.zip(gathered).map(|(linear, gathered)| gathered > ALIKE * linear),
+            format!("{} a byte with LRO, {} with BO.", shown(linear), shown(gathered)),
+        )
+        .unless_it_holds(|| {
+            "Both paths of rxo write the same bytes to the same addresses of the guest, so its \
+             payloads are aligned alike: what the paper saw came from where its pieces were put, not \
+             from gathering."
+                .to_owned()
+        })],
+        ..Figure::default()
+    }
+}
+
+/// Table IV and Table I, derived.
+pub(super) fn table_iv(costs: &[Cost], guests: &[GuestCost]) -> Figure {
+    let systems = System::ALL;
+    let guest = |system| {
+        let system = if system == System::Linux { System::Xen } else { system };
+        at(guests, system, paper::FRAMES_A_POLL).map(|cost| cost.instructions_a_byte)
+    };
+    let driver = |system| match system {
+        System::Linux => Some(0.0),
+        _ => cost_at(costs, system, paper::FRAMES_A_POLL),
+    };
+    let total = |system| driver(system).zip(guest(system)).map(|(one, other)| one + other);
+    let derived = |system| {
+        let share = total(System::Linux).zip(total(system)).map(|(linux, total)| linux / total)?;
+        Some((paper::LINUX_MBIT_PER_S * share).min(paper::LINK_MBIT_PER_S))
+    };
+    let grows = derived(System::Xen).zip(derived(System::Da)).map(|(xen, da)| da / xen);
+    let column = |of: &dyn Fn(System) -> Option<f64>| systems.map(of).to_vec();
+    Figure {
+        number: OF_GUESTS[2],
+        title: "Mbit/s that one core carries",
+        fixed: "derived from instructions a byte at 2.55 frames a poll; Linux is 721.1",
+        x_label: "system",
+        y_label: "Mbit/s",
+        x: systems.map(|system| system.name().to_owned()).to_vec(),
+        series: vec![
+            Series::new("derived here", column(&derived)).bars(),
+            Series::reference("the paper", column(&paper::mbit_per_s)).bars(),
+            Series::reference("the paper, Table I", column(&paper::earlier_mbit_per_s)).bars(),
+        ],
+        statements: vec![Statement::new(
+            "Delayed Aggregation reaches 139.5 % of Xen's rate, and more than Linux's (103.7 %)",
+            grows
+                .zip(derived(System::Da))
+                .map(|(grows, da)| grows >= 1.395 && da > paper::LINUX_MBIT_PER_S),
+            format!(
+                "Derived: {} Mbit/s, {} times Xen's.",
+                shown(derived(System::Da)),
+                shown(grows)
+            ),
+        )],
+        ..Figure::default()
+    }
+}

@@ -1,0 +1,121 @@
+//! The paper's tables as figures, with verdicts. A verdict is worked out, never written down.
+//!
+//! What is on [`virtual_time`], what the [`driver`] domain costs and what a [`guest`] pays have a file
+//! each; this one says which figures there are, and how they find the case of a system.
+
+mod driver;
+mod guest;
+#[cfg(test)]
+mod tests;
+mod virtual_time;
+
+use super::driver::Cost;
+use super::findings::Measured;
+use super::guest::GuestCost;
+use super::system::System;
+use super::virtual_time::Rate;
+use crate::figure::{Figure, Series};
+use crate::statement::Statement;
+
+/// Figures of guests, which get their packets in real time.
+pub(super) const OF_GUESTS: [&str; 3] = ["Table V guest", "alignment", "Table IV"];
+
+/// Every figure for which there is something.
+pub(super) fn all(measured: &Measured) -> Vec<Figure> {
+    let Measured { rates, exchanges, costs, guests } = measured;
+    let mut figures = Vec::new();
+    if !rates.is_empty() {
+        figures.extend([virtual_time::aggregates(rates), virtual_time::holds(rates)]);
+    }
+    if !costs.is_empty() {
+        figures.extend([driver::table_v(costs), driver::sweep(costs), driver::copies(costs)]);
+    }
+    if !guests.is_empty() {
+        figures.extend([guest::guest_share(guests), guest::guest_copies(guests)]);
+    }
+    if !guests.is_empty() && !costs.is_empty() {
+        figures.push(guest::table_iv(costs, guests));
+    }
+    if !exchanges.is_empty() {
+        figures.push(virtual_time::table_vii(exchanges));
+    }
+    figures
+}
+
+/// A case of a system.
+trait Case {
+    fn system(&self) -> System;
+    fn frames_a_poll(&self) -> f64;
+}
+
+impl Case for Rate {
+    fn system(&self) -> System {
+        self.system
+    }
+
+    fn frames_a_poll(&self) -> f64 {
+        self.frames_a_poll
+    }
+}
+
+impl Case for Cost {
+    fn system(&self) -> System {
+        self.system
+    }
+
+    fn frames_a_poll(&self) -> f64 {
+        self.frames_a_poll
+    }
+}
+
+impl Case for GuestCost {
+    fn system(&self) -> System {
+        self.system
+    }
+
+    fn frames_a_poll(&self) -> f64 {
+        self.frames_a_poll
+    }
+}
+
+fn at<C: Case>(cases: &[C], system: System, frames_a_poll: f64) -> Option<&C> {
+    cases.iter().find(|case| case.system() == system && case.frames_a_poll() == frames_a_poll)
+}
+
+fn cost_at(costs: &[Cost], system: System, frames_a_poll: f64) -> Option<f64> {
+    at(costs, system, frames_a_poll).map(|cost| cost.instructions_a_byte)
+}
+
+/// The frames a poll that there are, in the order of the first system.
+fn frames<C: Case>(cases: &[C]) -> Vec<f64> {
+    let Some(first) = cases.first().map(Case::system) else { return Vec::new() };
+    cases.iter().filter(|case| case.system() == first).map(Case::frames_a_poll).collect()
+}
+
+fn polls<C: Case>(cases: &[C]) -> Vec<String> {
+    frames(cases).iter().map(f64::to_string).collect()
+}
+
+/// A line over frames a poll for each system.
+fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) -> Vec<Series> {
+    let frames = frames(cases);
+    let line = |system: &System| {
+        let colour = System::ALL.iter().position(|one| one == system);
+        let values = frames.iter().map(|frames| at(cases, *system, *frames).map(&value));
+        Series { colour, ..Series::new(system.name(), values.collect()) }
+    };
+    systems.iter().map(line).collect()
+}
+
+/// What must be at most `most`.
+fn bar(claim: &'static str, value: Option<f64>, most: f64, what: &str) -> Statement {
+    let ours = format!("{what}: {} of Xen's.", shown(value));
+    Statement::new(claim, value.map(|value| value <= most), ours)
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or("nothing".to_owned(), |value| format!("{value:.2}"))
+}
+
+/// More than what two counts differ by.
+const ALIKE: f64 = 1.05;
