@@ -30,6 +30,7 @@ const TESTS: &[Test] = &[
     ),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
     ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),
+    ("the_xen_experiment_has_several_guests", xen::the_experiment_has_several_guests),
     ("the_xen_experiment_names_what_is_missing", xen::the_experiment_names_what_is_missing),
     (
         "two_linux_guests_get_a_file_and_send_it_back",

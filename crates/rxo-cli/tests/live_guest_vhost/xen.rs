@@ -31,6 +31,26 @@ pub(crate) fn the_experiment_counts_a_guest() {
     }
 }
 
+/// Two guests behind one switch and pairs of requests: each guest has its file, and pays something for it.
+pub(crate) fn the_experiment_has_several_guests() {
+    let out = Folder::new();
+    let output = rxo("repro xen --only guests --quick --json", &out).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let case = &report["several"][0];
+    assert_eq!((&case["guests"], &case["system"]), (&2.into(), &"auto".into()));
+    for each in case["each"].as_array().unwrap() {
+        assert_eq!(each["is_intact"], true, "{each}");
+        assert!(each["instructions_a_byte"].as_f64().unwrap() > 0.0, "{each}");
+    }
+    assert_eq!(report["requests"][0]["auto_held"], 0, "a lone segment leaves at once");
+    for latency in [&case["idle"], &case["beside_bulk"], &report["requests"][0]["pairs"][0][1]] {
+        let [median, p99] = ["p50_us", "p99_us"].map(|name| latency[name].as_f64().unwrap());
+        assert!(0.0 < median && median <= p99, "{latency}");
+    }
+}
+
 pub(crate) fn the_experiment_names_what_is_missing() {
     let out = Folder::new();
     let mut command = rxo("repro xen --only cost --quick --json", &out);

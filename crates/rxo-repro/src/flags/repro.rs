@@ -254,8 +254,10 @@ pub(crate) enum XenPart {
     Cost,
     /// Table VI: packets an aggregate, and how long segments are held.
     Rate,
-    /// Table VII: requests and responses.
+    /// Table VII: requests and responses, on virtual time.
     Latency,
+    /// Live guests: requests and responses, and several guests at once.
+    Guests,
 }
 
 /// What the experiment runs under valgrind.

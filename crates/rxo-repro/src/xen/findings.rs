@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::driver::Cost;
 use super::figures;
 use super::guest::GuestCost;
+use super::guest::exchange::Requests;
+use super::guest::several::Several;
 use super::plan::Plan;
 use super::system::System;
 use super::virtual_time::{Exchange, Rate};
@@ -18,6 +20,8 @@ pub(crate) struct Measured {
     pub(super) exchanges: Vec<Exchange>,
     pub(super) costs: Vec<Cost>,
     pub(super) guests: Vec<GuestCost>,
+    pub(super) requests: Vec<Requests>,
+    pub(super) several: Vec<Several>,
 }
 
 /// The paper's experiments, repeated.
@@ -52,6 +56,10 @@ impl Findings for Found {
         Some("what guests cost")
     }
 
+    fn is_intact(&self) -> bool {
+        self.measured.several.iter().flat_map(|several| &several.each).all(|each| each.is_intact)
+    }
+
     fn drawings(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|figure| (figure.file_name(), figure.svg())).collect()
     }
@@ -80,12 +88,19 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             plan.counted_frames
         ),
         format!(
-            "Guests: Linux in QEMU's emulation, one processor, its GRO on; a plugin counts. Transfers of {} \
-             and {} KiB from Linux, the difference counts; the program reads 64 KiB at a time. Linux is \
-             the guest of Xen without the driver domain. What is derived is min(link, C / instructions \
-             a byte), C such that Linux has 721.1 Mbit/s.",
+            "Guests: Linux in QEMU's emulation, one processor, its GRO on unless said; a plugin counts. \
+             Transfers of {} and {} KiB from Linux, the difference counts; the program reads 64 KiB at a \
+             time. Linux is the guest of Xen without the driver domain. What is derived is min(link, C / \
+             instructions a byte), C such that Linux has 721.1 Mbit/s.",
             plan.guest_bytes / 4096,
             plan.guest_bytes / 1024
+        ),
+        format!(
+            "Requests: one byte to a guest that sends it back, {} transactions of each system in a pair, two \
+             guests at once, which take turns. Several guests: behind one switch, {} KiB to each at the \
+             same time, after a file whose hash each guest computes.",
+            plan.transactions,
+            plan.several_bytes / 1024
         ),
     ]
 }

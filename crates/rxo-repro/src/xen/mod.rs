@@ -23,6 +23,9 @@ use std::cell::RefCell;
 use anyhow::Result;
 
 use self::findings::{Found, Measured};
+use self::guest::exchange;
+use self::guest::several::{self, Several};
+use self::plan::GuestCase;
 pub(crate) use self::plan::Plan;
 use self::traffic::{SEGMENT_BYTES, Traffic};
 use crate::experiment::{Experiment, Output};
@@ -32,7 +35,9 @@ impl Experiment for Plan {
     type Findings = Found;
 
     fn steps(&self) -> Result<usize> {
-        Ok(self.rates.len() + self.exchanges.len() + self.costs.len() + self.guests.len())
+        let Self { rates, exchanges, costs, guests, requests, several, .. } = self;
+        let counted = rates.len() + exchanges.len() + costs.len() + guests.len();
+        Ok(counted + requests.len() + several.len())
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
@@ -60,19 +65,11 @@ impl Experiment for Plan {
             },
             |cost| line(cost.map(|cost| cost.instructions_a_byte)),
         )?;
-        let guests = turns.measure(
-            once(&self.guests),
-            |case| format!("guest, {}", name(case)),
-            |(system, frames), _| {
-                Ok(missing.or_note(guest::cost(system, frames, self.guest_bytes)))
-            },
-            |cost| line(cost.map(|cost| cost.instructions_a_byte)),
-        )?;
         let measured = Measured {
             rates: rates.concat(),
             exchanges: exchanges.concat(),
             costs: costs.into_iter().flatten().flatten().collect(),
-            guests: guests.into_iter().flatten().flatten().collect(),
+            ..self.measure_guests(turns, &missing)?
         };
         Ok(Found::new(measured, missing.0.into_inner()))
     }
@@ -86,7 +83,43 @@ impl Experiment for Plan {
     }
 
     fn needs_networks(&self) -> bool {
-        !self.guests.is_empty()
+        self.needs_guests()
+    }
+}
+
+impl Plan {
+    /// What is measured with Linux guests.
+    ///
+    /// # Errors
+    /// None: what cannot be measured is `missing`.
+    fn measure_guests(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Measured> {
+        let guests = turns.measure(
+            once(&self.guests),
+            guest_name,
+            |case, _| Ok(missing.or_note(guest::cost(case, self.guest_bytes))),
+            |cost| line(cost.map(|cost| cost.instructions_a_byte)),
+        )?;
+        let requests = turns.measure(
+            once(&self.requests),
+            |pairs| format!("{pairs} pairs of requests to guests"),
+            |pairs, _| Ok(missing.or_note(exchange::pairs(pairs, self.transactions))),
+            |requests| if requests.is_some() { "measured" } else { NOT_MEASURED }.to_owned(),
+        )?;
+        let several = turns.measure(
+            once(&self.several),
+            |case| format!("{} guests, {}", case.guests, case.system.name()),
+            |case, _| {
+                let measured = several::measure(case, self.several_bytes, self.transactions);
+                Ok(missing.or_note(measured))
+            },
+            |several| line(several.as_ref().map(Several::instructions_a_byte)),
+        )?;
+        Ok(Measured {
+            guests: guests.into_iter().flatten().flatten().collect(),
+            requests: requests.into_iter().flatten().flatten().collect(),
+            several: several.into_iter().flatten().flatten().collect(),
+            ..Measured::default()
+        })
     }
 }
 
@@ -107,10 +140,17 @@ impl Missing {
     }
 }
 
+fn guest_name(GuestCase { system, frames_a_poll, gro }: GuestCase) -> String {
+    let gro = if gro { "" } else { ", GRO off" };
+    format!("guest, {}, {frames_a_poll} a poll{gro}", system.name())
+}
+
 fn line(instructions_a_byte: Option<f64>) -> String {
     instructions_a_byte
-        .map_or("not measured".to_owned(), |count| format!("{count:.3} instructions a byte"))
+        .map_or(NOT_MEASURED.to_owned(), |count| format!("{count:.3} instructions a byte"))
 }
+
+const NOT_MEASURED: &str = "not measured";
 
 /// Nothing here depends on the machine, so each case is measured once.
 const fn once<C>(cases: &[C]) -> Cases<'_, C> {

@@ -10,15 +10,39 @@ use crate::flags::{XenFlags, XenPart};
 /// A system, and the frames of its polls.
 pub(super) type Case = (System, f64);
 
+/// A system in front of a guest whose instructions are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct GuestCase {
+    pub(super) system: System,
+    /// The most frames of a poll.
+    pub(super) frames_a_poll: f64,
+    /// Whether the guest's kernel coalesces, too.
+    pub(super) gro: bool,
+}
+
+/// A system in front of so many guests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SeveralCase {
+    pub(super) system: System,
+    pub(super) guests: usize,
+}
+
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) rates: Vec<Case>,
     pub(super) exchanges: Vec<System>,
     pub(super) costs: Vec<Case>,
-    pub(super) guests: Vec<Case>,
+    pub(super) guests: Vec<GuestCase>,
     /// Bytes of the longer transfer to a guest.
     pub(super) guest_bytes: usize,
+    /// Pairs of transactions with live guests; empty for none.
+    pub(super) requests: Vec<usize>,
+    /// Transactions of each system in a pair.
+    pub(super) transactions: usize,
+    pub(super) several: Vec<SeveralCase>,
+    /// Bytes that each of several guests receives.
+    pub(super) several_bytes: usize,
     /// Frames on virtual time.
     pub(super) frames: usize,
     /// Frames under callgrind.
@@ -40,6 +64,7 @@ impl Plan {
         };
         let exchanges = System::DOMAINS.into_iter().filter(|_| wanted(XenPart::Latency));
         let counts = wanted(XenPart::Cost) || wanted(XenPart::Throughput);
+        let live = wanted(XenPart::Guests);
         Ok(Self {
             rates: each(&POLLS).filter(|_| wanted(XenPart::Rate)).collect(),
             exchanges: exchanges.collect(),
@@ -48,12 +73,16 @@ impl Plan {
             } else {
                 Vec::new()
             },
-            guests: match (counts, *quick) {
-                (false, _) => Vec::new(),
-                (true, true) => QUICK_GUESTS.to_vec(),
-                (true, false) => each(&GUEST_POLLS).collect(),
-            },
+            guests: if counts { guests(*quick) } else { Vec::new() },
             guest_bytes: if *quick { QUICK_BYTES } else { BYTES },
+            requests: if live {
+                vec![if *quick { QUICK_PAIRS } else { PAIRS }]
+            } else {
+                Vec::new()
+            },
+            transactions: if *quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
+            several: if live { several(*quick) } else { Vec::new() },
+            several_bytes: if *quick { QUICK_BYTES } else { SEVERAL_BYTES },
             frames: FRAMES,
             counted_frames: if *quick { QUICK_FRAMES } else { COUNTED_FRAMES },
             output: Output::drawn(*json, out)?,
@@ -63,10 +92,37 @@ impl Plan {
     /// Gets a kernel for guests, which may need the network that a private one lacks. A failure is reported
     /// when a guest is to start.
     pub(crate) fn prepare(&self) {
-        if !self.guests.is_empty() {
+        if self.needs_guests() {
             _ = rxo_lab::GuestImage::find();
         }
     }
+
+    pub(super) fn needs_guests(&self) -> bool {
+        !(self.guests.is_empty() && self.requests.is_empty() && self.several.is_empty())
+    }
+}
+
+/// Guests whose instructions are counted. Their kernel coalesces as it does today, and at the paper's frames a
+/// poll also does not, as the paper's did not.
+fn guests(quick: bool) -> Vec<GuestCase> {
+    let systems = if quick { &QUICK_SYSTEMS[..] } else { &System::DOMAINS };
+    let polls = if quick { &QUICK_POLLS[..] } else { &GUEST_POLLS };
+    let each = |frames: &f64, gro| {
+        let frames_a_poll = *frames;
+        systems.iter().map(move |system| GuestCase { system: *system, frames_a_poll, gro })
+    };
+    let today = polls.iter().flat_map(|frames| each(frames, true));
+    let as_then = (!quick).then(|| each(&paper::FRAMES_A_POLL, false));
+    today.chain(as_then.into_iter().flatten()).collect()
+}
+
+/// Several guests at once.
+fn several(quick: bool) -> Vec<SeveralCase> {
+    let case = |system| move |guests| SeveralCase { system, guests };
+    if quick {
+        return vec![case(System::Auto)(2)];
+    }
+    SEVERAL_SYSTEMS.into_iter().flat_map(|system| SEVERAL.map(case(system))).collect()
 }
 
 /// Frames a poll; the paper's among them.
@@ -78,10 +134,18 @@ const QUICK_POLLS: [f64; 1] = [paper::FRAMES_A_POLL];
 pub(super) const FULL_LOAD: f64 = 32.0;
 /// The paper's, and full load.
 const GUEST_POLLS: [f64; 2] = [paper::FRAMES_A_POLL, FULL_LOAD];
-const QUICK_GUESTS: [Case; 2] =
-    [(System::Xen, paper::FRAMES_A_POLL), (System::BoDa, paper::FRAMES_A_POLL)];
+const QUICK_SYSTEMS: [System; 2] = [System::Xen, System::BoDa];
+/// How many guests there are at once.
+const SEVERAL: [usize; 3] = [1, 2, 4];
+const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
+/// An odd number, so that there is a pair in the middle.
+const PAIRS: usize = 21;
+const QUICK_PAIRS: usize = 3;
+const TRANSACTIONS: usize = 200;
+const QUICK_TRANSACTIONS: usize = 50;
 const BYTES: usize = 16 << 20;
 const QUICK_BYTES: usize = 2 << 20;
+const SEVERAL_BYTES: usize = 4 << 20;
 const FRAMES: usize = 20_000;
 const COUNTED_FRAMES: usize = 4_000;
 const QUICK_FRAMES: usize = 400;
@@ -100,17 +164,25 @@ mod tests {
     fn without_flags_it_is_everything() {
         let plan = plan("").unwrap();
         assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (66, 6, 36));
-        assert_eq!((plan.guests.len(), plan.steps().unwrap()), (12, 120));
+        assert_eq!((plan.guests.len(), plan.requests.len(), plan.several.len()), (18, 1, 9));
+        assert_eq!(plan.steps().unwrap(), 136);
         assert!(plan.needs_networks(), "for guests");
     }
 
     #[test]
     fn a_part_is_measured_alone() {
-        for (line, steps) in [("rate", 66), ("latency", 6), ("cost --quick", 8), ("throughput", 48)]
-        {
+        for (line, steps) in [
+            ("rate", 66),
+            ("latency", 6),
+            ("cost --quick", 8),
+            ("throughput", 54),
+            ("guests", 10),
+            ("guests --quick", 2),
+        ] {
             assert_eq!(plan(&format!("--only {line}")).unwrap().steps().unwrap(), steps, "{line}");
         }
         assert!(!plan("--only rate,latency").unwrap().needs_networks());
+        assert!(plan("--only guests").unwrap().needs_networks());
         assert!(plan("--only speed").is_err());
         let error = plan("--out Cargo.toml").unwrap_err().to_string();
         assert!(error.starts_with("--out Cargo.toml: that is a file"), "{error}");

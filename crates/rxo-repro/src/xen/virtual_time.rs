@@ -180,4 +180,19 @@ mod tests {
             assert!((exchange.per_second - 5_036.0).abs() < 1.0, "{system:?}");
         }
     }
+
+    /// What is printed as held begins at the wire, so that a late turn of the worker is in it.
+    #[test]
+    fn a_late_turn_counts_as_held_though_auto_holds_nothing() {
+        let traffic = Traffic::new(3, SEGMENT_BYTES).unwrap();
+        let late = rxo::Instant::ZERO + Duration::from_micros(120);
+        let arrivals = [rxo::Instant::ZERO, rxo::Instant::ZERO, late];
+        let mut domain = Domain::new(System::Auto, Discard::default()).unwrap();
+        let frames = arrivals.into_iter().enumerate().map(|(n, at)| traffic.frame_at(n, at));
+        domain.poll(frames, Some(BUSY)).unwrap();
+        assert_eq!(domain.sink.0.frames, 3, "all left at the end of the poll that brought them");
+        assert_eq!(domain.look_at(), None, "nothing is held");
+        let held_us = domain.counters().hold_ns.quantile(0.99) / 1_000;
+        assert!((115..130).contains(&held_us), "{held_us}, more than the 50 of auto");
+    }
 }

@@ -1,10 +1,12 @@
 //! The paper's tables as figures, with verdicts. A verdict is worked out, never written down.
 //!
-//! What is on [`virtual_time`], what the [`driver`] domain costs and what a [`guest`] pays have a file
-//! each; this one says which figures there are, and how they find the case of a system.
+//! What is on [`virtual_time`], what the [`driver`] domain costs, what a [`guest`] pays, and how live
+//! [`guests`] fare have a file each; this one says which figures there are, and how they find the case of a
+//! system.
 
 mod driver;
 mod guest;
+mod guests;
 #[cfg(test)]
 mod tests;
 mod virtual_time;
@@ -18,11 +20,20 @@ use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
 /// Figures of guests, which get their packets in real time.
-pub(super) const OF_GUESTS: [&str; 3] = ["Table V guest", "alignment", "Table IV"];
+pub(super) const OF_GUESTS: [&str; 7] = [
+    "Table V guest",
+    "alignment",
+    "Table IV",
+    "requests",
+    "guests",
+    "guests rate",
+    "guests requests",
+];
 
 /// Every figure for which there is something.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
-    let Measured { rates, exchanges, costs, guests } = measured;
+    let Measured { rates, exchanges, costs, guests, requests, several } = measured;
+    let (guests, without_gro): (Vec<_>, Vec<_>) = guests.iter().copied().partition(|cost| cost.gro);
     let mut figures = Vec::new();
     if !rates.is_empty() {
         figures.extend([virtual_time::aggregates(rates), virtual_time::holds(rates)]);
@@ -31,13 +42,21 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
         figures.extend([driver::table_v(costs), driver::sweep(costs), driver::copies(costs)]);
     }
     if !guests.is_empty() {
-        figures.extend([guest::guest_share(guests), guest::guest_copies(guests)]);
+        figures.extend([guest::guest_share(&guests, &without_gro), guest::guest_copies(&guests)]);
     }
     if !guests.is_empty() && !costs.is_empty() {
-        figures.push(guest::table_iv(costs, guests));
+        figures.push(guest::table_iv(costs, &guests));
     }
     if !exchanges.is_empty() {
         figures.push(virtual_time::table_vii(exchanges));
+    }
+    figures.extend(requests.iter().map(guests::requests));
+    if !several.is_empty() {
+        figures.extend([
+            guests::several(several),
+            guests::several_rate(several),
+            guests::several_requests(several),
+        ]);
     }
     figures
 }
@@ -100,11 +119,18 @@ fn polls<C: Case>(cases: &[C]) -> Vec<String> {
 fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) -> Vec<Series> {
     let frames = frames(cases);
     let line = |system: &System| {
-        let colour = System::ALL.iter().position(|one| one == system);
+        let colour = Some(colour(*system));
         let values = frames.iter().map(|frames| at(cases, *system, *frames).map(&value));
         Series { colour, ..Series::new(system.name(), values.collect()) }
     };
     systems.iter().map(line).collect()
+}
+
+/// The colour of a system, and with it the shape of its points, which repeats after four: that of auto differs
+/// from those that it is drawn with.
+fn colour(system: System) -> usize {
+    let place = System::ALL.iter().position(|one| *one == system);
+    if system == System::Auto { 7 } else { place.unwrap_or_default() }
 }
 
 /// What must be at most `most`.

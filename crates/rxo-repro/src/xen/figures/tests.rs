@@ -2,6 +2,8 @@ use super::driver::{copies, table_v};
 use super::guest::{guest_copies, guest_share, table_iv};
 use super::virtual_time::{aggregates, holds, table_vii};
 use super::*;
+use crate::xen::guest::exchange::{Latency, Requests};
+use crate::xen::guest::several::{Several, Share};
 use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
 use crate::xen::traffic::{SEGMENT_BYTES, Traffic};
@@ -64,15 +66,19 @@ fn on_virtual_time_the_papers_rate_and_requests_hold() {
     assert_eq!(verdicts(&table_vii(&exchanges)), [Some(true); 2]);
 }
 
-fn guests(share: f64) -> Vec<GuestCost> {
+fn counted(share: f64) -> Vec<GuestCost> {
     let polls = [paper::FRAMES_A_POLL, FULL_LOAD];
     let of = |system, frames_a_poll| GuestCost {
         system,
         frames_a_poll,
+        gro: true,
         instructions_a_byte: if system == System::Xen { 4.0 } else { 4.0 * share },
         copying_a_byte: if system == System::Bo { 0.4 } else { 0.3 },
         packets_an_aggregate: 2.55,
         copies: 1.0,
+        mbit_per_s: 50.0,
+        hold_p50_us: 20.0,
+        hold_p99_us: 40.0,
     };
     let each = |system| polls.map(|frames| of(system, frames));
     System::DOMAINS.into_iter().flat_map(each).collect()
@@ -80,27 +86,30 @@ fn guests(share: f64) -> Vec<GuestCost> {
 
 #[test]
 fn the_bars_of_the_guest_are_judged() {
-    assert_eq!(verdicts(&guest_share(&guests(0.25))), [Some(true); 2]);
-    assert_eq!(verdicts(&guest_share(&guests(0.5))), [Some(true), Some(false)]);
-    assert_eq!(verdicts(&guest_share(&[])), [None; 2]);
-    assert_eq!(verdicts(&guest_copies(&guests(0.5))), [Some(true)]);
+    let today = |share| verdicts(&guest_share(&counted(share), &[]));
+    assert_eq!(today(0.25), [None, Some(true), Some(true)]);
+    assert_eq!(today(0.5), [None, Some(true), Some(false)]);
+    let as_then = |share| verdicts(&guest_share(&[], &counted(share)));
+    assert_eq!(as_then(0.6), [Some(true), None, None]);
+    assert_eq!(as_then(0.8), [Some(false), None, None]);
+    assert_eq!(verdicts(&guest_copies(&counted(0.5))), [Some(true)]);
 }
 
 #[test]
 fn the_rate_is_linuxs_share_of_what_the_link_carries() {
-    let figure = table_iv(&costs(0.2), &guests(0.5));
+    let figure = table_iv(&costs(0.2), &counted(0.5));
     let derived: Vec<_> = figure.series[0].values.iter().map(|v| v.unwrap().round()).collect();
     // Linux: 4 a byte. Xen: 5, LRO: 2.9, DA: 2.2, more than the link carries.
     assert_eq!(derived, [721.0, 577.0, 941.0, 941.0, 941.0, 941.0, 941.0]);
     assert_eq!(verdicts(&figure), [Some(true)]);
-    assert_eq!(verdicts(&table_iv(&costs(0.2), &guests(1.0))), [Some(false)]);
+    assert_eq!(verdicts(&table_iv(&costs(0.2), &counted(1.0))), [Some(false)]);
 }
 
 #[test]
 fn a_busy_machine_permits_verdicts_on_what_guests_have_no_part_in() {
     use crate::experiment::Findings;
     use crate::xen::findings::Found;
-    let measured = Measured { costs: costs(0.2), guests: guests(0.25), ..Measured::default() };
+    let measured = Measured { costs: costs(0.2), guests: counted(0.25), ..Measured::default() };
     let verdicts = |found: &Found| found.paragraphs().join("\n").matches("holds: ").count();
     let mut found = Found::new(measured, Vec::new());
     let all = verdicts(&found);
@@ -108,6 +117,59 @@ fn a_busy_machine_permits_verdicts_on_what_guests_have_no_part_in() {
     let kept = verdicts(&found);
     // Three of Table V and one of copies.
     assert!(kept == 4 && all > kept, "{kept} of {all}");
+}
+
+fn several(guests: usize, instructions_a_byte: f64) -> Several {
+    let share = Share {
+        mbit_per_s: 10.0,
+        instructions_a_byte,
+        is_intact: true,
+        packets_an_aggregate: 2.0,
+        hold_p99_us: 40.0,
+    };
+    let each = vec![share; guests];
+    let latency = |p99_us| Latency { p50_us: 300.0, p99_us };
+    let beside_bulk = (guests > 1).then(|| latency(2_000.0));
+    Several { system: System::Auto, guests, each, idle: latency(400.0), beside_bulk }
+}
+
+#[test]
+fn a_guest_must_not_pay_for_the_others() {
+    let verdict = |four| verdicts(&guests::several(&[several(1, 3.0), several(4, four)]));
+    assert_eq!((verdict(3.1), verdict(4.0)), (vec![Some(true)], vec![Some(false)]));
+    assert_eq!(verdicts(&guests::several(&[several(1, 3.0)])), [None], "there are no others");
+    let figure = guests::several_requests(&[several(1, 3.0), several(4, 3.0)]);
+    assert_eq!(figure.x, ["auto, 1", "auto, 4"]);
+    assert_eq!(figure.series[1].values, [None, Some(2_000.0)]);
+    let rate = guests::several_rate(&[several(1, 3.0), several(4, 3.0)]);
+    assert_eq!(rate.series[0].values, [Some(10.0), Some(40.0)]);
+}
+
+#[test]
+fn a_file_that_arrived_wrong_is_no_result() {
+    use crate::experiment::Findings;
+    use crate::xen::findings::Found;
+    let found = |is_intact| {
+        let mut several = several(2, 3.0);
+        several.each[1].is_intact = is_intact;
+        Found::new(Measured { several: vec![several], ..Measured::default() }, Vec::new())
+    };
+    assert!(found(true).is_intact() && !found(false).is_intact());
+}
+
+#[test]
+fn requests_are_judged_by_the_pair_in_the_middle() {
+    let pair = |xen, auto| [xen, auto].map(|p50_us| Latency { p50_us, p99_us: 2.0 * p50_us });
+    let verdict = |pairs, auto_held| {
+        let requests = Requests { transactions: 10, pairs, auto_held, auto_hold_p99_us: 60.0 };
+        verdicts(&guests::requests(&requests))
+    };
+    let alike = vec![pair(100.0, 101.0), pair(90.0, 90.0), pair(100.0, 200.0)];
+    assert_eq!(verdict(alike.clone(), 0), [Some(true); 2]);
+    assert_eq!(verdict(alike, 1), [Some(true), Some(false)], "a request was held");
+    let slower = vec![pair(100.0, 104.0), pair(90.0, 90.0), pair(100.0, 200.0)];
+    assert_eq!(verdict(slower, 0), [Some(false), Some(true)]);
+    assert_eq!(verdict(Vec::new(), 0), [None; 2]);
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! Figures of live guests: what their requests take, and how several fare at once.
+
+use super::{colour, shown};
+use crate::figure::{Figure, Series};
+use crate::statement::Statement;
+use crate::stats::Spread;
+use crate::xen::guest::exchange::{COMPARED, Latency, Requests};
+use crate::xen::guest::several::Several;
+use crate::xen::system::System;
+
+/// Requests and responses without coalescing and under auto.
+pub(super) fn requests(requests: &Requests) -> Figure {
+    let Requests { pairs, auto_held, auto_hold_p99_us, .. } = requests;
+    let column = |value: fn(&Latency) -> f64| {
+        [0, 1].map(|system| Spread::over(pairs, |pair| value(&pair[system]))).to_vec()
+    };
+    let grown =
+        |value: fn(&Latency) -> f64| Spread::over(pairs, |[xen, auto]| value(auto) / value(xen));
+    let (median, p99) = (grown(|latency| latency.p50_us), grown(|latency| latency.p99_us));
+    let ranged = |spread: Option<Spread>| spread.map_or("-".to_owned(), |spread| spread.ranged(2));
+    Figure {
+        number: "requests",
+        title: "What a transaction of one byte takes with a Linux guest",
+        fixed: "alternating pairs; the guests are emulated",
+        x_label: "system",
+        y_label: "us",
+        x: COMPARED.map(|system| system.name().to_owned()).to_vec(),
+        series: vec![
+            Series::of_spreads("median", column(|latency| latency.p50_us)).bars(),
+            Series::of_spreads("99th percentile", column(|latency| latency.p99_us)).bars(),
+        ],
+        statements: vec![
+            Statement::new(
+                "aggregation takes nothing from requests (Table VII); here within 2 %, in the middle of all \
+                 pairs",
+                median.map(|grown| grown.median <= MOST_GROWN),
+                format!(
+                    "In {} pairs auto's median is {} of Xen's, its 99th percentile {}.",
+                    pairs.len(),
+                    ranged(median),
+                    ranged(p99),
+                ),
+            ),
+            Statement::new(
+                "section V asks for a hold that follows the load: nothing is held for an idle guest",
+                median.map(|_| *auto_held == 0),
+                format!(
+                    "auto held {auto_held} requests beyond their poll. From the wire into the guest they took \
+                     {auto_hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
+                ),
+            ),
+        ],
+        ..Figure::default()
+    }
+}
+
+/// What each of several guests pays.
+pub(super) fn several(all: &[Several]) -> Figure {
+    let grown = all.iter().filter(|case| case.guests > 1).filter_map(|case| {
+        let alone = all.iter().find(|one| one.system == case.system && one.guests == 1)?;
+        Some(case.instructions_a_byte() / alone.instructions_a_byte())
+    });
+    let grown = grown.reduce(f64::max);
+    Figure {
+        number: "guests",
+        title: "Instructions of each guest for a byte, several at once",
+        fixed: "polls as rxo guest has them; the range is that of the guests",
+        x_label: "guests",
+        y_label: "instructions a byte",
+        x: counts(all),
+        series: by_system(all, |case| Spread::over(&case.each, |share| share.instructions_a_byte)),
+        statements: vec![Statement::new(
+            "(not in the paper) a guest pays no more for a byte because there are others",
+            grown.map(|grown| grown <= ALIKE),
+            format!("Beside others a guest pays at most {} of what it pays alone.", shown(grown)),
+        )],
+        ..Figure::default()
+    }
+}
+
+/// What all guests receive together.
+pub(super) fn several_rate(all: &[Several]) -> Figure {
+    Figure {
+        number: "guests rate",
+        title: "What several guests receive together",
+        fixed: "the guests are emulated and counted, which decides the rate",
+        x_label: "guests",
+        y_label: "Mbit/s",
+        x: counts(all),
+        series: by_system(all, |case| {
+            Spread::of([case.each.iter().map(|share| share.mbit_per_s).sum()])
+        }),
+        ..Figure::default()
+    }
+}
+
+/// Requests to one guest, while the others do nothing and while they receive.
+pub(super) fn several_requests(all: &[Several]) -> Figure {
+    let name = |case: &Several| format!("{}, {}", case.system.name(), case.guests);
+    let idle = all.iter().map(|case| Some(case.idle.p99_us)).collect();
+    let busy = all.iter().map(|case| case.beside_bulk.map(|latency| latency.p99_us)).collect();
+    Figure {
+        number: "guests requests",
+        title: "Requests to one of several guests, 99th percentile",
+        fixed: "transactions of one byte; the guests are emulated",
+        x_label: "system, guests",
+        y_label: "us",
+        x: all.iter().map(name).collect(),
+        series: vec![
+            Series::new("the others do nothing", idle).bars(),
+            Series::new("the others receive in bulk", busy).bars(),
+        ],
+        ..Figure::default()
+    }
+}
+
+/// How many guests there were, each number once, in order.
+fn guest_counts(all: &[Several]) -> Vec<usize> {
+    let mut counts: Vec<_> = all.iter().map(|case| case.guests).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+fn counts(all: &[Several]) -> Vec<String> {
+    guest_counts(all).iter().map(usize::to_string).collect()
+}
+
+/// Bars for each system, by the number of guests.
+fn by_system(all: &[Several], value: impl Fn(&Several) -> Option<Spread>) -> Vec<Series> {
+    let systems = System::ALL.into_iter();
+    let present = systems.filter(|system| all.iter().any(|case| case.system == *system));
+    let bars = |system: System| {
+        let spreads = guest_counts(all).into_iter().map(|guests| {
+            let case = all.iter().find(|case| case.system == system && case.guests == guests);
+            case.and_then(&value)
+        });
+        Series::of_spreads(system.name(), spreads.collect()).bars().colour(colour(system))
+    };
+    present.map(bars).collect()
+}
+
+/// Within 2 %.
+const MOST_GROWN: f64 = 1.02;
+/// Polls come as they come, so that counts differ by some percent.
+const ALIKE: f64 = 1.15;

@@ -1,0 +1,192 @@
+//! What a byte costs a guest: the instructions of a real Linux in emulation, counted by the emulator.
+//!
+//! A Linux sender's frames cross rxo's worker, whose polls have so many frames, and reach the guest through
+//! `vhost:`. The guest's program reads 64 KiB at a time and discards them. Two transfers of different size are
+//! counted; their difference has nothing of starting a program or a connection.
+//!
+//! What single requests take with a live guest is in [`exchange`], several guests at once in [`several`]. All
+//! have rxo on a thread, as [`domain`] starts it.
+
+mod domain;
+pub(super) mod exchange;
+pub(super) mod several;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rxo::Reading;
+use rxo_lab::{
+    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor, Profile, Symbols,
+};
+use serde::Serialize;
+
+use self::domain::Running;
+use super::plan::GuestCase;
+use super::system::System;
+
+/// What a byte costs a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct GuestCost {
+    pub(super) system: System,
+    /// The most frames of a poll.
+    pub(super) frames_a_poll: f64,
+    /// Whether the guest's kernel coalesces, too; the paper's did not.
+    pub(super) gro: bool,
+    /// Instructions of the guest's kernel and programs.
+    pub(super) instructions_a_byte: f64,
+    /// Those of the functions that copy to the program.
+    pub(super) copying_a_byte: f64,
+    /// Packets of the wire in each that the guest's card got.
+    pub(super) packets_an_aggregate: f64,
+    /// How often each byte was copied on the way into the guest.
+    pub(super) copies: f64,
+    /// The rate of the longer transfer. Its guest is emulated.
+    pub(super) mbit_per_s: f64,
+    /// How long the first segment of a delivery was held, from its arrival at the wire.
+    pub(super) hold_p50_us: f64,
+    pub(super) hold_p99_us: f64,
+}
+
+/// What a guest received.
+struct Received {
+    profile: Profile,
+    took: Duration,
+}
+
+/// Receives through the system of `case` and counts the guest's instructions for `bytes` bytes.
+///
+/// # Errors
+/// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
+pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
+    let GuestCase { system, frames_a_poll, gro } = case;
+    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new()?);
+    let socket = folder.socket(0);
+    let domain = Running::polling(&lab, system, frames_a_poll, &socket)?;
+    let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
+    guest.set_coalescing(gro)?;
+    let symbols = guest.symbols()?;
+    let (few, many) = (bytes / 4, bytes);
+    let short = receive(&mut guest, lab.peer(), 0, few)?;
+    let long = receive(&mut guest, lab.peer(), 0, many)?;
+    drop(guest);
+    let Reading { host_out, engine, .. } = domain.finish()?;
+    ensure!(host_out.packets > 0, "the guest got no packets");
+    let a_byte = |count: &dyn Fn(&Profile) -> u64| {
+        count(&long.profile).saturating_sub(count(&short.profile)) as f64 / (many - few) as f64
+    };
+    let hold_us = |share| engine.hold_ns.quantile(share) as f64 / 1e3;
+    let deliveries = engine.aggregates + engine.singles;
+    Ok(GuestCost {
+        system,
+        frames_a_poll,
+        gro,
+        instructions_a_byte: a_byte(&all),
+        copying_a_byte: a_byte(&|profile| copying(profile, &symbols)),
+        packets_an_aggregate: match deliveries {
+            0 => host_out.frames as f64 / host_out.packets as f64,
+            _ => (engine.aggregated_segments + engine.singles) as f64 / deliveries as f64,
+        },
+        copies: host_out.bytes_copied as f64 / host_out.bytes as f64,
+        mbit_per_s: mbit_per_s(many, long.took),
+        hold_p50_us: hold_us(0.5),
+        hold_p99_us: hold_us(0.99),
+    })
+}
+
+/// Boots the `n`-th guest, counted from 0, with its card at `socket`.
+fn boot(image: &GuestImage, processor: Processor, socket: &Path, n: usize) -> Result<Guest> {
+    let options = GuestOptions {
+        net: GuestNet::Vhost(socket.to_owned()),
+        address: (address(n), 24),
+        number: 2 + n as u8,
+        processor,
+    };
+    let mut guest = Guest::boot(image, &options)?;
+    // What the ring has no room for would arrive as single frames.
+    guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), PATIENCE)?;
+    Ok(guest)
+}
+
+/// The address of the `n`-th guest, counted from 0.
+fn address(n: usize) -> Ipv4Addr {
+    let [a, b, c, first] = Lab::HOST_ADDRESSES.0.octets();
+    Ipv4Addr::new(a, b, c, first + n as u8)
+}
+
+/// All instructions of a guest.
+fn all(profile: &Profile) -> u64 {
+    profile.user() + profile.kernel()
+}
+
+fn mbit_per_s(bytes: usize, took: Duration) -> f64 {
+    bytes as f64 * 8.0 / 1e6 / took.as_secs_f64()
+}
+
+/// Sends `bytes` bytes to the `n`-th guest, and returns what it executed meanwhile.
+fn receive(guest: &mut Guest, peer: &Namespace, n: usize, bytes: usize) -> Result<Received> {
+    let (before, begun) = (guest.profile()?, Instant::now());
+    guest.start(&format!("nc -l -p {PORT} -e dd of=/dev/null bs=65536 2>/dev/null"))?;
+    let content = vec![0x5a; bytes];
+    let sent = peer.run(|| -> Result<()> {
+        let mut stream = connect(address(n))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream.write_all(&content)?)
+    })?;
+    sent.context("cannot send to the guest")?;
+    guest.finish(PATIENCE)?;
+    Ok(Received { profile: guest.profile()?.since(&before), took: begun.elapsed() })
+}
+
+/// Connects as soon as the guest listens.
+fn connect(guest: Ipv4Addr) -> Result<TcpStream> {
+    let (address, deadline) = (SocketAddr::from((guest, PORT)), Instant::now() + PATIENCE);
+    loop {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if Instant::now() > deadline => return Err(error.into()),
+            Err(_) => std::thread::sleep(AGAIN),
+        }
+    }
+}
+
+/// Instructions of the kernel's functions that copy to a program.
+fn copying(profile: &Profile, symbols: &Symbols) -> u64 {
+    let functions = profile.functions(symbols);
+    let copies =
+        functions.iter().filter(|(name, _)| COPYING.iter().any(|copy| name.contains(copy)));
+    copies.map(|(_, count)| count).sum()
+}
+
+/// A folder for the sockets of guests, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let path = super::driver::temporary("guest");
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    /// The socket of the `n`-th guest.
+    fn socket(&self, n: usize) -> PathBuf {
+        self.0.join(n.to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind it would be an empty folder among temporary files.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const PORT: u16 = 5_001;
+/// Least, usual and most bytes of a receive buffer: the window then fits into the ring.
+const BUFFER: &str = "4096 262144 262144";
+const PATIENCE: Duration = Duration::from_secs(180);
+const AGAIN: Duration = Duration::from_millis(50);
+/// Parts of the names of functions that copy to a program.
+const COPYING: [&str; 3] = ["copy_user", "copy_to_iter", "rep_movs"];
