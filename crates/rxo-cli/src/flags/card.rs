@@ -24,6 +24,11 @@ pub(crate) struct CardFlags {
     #[arg(long, value_name = "LIST", default_value = "checksum,tso")]
     pub(crate) offload: String,
 
+    /// If the interface of the wire is deleted, wait for another of the same name and continue with it; the
+    /// host keeps its connection. Without this flag the card ends.
+    #[arg(long)]
+    pub(crate) wait_for_nic: bool,
+
     /// Do not keep the kernel off the wire's interface.
     #[arg(long)]
     pub(crate) no_isolation: bool,

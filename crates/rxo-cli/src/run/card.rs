@@ -33,6 +33,7 @@ pub(super) struct CardPlan {
 /// If a name, a time or an offload is invalid; the message says what would be accepted.
 pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
     let nic = plan::device("--wire", &flags.wire)?;
+    plan::can_wait_for(flags.wait_for_nic, "--wire", &nic)?;
     let host = plan::device("--guest", &flags.guest)?;
     if host.kind().prefix != "vhost" {
         return Err(usage(format!(
@@ -54,7 +55,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         tap: None,
         impair: [None, None],
         take_over: false,
-        wait_for_nic: false,
+        wait_for_nic: flags.wait_for_nic,
         isolates: !flags.no_isolation,
         json: flags.json,
     })
@@ -135,7 +136,8 @@ mod tests {
     use crate::flags::{Cli, Command};
 
     fn planned(line: &str) -> Result<Plan> {
-        let line = format!("rxo card --wire packet:eth1 {line}");
+        let wire = if line.contains("--wire") { "" } else { "--wire packet:eth1" };
+        let line = format!("rxo card {wire} {line}");
         match Cli::try_parse_from(line.split_whitespace())?.command {
             Command::Card(flags) => plan(&flags),
             other => panic!("{other:?}"),
@@ -174,7 +176,8 @@ mod tests {
             assert_eq!(card.validates(), checksums);
         }
         let plan = planned("--guest vhost:/run/card.sock").unwrap();
-        assert!(!plan.policy.coalesce && plan.isolates);
+        assert!(!plan.policy.coalesce && plan.isolates && !plan.wait_for_nic);
+        assert!(planned("--guest vhost:/run/card.sock --wait-for-nic").unwrap().wait_for_nic);
     }
 
     #[test]
@@ -190,6 +193,10 @@ mod tests {
             ("--guest vhost:/s --offload expand", "--offload expand: the frames that it makes"),
             ("--guest vhost:/s --stats 1d", "--stats 1d: give a time from 100ms"),
             ("--guest vm.sock", "--guest"),
+            (
+                "--wire tap:a --guest vhost:/s --wait-for-nic",
+                "--wait-for-nic waits for a nic, which --wire tap:a makes by itself; give --wire packet:",
+            ),
         ];
         for (line, message) in rows {
             let error = planned(line).unwrap_err();

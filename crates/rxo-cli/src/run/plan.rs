@@ -60,7 +60,7 @@ impl Plan {
     /// If a name, a number or a time is invalid; the message says what would be accepted.
     pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
         let nic = device("--nic", flags.nic.as_deref().unwrap_or_default())?;
-        can_wait_for(flags.wait_for_nic, &nic)?;
+        can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
         let guests = Guest::all(&flags.vhost)?;
         let Some(first) = guests.first() else {
             return Err(usage(
@@ -109,7 +109,7 @@ impl Plan {
                 "--nic {nic} and --host {host} are one interface, `{name}`; give two"
             )));
         }
-        can_wait_for(flags.wait_for_nic, &nic)?;
+        can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
         if flags.take_over {
             can_take_over(&nic, &host)?;
         }
@@ -139,12 +139,12 @@ impl Plan {
 }
 
 /// Only a nic that exists without rxo comes back by itself.
-fn can_wait_for(waits: bool, nic: &DeviceName) -> Result<()> {
+pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
     if !waits || nic.kind().interface == Some(Origin::Existing) {
         return Ok(());
     }
     Err(usage(format!(
-        "--wait-for-nic waits for a nic, which --nic {nic} makes by itself; give --nic \
+        "--wait-for-nic waits for a nic, which {flag} {nic} makes by itself; give {flag} \
          packet:IFNAME"
     )))
 }

@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_host_behind_a_card_sends_what_linux_receives", sends),
     ("a_card_expands_the_acks_of_its_host", expands),
     ("a_card_without_offloads_carries_the_same", without_offloads),
+    ("a_card_waits_for_its_wire", unplugged),
     ("a_card_refuses_what_it_cannot_be", refused),
 ];
 
@@ -54,6 +55,24 @@ fn received(name: &str, flags: &str) -> Value {
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(BYTES.into()), hash(&bytes)));
     ended(card)
+}
+
+/// The wire's interface is deleted before the host connects, and another of its name carries the data.
+fn unplugged() {
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("card-unplugged"));
+    let (card, _) = Rxo::start_card(lab.host(), &format!("{} --wait-for-nic", socket.card()));
+    lab.peer().interface(Lab::PEER_INTERFACE).delete().unwrap();
+    let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+    let sink = spawn(lab.host(), &line);
+    lab.connect_again(Lab::WIRE_INTERFACE).unwrap();
+    let stream = connect(lab.peer(), AT_HOST);
+    let bytes = pattern(1_000_000);
+    (&stream).write_all(&bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&stream), b"");
+    let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
+    assert_eq!(crc, hash(&bytes));
+    ended(card);
 }
 
 fn receives() {
