@@ -4,7 +4,7 @@ use std::io;
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
 use rxo_vnet::{Coalesced, VIRTIO_HEADER_BYTES, VnetHeader};
-use rxo_wire::checksum::{Summer, complete};
+use rxo_wire::checksum::{Sum, Summer, complete};
 use rxo_wire::parse;
 use rxo_wire::segmentation::{Checksums, segment};
 
@@ -103,8 +103,7 @@ impl Encoder {
         }
         match accepts.fit(header) {
             Fit::Send(header) if !is_single && accepts.coalesced() && header.gso().is_some() => {
-                self.gather(slices);
-                self.put_counted(ring, header, message)
+                self.put_counted(ring, header, message, || batch.slices(n).skip(1))
             }
             Fit::Send(header) => {
                 let put = self.put_pieces(ring, header, message, slices);
@@ -188,20 +187,34 @@ impl Encoder {
         }
     }
 
-    /// Puts the gathered aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). That takes
-    /// the place of a partial checksum, so the checksum is completed, which reads the payload once more.
-    fn put_counted(
+    /// Puts an aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). That takes the place of
+    /// a partial checksum, so the checksum is completed, which reads the payload once more.
+    fn put_counted<'p, I: Iterator<Item = &'p [u8]>>(
         &mut self,
         ring: &mut impl PacketRing,
         header: VnetHeader,
         message: &Message,
+        slices: impl Fn() -> I,
     ) -> io::Result<()> {
-        if let ChecksumStatus::Partial { start, offset } = header.checksum() {
-            self.complete(start, offset);
-        }
         // Duplicate ACKs are never part of an aggregate.
         let segments = u16::try_from(message.frames).unwrap_or(u16::MAX);
-        self.put_gathered(ring, header.with_coalesced(Coalesced { segments, duplicate_acks: 0 }))?;
+        let counted = header.with_coalesced(Coalesced { segments, duplicate_acks: 0 });
+        match (self.copying.path, header.checksum()) {
+            (CopyPath::Gather, ChecksumStatus::Partial { start, offset }) => {
+                let (start, offset) = (usize::from(start), usize::from(offset));
+                let checksum = checksum_from(start, slices(), self.summer).to_be_bytes();
+                let pieces = replacing(start + offset, &checksum, slices());
+                ring.put(counted.to_virtio_bytes(1), message.bytes, pieces)?;
+                self.copies.bytes += message.bytes as u64;
+            }
+            (_, checksum) => {
+                self.gather(slices());
+                if let ChecksumStatus::Partial { start, offset } = checksum {
+                    self.complete(start, offset);
+                }
+                self.put_gathered(ring, counted)?;
+            }
+        }
         self.copies.pieces += self.copying.layout.pieces(message.pieces(), false);
         Ok(())
     }
@@ -252,6 +265,40 @@ fn or_wait(error: io::Error) -> io::Error {
         Some(libc::ENOBUFS) => io::Error::from_raw_os_error(libc::EAGAIN),
         _ => error,
     }
+}
+
+/// The checksum of all bytes of `slices` from `start` on, with the seed among them.
+fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summer: Summer) -> u16 {
+    let (mut sum, mut at) = (Sum::ZERO, 0_usize);
+    for slice in slices {
+        let summed = &slice[start.saturating_sub(at).min(slice.len())..];
+        sum += summer.sum(summed).at(at.saturating_sub(start));
+        at += slice.len();
+    }
+    // Both are zero; this one never means that there is no checksum.
+    match sum.checksum() {
+        0 => u16::MAX,
+        checksum => checksum,
+    }
+}
+
+/// `slices` with `field` in place of the bytes at `place`. All of these are in one slice, as a checksum is: the
+/// headers of an aggregate are one, and a VLAN tag is before those of IP.
+fn replacing<'f, 's: 'f>(
+    place: usize,
+    field: &'f [u8; 2],
+    slices: impl Iterator<Item = &'s [u8]>,
+) -> impl Iterator<Item = &'f [u8]> {
+    let mut end = 0;
+    let parts = slices.flat_map(move |slice| -> [&'f [u8]; 3] {
+        let start = end;
+        end += slice.len();
+        match place.checked_sub(start).filter(|at| at + field.len() <= slice.len()) {
+            Some(at) => [&slice[..at], field, &slice[at + field.len()..]],
+            None => [slice, &[], &[]],
+        }
+    });
+    parts.filter(|part| !part.is_empty())
 }
 
 /// Whether `slices` together are `bytes`.

@@ -268,14 +268,19 @@ impl<'a> Gather<'a> for Chain<'a> {
     }
 }
 
-/// Puts packets, each made of so many frames, and returns the ring and what it took.
-fn put_all(packets: &[Vec<usize>], tag: Option<VlanTag>, copying: Copying) -> (Places, Copies) {
+/// Puts packets, each made of so many frames, for a guest that may ask for more features. Returns the ring and
+/// what it took.
+fn put_all(
+    packets: &[Vec<usize>],
+    (tag, asked): (Option<VlanTag>, u64),
+    copying: Copying,
+) -> (Places, Copies) {
     let mut places = Places { room: packets.len(), ..Places::default() };
     let mut encoder = Encoder::new(copying);
     for payloads in packets {
         let bytes = tcp(payloads.iter().sum());
         let whole = Frame { vlan: tag, ..large(&bytes) };
-        let features = GUEST_CSUM | GUEST_TSO4;
+        let features = GUEST_CSUM | GUEST_TSO4 | asked;
         let put = if let [_] = payloads[..] {
             encoder.put_frame(&mut places, Frame { gso: None, ..whole }, features)
         } else {
@@ -301,13 +306,15 @@ proptest! {
     fn paths_and_layouts_differ_in_copies_and_pieces_alone(
         packets in packets(),
         is_tagged in any::<bool>(),
+        is_counted in any::<bool>(),
     ) {
         let tag = is_tagged.then_some(VlanTag { tpid: NonZeroU16::MIN, tci: 7 });
-        let (expected, _) = put_all(&packets, tag, Copying::default());
+        let form = (tag, if is_counted { RSC_EXT } else { 0 });
+        let (expected, _) = put_all(&packets, form, Copying::default());
         let bytes: usize = expected.packets.iter().map(|(_, packet)| packet.len()).sum();
         for (path, times) in PATHS {
             for layout in [FrameLayout::Frames, FrameLayout::Pages] {
-                let (places, copies) = put_all(&packets, tag, Copying { path, layout });
+                let (places, copies) = put_all(&packets, form, Copying { path, layout });
                 prop_assert_eq!(&places.packets, &expected.packets);
                 prop_assert_eq!(copies.bytes, times * bytes as u64);
                 let pieces = packets.iter().map(|frames| {
