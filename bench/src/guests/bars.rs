@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Row;
 use super::domain::Domain;
 use super::requests::Requests;
+use super::together::Together;
 
 /// A promise and what was measured.
 #[derive(Debug, Serialize)]
@@ -40,7 +41,11 @@ impl fmt::Display for Bar {
 const COALESCES: f64 = 1.5;
 
 /// The bars for which there are figures. There are none with a testpmd that coalesced nothing.
-pub(super) fn hold(rows: &[Row], requests: Option<&Requests>) -> Vec<Bar> {
+pub(super) fn hold(
+    rows: &[Row],
+    requests: Option<&Requests>,
+    together: Option<&Together>,
+) -> Vec<Bar> {
     let of = |domain: Domain| rows.iter().find(|row| row.system == domain.name());
     let ratio = |one: Domain, other: Domain, figure: fn(&Row) -> f64| {
         Some(figure(of(one)?) / figure(of(other)?))
@@ -71,6 +76,11 @@ pub(super) fn hold(rows: &[Row], requests: Option<&Requests>) -> Vec<Bar> {
                 0.98,
             )
         }),
+        together.map(|it| {
+            Bar::at_most("guests at once without the right file", it.broken() as f64, 0.0)
+        }),
+        together.map(|it| Bar::at_least("copies of a byte into guests", it.copies[0], 1.0)),
+        together.map(|it| Bar::at_most("copies of a byte into guests", it.copies[1], 1.0)),
     ];
     bars.into_iter().flatten().collect()
 }
@@ -90,7 +100,7 @@ mod tests {
         };
         let bars = |frames_a_packet| {
             let rows = [row(Domain::coalescing(true), 20.0), row(Domain::TESTPMD, frames_a_packet)];
-            hold(&rows, None).len()
+            hold(&rows, None, None).len()
         };
         assert_eq!((bars(1.0), bars(20.0)), (0, 2));
     }
@@ -105,7 +115,7 @@ mod tests {
             megabytes_a_domain_second: 1.0,
         };
         let rows = [row(Domain::plain(true), 1_000.0), row(Domain::coalescing(true), 310.0)];
-        let bars: Vec<String> = hold(&rows, None).iter().map(Bar::to_string).collect();
+        let bars: Vec<String> = hold(&rows, None, None).iter().map(Bar::to_string).collect();
         assert_eq!(bars, ["guest, of its own GRO: 0.31, at most 0.30: MISSED"]);
     }
 }

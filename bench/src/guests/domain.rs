@@ -14,6 +14,8 @@ use super::system::wait_until;
 /// The guest's card behind a TAP, and the end of the TAP that rxo has.
 const GUEST_TAP: &str = "guest0";
 const RXO_TAP: &str = "rxo0";
+/// The end of the TAP that testpmd has.
+const TESTPMD_TAP: &str = "dpdk0";
 const BRIDGE: &str = "br0";
 const TESTPMD: &str = "dpdk-testpmd";
 
@@ -114,23 +116,17 @@ impl Domain {
             Kind::Vhost(policy) => rxo("run", "--host", format!("vhost:{path}"), policy),
             Kind::Guest(policy) => rxo("guest", "--vhost", format!("vm={path}"), policy),
             Kind::Tap => rxo("run", "--host", format!("tap:{RXO_TAP}"), COALESCING),
-            Kind::Testpmd => testpmd(lab, socket)?,
+            Kind::Testpmd => testpmd(socket),
         };
         let log = socket.with_extension("log");
         let running = Running::start(lab, command, log)?;
         match self.kind {
-            Kind::Tap => {
-                let tap = lab.host().interface(RXO_TAP);
-                wait_until("rxo's TAP is there", || tap.exists())?;
-                let bridge = lab.host().interface(BRIDGE);
-                bridge.create_bridge()?;
-                tap.join_bridge(&bridge)?;
-                tap.up()?;
-                bridge.up()?;
-            }
-            Kind::Vhost(_) | Kind::Guest(_) | Kind::Testpmd => {
-                wait_until("the socket is there", || socket.exists())?
-            }
+            Kind::Tap => bridge(lab, &[RXO_TAP])?,
+            Kind::Testpmd => bridge(lab, &[TESTPMD_TAP, Lab::WIRE_INTERFACE])?,
+            Kind::Vhost(_) | Kind::Guest(_) => {}
+        }
+        if self.kind != Kind::Tap {
+            wait_until("the socket is there", || socket.exists())?;
         }
         Ok(running)
     }
@@ -146,33 +142,45 @@ impl Domain {
     }
 }
 
-/// testpmd between the wire and the socket. It computes checksums as cards do, because only its engine for
-/// checksums coalesces.
-fn testpmd(lab: &Lab, socket: &Path) -> Result<Command> {
-    // testpmd does not switch an interface on.
-    lab.host().interface(Lab::WIRE_INTERFACE).up()?;
+/// Makes a bridge of these interfaces, as soon as they are there.
+fn bridge(lab: &Lab, ports: &[&str]) -> Result<()> {
+    let bridge = lab.host().interface(BRIDGE);
+    bridge.create_bridge()?;
+    for name in ports {
+        let port = lab.host().interface(name);
+        wait_until(&format!("{name} is there"), || port.exists())?;
+        port.join_bridge(&bridge)?;
+        port.up()?;
+    }
+    bridge.up()?;
+    Ok(())
+}
+
+/// testpmd between a TAP and the socket. It computes checksums as cards do, because only its engine for
+/// checksums coalesces. It coalesces packets whose type their driver names: that of a TAP does, that of packet
+/// sockets (`net_af_packet`) does not.
+fn testpmd(socket: &Path) -> Command {
     let mut command = Command::new(TESTPMD);
     command.args(["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry"]);
     command.args(["--lcores", "0@(0,1),1@(0,1)"]);
-    command.args(["--vdev", &format!("net_af_packet0,iface={}", Lab::WIRE_INTERFACE)]);
+    command.args(["--vdev", &format!("net_tap0,iface={TESTPMD_TAP}")]);
     command.args(["--vdev", &format!("net_vhost0,iface={},queues=1,tso=1", socket.display())]);
     command.args(["--", "-i", "--no-flush-rx", "--total-num-mbufs=16384", "--no-lsc-interrupt"]);
+    // A port that stops when its guest has come loses it, and waiting for its link takes seconds.
+    command.args(["--disable-device-start", "--disable-link-check"]);
     command.envs(socket.parent().map(|folder| ("RUNTIME_DIRECTORY", folder)));
-    Ok(command)
+    command
 }
 
 const TESTPMD_COMMANDS: &str = "\
 set fwd csum
 csum mac-swap off 0
 csum mac-swap off 1
-port stop 0
-port stop 1
 csum set tcp hw 1
 tso set 1448 1
 set port 0 gro on
 set gro flush 4
-port start 0
-port start 1
+port start all
 start
 ";
 

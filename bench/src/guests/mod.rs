@@ -2,12 +2,14 @@
 //!
 //! Every system is a driver domain (`domain.rs`), a network and a Linux guest in an emulated machine
 //! (`system.rs`). All are up at the same time and are measured in turn. `requests.rs` compares requests with
-//! and without adaptive hold, `bars.rs` holds the figures against what is promised.
+//! and without adaptive hold, `together.rs` gives several guests a file each at the same time, `bars.rs` holds
+//! the figures against what is promised.
 
 mod bars;
 mod domain;
 mod requests;
 mod system;
+mod together;
 
 use std::path::PathBuf;
 
@@ -20,6 +22,7 @@ use self::bars::Bar;
 use self::domain::Domain;
 use self::requests::Requests;
 use self::system::{Span, System};
+use self::together::Together;
 use crate::stats::Summary;
 
 /// The options.
@@ -62,6 +65,7 @@ struct Row {
 struct Report {
     rows: Vec<Row>,
     requests: Option<Requests>,
+    together: Together,
     bars: Vec<Bar>,
     rounds: u32,
 }
@@ -81,8 +85,9 @@ pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
     let rows = rows(&image, &rxo, args.rounds)?;
     let requests =
         (args.pairs > 0).then(|| requests::measure(&image, &rxo, args.pairs)).transpose()?;
-    let bars = bars::hold(&rows, requests.as_ref());
-    let report = Report { rows, requests, bars, rounds: args.rounds };
+    let together = together::measure(&rxo)?;
+    let bars = bars::hold(&rows, requests.as_ref(), Some(&together));
+    let report = Report { rows, requests, together, bars, rounds: args.rounds };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

@@ -1,0 +1,50 @@
+//! Several guests at once, each with a file: `rxo guest try`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Guests at once.
+const GUESTS: usize = 4;
+
+/// What became of the files.
+#[derive(Debug, Serialize)]
+pub(super) struct Together {
+    guests: usize,
+    /// Guests that got their file and gave it back, with the right hash.
+    pub(super) intact: usize,
+    /// How often each byte was copied into the guests' memory: the least and the most.
+    pub(super) copies: [f64; 2],
+}
+
+impl Together {
+    /// Guests that did not.
+    pub(super) const fn broken(&self) -> usize {
+        self.guests - self.intact
+    }
+}
+
+/// Boots the guests, and waits until all have had their file.
+pub(super) fn measure(rxo: &Path) -> Result<Together> {
+    let mut command = Command::new(rxo);
+    command.args(["guest", "try", "--json", "--guests", &GUESTS.to_string()]);
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let outcomes: Vec<Value> = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("rxo guest try: {}", String::from_utf8_lossy(&output.stderr).trim())
+    })?;
+    let copies = outcomes.iter().map(|outcome| outcome["figures"]["copies"].as_f64());
+    let Some(copies) = copies.collect::<Option<Vec<f64>>>() else {
+        bail!("rxo guest try does not say how often bytes were copied");
+    };
+    Ok(Together {
+        guests: GUESTS,
+        intact: outcomes.iter().filter(|outcome| outcome["intact"] == true).count(),
+        copies: [
+            copies.iter().copied().fold(f64::INFINITY, f64::min),
+            copies.iter().copied().fold(0.0, f64::max),
+        ],
+    })
+}
