@@ -19,6 +19,7 @@ use crate::bounds::Bound;
 use crate::contender::{Acks, Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
+use crate::stages;
 use crate::tcp::Counted;
 
 /// The options.
@@ -27,6 +28,9 @@ pub(crate) struct InstructionsArgs {
     /// Keep the new counts instead of comparing them.
     #[arg(long)]
     update: bool,
+    /// Also print the stages that the instructions belong to.
+    #[arg(long)]
+    stages: bool,
     /// Only these workloads or cases of ACK offload.
     #[arg(long, value_delimiter = ',', value_parser = subject)]
     only: Vec<Subject>,
@@ -103,7 +107,12 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
     for subject in subjects {
-        counts.insert(subject.name(), count(subject)?);
+        let (profile, items) = profile(subject)?;
+        let total = total(&profile).context("a profile without a total")?;
+        if args.stages {
+            println!("{}\n{}", subject.name(), stages::table(&profile, items));
+        }
+        counts.insert(subject.name(), total / items);
     }
     let kept_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
     if args.update {
@@ -177,8 +186,8 @@ fn counted_pass(pass: impl FnOnce()) {
     pass();
 }
 
-/// Counts the instructions of `subject` per packet or ACK.
-fn count(subject: Subject) -> Result<f64> {
+/// Runs `subject` under callgrind. Returns the profile, and how many packets or ACKs it is of.
+fn profile(subject: Subject) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
     let output = Command::new("valgrind")
@@ -192,10 +201,10 @@ fn count(subject: Subject) -> Result<f64> {
     let _ = std::fs::remove_file(&out);
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} under valgrind failed ({}): {stderr}", output.status);
-    let packets: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
-    let total = total(&profile).with_context(|| format!("no total for {name}: {stderr}"))?;
-    ensure!(total > 0.0, "callgrind counted nothing for {name}: {stderr}");
-    Ok(total / packets)
+    let items: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+    let has_counted = total(&profile).is_some_and(|total| total > 0.0);
+    ensure!(has_counted, "callgrind counted nothing for {name}: {stderr}");
+    Ok((profile, items))
 }
 
 fn tmp() -> String {

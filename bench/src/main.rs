@@ -23,6 +23,7 @@ mod machine;
 mod race;
 mod report;
 mod rounds;
+mod stages;
 mod stats;
 mod tcp;
 

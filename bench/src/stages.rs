@@ -1,0 +1,122 @@
+//! Where the instructions of a segment go: a callgrind profile, added up by stage.
+//!
+//! Separate because it knows names of functions, which change with the code: the stages are a table of
+//! parts of these names.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// A stage, and parts of the names of its functions. The first stage with a part of a name has the function.
+type Stage = (&'static str, &'static [&'static str]);
+
+const STAGES: [Stage; 9] = [
+    ("the link's buffers", &["rxo_bench::tcp::link"]),
+    ("engine", &["rxo_coalesce"]),
+    ("ACK templates", &["rxo_ack"]),
+    ("taking what arrived", &["rxo_tcp::arrives", "rxo_tcp::recovery", "rxo_tcp::congestion"]),
+    (
+        "the application's calls",
+        &["rxo_frame::chain", "rxo_tcp::connection::calls", "rxo_host::socket"],
+    ),
+    ("planning and sending", &["rxo_tcp::"]),
+    ("headers", &["rxo_wire"]),
+    ("host", &["rxo_host"]),
+    ("the benchmark's loop", &["rxo_bench"]),
+];
+/// Copies are told apart by who makes them.
+const COPIES: [&str; 3] = ["memcpy", "memmove", "memset"];
+const APPLICATION_COPY: &str = "the application's copy";
+const OTHER_COPIES: &str = "other copies";
+const OTHERS: &str = "others";
+
+/// A table of the instructions in `profile` by stage, for each of `items`.
+pub(crate) fn table(profile: &str, items: f64) -> String {
+    let costs = costs(profile);
+    let names = STAGES.map(|(name, _)| name);
+    let rows = [APPLICATION_COPY, OTHER_COPIES].into_iter().chain(names).chain([OTHERS]);
+    let mut text = String::new();
+    for row in rows {
+        let cost = costs.get(row).copied().unwrap_or_default() as f64 / items;
+        let _ = writeln!(text, "  {row:<25} {cost:>9.1}");
+    }
+    text
+}
+
+/// Instructions by stage.
+fn costs(profile: &str) -> HashMap<&'static str, u64> {
+    let mut names = HashMap::new();
+    let (mut function, mut callee, mut is_call) = ("", "", false);
+    let mut costs = HashMap::new();
+    for line in profile.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            function = resolve(name, &mut names);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = resolve(name, &mut names);
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else if let Some(cost) = cost(line) {
+            // The line after a call has what the callee took. Of copies that is all.
+            let stage = match std::mem::take(&mut is_call) {
+                true if is_copy(callee) => copied_by(function),
+                false if !is_copy(function) => stage(function),
+                _ => continue,
+            };
+            *costs.entry(stage).or_default() += cost;
+        }
+    }
+    costs
+}
+
+/// The name in `(ID) NAME`, or the one that `(ID)` had before.
+fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, &'a str>) -> &'a str {
+    match text.split_once(' ') {
+        Some((id, name)) => {
+            names.insert(id, name);
+            name
+        }
+        None => names.get(text).copied().unwrap_or(text),
+    }
+}
+
+/// The instructions of a line of costs, which begins with a place in the source.
+fn cost(line: &str) -> Option<u64> {
+    let (place, cost) = line.split_once(' ')?;
+    let is_place = place.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first));
+    if is_place { cost.parse().ok() } else { None }
+}
+
+fn is_copy(function: &str) -> bool {
+    COPIES.iter().any(|copy| function.contains(copy))
+}
+
+fn copied_by(function: &str) -> &'static str {
+    if function.contains("rxo_frame::chain") { APPLICATION_COPY } else { OTHER_COPIES }
+}
+
+fn stage(function: &str) -> &'static str {
+    let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
+    STAGES.iter().find(|(_, parts)| has(parts)).map_or(OTHERS, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_those_of_the_stage_and_copies_those_of_their_caller() {
+        let profile = "fn=(1) rxo_frame::chain::Chain<B>::read\n10 7\ncfn=(2) memcpy\ncalls=1 20\n\
+                       +1 170\n+1 3\nfn=(2)\n20 175\nfn=(3) rxo_wire::parse\n* 4\ncfn=(2)\n\
+                       calls=1 20\n30 5\nfn=(1)\n10 1\n";
+        let costs = costs(profile);
+        assert_eq!(costs[APPLICATION_COPY], 170);
+        assert_eq!(costs[OTHER_COPIES], 5);
+        assert_eq!((costs["the application's calls"], costs["headers"]), (11, 4));
+        assert_eq!(costs.values().sum::<u64>(), 190);
+    }
+
+    #[test]
+    fn a_row_is_the_cost_of_one_item() {
+        let table = table("fn=(1) rxo_ack::expand\n10 30\n", 4.0);
+        assert!(table.lines().any(|line| line.contains("ACK templates") && line.ends_with(" 7.5")));
+    }
+}
