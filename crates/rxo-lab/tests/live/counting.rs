@@ -32,7 +32,9 @@ fn a_counting_sender_is_understood() {
         assert!(report.counters.advancing_acks > 100, "{:?}", report.counters);
         let (first, last) = (report.record[0], report.record[report.record.len() - 1]);
         assert_eq!(first.cwnd_bytes, 10 * 1448);
-        assert!(last.cwnd_bytes > first.cwnd_bytes && last.delivered_bytes > 1_000_000);
+        // A sender that had to wait for its core may end with less than it had.
+        let most = report.record.iter().map(|point| point.cwnd_bytes).max().unwrap();
+        assert!(most > first.cwnd_bytes && last.delivered_bytes > 1_000_000);
         assert!(report.record.is_sorted_by_key(|point| point.at));
     }
 }
@@ -77,9 +79,10 @@ fn a_kernel_senders_window_is_told() {
         std::thread::yield_now();
     }
     let mut window = transfer.window().unwrap();
-    assert!(window.cwnd_bytes >= 2 * 10 * 1448 && window.at > Duration::ZERO, "{window:?}");
-    // The last acknowledgements may still be on the way.
-    while window.delivered_bytes < 1_000_000 {
+    assert!(window.at > Duration::ZERO, "{window:?}");
+    // The last acknowledgements may still be on the way, and a timeout makes a window small for a while.
+    while window.delivered_bytes < 1_000_000 || window.cwnd_bytes < 2 * 10 * 1448 {
+        assert!(window.at < Duration::from_secs(60), "{window:?}");
         std::thread::yield_now();
         window = transfer.window().unwrap();
     }

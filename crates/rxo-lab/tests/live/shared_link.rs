@@ -69,14 +69,15 @@ fn payloads_arrive_whole() {
 fn frames_have_no_timestamps_unless_asked() {
     let frames = |timestamps| {
         let network = SharedLink::new(SharedLinkOptions { timestamps, ..options(1) }).unwrap();
-        let bytes_per_connection = Some(1_448 * 1_460);
+        let bytes_per_connection = Some(5 * 1_448 * 1_460);
         let config = BulkConfig { bytes_per_connection, ..BulkConfig::default() };
         let repeated = transfer(&network, &config).retransmitted_segments;
         (frames_received(&network), repeated)
     };
     let ((without, repeated), (with, also_repeated)) = (frames(false), frames(true));
-    assert!((1_448..1_458 + repeated).contains(&without), "{without}");
-    assert!((1_460..1_475 + also_repeated).contains(&with), "{with}");
+    // Less than 60 beside the data: handshake, end, ARP, and probes of a reader that has to wait for its core.
+    assert!((7_240..7_300 + repeated).contains(&without), "{without}");
+    assert!((7_300..7_360 + also_repeated).contains(&with), "{with}");
 }
 
 fn no_senders_or_too_many_are_refused() {

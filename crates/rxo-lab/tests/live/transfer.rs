@@ -153,11 +153,15 @@ fn no_path_is_an_error_not_a_hang() {
 
 fn ping_pong_counts_round_trips() {
     let lab = Lab::direct(KernelGro::Off).unwrap();
-    let duration = Duration::from_millis(300);
-    let config = PingPongConfig { duration, client_core: Some(0), server_core: Some(1) };
-    let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
-    assert!(report.exchanges > 1, "{report:?}");
-    assert!(report.duration >= duration);
+    let report = |duration| {
+        let config = PingPongConfig { duration, client_core: Some(0), server_core: Some(1) };
+        let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
+        assert!(report.duration >= duration);
+        report
+    };
+    // On a busy machine the first exchange may take all of a short time.
+    let mut reports = [300, 3_000, 30_000].into_iter().map(Duration::from_millis).map(report);
+    let report = reports.find(|report| report.exchanges > 1).expect("exchanges in 30 s");
     assert!(report.quantile_us(0.5) > 1.0 && report.quantile_us(0.5) <= report.quantile_us(0.99));
     // One after the other: the mean lies between the shortest and the longest, kept to three digits.
     let mean_us = 1e6 / report.per_s();

@@ -125,10 +125,13 @@ fn paced() {
 
 fn request_and_response() {
     let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
-        let duration = Duration::from_secs(2);
-        let config = PingPongConfig { duration, client_core: None, server_core: None };
-        let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
-        assert!(report.exchanges > 1, "{report:?}");
+        // On a busy machine the first exchange may take all of a short time.
+        let mut exchanges = [2, 10, 30].into_iter().map(|seconds| {
+            let duration = Duration::from_secs(seconds);
+            let config = PingPongConfig { duration, client_core: None, server_core: None };
+            ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap().exchanges
+        });
+        assert!(exchanges.any(|exchanges| exchanges > 1));
     });
     let totals = totals(ran);
     assert_eq!(totals.engine.aggregates, 0, "single bytes, one at a time: nothing to coalesce");
