@@ -116,7 +116,7 @@ fn unprivileged(name: &str, line: &str) -> Output {
         match command.output() {
             // Another test forks, and its child has the copy open for writing until it executes.
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                assert!(begun.elapsed() < Duration::from_secs(10), "{error}");
+                assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
                 thread::sleep(Duration::from_millis(10));
             }
             output => break output,

@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn crowd() {
     let content = bytes(100_001);
-    let mut server = Server::start_with("--per-peer 512", "crowd", &[("file", &content)]);
+    let flags = "--per-peer 512 --idle 300s";
+    let mut server = Server::start_with(flags, "crowd", &[("file", &content)]);
     // Everybody is connected before anybody asks.
     let all_there = Barrier::new(CLIENTS);
     server
@@ -62,7 +63,7 @@ fn ask_once(client: &mut TcpStream, reader: &mut impl BufRead, content: &[u8]) {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the server closed after {lines:?}");
         if line == "\r\n" {
             break;
         }
@@ -158,7 +159,7 @@ fn silent_readers() {
 /// The server closes first, so each visit leaves a connection in TIME-WAIT: none is in the way of the next.
 fn visits() {
     const VISITS: usize = 2_000;
-    let mut server = Server::start_with("--idle 1s", "visits", &[("file", b"hello")]);
+    let mut server = Server::start("visits", &[("file", b"hello")]);
     for _ in 0..VISITS {
         let request = "GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
         let mut told = String::new();

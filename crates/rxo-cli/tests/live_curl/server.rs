@@ -150,5 +150,5 @@ pub(crate) fn bytes(length: usize) -> Vec<u8> {
 
 /// The file that gets the server's standard error.
 const NOTES: &str = "notes";
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 const WIRE: &str = "--nic packet:wire0 --ip 10.77.0.2/24 --ip fd77::2/64";
