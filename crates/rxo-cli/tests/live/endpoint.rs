@@ -336,6 +336,20 @@ fn requests() {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     assert_eq!((totals["exchanges"].as_u64(), totals["bytes"].as_u64()), (Some(200), Some(2_000)));
 
+    // On a busy machine hardly anything may be exchanged in a short time.
+    let mut totals = ["2s", "10s", "30s"].into_iter().map(asked);
+    let totals = totals.find(|totals| totals["exchanges"].as_u64() > Some(0));
+    let totals = totals.expect("exchanges in 30 s");
+    let exchanges = totals["exchanges"].as_u64().unwrap();
+    assert_eq!(totals["bytes"].as_u64(), Some(exchanges * 100), "{totals}");
+    let times = &totals["round_trips"];
+    let us = |name: &str| times[name].as_f64().unwrap();
+    assert!(us("p50_us") > 0.0 && us("p50_us") <= us("p99_us"), "{times}");
+}
+
+/// The totals of a source that asks Linux for a time.
+fn asked(time: &str) -> Value {
+    let lab = Lab::through().unwrap();
     let server = serve(&lab, 2, |mut stream| {
         let mut buffer = [0; 4_096];
         loop {
@@ -345,14 +359,10 @@ fn requests() {
             }
         }
     });
-    let line = format!("source {HOST} {AT_PEER} --rr 100 --connections 2 --time 2s --json");
+    let line = format!("source {HOST} {AT_PEER} --rr 100 --connections 2 --time {time} --json");
     let totals = json(&run(lab.host(), &line)).pop().unwrap();
     server.join().unwrap();
-    let exchanges = totals["exchanges"].as_u64().unwrap();
-    assert!(exchanges > 1 && totals["bytes"].as_u64() == Some(exchanges * 100), "{totals}");
-    let times = &totals["round_trips"];
-    let us = |name: &str| times[name].as_f64().unwrap();
-    assert!(us("p50_us") > 0.0 && us("p50_us") <= us("p99_us"), "{times}");
+    totals
 }
 
 fn a_signal() {

@@ -1,6 +1,6 @@
 //! A reader of standard output that pauses: the network goes on, and so does the end.
 
-use std::io::{PipeReader, Read};
+use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_reader_that_never_comes_back_does_not_stop_the_end", a_reader_that_never_comes_back),
 ];
 
-/// A run whose output is a pipe that is read only by the test, and a transfer through it.
+/// A run whose output is a pipe that is read only by the test, and a transfer through it. The first line is
+/// read: before it, addresses are still on their way to the TAP.
 fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     let (reader, writer) = std::io::pipe().unwrap();
     // A page, the least: a few lines fill it.
@@ -29,11 +30,13 @@ fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     command.stderr(Stdio::piped());
     let child = lab.host().run(|| command.spawn()).unwrap().unwrap();
     drop(command);
-    wait_until("rxo runs", || lab.host().interface("rxo0").exists());
+    // Byte by byte, so that the rest stays unread.
+    let mut reader = BufReader::with_capacity(1, reader);
+    assert!(reader.read_line(&mut String::new()).unwrap() > 0, "rxo did not start");
     let config = BulkConfig { connections: 2, ..BulkConfig::default() };
     let transfer =
         BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
-    (child, reader, transfer)
+    (child, reader.into_inner(), transfer)
 }
 
 /// Ten intervals a second pass, and bytes cross all the while. Pipe and queue are full after four.

@@ -292,9 +292,12 @@ fn hosts() {
     let mut stream = connect(desk.lab.peer(), "192.0.2.7:7000");
     stream.write_all(&[7; 1_000_000]).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    // The sink closes once it has received everything.
+    // The sink closes once it has received everything, and ends.
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-    let (_, totals) = end(sink, "TERM");
+    let output = sink.wait_with_output().unwrap();
+    let (totals, said) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+    let (totals, said) = (totals.unwrap(), said.unwrap());
+    assert!(output.status.success(), "{said}");
     assert!(totals.contains("1,000,000") || totals.contains("1.0 MB"), "{totals}");
 
     let peer = desk.lab.peer();

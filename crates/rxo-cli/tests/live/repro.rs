@@ -224,7 +224,8 @@ fn levels_of_coalescing() {
 fn ctrl_c_prints_what_is_known() {
     let scratch = Scratch::new("stopped");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
-    command.args(["repro", "rsc", "--packets", "1000", "--out"]).arg(scratch.file("figures"));
+    // So many that the signal comes long before the end.
+    command.args(["repro", "rsc", "--packets", "20000", "--out"]).arg(scratch.file("figures"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // The first capture is made, the next is under way.
