@@ -69,7 +69,7 @@ impl Connection {
         let client = from.run(|| TcpStream::connect(at).unwrap()).unwrap();
         let ends = [client, listener.accept().unwrap().0];
         ends.iter().for_each(|end| {
-            end.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         });
         Self { ends }
     }

@@ -122,7 +122,7 @@ fn datagrams(lab: &Lab, count: u64) -> u64 {
     let before = lab.host().stack_counters().unwrap().datagrams_not_taken;
     // What the buffer had no room for arrived as well: the reader is not what is tried here.
     let not_taken = || lab.host().stack_counters().unwrap().datagrams_not_taken - before;
-    receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let seen = thread::spawn(move || {
         let mut buffer = [0; 64];
         (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok()).count() as u64
