@@ -16,7 +16,7 @@ use rxo_console::{files, output};
 use rxo_lab::{MachineReading, Privilege, become_root_in_user_namespace};
 use serde::Serialize;
 
-use crate::load::Load;
+use crate::load::{Load, Timed};
 use crate::machine::Machine;
 use crate::turns::Turns;
 use crate::wrap::wrapped;
@@ -85,9 +85,9 @@ pub(crate) trait Findings: Serialize {
     /// something else.
     fn withhold(&mut self);
 
-    /// What depends on time, as the end of "no verdict on"; `None` if everything does.
-    fn timed(&self) -> Option<&'static str> {
-        None
+    /// What depends on time.
+    fn timed(&self) -> Timed {
+        Timed::Everything
     }
 
     /// What it all means; the last paragraph.
@@ -137,7 +137,7 @@ pub(crate) fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()
     turns.finish();
     let load = before.map(|before| MachineReading::now().map(|now| now.since(&before)));
     let load = load.transpose()?.map(Load::of);
-    if load.is_some_and(|load| !load.permits_verdict) {
+    if load.is_some_and(|load| load.forbids(findings.timed())) {
         findings.withhold();
     }
     let files = drawings.as_deref().map(|out| draw(findings.drawings(), out));
@@ -189,10 +189,10 @@ impl<F: Findings> Report<F> {
         how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
         // Notes alone make one paragraph with the machine.
         let separator = if how.len() == 1 { "\n" } else { "\n\n" };
-        let line = |load: Load| load.line(self.findings.timed());
+        let timed = self.findings.timed();
         let (busy, quiet) = match self.load {
-            Some(load) if load.permits_verdict => (None, format!("\n{}", line(load))),
-            Some(load) => (Some(line(load)), String::new()),
+            Some(load) if load.forbids(timed) => (Some(load.line(timed)), String::new()),
+            Some(load) => (None, format!("\n{}", load.line(timed))),
             None => (None, String::new()),
         };
         how.push(format!("{}{quiet}", self.machine));
@@ -207,8 +207,9 @@ impl<F: Findings> Report<F> {
     /// If the machine was too busy for a verdict, or the file cannot be written.
     fn save(&self, path: &Path) -> Result<()> {
         let not_saved = || format!("--save {}: the figures were not saved", path.display());
-        if let Some(load) = self.load.filter(|load| !load.permits_verdict) {
-            return Err(partial(load.line(self.findings.timed()))).with_context(not_saved);
+        let timed = self.findings.timed();
+        if let Some(load) = self.load.filter(|load| load.forbids(timed)) {
+            return Err(partial(load.line(timed))).with_context(not_saved);
         }
         let text = serde_json::to_string_pretty(self)? + "\n";
         files::replace(path, |file| file.write_all(text.as_bytes())).with_context(not_saved)
@@ -301,12 +302,40 @@ mod tests {
         let line = "Other processes used 5 % of the two cores during the rounds.";
         assert!(quiet.ends_with(&format!("{machine}\n{line}\n\nWhat it means.")), "{quiet}");
         let busy = Report { load: load(8), ..report() };
-        let line = wrapped(&busy.load.unwrap().line(None));
+        let line = wrapped(&busy.load.unwrap().line(Timed::Everything));
         assert!(busy.text().starts_with("a table\n\n"), "figures are printed all the same");
         assert!(busy.text().ends_with(&format!("{machine}\n\n{line}")), "{}", busy.text());
         assert!(line.contains("used 40 % of the two cores during the rounds: no verdict"));
         let json = serde_json::to_value(busy).unwrap();
         assert_eq!(json["load"]["permits_verdict"], false);
+    }
+
+    /// Nothing of it depends on time.
+    #[derive(Serialize)]
+    struct Counted;
+
+    impl Findings for Counted {
+        fn paragraphs(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn withhold(&mut self) {}
+
+        fn timed(&self) -> Timed {
+            Timed::Nothing
+        }
+
+        fn conclusion(&self) -> Option<String> {
+            Some("What it means.".into())
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_withholds_nothing_that_was_counted() {
+        let Report { machine, notes, files, partial, .. } = report();
+        let counted = Report { findings: Counted, machine, notes, files, partial, load: load(8) };
+        let text = counted.text();
+        assert!(text.ends_with("during the rounds.\n\nWhat it means."), "{text}");
     }
 
     #[test]

@@ -20,6 +20,16 @@ pub(crate) struct Load {
     pub(crate) permits_verdict: bool,
 }
 
+/// Which findings depend on time, and say nothing if the machine was busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timed {
+    Everything,
+    /// These; the end of "no verdict on".
+    Only(&'static str),
+    /// Everything was counted, or is from captures or virtual time.
+    Nothing,
+}
+
 impl Load {
     pub(crate) fn of(used: MachineUse) -> Self {
         let all = (used.elapsed * used.cores).as_secs_f64();
@@ -35,8 +45,13 @@ impl Load {
         }
     }
 
-    /// What was seen, a sentence. `timed` is what depends on time, if not everything does.
-    pub(crate) fn line(&self, timed: Option<&str>) -> String {
+    /// Whether it forbids verdicts on what is `timed`.
+    pub(crate) fn forbids(&self, timed: Timed) -> bool {
+        !self.permits_verdict && timed != Timed::Nothing
+    }
+
+    /// What was seen, a sentence.
+    pub(crate) fn line(&self, timed: Timed) -> String {
         let Self { others_percent, stolen_percent, .. } = self;
         let cores = match self.cores {
             1 => "the one core".to_owned(),
@@ -49,9 +64,9 @@ impl Load {
             format!(", and the hypervisor took {stolen_percent:.0} %")
         };
         let end = match timed {
-            _ if self.permits_verdict => ".".to_owned(),
-            None => format!(": no verdict. {AGAIN}"),
-            Some(timed) => format!(": no verdict on {timed}. {AGAIN}"),
+            _ if !self.forbids(timed) => ".".to_owned(),
+            Timed::Only(what) => format!(": no verdict on {what}. {AGAIN}"),
+            _ => format!(": no verdict. {AGAIN}"),
         };
         format!(
             "Other processes used {others_percent:.0} % of {cores} during the rounds{stolen}{end}"
@@ -103,7 +118,7 @@ mod tests {
         ];
         for (cores, taken, permits, text) in rows {
             let load = load(cores, taken);
-            let line = load.line(None);
+            let line = load.line(Timed::Everything);
             assert_eq!(load.permits_verdict, permits, "{line}");
             assert!(line.starts_with(&format!("Other processes used {text}")), "{line}");
         }
@@ -111,10 +126,14 @@ mod tests {
 
     #[test]
     fn what_does_not_depend_on_time_keeps_its_verdict() {
-        let [idle, busy] = [0, 8_200].map(|others_ms| load(2, [others_ms, 0]).line(Some("rates")));
-        assert_eq!(idle, load(2, [0, 0]).line(None));
+        let [idle, busy] = [0, 8_200].map(|others_ms| load(2, [others_ms, 0]));
+        let rates = Timed::Only("rates");
+        assert_eq!(idle.line(rates), idle.line(Timed::Everything));
         let end = ": no verdict on rates. Measure again when the machine is idle.";
-        assert!(busy.ends_with(end), "{busy}");
+        assert!(busy.line(rates).ends_with(end), "{}", busy.line(rates));
+        assert!(busy.forbids(rates) && !idle.forbids(Timed::Everything));
+        let line = busy.line(Timed::Nothing);
+        assert!(line.ends_with("during the rounds.") && !busy.forbids(Timed::Nothing), "{line}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::plan::{CapturePlan, Plan};
 use super::{amount, saving};
 use crate::experiment::Findings;
 use crate::figure::Figure;
+use crate::load::Timed;
 
 /// The paper's experiments, repeated.
 #[derive(Debug, Serialize)]
@@ -82,8 +83,17 @@ impl Findings for Found {
         parts
     }
 
+    /// Captures say in which order frames came, however busy the machine was; only times say nothing then.
     fn withhold(&mut self) {
-        self.figures.iter_mut().for_each(Figure::withhold);
+        let is_timed = |figure: &&mut Figure| saving::NUMBERS.contains(&figure.number);
+        self.figures.iter_mut().filter(is_timed).for_each(Figure::withhold);
+    }
+
+    fn timed(&self) -> Timed {
+        match self.costs.is_empty() {
+            true => Timed::Nothing,
+            false => Timed::Only("processor time"),
+        }
     }
 
     fn drawings(&self) -> Vec<(String, String)> {
@@ -156,4 +166,26 @@ fn cost_notes(costs: &[Cost], projected: bool) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::Statement;
+
+    #[test]
+    fn a_busy_machine_takes_back_what_was_timed_and_nothing_captured() {
+        let figure = |number| Figure {
+            number,
+            statements: vec![Statement::new("more", Some(true), "More.".to_owned())],
+            ..Figure::default()
+        };
+        let figures = ["4", "8", "10", "12"].map(figure).to_vec();
+        let none = Found::new(Vec::new(), Vec::new());
+        assert_eq!(none.timed(), Timed::Nothing, "nothing was timed");
+        let mut found = Found { figures, ..none };
+        found.withhold();
+        let holds = found.figures.iter().map(|figure| figure.statements[0].holds);
+        assert_eq!(holds.collect::<Vec<_>>(), [Some(true), Some(true), None, None]);
+    }
 }

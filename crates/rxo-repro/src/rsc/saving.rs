@@ -98,6 +98,9 @@ fn percent(regular: &Cost, with: &Cost) -> f64 {
     (1.0 - with.ns_per_byte.median / regular.ns_per_byte.median) * 100.0
 }
 
+/// The figures of processor time.
+pub(super) const NUMBERS: [&str; 2] = ["10", "12"];
+
 fn figure_10(costs: Costs<'_>) -> Figure {
     let mut series = costs.series(Pace::OneGbit, utilisation);
     series.extend(windows_at_8_kb(costs));
@@ -109,7 +112,7 @@ fn figure_10(costs: Costs<'_>) -> Figure {
         saved(Level::Rsc5, "RSC_5 saves \"about 5-7%\" of CPU utilisation at 1 Gb/s", 5.0),
     ];
     Figure {
-        number: "10",
+        number: NUMBERS[0],
         title: "Processor time of the receiving side for 0.95 Gbit/s",
         fixed: "medians, least and most",
         x_label: "payload",
@@ -150,7 +153,7 @@ fn figure_12(costs: Costs<'_>) -> Figure {
         saved(Level::Rsc5, "RSC_3 and RSC_5 save \"4-18%\"; RSC_5", 4.0),
     ];
     Figure {
-        number: "12",
+        number: NUMBERS[1],
         title: "Processor time of the receiving side, as fast as it goes",
         fixed: "medians, least and most",
         x_label: "payload",

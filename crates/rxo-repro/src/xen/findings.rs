@@ -12,6 +12,7 @@ use super::system::System;
 use super::virtual_time::{Exchange, Rate};
 use crate::experiment::Findings;
 use crate::figure::Figure;
+use crate::load::Timed;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -52,8 +53,8 @@ impl Findings for Found {
         self.figures.iter_mut().filter(of_guests).for_each(Figure::withhold);
     }
 
-    fn timed(&self) -> Option<&'static str> {
-        Some("what guests cost")
+    fn timed(&self) -> Timed {
+        Timed::Only("what guests cost")
     }
 
     fn is_intact(&self) -> bool {

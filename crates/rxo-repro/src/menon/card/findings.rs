@@ -10,6 +10,7 @@ use super::plan::Plan;
 use super::row::{Row, Rows};
 use crate::experiment::Findings;
 use crate::figure::{Figure, Guide, Series, Shape};
+use crate::load::Timed;
 use crate::menon::receive::fit::Fit;
 use crate::menon::receive::stack::Stack;
 use crate::menon::verdict::Verdict;
@@ -82,8 +83,8 @@ impl Findings for Found {
         self.aims.iter_mut().filter(|aim| aim.claim.contains(OF_TIME)).for_each(Verdict::withhold);
     }
 
-    fn timed(&self) -> Option<&'static str> {
-        Some("processor time")
+    fn timed(&self) -> Timed {
+        Timed::Only("processor time")
     }
 
     fn drawings(&self) -> Vec<(String, String)> {
