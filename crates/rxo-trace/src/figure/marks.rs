@@ -8,13 +8,14 @@ use super::series::{Mark, Series};
 use super::style::series_class;
 use super::svg::{Anchor, Area, Point, Short, Svg, at};
 
-/// Draws all series: bars first, so that lines are drawn over them.
-pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
+/// Draws all series and the brackets: bars first, so that lines are drawn over them.
+pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], brackets: &[Bracket]) {
+    let stacks = Stacks::of(frame, brackets);
     for (index, series) in all.iter().enumerate() {
         svg.begin(&series_class(series.colour.unwrap_or(index)));
         match series.mark {
             Mark::Bar => draw_bars(svg, frame, all, index),
-            Mark::Stack => draw_stack(svg, frame, all, index),
+            Mark::Stack => draw_stack(svg, frame, stacks, (all, index)),
             Mark::Line | Mark::Step | Mark::Dot => {}
         }
         svg.end();
@@ -32,16 +33,17 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
         draw_points(svg, frame, series, colour, beside);
         svg.end();
     }
+    draw_brackets(svg, frame, stacks, brackets);
 }
 
-/// Draws brackets beside stacks, each with name and size on two lines.
-pub(super) fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, all: &[Bracket]) {
+/// Draws brackets beside stacks, each with name and size on two lines, which stay above the axis.
+fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, all: &[Bracket]) {
     for Bracket { x, from, to, name } in all {
         let Some((low, high)) = frame.place(*x, *from).zip(frame.place(*x, *to)) else { continue };
-        let left = stack_left(frame, low.x) + stack_width(frame) + 6.0;
+        let left = stacks.left(low.x) + stacks.width + 6.0;
         let outline = format!("M{},{}h6V{}h-6", Short(left), Short(low.y), Short(high.y));
         svg.path("fig-bracket", &outline, "");
-        let middle = f64::midpoint(low.y, high.y);
+        let middle = f64::midpoint(low.y, high.y).min(low.y - 16.0);
         svg.text("fig-label", Anchor::Start, at(left + 11.0, middle - 3.0), name);
         svg.text("fig-label", Anchor::Start, at(left + 11.0, middle + 11.0), &full(to - from));
     }
@@ -187,7 +189,7 @@ fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
 }
 
 /// Draws the parts of stacks that belong to the series `index`.
-fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
+fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, (all, index): (&[Series], usize)) {
     let series = &all[index];
     for (place, &(x, y)) in series.points.iter().enumerate() {
         let below = all[..index].iter().filter(|series| series.mark == Mark::Stack);
@@ -196,19 +198,30 @@ fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
         let Some((low, high)) = frame.place(x, from).zip(frame.place(x, from + y)) else {
             continue;
         };
-        let (left, width) = (stack_left(frame, low.x), stack_width(frame));
+        let (left, width) = (stacks.left(low.x), stacks.width);
         let area = Area { x: left, y: high.y, width, height: low.y - high.y };
         svg.rectangle(bar_class(series), area, 0.0, &frame.tip(&series.name, x, y));
     }
 }
 
-/// A stack stands left of its place, so that a bracket has room beside it.
-fn stack_left(frame: &Frame<'_>, place: f64) -> f64 {
-    place - frame.slot_width() * 0.18 - stack_width(frame) / 2.0
+/// Where stacks stand.
+#[derive(Clone, Copy)]
+struct Stacks {
+    width: f64,
+    /// How far left of its place the middle of a stack is. If there are brackets, they need room beside it.
+    shift: f64,
 }
 
-fn stack_width(frame: &Frame<'_>) -> f64 {
-    (frame.slot_width() * 0.4).min(WIDEST_STACK)
+impl Stacks {
+    fn of(frame: &Frame<'_>, brackets: &[Bracket]) -> Self {
+        let slot = frame.slot_width();
+        let shift = if brackets.is_empty() { 0.0 } else { slot * 0.18 };
+        Self { width: (slot * 0.4).min(WIDEST_STACK), shift }
+    }
+
+    fn left(self, place: f64) -> f64 {
+        place - self.shift - self.width / 2.0
+    }
 }
 
 /// Circle, square, triangle, diamond, and again, so that series differ without colour too.

@@ -118,8 +118,7 @@ impl Draw for Figure {
         legend::draw(&mut canvas, &self.legend(), width - 2.0 * EDGE);
         let frame = Frame::fit(self, canvas.top, (width, height));
         frame.draw(&mut canvas.svg, self);
-        marks::draw(&mut canvas.svg, &frame, &self.series);
-        marks::draw_brackets(&mut canvas.svg, &frame, &self.brackets);
+        marks::draw(&mut canvas.svg, &frame, &self.series, &self.brackets);
         frame.draw_guides(&mut canvas.svg, &self.guides);
         document(canvas.svg, naming, (width, height), place)
     }

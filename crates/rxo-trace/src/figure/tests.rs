@@ -272,6 +272,42 @@ fn stacks_add_up_and_brackets_name_a_part() {
     assert!(svg.contains(">part</text>") && svg.contains(">30</text>"));
 }
 
+/// The number of `attribute` in each element that begins like this.
+fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
+    let begin = format!(" {attribute}=\"");
+    let number = |rest: &str| rest.split(begin.as_str()).nth(1)?.split('"').next()?.parse().ok();
+    svg.split(element).skip(1).filter_map(number).collect()
+}
+
+#[test]
+fn a_stack_without_brackets_stands_over_its_place() {
+    let stack = Figure::new("stack", Axis::categories("x", ["here"]), Axis::linear("y"))
+        .with(Series::stack("part", [30.0]));
+    let left = |svg: &str| numbers(svg, "<rect class=\"fig-solid\"", "x")[0];
+    let place = |svg: &str| {
+        let before = svg.split(">here</text>").next().unwrap();
+        numbers(&before[before.rfind("<text").unwrap()..], "<text", "x")[0]
+    };
+    let alone = stack.to_svg();
+    let width = numbers(&alone, "<rect class=\"fig-solid\"", "width")[0];
+    assert!((left(&alone) + width / 2.0 - place(&alone)).abs() < 0.3, "{alone}");
+    let bracket = Bracket { x: 0.0, from: 0.0, to: 30.0, name: "part".into() };
+    assert!(left(&stack.bracket(bracket).to_svg()) < left(&alone));
+}
+
+#[test]
+fn the_label_of_a_small_bracket_stays_above_the_axis() {
+    let svg = Figure::new("stack", Axis::categories("x", ["here", "there"]), Axis::linear("y"))
+        .with(Series::stack("part", [1.0, 1_000.0]))
+        .bracket(Bracket { x: 0.0, from: 0.0, to: 1.0, name: "part".into() })
+        .to_svg();
+    let before = svg.split(">1</text>").next().unwrap();
+    let label = &before[before.rfind("<text").unwrap()..];
+    let bottom = numbers(&svg, "<rect class=\"fig-solid\"", "y")[0]
+        + numbers(&svg, "<rect class=\"fig-solid\"", "height")[0];
+    assert!(numbers(label, "<text", "y")[0] < bottom, "{svg}");
+}
+
 #[test]
 fn a_column_has_room_only_for_bars_that_it_has() {
     let figure = Figure::new("bars", Axis::categories("x", ["paper", "here"]), Axis::linear("y"))
