@@ -54,9 +54,12 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
                 experiment::run(&menon::acks::Plan::from_flags(flags)?, stop)
             }
             Some(MenonPart::Card(flags)) => {
-                experiment::run(&menon::card::Plan::from_flags(flags)?, stop)
+                let plan = menon::card::Plan::from_flags(flags)?;
+                plan.prepare()?;
+                experiment::run(&plan, stop)
             }
             Some(MenonPart::Receiver(flags)) => menon::card::receiver::run(flags, stop),
+            Some(MenonPart::Domain(flags)) => menon::card::linux::domain::run(flags),
         },
         Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
         Paper::Xen(flags) => match &flags.step {

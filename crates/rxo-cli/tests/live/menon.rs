@@ -63,7 +63,10 @@ fn experiments_that_cannot_be() {
         ("--only split", "possible values: profile, limit, connections, exchange"),
         ("acks --only limit", "possible values: split, keep-every"),
         ("card --rounds 0", "--rounds 0: choose 1 to 100"),
-        ("card --only split", "possible values: profile, threads, limit, connections"),
+        (
+            "card --only split",
+            "possible values: profile, threads, limit, connections, exchange, linux, prefetch",
+        ),
         ("--rate 100", "unexpected argument '--rate'"),
         ("--quick acks", "the subcommand 'acks' cannot be used with"),
     ];
@@ -128,7 +131,8 @@ fn on_a_card() {
     let scratch = Scratch::new("menon-card");
     let out = scratch.file("figures");
     let namespace = Namespace::new("repro").unwrap();
-    let line = format!("repro menon card --quick --only profile --out {} --json", out.display());
+    let out_of = out.display();
+    let line = format!("repro menon card --quick --only profile,exchange --out {out_of} --json");
     let output = run_within(&namespace, &line, LONG);
     let said = String::from_utf8_lossy(&output.stderr);
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -139,7 +143,8 @@ fn on_a_card() {
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 4);
+    assert_eq!(rows.len(), 4 + 2);
+    let (rows, requests) = rows.split_at(4);
     let median = |row: usize, name: &str| rows[row][name]["median"].as_f64().unwrap();
     let [single, original, aggregation, optimized] = [0, 1, 2, 3];
     assert_eq!(
@@ -165,12 +170,18 @@ fn on_a_card() {
     let [plain, offloaded] =
         [aggregation, optimized].map(|row| median(row, "handed_over_per_packet"));
     assert!(offloaded < plain, "{report}");
+    for row in requests {
+        // Each exchange is a frame in and a frame out; acknowledgements ride on them.
+        let handed_over = row["handed_over_per_packet"]["median"].as_f64().unwrap();
+        assert_eq!(row["traffic"], "requests", "{row}");
+        assert!((0.8..1.3).contains(&handed_over), "{row}");
+    }
     for aim in report["aims"].as_array().unwrap() {
         let is_timed = aim["claim"].as_str().unwrap().contains("second of processor time");
         assert_eq!(aim["holds"].is_boolean(), !is_timed || permits_verdicts(&report), "{aim}");
     }
-    for name in ["7", "8"] {
-        let path = out.join(format!("figure-{name}-on-a-card.svg"));
+    for name in ["figure-7", "figure-8", "table-1"] {
+        let path = out.join(format!("{name}-on-a-card.svg"));
         assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
     }
 }

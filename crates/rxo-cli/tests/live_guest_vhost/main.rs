@@ -7,6 +7,7 @@
 
 mod carried;
 mod killed;
+mod menon;
 mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
@@ -29,6 +30,7 @@ const TESTS: &[Test] = &[
         killed::the_next_guest_is_served_after_qemu_was_killed,
     ),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
+    ("a_linux_guest_gains_by_aggregates", menon::a_linux_guest_gains_by_aggregates),
     ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),
     ("the_xen_experiment_has_several_guests", xen::the_experiment_has_several_guests),
     ("the_xen_experiment_names_what_is_missing", xen::the_experiment_names_what_is_missing),

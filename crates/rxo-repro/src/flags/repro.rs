@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 
 /// The flags of `rxo repro`.
@@ -124,11 +125,14 @@ pub(crate) enum MenonPart {
     /// What coalescing does to those who count acknowledgements (sections 3.4 and 4).
     Acks(AcksFlags),
     /// A receiving host behind a card that costs it nothing, in instructions and processor time (section 5).
-    /// Needs valgrind.
+    /// Needs valgrind, and QEMU for the guest.
     Card(CardFlags),
     /// The receiving process of `card`.
     #[command(hide = true)]
     Receiver(ReceiverFlags),
+    /// The driver domain of `card`.
+    #[command(hide = true)]
+    Domain(DomainFlags),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -159,12 +163,18 @@ pub(crate) struct CardFlags {
 pub(crate) enum CardExperiment {
     /// One connection, read on the worker's thread (figures 7 and 8).
     Profile,
-    /// One connection, read on a thread of its own (figure 7).
+    /// One connection, read on a thread of its own (figures 7 and 9).
     Threads,
     /// The Aggregation Limit, 1 to 35 (figure 11).
     Limit,
-    /// 1 to 100 connections (figure 12).
+    /// 1 to 400 connections (figure 12).
     Connections,
+    /// Requests and responses (table 1).
+    Exchange,
+    /// Linux's own stack in a guest, fed frames and aggregates (figure 10). Needs QEMU, busybox and a C compiler.
+    Linux,
+    /// What a packet costs by how much a processor prefetches (figure 1), a simulation.
+    Prefetch,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,5 +1,8 @@
 //! Runs a program under callgrind, and reads its profile.
 //!
+//! A cost is a number of instructions; if caches are simulated, of estimated cycles: one for an instruction, ten
+//! more for what misses the first cache, and a hundred more for what misses the last (KCachegrind's formula).
+//!
 //! A profile is text: lines that name the function, its file, and the file that instructions were inlined
 //! from, and under them the costs of source lines. A name is defined once, as `(number) name`, and later is its
 //! number. The line after a `calls=` line has the cost of the called function, which also stands there.
@@ -9,8 +12,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-
-use super::category::Category;
 
 /// Counts inside functions whose names contain this.
 const COUNTED: &str = "*counted_phase*";
@@ -29,38 +30,67 @@ pub(super) fn check() -> Result<()> {
     }
 }
 
-/// A command that runs `program` and leaves its profile in `profile`.
-pub(super) fn command(program: &Path, profile: &Path) -> Command {
+/// A command that runs `program` and leaves its profile in `profile`. `simulation` are callgrind's options for
+/// caches.
+pub(super) fn command(program: &Path, profile: &Path, simulation: &[&str]) -> Command {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
         .arg(format!("--toggle-collect={COUNTED}"))
         .arg(format!("--callgrind-out-file={}", profile.display()))
+        .args(simulation)
         .arg(program);
     command
 }
 
-/// Instructions in each of [`Category::ALL`].
-pub(super) type Counts = [f64; Category::ALL.len()];
+/// Where costs are from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'t> {
+    pub(super) function: &'t str,
+    /// The file that the code is inlined from.
+    pub(super) inlined: &'t str,
+    /// The file of the function.
+    pub(super) home: &'t str,
+}
 
-/// Reads a profile.
+/// Reads a profile. Returns the cost of each of `N` categories, of which `category` says the number.
 ///
 /// # Errors
 /// If nothing was counted.
-pub(super) fn read(profile: &Path) -> Result<Counts> {
+pub(super) fn read<const N: usize>(
+    profile: &Path,
+    category: impl Fn(Origin<'_>) -> usize,
+) -> Result<[f64; N]> {
     let text = std::fs::read_to_string(profile)
         .with_context(|| format!("callgrind left no profile in {}", profile.display()))?;
-    let counts = counts(&text);
-    if counts.iter().sum::<f64>() <= 0.0 {
+    let costs = costs(&text, category);
+    if costs.iter().sum::<f64>() <= 0.0 {
         bail!("callgrind counted nothing; strip no symbols from rxo");
     }
-    Ok(counts)
+    Ok(costs)
 }
 
-fn counts(text: &str) -> Counts {
+fn costs<const N: usize>(text: &str, category: impl Fn(Origin<'_>) -> usize) -> [f64; N] {
     let mut reader = Reader::default();
-    text.lines().for_each(|line| reader.read(line));
-    reader.counts
+    let mut costs = [0.0; N];
+    for line in text.lines() {
+        if let Some(cost) = reader.read(line) {
+            costs[category(reader.origin())] += cost;
+        }
+    }
+    costs
+}
+
+impl Origin<'_> {
+    /// Whether this is a function that copies memory.
+    pub(super) fn copies(&self) -> bool {
+        COPIES.iter().any(|name| self.function.contains(name))
+    }
+
+    /// What `of_file` says of the file that the code is inlined from, else of the function's.
+    pub(super) fn of_files<C>(&self, of_file: impl Fn(&str) -> Option<C>) -> Option<C> {
+        of_file(self.inlined).or_else(|| of_file(self.home))
+    }
 }
 
 #[derive(Default)]
@@ -73,11 +103,17 @@ struct Reader<'t> {
     inlined: &'t str,
     /// Whether the next cost is that of a called function.
     is_call: bool,
-    counts: Counts,
+    /// What each number of a line of costs weighs.
+    weights: Vec<f64>,
 }
 
 impl<'t> Reader<'t> {
-    fn read(&mut self, line: &'t str) {
+    /// The cost that `line` has, if it has one.
+    fn read(&mut self, line: &'t str) -> Option<f64> {
+        if let Some(events) = line.strip_prefix("events: ") {
+            self.weights = events.split(' ').map(weight).collect();
+            return None;
+        }
         match line.split_once('=') {
             Some(("fl", name)) => {
                 self.home = resolved(&mut self.files, name);
@@ -89,29 +125,34 @@ impl<'t> Reader<'t> {
             Some(("cfn", name)) => _ = resolved(&mut self.functions, name),
             Some(("calls", _)) => self.is_call = true,
             Some(_) => {}
-            None => self.cost(line),
+            None => return self.cost(line),
         }
+        None
     }
 
-    fn cost(&mut self, line: &str) {
-        let Some(cost) = line.split_once(' ').and_then(|(at, cost)| {
-            at.starts_with(|first: char| "+-*".contains(first) || first.is_ascii_digit())
-                .then(|| cost.trim().parse::<f64>().ok())
-                .flatten()
-        }) else {
-            return;
-        };
-        if !std::mem::take(&mut self.is_call) {
-            self.counts[self.category() as usize] += cost;
+    fn cost(&mut self, line: &str) -> Option<f64> {
+        let (at, counts) = line.split_once(' ')?;
+        let is_place =
+            at.starts_with(|first: char| "+-*".contains(first) || first.is_ascii_digit());
+        if !is_place || std::mem::take(&mut self.is_call) {
+            return None;
         }
+        let counts = counts.split_whitespace().map(|count| count.parse::<f64>().unwrap_or(0.0));
+        Some(counts.zip(&self.weights).map(|(count, weight)| count * weight).sum())
     }
 
-    fn category(&self) -> Category {
-        if COPIES.iter().any(|name| self.function.contains(name)) {
-            return Category::PerByte;
-        }
-        let inlined = Category::of_file(self.inlined);
-        inlined.or_else(|| Category::of_file(self.home)).unwrap_or(Category::Misc)
+    const fn origin(&self) -> Origin<'t> {
+        Origin { function: self.function, inlined: self.inlined, home: self.home }
+    }
+}
+
+/// What an event adds to the cost.
+fn weight(event: &str) -> f64 {
+    match event {
+        "Ir" => 1.0,
+        "I1mr" | "D1mr" | "D1mw" => 10.0,
+        "ILmr" | "DLmr" | "DLmw" => 100.0,
+        _ => 0.0,
     }
 }
 
@@ -131,6 +172,7 @@ const COPIES: [&str; 2] = ["memcpy", "memmove"];
 
 #[cfg(test)]
 mod tests {
+    use super::super::category::Category;
     use super::*;
 
     const PROFILE: &str = "\
@@ -165,14 +207,27 @@ fi=(3)
 totals: 2453
 ";
 
+    fn by_category(text: &str) -> [f64; Category::ALL.len()] {
+        costs(text, |origin| Category::of(origin) as usize)
+    }
+
     #[test]
     fn instructions_are_those_of_the_file_they_come_from() {
-        let counts = counts(PROFILE);
+        let counts = by_category(PROFILE);
         let of = |category: Category| counts[category as usize];
         assert!((of(Category::Protocol) - 13.0).abs() < 1e-9, "{counts:?}");
         assert!((of(Category::Aggr) - 2_100.0).abs() < 1e-9, "inlined library code counts too");
         assert!((of(Category::Misc) - 40.0).abs() < 1e-9);
         assert!((of(Category::PerByte) - 300.0).abs() < 1e-9);
         assert!((counts.iter().sum::<f64>() - 2_453.0).abs() < 1e-9, "{counts:?}");
+    }
+
+    #[test]
+    fn misses_of_simulated_caches_cost_cycles() {
+        let text = "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n\
+                    fl=(1) crates/rxo-tcp/src/lib.rs\nfn=(1) take\n\
+                    10 5 2 1 0 1 0 0 1\n+1 7 3\n";
+        let counts = by_category(text);
+        assert!((counts[Category::Protocol as usize] - 122.0).abs() < 1e-9, "{counts:?}");
     }
 }

@@ -12,6 +12,17 @@ pub(super) struct Case {
     /// The most frames that one poll takes.
     pub(super) poll_frames: usize,
     pub(super) application: Application,
+    pub(super) traffic: Traffic,
+}
+
+/// What comes from the senders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Traffic {
+    /// As much as they can send.
+    Bulk,
+    /// One byte, and the next when that has come back.
+    Requests,
 }
 
 /// Where connections are read.
@@ -27,7 +38,13 @@ pub(super) enum Application {
 impl Case {
     /// One connection, read on the worker's thread.
     pub(super) const fn one_processor(stack: Stack) -> Self {
-        Self { stack, connections: 1, poll_frames: POLL_FRAMES, application: Application::Worker }
+        Self {
+            stack,
+            connections: 1,
+            poll_frames: POLL_FRAMES,
+            application: Application::Worker,
+            traffic: Traffic::Bulk,
+        }
     }
 
     /// One connection, read by a thread of its own.
@@ -38,8 +55,16 @@ impl Case {
     /// Original as a kernel of 2006 took frames: one by one.
     pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
 
+    /// Requests of one byte, answered on the worker's thread.
+    pub(super) const fn requests(stack: Stack) -> Self {
+        Self { traffic: Traffic::Requests, ..Self::one_processor(stack) }
+    }
+
     pub(super) fn name(self) -> String {
-        let Self { stack, connections, poll_frames, application } = self;
+        let Self { stack, connections, poll_frames, application, traffic } = self;
+        if traffic == Traffic::Requests {
+            return format!("requests, {}", stack.name());
+        }
         let s = if connections == 1 { "" } else { "s" };
         let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
         format!("{connections} connection{s}{}, {}{polls}", application.suffix(), stack.name())

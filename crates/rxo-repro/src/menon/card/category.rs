@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::callgrind::Origin;
+
 /// What a receiver's instructions are for (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Category {
@@ -32,6 +34,9 @@ impl Category {
         Self::Misc,
     ];
 
+    /// Those that aggregation shares out over its packets: the paper's rx, tx, buffer and non-proto.
+    pub(super) const PER_PACKET: [Self; 3] = [Self::Protocol, Self::Transmit, Self::NonProto];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Protocol => "protocol",
@@ -44,9 +49,17 @@ impl Category {
         }
     }
 
+    /// The category of instructions.
+    pub(super) fn of(origin: Origin<'_>) -> Self {
+        match origin.copies() {
+            true => Self::PerByte,
+            false => origin.of_files(Self::of_file).unwrap_or(Self::Misc),
+        }
+    }
+
     /// The category of a source file; `None` if it is for many (headers, checksums, the standard library), so
     /// that its instructions are those of the function that has them inlined.
-    pub(super) fn of_file(path: &str) -> Option<Self> {
+    fn of_file(path: &str) -> Option<Self> {
         let (_, inside) = path.rsplit_once("crates/")?;
         let (name, file) = inside.split_once('/')?;
         Some(match name {

@@ -4,23 +4,33 @@
 //! The host is rxo's own on `virtio:`, a process of its own ([`receiver`]). `rxo card` moves frames between it
 //! and the wire on the sender's core, as a card does by DMA, so all that the receiver's process costs is the
 //! receiver's. A [`case`] is measured in a [`network`] twice: as it is, for processor time, and under
-//! [`callgrind`], which counts instructions. Samples become [`row`]s, these the [`findings`].
+//! [`callgrind`], which counts instructions. Samples become [`row`]s, these the [`findings`]. Beside it are a guest
+//! with [`linux`]'s own stack, and a simulation of [`prefetch`]ing processors.
 
+mod aims;
 mod callgrind;
 mod case;
 mod category;
+mod figures;
 mod findings;
+mod folder;
+pub(crate) mod linux;
 mod network;
 mod plan;
+mod prefetch;
+mod process;
 pub(crate) mod receiver;
 mod row;
+mod wire;
 
 use anyhow::Result;
 
 use self::case::Case;
-use self::findings::Found;
+use self::findings::{Found, Measured};
+use self::linux::Cost;
 use self::network::Sample;
 pub(crate) use self::plan::Plan;
+use self::prefetch::Simulated;
 use self::row::Row;
 use crate::experiment::{Experiment, Output};
 use crate::turns::{Cases, Turns};
@@ -31,7 +41,7 @@ impl Experiment for Plan {
     /// Fails before anything is measured if callgrind is missing.
     fn steps(&self) -> Result<usize> {
         callgrind::check()?;
-        Ok(self.rounds * self.cases.len())
+        Ok(self.rounds * self.cases.len() + self.feeds.len() + self.simulated.len())
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
@@ -43,7 +53,20 @@ impl Experiment for Plan {
         let samples =
             turns.measure(cases, Case::name, |case, _| network::measure(case, self), line)?;
         let rows = self.cases.iter().zip(&samples);
-        Ok(Found::new(rows.filter_map(|(case, samples)| Row::of(*case, samples)).collect()))
+        let rows = rows.filter_map(|(case, samples)| Row::of(*case, samples)).collect();
+        let linux = turns.measure(
+            once(&self.feeds),
+            |feed| format!("Linux in a guest, {}", feed.name()),
+            |feed, _| linux::cost(feed, self),
+            Cost::line,
+        )?;
+        let simulated = turns.measure(
+            once(&self.simulated),
+            |prefetch| format!("simulation, prefetching {}", prefetch.name()),
+            |prefetch, _| Ok(Simulated::of(prefetch, &network::simulate(prefetch, self)?)),
+            Simulated::line,
+        )?;
+        Ok(Found::new(Measured { rows, linux: linux.concat(), simulated: simulated.concat() }))
     }
 
     fn notes(&self, _: &Found) -> Vec<String> {
@@ -53,4 +76,9 @@ impl Experiment for Plan {
     fn output(&self) -> &Output {
         &self.output
     }
+}
+
+/// What is counted or simulated, and takes long, is so once.
+const fn once<C>(cases: &[C]) -> Cases<'_, C> {
+    Cases { cases, rounds: 1, rotated: 1 }
 }

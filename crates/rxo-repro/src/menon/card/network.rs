@@ -1,26 +1,28 @@
 //! One measurement: a wire, a card on it, the receiver behind the card, and Linux senders.
 
 use std::env;
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use rxo::live::{Card, Device, DeviceOptions, Event, Outcome, run_card};
-use rxo_driver::GuestOptions;
-use rxo_lab::traffic::{BulkConfig, Outgoing};
-use rxo_lab::{Lab, LabOptions};
+use anyhow::{Context, Result};
+use rxo_lab::traffic::{BulkConfig, Outgoing, Pattern};
+use rxo_lab::{Lab, LabOptions, Namespace};
 
-use super::callgrind::{self, Counts};
-use super::case::{Application, Case};
+use super::callgrind;
+use super::case::{Application, Case, Traffic};
+use super::category::Category;
+use super::folder::Folder;
 use super::plan::Plan;
+use super::prefetch::Prefetch;
+use super::process::Process;
 use super::receiver::{Measured, PORT};
+use super::wire::{CardThread, MODERATION};
+use crate::menon::receive::stack::Stack;
+
+/// Instructions, or estimated cycles, in each of [`Category::ALL`].
+pub(super) type Counts = [f64; Category::ALL.len()];
 
 /// One transfer for its time, and one for its instructions.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +42,21 @@ pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
     let folder = Folder::new()?;
     let (timed, first) = transfer(case, plan, &folder, Tool::None)?;
     let (counted, second) = transfer(case, plan, &folder, Tool::Callgrind)?;
-    let counts = callgrind::read(&folder.profile())?;
+    let counts = callgrind::read(&folder.profile(), |origin| Category::of(origin) as usize)?;
     Ok(Sample { timed, counted, counts, retransmissions: first + second })
+}
+
+/// Simulates the cost of a packet in cycles: Original, on a processor that prefetches like this.
+///
+/// # Errors
+/// As [`measure`].
+pub(super) fn simulate(prefetch: Prefetch, plan: &Plan) -> Result<Counts> {
+    let folder = Folder::new()?;
+    let case = Case::one_processor(Stack::ORIGINAL);
+    let (counted, _) = transfer(case, plan, &folder, Tool::Simulated(prefetch))?;
+    let cycles: Counts =
+        callgrind::read(&folder.profile(), |origin| Category::of(origin) as usize)?;
+    Ok(cycles.map(|cycles| ratio(cycles, counted.packets)))
 }
 
 impl Sample {
@@ -70,6 +85,8 @@ pub(super) fn ratio(sum: f64, count: u64) -> f64 {
 enum Tool {
     None,
     Callgrind,
+    /// With caches.
+    Simulated(Prefetch),
 }
 
 impl Tool {
@@ -78,8 +95,31 @@ impl Tool {
     const fn pause(self) -> Duration {
         match self {
             Self::None => MODERATION,
-            Self::Callgrind => Duration::from_millis(4),
+            _ => Duration::from_millis(4),
         }
+    }
+
+    /// The payload of a transfer.
+    const fn bytes(self, case: Case, plan: &Plan) -> u64 {
+        match (self, case.traffic) {
+            (Self::None, Traffic::Bulk) => plan.timed_bytes,
+            (Self::None, Traffic::Requests) => plan.timed_requests,
+            (Self::Callgrind, Traffic::Bulk) => plan.counted_bytes,
+            (Self::Callgrind, Traffic::Requests) => plan.counted_requests,
+            // Several times slower again.
+            (Self::Simulated(_), _) => plan.counted_bytes / 4,
+        }
+    }
+
+    fn command(self, folder: &Folder) -> Result<Command> {
+        let program = env::current_exe().context("cannot find the program of this process")?;
+        Ok(match self {
+            Self::None => Command::new(program),
+            Self::Callgrind => callgrind::command(&program, &folder.profile(), &[]),
+            Self::Simulated(prefetch) => {
+                callgrind::command(&program, &folder.profile(), prefetch.options())
+            }
+        })
     }
 }
 
@@ -88,32 +128,57 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
     let peer_core = plan.cores.sender;
     let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
     let card = CardThread::start(&lab, folder.socket(), plan.cores.sender)?;
-    let bytes = match tool {
-        Tool::None => plan.timed_bytes,
-        Tool::Callgrind => plan.counted_bytes,
-    };
-    let each = bytes / case.connections as u64;
+    let each = tool.bytes(case, plan) / case.connections as u64;
     let mut arguments = arguments(case, plan, folder, &lab, each * case.connections as u64);
     arguments.push(format!("--pause-us={}", tool.pause().as_micros()));
-    let program = env::current_exe().context("cannot find the program of this process")?;
-    let mut command = match tool {
-        Tool::None => Command::new(program),
-        Tool::Callgrind => callgrind::command(&program, &folder.profile()),
-    };
-    let mut receiver = Receiver::start(command.args(arguments))?;
+    let mut receiver = Process::start("receiver", tool.command(folder)?.args(arguments))?;
+    let address = SocketAddr::new(lab.host_address(), PORT);
+    let sent = send(case, plan, (&lab, address), each);
+    // If the receiver has failed, its own words say more than those of the senders.
+    let measured = receiver.finish()?;
+    let sent_again =
+        sent?.map_or(Ok(0), |bulk| bulk.stop().map(|sent| sent.retransmitted_segments))?;
+    card.finish()?;
+    Ok((measured, sent_again))
+}
+
+/// Starts a bulk transfer, or asks everything that is to be asked.
+fn send(
+    case: Case,
+    plan: &Plan,
+    (lab, address): (&Lab, SocketAddr),
+    each: u64,
+) -> Result<Option<Outgoing>> {
+    if case.traffic == Traffic::Requests {
+        return ask(lab.peer(), address, each).map(|()| None);
+    }
     let config = BulkConfig {
         connections: case.connections,
         bytes_per_connection: Some(each),
         sender_core: plan.cores.sender,
         ..BulkConfig::default()
     };
-    let address = SocketAddr::new(lab.host_address(), PORT);
-    let started = Outgoing::start(lab.peer(), address, &config);
-    // If the receiver has failed, its own words say more than those of the senders.
-    let measured = receiver.finish()?;
-    let sent = started?.stop()?;
-    card.finish()?;
-    Ok((measured, sent.retransmitted_segments))
+    Ok(Some(Outgoing::start(lab.peer(), address, &config)?))
+}
+
+/// Sends so many requests of one byte, each when the one before was answered.
+fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
+    from.run(|| -> Result<()> {
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let pattern = Pattern::of_port(stream.local_addr()?.port());
+        let mut answer = [0];
+        for request in 0..requests {
+            stream.write_all(pattern.bytes(request, 1))?;
+            stream.read_exact(&mut answer)?;
+            if pattern.check(request, &answer).is_err() {
+                anyhow::bail!("answer {request} is wrong");
+            }
+        }
+        Ok(())
+    })?
+    .context("the requests were not answered")
 }
 
 fn arguments(case: Case, plan: &Plan, folder: &Folder, lab: &Lab, bytes: u64) -> Vec<String> {
@@ -133,6 +198,7 @@ fn arguments(case: Case, plan: &Plan, folder: &Folder, lab: &Lab, bytes: u64) ->
     let flags = [
         (stack.ack_offload, " --ack-offload"),
         (case.application == Application::Threads, " --threads"),
+        (case.traffic == Traffic::Requests, " --echo"),
     ];
     flags.iter().filter(|(is_set, _)| *is_set).for_each(|(_, flag)| line += flag);
     let mut all: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -140,146 +206,4 @@ fn arguments(case: Case, plan: &Plan, folder: &Folder, lab: &Lab, bytes: u64) ->
     all
 }
 
-/// `rxo card` on a thread, on the sender's core. Dropping it stops it.
-struct CardThread {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<rxo_lab::Result<Result<Outcome>>>>,
-}
-
-impl CardThread {
-    fn start(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (ready, wait) = std::sync::mpsc::channel();
-        let seen = Arc::clone(&stop);
-        let thread = lab.host().spawn("rxo-card", move || {
-            if let Some(core) = core {
-                rxo_lab::pin_to_core(core)?;
-            }
-            let devices = open(&socket)?;
-            // The receiver is gone only when the command is at its end.
-            _ = ready.send(());
-            let card = Card { validates: true, expands: true, report_every: None };
-            // Its only notices are that the receiver has come and gone.
-            Ok(run_card(devices, card, &seen, |_: Event<'_>| {})?)
-        })?;
-        let card = Self { stop, thread: Some(thread) };
-        if wait.recv().is_err() {
-            return Err(card.finish().err().unwrap_or_else(|| anyhow!("the card did not start")));
-        }
-        Ok(card)
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().context("the card has ended before")?;
-        let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(ended??.result?)
-    }
-}
-
-impl Drop for CardThread {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // After a failure elsewhere, which is reported; this one no longer matters.
-        _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn open(socket: &Path) -> Result<(Device, Device)> {
-    let guest = GuestOptions {
-        aggregates: false,
-        ack_templates: true,
-        moderation: MODERATION,
-        ..GuestOptions::default()
-    };
-    let options = DeviceOptions { bring_up: true, guest, ..DeviceOptions::default() };
-    let wire = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
-    let ring = format!("vhost:{}", socket.display()).parse()?;
-    Ok((Device::open(&wire, options)?, Device::open(&ring, options)?))
-}
-
-/// The process that receives. Dropping it ends it.
-struct Receiver {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Receiver {
-    /// Starts it, and waits until it listens.
-    fn start(command: &mut Command) -> Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("cannot start the receiver")?;
-        let lines = child.stdout.take().context("the receiver has no output")?;
-        let mut receiver = Self { child, lines: BufReader::new(lines) };
-        let ready: String = receiver.line()?;
-        debug_assert_eq!(ready, "ready");
-        Ok(receiver)
-    }
-
-    /// Waits for its end, and returns what it measured.
-    fn finish(&mut self) -> Result<Measured> {
-        let measured = self.line()?;
-        let status = self.child.wait()?;
-        if !status.success() {
-            bail!("the receiver ended with {status}: {}", self.complaint());
-        }
-        Ok(measured)
-    }
-
-    fn line<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
-        let mut line = String::new();
-        self.lines.read_line(&mut line)?;
-        if line.is_empty() {
-            bail!("the receiver did not finish: {}", self.complaint());
-        }
-        serde_json::from_str(&line).context("the receiver printed no JSON")
-    }
-
-    /// The last line that it said.
-    fn complaint(&mut self) -> String {
-        let mut text = String::new();
-        if let Some(said) = &mut self.child.stderr {
-            // What cannot be read says nothing.
-            _ = said.read_to_string(&mut text);
-        }
-        text.trim_end().lines().last().unwrap_or("it said nothing").to_owned()
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        // It has ended, unless something else failed.
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-/// A directory for the socket and the profile, which goes when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        let path = env::temp_dir().join(format!("rxo-menon-{}", std::process::id()));
-        fs::create_dir_all(&path)
-            .with_context(|| format!("cannot make the directory {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("card.sock")
-    }
-
-    fn profile(&self) -> PathBuf {
-        self.0.join("callgrind.out")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A directory that is left behind harms nobody.
-        _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// As `rx-usecs` of a card.
-const MODERATION: Duration = Duration::from_micros(50);
+const PATIENCE: Duration = Duration::from_secs(20);

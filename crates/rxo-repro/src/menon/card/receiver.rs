@@ -4,7 +4,7 @@
 //! callgrind the instructions inside [`counted_phase`]. It compares what it reads before and after that with
 //! what was sent.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,6 +51,9 @@ pub(crate) struct ReceiverFlags {
     /// Bytes that all of them send together.
     #[arg(long)]
     pub(crate) bytes: u64,
+    /// Whether each byte is sent back.
+    #[arg(long)]
+    pub(crate) echo: bool,
     /// Whether each connection is read on a thread of its own.
     #[arg(long)]
     pub(crate) threads: bool,
@@ -71,7 +74,7 @@ pub(super) struct Measured {
     pub(super) packets: u64,
     /// Deliveries to connections.
     pub(super) deliveries: u64,
-    /// Packets handed to the card, of which a template is one.
+    /// Packets handed to the card. A template is one packet.
     pub(super) handed_over: u64,
     /// ACKs in them.
     pub(super) acks: u64,
@@ -98,12 +101,15 @@ pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
     counted_phase(|| receiver.receive(all / 4 * 3))?;
     let measured = receiver.reading()?.since(&before);
     receiver.receive(all)?;
+    if flags.echo {
+        receiver.see_off()?;
+    }
     output::json_line(&measured)
 }
 
 /// Callgrind counts in here.
 #[inline(never)]
-fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
     // Without this the call would be the last thing done, and a jump instead.
     std::hint::black_box(work())
 }
@@ -183,10 +189,24 @@ impl<'s> Receiver<'s> {
         Ok(())
     }
 
+    /// Turns until the streams have ended, so that the last answers have arrived.
+    fn see_off(&mut self) -> Result<()> {
+        while !self.own.iter().all(|connection| connection.is_ended) {
+            self.host.turn(clock::now())?;
+            self.read_all(Phase::Compared)?;
+            self.check_progress()?;
+        }
+        Ok(())
+    }
+
     fn read_all(&mut self, phase: Phase) -> Result<u64> {
         let mut read = 0;
         for connection in &mut self.own {
-            read += connection.read_some(phase)?;
+            let came = connection.read_some(phase)?;
+            if self.flags.echo {
+                connection.answer(came)?;
+            }
+            read += came;
         }
         self.shared.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(read)
@@ -275,18 +295,22 @@ struct Connection {
     port: u16,
     bytes: u64,
     buffer: Vec<u8>,
+    is_ended: bool,
 }
 
 impl Connection {
     fn new(stream: TcpStream, port: u16) -> Self {
         let (pattern, buffer) = (Pattern::of_port(port), vec![0; READ_BYTES]);
-        Self { stream, pattern, port, bytes: 0, buffer }
+        Self { stream, pattern, port, bytes: 0, buffer, is_ended: false }
     }
 
     /// Reads what is there.
     fn read_some(&mut self, phase: Phase) -> Result<u64> {
         let count = match self.stream.read(&mut self.buffer) {
-            Ok(count) => count,
+            Ok(count) => {
+                self.is_ended = count == 0;
+                count
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
             Err(error) => {
                 return Err(error)
@@ -299,6 +323,13 @@ impl Connection {
         }
         self.bytes += count as u64;
         Ok(count as u64)
+    }
+
+    /// Sends back the `count` bytes that were read last.
+    fn answer(&mut self, count: u64) -> Result<()> {
+        let bytes = &self.buffer[..count as usize];
+        let sent = self.stream.write_all(bytes);
+        sent.with_context(|| format!("cannot answer port {}", self.port))
     }
 
     /// Reads all `bytes` of the stream, on a thread of its own.

@@ -4,7 +4,7 @@ use rxo_console::numbers::ratio;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::case::{Application, Case};
+use super::case::{Application, Case, Traffic};
 use super::category::Category;
 use super::network::{self, Sample};
 use crate::menon::receive::stack::Stack;
@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub(super) gbit_per_s: Spread,
     pub(super) packets_per_delivery: Spread,
     pub(super) acks_per_packet: Spread,
-    /// Packets handed to the card for ACKs, of which a template is one, for a frame.
+    /// Packets handed to the card for a frame. A template is one packet.
     pub(super) handed_over_per_packet: Spread,
     /// Turns that found nothing, for a frame, while instructions were counted.
     pub(super) pauses_per_packet: Spread,
@@ -64,6 +64,13 @@ impl Row {
             breakdown: Category::ALL.map(category),
             retransmissions: samples.iter().map(|one| one.retransmissions).sum(),
         })
+    }
+}
+
+impl Row {
+    /// Requests a second. A request is one byte of payload.
+    pub(super) fn requests_per_s(&self) -> Spread {
+        self.gbit_per_s.map(|rate| rate * 1e9 / 8.0)
     }
 }
 
@@ -126,6 +133,7 @@ impl<'r> Rows<'r> {
         let is_both = |row: &&Row| {
             let case = row.case;
             case.application == Application::Worker
+                && case.traffic == Traffic::Bulk
                 && case.stack == Stack::OPTIMIZED
                 && self.gain(case).is_some()
         };

@@ -12,7 +12,7 @@ mod figures;
 mod findings;
 pub(super) mod fit;
 mod measure;
-mod paper;
+pub(super) mod paper;
 mod plan;
 mod row;
 mod sample;

@@ -37,16 +37,16 @@ pub(super) const SYSTEMS: [System; 3] = [
 pub(super) const SHARES: [f64; 4] = [21.0, 25.0, 21.0, 17.0];
 
 /// By how much the per-packet costs (rx, tx, buffer, non-proto) fall: figures 8, 9 and 10.
-pub(super) const PER_PACKET_FACTORS: [f64; 3] = [4.3, 5.5, 3.7];
+pub(in crate::menon) const PER_PACKET_FACTORS: [f64; 3] = [4.3, 5.5, 3.7];
 
 /// What aggregation itself costs, in cycles for a packet (figure 8).
 pub(super) const AGGREGATION_CYCLES: f64 = 789.0;
 
 /// The gain at 400 connections, in percent (figure 12).
-pub(super) const GAIN_AT_400: f64 = 40.0;
+pub(in crate::menon) const GAIN_AT_400: f64 = 40.0;
 
 /// Requests a second, original and optimized (table 1).
-pub(super) const REQUESTS: [(&str, [f64; 2]); 3] = [
+pub(in crate::menon) const REQUESTS: [(&str, [f64; 2]); 3] = [
     ("paper: Linux UP", [7_874.0, 7_894.0]),
     ("paper: Linux SMP", [7_970.0, 7_985.0]),
     ("paper: Xen", [6_965.0, 6_953.0]),

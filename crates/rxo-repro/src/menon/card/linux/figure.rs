@@ -1,0 +1,199 @@
+//! Figure 10, the table, and what rxo wants of a guest.
+
+use rxo_console::numbers::ratio;
+use rxo_console::table::Table;
+
+use super::super::aims::aim;
+use super::Feed;
+use super::guest::Cost;
+use super::part::{Part, Parts};
+use crate::figure::{Bracket, Figure, Series};
+use crate::menon::verdict::Verdict;
+use crate::statement::Statement;
+
+/// What each feed costs.
+pub(in super::super) fn table(costs: &[Cost]) -> String {
+    let mut table = Table::new(&[
+        "guest is fed",
+        "guest instr/packet",
+        "instr/byte",
+        "gain",
+        "domain instr/packet",
+        "both instr/byte",
+        "gain",
+        "packets/delivery",
+        "guest ACKs/packet",
+        "ACKs/packet",
+    ]);
+    for cost in costs {
+        let percent = |gain: Option<f64>| {
+            gain.filter(|_| cost.feed != Feed::Plain)
+                .map_or("-".to_owned(), |times| format!("{:+.0} %", 100.0 * (times - 1.0)))
+        };
+        table.row([
+            cost.feed.name().to_owned(),
+            format!("{:.0}", sum(&cost.guest, &Part::ALL)),
+            format!("{:.3}", cost.guest_per_byte),
+            percent(gain(costs, cost.feed, guest)),
+            format!("{:.0}", sum(&cost.domain, &Part::ALL)),
+            format!("{:.3}", both(cost)),
+            percent(gain(costs, cost.feed, both)),
+            format!("{:.1}", cost.packets_per_delivery),
+            format!("{:.3}", cost.guest_acks_per_packet),
+            format!("{:.3}", cost.acks_per_packet),
+        ]);
+    }
+    table.render()
+}
+
+/// Guest and domain on top of each other, by the paper's categories.
+pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
+    let shown: Vec<(&Cost, Parts)> = Feed::PAPERS
+        .into_iter()
+        .filter_map(|feed| {
+            let cost = of(costs, feed)?;
+            Some((cost, std::array::from_fn(|part| cost.guest[part] + cost.domain[part])))
+        })
+        .collect();
+    let (first, last) = (shown.first()?, shown.last()?);
+    if first.0.feed != Feed::Plain || last.0.feed == Feed::Plain {
+        return None;
+    }
+    let series = GROUPS.into_iter().map(|(name, group)| {
+        let values = shown.iter().map(|(_, parts)| Some(sum(parts, group)));
+        Series::new(name, values.collect()).stack()
+    });
+    let brackets = shown.iter().enumerate().map(|(place, (_, parts))| Bracket {
+        place,
+        to: sum(parts, &Part::PER_PACKET),
+        name: "per packet",
+    });
+    let [before, after] = [first, last].map(|(_, parts)| sum(parts, &Part::PER_PACKET));
+    let claim = "with Xen the per-packet routines of guest and driver domain together fall by a factor of 3.7";
+    let factor = ratio(before, after);
+    let ours = format!(
+        "By a factor of {factor:.1}: from {before:.0} to {after:.0} instructions a packet."
+    );
+    Some(Figure {
+        number: "10 on a card",
+        title: "Instructions for a packet, guest and driver domain",
+        fixed: "a Linux guest with GRO off, one connection",
+        x_label: "guest is fed",
+        y_label: "instructions per packet",
+        x: shown.iter().map(|(cost, _)| cost.feed.name().to_owned()).collect(),
+        series: series.collect(),
+        brackets: brackets.collect(),
+        statements: vec![Statement::new(claim, Some(factor >= PAPERS_FACTOR), ours).unless_it_holds(
+            || {
+                "Netback has the code that sends, for the ACKs to the card as well, which are the driver's in \
+                 the paper; and the original sends few."
+                    .to_owned()
+            },
+        )],
+        ..Figure::default()
+    })
+}
+
+/// What figure 10 tells apart, the per-packet part first. More colours than eight are not told apart.
+const GROUPS: [(&str, &[Part]); 8] = [
+    ("non-proto, buffer", &[Part::NonProto, Part::Buffer]),
+    ("netback", &[Part::Netback]),
+    ("netfront", &[Part::Netfront]),
+    ("tcp rx, tx", &[Part::TcpRx, Part::TcpTx]),
+    ("driver", &[Part::Driver]),
+    ("aggr", &[Part::Aggr]),
+    ("per-byte", &[Part::PerByte]),
+    ("misc", &[Part::Misc]),
+];
+
+/// What rxo wants of a guest.
+pub(in super::super) fn aims(costs: &[Cost]) -> Vec<Verdict> {
+    if costs.is_empty() {
+        return Vec::new();
+    }
+    let of = |cost: fn(&Cost) -> f64| gain(costs, Feed::Split, cost);
+    vec![
+        aim(
+            "a Linux guest with GRO off receives at least 86 % more for an instruction of its own if it is fed \
+             aggregates and its ACKs are split",
+            of(guest),
+            PAPERS_GAIN,
+        ),
+        aim(
+            "guest and driver domain together receive at least 86 % more for an instruction then",
+            of(both),
+            PAPERS_GAIN,
+        ),
+    ]
+}
+
+const fn guest(cost: &Cost) -> f64 {
+    cost.guest_per_byte
+}
+
+fn both(cost: &Cost) -> f64 {
+    cost.guest_per_byte + cost.domain_per_byte
+}
+
+/// How many times as much is received for an instruction as with each frame alone.
+fn gain(costs: &[Cost], feed: Feed, cost: fn(&Cost) -> f64) -> Option<f64> {
+    Some(ratio(cost(of(costs, Feed::Plain)?), cost(of(costs, feed)?)))
+}
+
+fn of(costs: &[Cost], feed: Feed) -> Option<&Cost> {
+    costs.iter().find(|cost| cost.feed == feed)
+}
+
+fn sum(parts: &Parts, of: &[Part]) -> f64 {
+    of.iter().map(|&part| parts[part as usize]).sum()
+}
+
+/// A Xen guest's, in throughput (figure 7).
+const PAPERS_GAIN: f64 = 1.86;
+const PAPERS_FACTOR: f64 = 3.7;
+
+#[cfg(test)]
+mod tests {
+    use super::super::guest::tests::cost;
+    use super::*;
+
+    fn costs(split: f64) -> [Cost; 3] {
+        [
+            cost(Feed::Plain, 1_000.0, 100.0),
+            cost(Feed::Aggregates, 300.0, 100.0),
+            cost(Feed::Split, split, 100.0),
+        ]
+    }
+
+    #[test]
+    fn the_papers_gain_is_asked_of_the_guest_and_of_both() {
+        let holds = |split| {
+            let aims = aims(&costs(split));
+            aims.iter().map(|aim| aim.holds).collect::<Vec<_>>()
+        };
+        assert_eq!(holds(100.0), [Some(true), Some(true)]);
+        assert_eq!(holds(530.0), [Some(true), Some(false)]);
+        assert_eq!(holds(600.0), [Some(false), Some(false)]);
+        assert!(aims(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_figure_has_both_halves_and_brackets_what_is_per_packet() {
+        let figure = figure_10(&costs(100.0)).unwrap();
+        assert_eq!(figure.series[0].values[0], Some(2_200.0), "two parts of guest and domain");
+        let all = figure.series.iter().filter_map(|series| series.values[0]).sum::<f64>();
+        assert!((all - 10.0 * 1_100.0).abs() < 1e-6, "every part is in a group: {all}");
+        assert!((figure.brackets[2].to - 6.0 * 200.0).abs() < 1e-6, "{:?}", figure.brackets);
+        assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.text());
+        assert_eq!(figure_10(&costs(300.0)).unwrap().statements[0].holds, Some(false));
+        assert!(figure_10(&costs(100.0)[1..]).is_none(), "nothing to compare with");
+    }
+
+    #[test]
+    fn the_table_says_what_each_feed_gains() {
+        let text = table(&costs(100.0));
+        assert!(text.contains("+900 %") && text.contains("+450 %"), "{text}");
+        let first = text.lines().nth(1).unwrap();
+        assert!(first.starts_with("Original") && !first.contains('%'), "{text}");
+    }
+}
