@@ -72,7 +72,7 @@ pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
     let claim = "with Xen the per-packet routines of guest and driver domain together fall by a factor of 3.7";
     let factor = ratio(before, after);
     let ours = format!(
-        "By a factor of {factor:.1}: from {before:.0} to {after:.0} instructions a packet."
+        "By a factor of {factor:.2}: from {before:.0} to {after:.0} instructions a packet."
     );
     Some(Figure {
         number: "10 on a card",
