@@ -98,9 +98,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         format!(
             "Requests: one byte to a guest that sends it back, {} transactions of each system in a pair, two \
-             guests at once, which take turns. Several guests: behind one switch, {} KiB to each at the \
+             guests at once, which take turns, booted {} times. Several guests: behind one switch, {} KiB to each at the \
              same time, after a file whose hash each guest computes.",
             plan.transactions,
+            plan.boots,
             plan.several_bytes / 1024
         ),
     ]

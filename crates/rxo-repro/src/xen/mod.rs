@@ -37,7 +37,7 @@ impl Experiment for Plan {
     fn steps(&self) -> Result<usize> {
         let Self { rates, exchanges, costs, guests, requests, several, .. } = self;
         let counted = rates.len() + exchanges.len() + costs.len() + guests.len();
-        Ok(counted + requests.len() + several.len())
+        Ok(counted + requests.len() * self.boots + several.len())
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
@@ -100,9 +100,9 @@ impl Plan {
             |cost| line(cost.map(|cost| cost.instructions_a_byte)),
         )?;
         let requests = turns.measure(
-            once(&self.requests),
+            Cases { cases: &self.requests, rounds: self.boots, rotated: 1 },
             |pairs| format!("{pairs} pairs of requests to guests"),
-            |pairs, _| Ok(missing.or_note(exchange::pairs(pairs, self.transactions))),
+            |pairs, boot| Ok(missing.or_note(exchange::pairs(pairs, self.transactions, boot))),
             |requests| if requests.is_some() { "measured" } else { NOT_MEASURED }.to_owned(),
         )?;
         let several = turns.measure(

@@ -36,8 +36,10 @@ pub(crate) struct Plan {
     pub(super) guests: Vec<GuestCase>,
     /// Bytes of the longer transfer to a guest.
     pub(super) guest_bytes: usize,
-    /// Pairs of transactions with live guests; empty for none.
+    /// Pairs of transactions with two live guests; empty for none.
     pub(super) requests: Vec<usize>,
+    /// How often those two are booted.
+    pub(super) boots: usize,
     /// Transactions of each system in a pair.
     pub(super) transactions: usize,
     pub(super) several: Vec<SeveralCase>,
@@ -75,11 +77,8 @@ impl Plan {
             },
             guests: if counts { guests(*quick) } else { Vec::new() },
             guest_bytes: if *quick { QUICK_BYTES } else { BYTES },
-            requests: if live {
-                vec![if *quick { QUICK_PAIRS } else { PAIRS }]
-            } else {
-                Vec::new()
-            },
+            requests: if live { vec![PAIRS] } else { Vec::new() },
+            boots: if *quick { 1 } else { BOOTS },
             transactions: if *quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
             several: if live { several(*quick) } else { Vec::new() },
             several_bytes: if *quick { QUICK_BYTES } else { SEVERAL_BYTES },
@@ -138,9 +137,10 @@ const QUICK_SYSTEMS: [System; 2] = [System::Xen, System::BoDa];
 /// How many guests there are at once.
 const SEVERAL: [usize; 3] = [1, 2, 4];
 const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
-/// An odd number, so that there is a pair in the middle.
-const PAIRS: usize = 21;
-const QUICK_PAIRS: usize = 3;
+/// Pairs with the same two guests.
+const PAIRS: usize = 3;
+/// With the pairs an odd number, so that there is a pair in the middle.
+const BOOTS: usize = 7;
 const TRANSACTIONS: usize = 200;
 const QUICK_TRANSACTIONS: usize = 50;
 const BYTES: usize = 16 << 20;
@@ -165,7 +165,7 @@ mod tests {
         let plan = plan("").unwrap();
         assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (66, 6, 36));
         assert_eq!((plan.guests.len(), plan.requests.len(), plan.several.len()), (18, 1, 9));
-        assert_eq!(plan.steps().unwrap(), 136);
+        assert_eq!(plan.steps().unwrap(), 142);
         assert!(plan.needs_networks(), "for guests");
     }
 
@@ -176,7 +176,7 @@ mod tests {
             ("latency", 6),
             ("cost --quick", 8),
             ("throughput", 54),
-            ("guests", 10),
+            ("guests", 16),
             ("guests --quick", 2),
         ] {
             assert_eq!(plan(&format!("--only {line}")).unwrap().steps().unwrap(), steps, "{line}");

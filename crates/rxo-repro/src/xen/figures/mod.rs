@@ -50,7 +50,9 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     if !exchanges.is_empty() {
         figures.push(virtual_time::table_vii(exchanges));
     }
-    figures.extend(requests.iter().map(guests::requests));
+    if !requests.is_empty() {
+        figures.push(guests::requests(requests));
+    }
     if !several.is_empty() {
         figures.extend([
             guests::several(several),

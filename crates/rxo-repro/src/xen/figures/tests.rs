@@ -162,7 +162,7 @@ fn requests_are_judged_by_the_pair_in_the_middle() {
     let pair = |xen, auto| [xen, auto].map(|p50_us| Latency { p50_us, p99_us: 2.0 * p50_us });
     let verdict = |pairs, auto_held| {
         let requests = Requests { transactions: 10, pairs, auto_held, auto_hold_p99_us: 60.0 };
-        verdicts(&guests::requests(&requests))
+        verdicts(&guests::requests(&[requests]))
     };
     let alike = vec![pair(100.0, 101.0), pair(90.0, 90.0), pair(100.0, 200.0)];
     assert_eq!(verdict(alike.clone(), 0), [Some(true); 2]);

@@ -2,7 +2,8 @@
 //! under `auto`.
 //!
 //! Two guests run at once, each behind a driver domain of its own, and have the transactions in turn, so
-//! that what changes in the machine falls on both. A guest answers by `cat`.
+//! that what changes in the machine falls on both. Which core a guest got, and where its memory lies, stays with
+//! it, so they are booted several times, and in turn one or the other first. A guest answers by `cat`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -43,14 +44,16 @@ pub(in crate::xen) struct Requests {
 /// The systems of a pair.
 pub(in crate::xen) const COMPARED: [System; 2] = [System::Xen, System::Auto];
 
-/// Measures so many pairs of so many transactions.
+/// Measures so many pairs of so many transactions with the guests of the `boot`-th boot, counted from 0.
 ///
 /// # Errors
 /// If what a guest needs is missing, which one line names, or a connection breaks.
-pub(in crate::xen) fn pairs(count: usize, transactions: usize) -> Result<Requests> {
+pub(in crate::xen) fn pairs(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
     let (image, folder) = (GuestImage::find()?, Folder::new()?);
-    let [xen, auto] = COMPARED;
-    let mut sides = [Side::start(&image, xen, &folder, 0)?, Side::start(&image, auto, &folder, 1)?];
+    let start = |place: usize| Side::start(&image, COMPARED[place], &folder, place);
+    let first = start(boot % 2)?;
+    let second = start(1 - boot % 2)?;
+    let mut sides = if boot % 2 == 0 { [first, second] } else { [second, first] };
     for side in &mut sides {
         side.echo.transact(WARM_UP)?;
     }
