@@ -11,6 +11,9 @@ pub struct Config {
     pub send_buffer_bytes: u32,
     /// The size of the receive buffer in bytes, which is the largest window. 1 to 2³⁰ - 1.
     pub receive_buffer_bytes: u32,
+    /// How far the buffers may grow beyond these sizes; `None` if they never change. They grow only by what
+    /// the owner grants: see [`crate::Connection::wants_buffers`]. The window scale is chosen for the largest.
+    pub largest_buffers: Option<Buffers>,
     /// How many pieces of received text are kept in the buffers that they came in, one for each segment.
     /// At least 2. Two are reserved for text that is copied because there are no more pieces: everything
     /// inside an offered window is kept, however the peer segments it. Bounds the gaps between out-of-order
@@ -73,6 +76,7 @@ impl Default for Config {
         Self {
             send_buffer_bytes: 256 * 1024,
             receive_buffer_bytes: 256 * 1024,
+            largest_buffers: None,
             receive_pieces: 512,
             sent_ranges: 512,
             maximum_segment_size: 1460,
@@ -96,6 +100,15 @@ impl Default for Config {
             keep_alive: None,
         }
     }
+}
+
+/// The sizes of a connection's buffers, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// The send buffer, for unacknowledged and unsent data.
+    pub send_bytes: u32,
+    /// The receive buffer, which bounds the window.
+    pub receive_bytes: u32,
 }
 
 /// Which acknowledgements an aggregate causes.
@@ -157,6 +170,18 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
+    /// The sizes of the buffers of a new connection.
+    #[must_use]
+    pub const fn initial_buffers(&self) -> Buffers {
+        Buffers { send_bytes: self.send_buffer_bytes, receive_bytes: self.receive_buffer_bytes }
+    }
+
+    /// The sizes that the buffers never exceed.
+    #[must_use]
+    pub fn largest_buffers(&self) -> Buffers {
+        self.largest_buffers.unwrap_or(self.initial_buffers())
+    }
+
     /// Checks all settings.
     ///
     /// # Errors
@@ -164,9 +189,22 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
+        let (initial, largest) = (self.initial_buffers(), self.largest_buffers());
         let rows = [
             ("send_buffer_bytes", self.send_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
             ("receive_buffer_bytes", self.receive_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
+            (
+                "largest_buffers.send_bytes",
+                largest.send_bytes.into(),
+                initial.send_bytes.into(),
+                MAX_WINDOW_BYTES,
+            ),
+            (
+                "largest_buffers.receive_bytes",
+                largest.receive_bytes.into(),
+                initial.receive_bytes.into(),
+                MAX_WINDOW_BYTES,
+            ),
             ("receive_pieces", self.receive_pieces as u64, 2, MAX_PLACES),
             ("sent_ranges", self.sent_ranges as u64, 32, MAX_PLACES),
             ("maximum_segment_size", self.maximum_segment_size.into(), 64, u16::MAX.into()),
@@ -205,6 +243,10 @@ mod tests {
         let wrong = Config { receive_pieces: 1, ..Config::default() };
         let said = wrong.check().unwrap_err().to_string();
         assert_eq!(said, "receive_pieces is 1; choose 2 to 1048576");
+        let small = Buffers { send_bytes: 1 << 20, receive_bytes: 1 };
+        let wrong = Config { largest_buffers: Some(small), ..Config::default() };
+        let said = wrong.check().unwrap_err().to_string();
+        assert_eq!(said, "largest_buffers.receive_bytes is 1; choose 262144 to 1073741823");
         // RFC 9293, section 3.8.6.3 (MUST-40): less than half a second.
         let wrong = Config { delayed_ack: Duration::from_millis(500), ..Config::default() };
         assert!(wrong.check().is_err());

@@ -73,7 +73,7 @@ mod timestamps;
 mod transmit;
 
 pub use arrival::Arrival;
-pub use config::{AckPolicy, Algorithm, Config, ConfigError, KeepAlive};
+pub use config::{AckPolicy, Algorithm, Buffers, Config, ConfigError, KeepAlive};
 pub use connection::{CallError, Connection, Reuse, Statistics};
 pub use cookie::SynCookies;
 pub use events::Events;

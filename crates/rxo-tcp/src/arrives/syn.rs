@@ -35,7 +35,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.scale = both.map_or(0, |_| self.offered_scale());
     }
 
-    /// The scale that lets all of the receive buffer be offered.
+    /// The scale that lets all of the largest receive buffer be offered.
     pub(crate) fn offered_scale(&self) -> u8 {
         offered_scale(&self.config)
     }
@@ -50,9 +50,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The window scale that a receive buffer of `config` is offered with.
+/// The window scale that the largest receive buffer of `config` is offered with.
 pub(crate) fn offered_scale(config: &Config) -> u8 {
-    let bits = u32::BITS - config.receive_buffer_bytes.leading_zeros();
+    let bits = u32::BITS - config.largest_buffers().receive_bytes.leading_zeros();
     (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
 }
 

@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// be woken.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
-        self.snd.buffer.room() >= self.config.send_buffer_bytes / 4
+        self.snd.buffer.room() >= self.snd.buffer.size() / 4
     }
 
     /// Whether [`Connection::poll_transmit`] has a segment now.

@@ -2,9 +2,10 @@
 //!
 //! `open.rs` makes one and changes its state, `calls.rs` has the application's calls, `timeouts.rs` decides
 //! which timers run and what each does, `plan.rs` decides what to send next and `emit.rs` sends it;
-//! `memory.rs` frees memory that is no longer needed.
+//! `memory.rs` frees memory that is no longer needed; `buffers.rs` asks for more where the path needs it.
 
 mod abandon;
+mod buffers;
 mod calls;
 mod emit;
 mod memory;
@@ -27,7 +28,7 @@ use crate::challenge::Challenges;
 use crate::congestion::Congestion;
 use crate::ecn::EcnState;
 use crate::path::Path;
-use crate::receive::{Acks, Receive};
+use crate::receive::{Acks, ReadRate, Receive};
 use crate::recovery::Recovery;
 use crate::send::Send;
 use crate::timer::Timers;
@@ -48,6 +49,8 @@ pub struct Connection<B> {
     pub(crate) state: State,
     pub(crate) snd: Send,
     pub(crate) rcv: Receive<B>,
+    /// How fast the application reads; `None` until that is first asked for.
+    read_rate: Option<ReadRate>,
     pub(crate) acks: Acks,
     pub(crate) recovery: Recovery,
     pub(crate) congestion: Congestion,

@@ -61,6 +61,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             state: State::Listen,
             snd: Send::new(SendBuffer::with_capacity(config.send_buffer_bytes), mss),
             rcv: Receive::new(&config),
+            read_rate: None,
             acks: Acks::new(config.quick_acks),
             recovery: Recovery::new(&config),
             congestion: Congestion::new(config.congestion, mss),

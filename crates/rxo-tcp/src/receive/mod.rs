@@ -1,6 +1,7 @@
 //! The receive sequence variables (RFC 9293, section 3.3.1), the window, and the text.
 
 mod acks;
+mod rate;
 mod reassembly;
 mod sack;
 mod slices;
@@ -14,6 +15,7 @@ use rxo_wire::SeqNumber;
 
 pub use self::acks::AckOwed;
 pub(crate) use self::acks::{AckKind, Acks};
+pub(crate) use self::rate::{Progress, ReadRate};
 use self::reassembly::{Inserted, Reassembly, Text};
 pub(crate) use self::sack::SackReport;
 use self::slices::Slices;
@@ -46,6 +48,8 @@ pub(crate) struct Receive<B> {
     /// The furthest edge that was sent to the peer.
     told: SeqNumber,
     capacity: u32,
+    /// What the text may take: the capacity, or a larger window that was offered before it shrank.
+    held: u32,
     /// Text in order, for the application, in the buffers that it came in.
     ready: Chain<B>,
     /// How many bytes in order behind `ready`, up to RCV.NXT, were copied to `spill`.
@@ -84,6 +88,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
             said: zero,
             told: zero,
             capacity: config.receive_buffer_bytes,
+            held: config.receive_buffer_bytes,
             ready: Chain::with_capacity(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
             spilled_bytes: 0,
             waiting: Reassembly::with_limit(config.receive_pieces / 2),
@@ -91,6 +96,33 @@ impl<B: AsRef<[u8]>> Receive<B> {
             spill: Spill::with_capacity(config.receive_buffer_bytes + (1 << offered_scale(config))),
             largest_text: LEAST_FULL_SEGMENT,
         }
+    }
+
+    /// Changes the capacity to `bytes`. Text stays, and so does the room inside the offered window. `pieces` is
+    /// the least number of pieces of text to keep.
+    pub(crate) fn resize(&mut self, bytes: u32, pieces: usize) {
+        let offered = distance(self.read_at(), self.said);
+        let held = bytes.max(offered);
+        (self.capacity, self.held) = (bytes, held);
+        let limit = (pieces / 2).max((held / BYTES_FOR_A_GAP) as usize);
+        self.waiting.set_limit(limit);
+        // Rounding may put the offered edge behind the room that there is.
+        let room = held + (1 << self.scale);
+        if self.is_spilling() || self.waiting.has_spilled() {
+            self.spill.resize(self.read_at(), room);
+        } else {
+            self.spill = Spill::with_capacity(room);
+        }
+    }
+
+    /// The memory that the text may take, in bytes, copies apart.
+    pub(crate) fn held_bytes(&self) -> u32 {
+        self.held
+    }
+
+    /// The right edge of the offered window, owed acknowledgements included.
+    pub(crate) fn offered_edge(&self) -> SeqNumber {
+        self.said
     }
 
     /// Takes the peer's initial sequence number, `irs`.
@@ -186,7 +218,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// The sequence number that the application reads next.
-    fn read_at(&self) -> SeqNumber {
+    pub(crate) fn read_at(&self) -> SeqNumber {
         before(self.text_end(), self.ready_bytes() as u32)
     }
 
@@ -355,6 +387,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
+/// A gap for so many bytes of the window: with full segments of a usual size no window has more.
+const BYTES_FOR_A_GAP: u32 = 1_024;
 /// RFC 9293, section 3.7.1: every peer may send this; estimates begin here.
 const LEAST_FULL_SEGMENT: u32 = 536;
 /// A ring is read in two pieces if the text wraps around its end.

@@ -10,7 +10,7 @@ use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
 /// Pieces of out-of-order text, sorted, without overlap. Each is in the buffer that it came in, or was
-/// copied to the [`Spill`] because there were too many. Allocates its memory at construction.
+/// copied to the [`Spill`] because there were too many. Allocates its memory at construction and with its limit.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
     pieces: VecDeque<Piece<B>>,
@@ -86,6 +86,13 @@ struct Slot {
 impl<B: AsRef<[u8]>> Reassembly<B> {
     pub(crate) fn with_limit(pieces: usize) -> Self {
         Self { pieces: VecDeque::with_capacity(pieces), limit: pieces, lent: 0 }
+    }
+
+    /// Allows `pieces`; those that are kept stay.
+    pub(crate) fn set_limit(&mut self, pieces: usize) {
+        self.pieces.reserve_exact(pieces.saturating_sub(self.pieces.len()));
+        self.limit = pieces;
+        self.pieces.shrink_to(pieces);
     }
 
     /// How many buffers are kept.

@@ -12,7 +12,7 @@ use rxo_wire::SeqNumber;
 
 use crate::sequence::distance;
 
-/// A ring of bytes. Reserves its memory at construction only, and touches it only when used.
+/// A ring of bytes. Reserves its memory at construction and when it is resized, and touches it only when used.
 pub(crate) struct Spill {
     /// Grows within its capacity, so that unused memory is never written.
     bytes: Vec<u8>,
@@ -38,6 +38,18 @@ impl Spill {
     pub(crate) fn advance_to(&mut self, origin: SeqNumber) {
         let gone = distance(self.origin, origin) as usize;
         (self.origin, self.head) = (origin, self.place(gone));
+    }
+
+    /// Changes the room to `bytes`. What was written from `origin` on stays, as far as there is room.
+    pub(crate) fn resize(&mut self, origin: SeqNumber, bytes: u32) {
+        self.advance_to(origin);
+        let mut resized = Self::with_capacity(bytes);
+        resized.begin_at(origin);
+        let (written, head) = (self.bytes.len(), self.head);
+        resized.write(origin, self.bytes.get(head..).unwrap_or_default());
+        let wrapped = self.bytes.get(..head.min(written)).unwrap_or_default();
+        resized.write(origin + (self.size - head) as u32, wrapped);
+        *self = resized;
     }
 
     /// Copies `data` to `seq`, without the part before the origin or behind the room of the ring.
@@ -101,6 +113,26 @@ mod tests {
         assert_eq!(spill.slices(start + 9, 2), [&b"j"[..], &b"k"[..]]);
         spill.write(start + 3, b"too old");
         assert_eq!(spill.slices(start + 7, 10).concat(), b"hijklmnopq");
+    }
+
+    #[test]
+    fn a_resized_ring_keeps_what_it_has_room_for() {
+        for bytes in [6, 10, 40] {
+            let mut spill = Spill::with_capacity(10);
+            let start = SeqNumber(u32::MAX - 3);
+            spill.begin_at(start);
+            spill.advance_to(start + 7);
+            spill.write(start + 8, b"ijklmn");
+            spill.resize(start + 8, bytes);
+            assert_eq!(spill.slices(start + 8, 6).concat(), b"ijklmn");
+            spill.write(start + 14, b"o");
+            let room = usize::from(bytes > 6);
+            assert_eq!(spill.slices(start + 13, 1 + room as u32).concat(), b"no"[..=room]);
+        }
+        let mut empty = Spill::with_capacity(10);
+        empty.resize(SeqNumber(5), 20);
+        empty.write(SeqNumber(5), &[7; 20]);
+        assert_eq!(empty.slices(SeqNumber(5), 20).concat(), [7; 20]);
     }
 
     #[test]

@@ -37,9 +37,9 @@ impl<B: AsRef<[u8]>> Receive<B> {
         distance(self.edge, self.nxt + room) >= self.worth_moving()
     }
 
-    /// The least move of the edge that is worth an update, in bytes.
+    /// The least move of the edge that is worth an update, in bytes. Never 0: the edge does not move back.
     fn worth_moving(&self) -> u32 {
-        (self.capacity / 2).min(self.mss)
+        (self.capacity / 2).min(self.mss).max(1)
     }
 
     /// SEG.WND beside SEG.ACK = `ack`, which is recorded as offered.

@@ -105,6 +105,11 @@ impl Recovery {
         self.frto = Frto::Off;
     }
 
+    /// Remembers up to `ranges` of what was sent.
+    pub(crate) fn set_limit(&mut self, ranges: usize) {
+        self.board.set_limit(ranges);
+    }
+
     /// Whether progress leaves the retransmission timer as it is.
     pub(crate) fn keeps_timer(&self) -> bool {
         self.duplicates.keeps_timer()

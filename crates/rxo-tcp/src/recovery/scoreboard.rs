@@ -2,7 +2,7 @@
 //!
 //! Separate because everything that recovers from loss asks it: which bytes are in flight, which
 //! the peer holds, which count as lost, when each was last sent. A large send is one range until
-//! an acknowledgement cuts it. Room for a fixed number of ranges is allocated when made; where a
+//! an acknowledgement cuts it. Room for a fixed number of ranges is allocated when made or resized; where a
 //! cut finds no room, the SACK that asked for it is forgotten, which costs a needless
 //! retransmission and nothing else.
 
@@ -56,6 +56,13 @@ impl Scoreboard {
     pub(crate) fn with_limit(ranges: usize) -> Self {
         let ranges_of = VecDeque::with_capacity(ranges);
         Self { ranges: ranges_of, limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
+    }
+
+    /// Allows `ranges`; those that are out stay.
+    pub(crate) fn set_limit(&mut self, ranges: usize) {
+        self.ranges.reserve_exact(ranges.saturating_sub(self.ranges.len()));
+        self.limit = ranges;
+        self.ranges.shrink_to(ranges);
     }
 
     /// Bytes that may still be in the network: the pipe.
@@ -229,7 +236,7 @@ impl Scoreboard {
     fn cut(&mut self, at: SeqNumber) {
         let index = self.ranges.partition_point(|range| at.is_at_or_after(range.end));
         let Some(range) = self.ranges.get(index).copied() else { return };
-        if range.start.is_at_or_after(at) || self.ranges.len() == self.limit {
+        if range.start.is_at_or_after(at) || self.ranges.len() >= self.limit {
             return;
         }
         self.ranges[index].end = at;

@@ -1,19 +1,36 @@
 //! The send buffer: data that the application has written and the peer has not acknowledged.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
-/// A ring of bytes that begins at SND.UNA. Allocates at construction only.
+/// A ring of bytes that begins at SND.UNA. Reserves its memory at construction and when it is resized, and
+/// touches it only when used.
 pub(crate) struct SendBuffer {
-    bytes: Box<[u8]>,
+    /// Grows within its capacity, so that unused memory is never written.
+    bytes: Vec<u8>,
+    size: usize,
     head: usize,
     length: usize,
 }
 
 impl SendBuffer {
     pub(crate) fn with_capacity(bytes: u32) -> Self {
-        Self { bytes: vec![0; bytes as usize].into_boxed_slice(), head: 0, length: 0 }
+        let size = bytes as usize;
+        Self { bytes: Vec::with_capacity(size), size, head: 0, length: 0 }
+    }
+
+    /// Changes the size to `bytes`, or to the length of the data if that is more.
+    pub(crate) fn resize(&mut self, bytes: u32) {
+        let mut resized = Self::with_capacity(bytes.max(self.len()));
+        for part in self.slices(0, self.len()) {
+            resized.write(part);
+        }
+        *self = resized;
+    }
+
+    /// The most data that it holds, in bytes.
+    pub(crate) fn size(&self) -> u32 {
+        self.size as u32
     }
 
     /// The length of the data, in bytes.
@@ -23,25 +40,33 @@ impl SendBuffer {
 
     /// The free room, in bytes.
     pub(crate) fn room(&self) -> u32 {
-        (self.bytes.len() - self.length) as u32
+        (self.size - self.length) as u32
     }
 
     /// Appends as much of `data` as fits. Returns how many bytes.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room() as usize);
         let at = self.place(self.length);
-        let (first, second) = data[..taken].split_at(taken.min(self.bytes.len() - at));
-        self.bytes[at..at + first.len()].copy_from_slice(first);
+        let (first, second) = data[..taken].split_at(taken.min(self.size - at));
+        self.copy(at, first);
         self.bytes[..second.len()].copy_from_slice(second);
         self.length += taken;
         taken
     }
 
+    /// Copies `data` to the place `at`, over old bytes or as the first that are written there.
+    fn copy(&mut self, at: usize, data: &[u8]) {
+        let (over, new) = data.split_at(data.len().min(self.bytes.len() - at));
+        self.bytes[at..at + over.len()].copy_from_slice(over);
+        self.bytes.extend_from_slice(new);
+    }
+
     /// Removes the first `bytes`, or all if there are fewer.
     pub(crate) fn advance(&mut self, bytes: u32) {
         let gone = self.length.min(bytes as usize);
-        self.head = self.place(gone);
         self.length -= gone;
+        // An empty ring begins anew, so that little data uses little memory.
+        self.head = if self.length == 0 { 0 } else { self.place(gone) };
     }
 
     /// The bytes from the index `from` up to `to`, as far as there are such; in two pieces if they wrap
@@ -50,13 +75,13 @@ impl SendBuffer {
         let to = (to as usize).min(self.length);
         let from = (from as usize).min(to);
         let (at, length) = (self.place(from), to - from);
-        let first = length.min(self.bytes.len() - at);
+        let first = length.min(self.size - at);
         [&self.bytes[at..at + first], &self.bytes[..length - first]]
     }
 
     fn place(&self, offset: usize) -> usize {
         let at = self.head + offset;
-        if at >= self.bytes.len() { at - self.bytes.len() } else { at }
+        if at >= self.size { at - self.size } else { at }
     }
 }
 
@@ -84,16 +109,35 @@ mod tests {
         assert_eq!(ring.slices(1, 3), [&b"ef"[..], &b""[..]]);
     }
 
+    /// Little data at a time stays at the start of the ring.
+    #[test]
+    fn unused_memory_is_not_touched() {
+        let mut ring = SendBuffer::with_capacity(1 << 20);
+        for _ in 0..1_000 {
+            ring.write(b"a request");
+            ring.advance(9);
+        }
+        assert_eq!(ring.bytes.len(), 9);
+    }
+
     proptest! {
         /// The naive oracle is a queue of bytes.
         #[test]
-        fn it_is_a_queue(operations in prop::collection::vec((0_u32..20, 0_u32..20), 0..60)) {
+        fn it_is_a_queue(
+            operations in prop::collection::vec((0_u32..20, 0_u32..20, 0_u32..120), 0..60),
+        ) {
             let mut ring = SendBuffer::with_capacity(17);
             let mut queue = VecDeque::new();
-            for (number, (write, advance)) in operations.into_iter().enumerate() {
+            let mut size = 17;
+            for (number, (write, advance, resize)) in operations.into_iter().enumerate() {
+                if resize < 40 {
+                    ring.resize(resize);
+                    size = queue.len().max(resize as usize);
+                    prop_assert_eq!(ring.size() as usize, size);
+                }
                 let data: Vec<u8> = (0..write).map(|at| (number as u8) ^ at as u8).collect();
                 let taken = ring.write(&data);
-                prop_assert_eq!(taken, data.len().min(17 - queue.len()));
+                prop_assert_eq!(taken, data.len().min(size - queue.len()));
                 queue.extend(&data[..taken]);
                 ring.advance(advance);
                 queue.drain(..queue.len().min(advance as usize));

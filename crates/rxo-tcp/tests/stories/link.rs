@@ -78,6 +78,11 @@ impl Network {
         }
     }
 
+    /// Changes how many of 1000 segments are lost.
+    pub(crate) fn set_loss(&mut self, loss: u64) {
+        self.link.loss = loss;
+    }
+
     /// Lets everything leave that wants to.
     pub(crate) fn flush(&mut self) {
         for end in 0..2 {
@@ -100,6 +105,9 @@ impl Network {
         for end in &mut self.ends {
             if end.poll_at().is_some_and(|at| at <= self.now) {
                 end.on_timeout(self.now);
+            }
+            if let Some(wanted) = end.wants_buffers(self.now) {
+                end.set_buffers(wanted);
             }
         }
         true

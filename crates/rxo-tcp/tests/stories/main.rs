@@ -6,6 +6,7 @@
 mod abandoned;
 mod acks;
 mod aggregates;
+mod buffers;
 mod close;
 mod dsl;
 mod duplicates;

@@ -1,0 +1,134 @@
+//! How much the application reads in a round trip, and the receive buffer that this rate needs.
+//!
+//! As Linux's dynamic right-sizing does (Fisk and Feng 2001): a window of twice what is read in a round trip
+//! never limits a sender that doubles its rate each round trip, and an application that reads slowly asks for
+//! nothing. Separate because it is pure.
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+
+use crate::sequence::distance;
+
+/// The rate at which the application reads, round trip by round trip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadRate {
+    round: Round,
+    /// The most that was read in a round trip, in bytes.
+    most_bytes: u32,
+}
+
+/// A round trip that is being measured, as it began.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    at: Instant,
+    read_at: SeqNumber,
+    edge: SeqNumber,
+}
+
+/// What is known at one time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) now: Instant,
+    /// The sequence number that the application reads next.
+    pub(crate) read_at: SeqNumber,
+    /// The right edge of the offered window.
+    pub(crate) edge: SeqNumber,
+    /// The round-trip time; `None` if it is not known.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+impl ReadRate {
+    /// Begins to measure. `initial_bytes` is what any peer may send in its first round trip.
+    pub(crate) fn new(progress: &Progress, initial_bytes: u32) -> Self {
+        Self { round: Round::begin(progress), most_bytes: initial_bytes }
+    }
+
+    /// Ends the round trip if it is over. Returns the receive buffer that the rate needs, in bytes; 0 if the
+    /// application has not read more than ever before. `None` if the round trip is not over.
+    pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
+        if !self.round.is_over(progress) {
+            return None;
+        }
+        let read = distance(self.round.read_at, progress.read_at);
+        self.round = Round::begin(progress);
+        if read <= self.most_bytes {
+            return Some(0);
+        }
+        // A sender in slow start doubles again before the larger window reaches it.
+        let growth = (read - self.most_bytes).min(self.most_bytes);
+        let twice = u64::from(read) * 2;
+        let ahead = twice * 2 * u64::from(growth) / u64::from(self.most_bytes.max(1));
+        self.most_bytes = read;
+        Some(u32::try_from(twice + ahead).unwrap_or(u32::MAX))
+    }
+}
+
+impl Round {
+    fn begin(progress: &Progress) -> Self {
+        Self { at: progress.now, read_at: progress.read_at, edge: progress.edge }
+    }
+
+    /// Without a round-trip time it is over when the whole window was read that was offered when it began: the
+    /// peer cannot fill a window in less than a round trip.
+    fn is_over(&self, progress: &Progress) -> bool {
+        match progress.round_trip {
+            Some(time) => progress.now.since(self.at) >= time.max(SHORTEST),
+            None => progress.read_at.is_at_or_after(self.edge),
+        }
+    }
+}
+
+/// On a path within a machine room, waking the application takes longer than the round trip.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INITIAL: u32 = 14_600;
+
+    fn progress(at_ms: u64, read: u32, round_trip: Option<u64>) -> Progress {
+        Progress {
+            now: Instant::ZERO + Duration::from_millis(at_ms),
+            read_at: SeqNumber(u32::MAX - 9_999) + read,
+            edge: SeqNumber(u32::MAX - 9_999) + read + 65_535,
+            round_trip: round_trip.map(Duration::from_millis),
+        }
+    }
+
+    /// Each window is more than twice what arrives in the next round trip.
+    #[test]
+    fn the_window_stays_ahead_of_slow_start() {
+        let mut rate = ReadRate::new(&progress(0, 0, Some(40)), INITIAL);
+        let (mut read, mut sent, mut window) = (0, INITIAL, 65_535);
+        for round in 1..9 {
+            read += sent;
+            let wanted = rate.end_round(&progress(round * 40, read, Some(40))).unwrap();
+            window = window.max(wanted);
+            sent *= 2;
+            assert!(window > 2 * sent || sent < 32_768, "{window} bytes in round {round}");
+        }
+    }
+
+    #[test]
+    fn a_steady_rate_asks_once() {
+        let mut rate = ReadRate::new(&progress(0, 0, Some(40)), INITIAL);
+        let wanted =
+            [1, 2, 3].map(|n| rate.end_round(&progress(n * 40, n as u32 * 20_000, Some(40))));
+        assert_eq!(wanted, [Some(40_000 + 80_000 * 54 / 146), Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn a_round_lasts_a_round_trip() {
+        let mut rate = ReadRate::new(&progress(0, 0, Some(40)), INITIAL);
+        assert_eq!(rate.end_round(&progress(39, 200_000, Some(40))), None);
+        assert!(rate.end_round(&progress(40, 200_000, Some(40))) > Some(400_000));
+    }
+
+    #[test]
+    fn without_a_round_trip_time_the_window_is_the_clock() {
+        let mut rate = ReadRate::new(&progress(0, 0, None), INITIAL);
+        assert_eq!(rate.end_round(&progress(5_000, 65_534, None)), None);
+        assert!(rate.end_round(&progress(5_000, 65_535, None)) > Some(2 * 65_535));
+    }
+}

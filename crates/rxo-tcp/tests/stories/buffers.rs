@@ -1,0 +1,198 @@
+//! Buffers that follow the path, on virtual time: what the owner grants is as much as is asked for, unless a
+//! story says otherwise.
+
+use rxo_frame::{Duration, Instant};
+use rxo_tcp::{Buffers, Config, Events, State};
+
+use crate::dsl::*;
+use crate::link::{Link, Network};
+
+const INITIAL: u32 = 64 << 10;
+const LARGEST: u32 = 4 << 20;
+/// 100 Mbit/s for 40 ms.
+const PATH_BYTES: u32 = 500_000;
+
+fn growing() -> Config {
+    Config {
+        send_buffer_bytes: INITIAL,
+        receive_buffer_bytes: INITIAL,
+        largest_buffers: Some(Buffers { send_bytes: LARGEST, receive_bytes: LARGEST }),
+        ..Config::default()
+    }
+}
+
+/// Against the peer of the scenes.
+fn scene() -> Scene {
+    let config = Config { receive_pieces: 16, window_scaling: true, ..with_sack() };
+    let Config { send_buffer_bytes, receive_buffer_bytes, largest_buffers, .. } = growing();
+    Scene::established(Config {
+        send_buffer_bytes,
+        receive_buffer_bytes,
+        largest_buffers,
+        ..config
+    })
+}
+
+/// 40 ms there and back.
+fn path() -> Link {
+    Link { delay: ms(20), queue: ms(40), ..Link::default() }
+}
+
+/// Sends `bytes` there. The reader takes at most `bytes_per_ms`. Returns the time it took.
+fn transfer(network: &mut Network, bytes: u32, bytes_per_ms: u64) -> Duration {
+    let (start, mut sent, mut read) = (network.now, 0, 0_u32);
+    while read < bytes {
+        let [client, server] = &mut network.ends;
+        while sent < bytes && client.send_room() > 0 {
+            let data: Vec<u8> = (sent..bytes.min(sent + 4_096)).map(stream_byte).collect();
+            sent += client.send(&data).expect("there is room") as u32;
+        }
+        let allowed = network.now.nanos_since(start) / 1_000_000 * bytes_per_ms;
+        let most = u32::try_from(allowed).unwrap_or(u32::MAX).saturating_sub(read);
+        let mut text = vec![0; server.readable_bytes().min(most as usize)];
+        let count = server.receive(&mut text).unwrap_or(0) as u32;
+        assert!(text.into_iter().eq((read..read + count).map(stream_byte)), "from byte {read}");
+        read += count;
+        if !network.step() {
+            network.now = network.now + ms(1);
+        }
+        assert!(network.now - start < Duration::from_secs(100), "{read} of {bytes} bytes arrived");
+    }
+    network.now - start
+}
+
+const AT_ONCE: u64 = u64::MAX >> 32;
+
+#[test]
+fn both_buffers_grow_to_what_the_path_holds() {
+    let mut network = Network::new(path(), growing(), growing());
+    let time = transfer(&mut network, 10_000_000, AT_ONCE);
+    let [client, server] = &network.ends;
+    let (sent, received) = (client.buffers(), server.buffers());
+    assert!(sent.send_bytes >= PATH_BYTES, "{sent:?}");
+    assert!(received.receive_bytes >= PATH_BYTES, "{received:?}");
+    // What has nothing to do stays as it is.
+    assert_eq!((sent.receive_bytes, received.send_bytes), (INITIAL, INITIAL));
+    // 0.83 s at the path's rate, beside slow start.
+    assert!(time < ms(1_300), "{time:?}");
+}
+
+/// The transfer takes as long as with buffers that are large from the start.
+#[test]
+fn growth_costs_no_time() {
+    for bytes in [1_000_000, 10_000_000] {
+        let large = Config {
+            send_buffer_bytes: LARGEST,
+            receive_buffer_bytes: LARGEST,
+            receive_pieces: 8_192,
+            sent_ranges: 8_192,
+            ..Config::default()
+        };
+        let [grown, fixed] = [growing(), large].map(|config| {
+            transfer(&mut Network::new(path(), config.clone(), config), bytes, AT_ONCE)
+        });
+        let ratio = grown.as_secs_f64() / fixed.as_secs_f64();
+        assert!(ratio < 1.02, "{bytes} bytes in {grown:?} and {fixed:?}");
+    }
+}
+
+/// A reader that takes 4 KB in a round trip needs no more; one that takes 16 KB gets little more.
+#[test]
+fn a_slow_reader_keeps_its_small_buffer() {
+    for (bytes_per_ms, most) in [(100, INITIAL), (400, 4 * INITIAL)] {
+        let mut network = Network::new(path(), growing(), growing());
+        transfer(&mut network, 1_000_000, bytes_per_ms);
+        let received = network.ends[1].buffers();
+        assert!(received.receive_bytes <= most, "{received:?}");
+    }
+}
+
+/// The round-trip time of a handshake that was repeated is not known: then the window is the clock.
+#[test]
+fn without_a_round_trip_time_it_grows_too() {
+    let config = Config { timestamps: false, ..growing() };
+    let mut network = Network::new(path(), config.clone(), config);
+    while matches!(network.ends[1].state(), State::Listen) {
+        network.step();
+    }
+    network.set_loss(1_000);
+    while network.now < Instant::from_micros(2_500_000) {
+        network.step();
+    }
+    network.set_loss(0);
+    transfer(&mut network, 10_000_000, AT_ONCE);
+    assert!(network.ends[1].buffers().receive_bytes >= PATH_BYTES);
+}
+
+#[test]
+fn no_grant_no_growth() {
+    let config = Config { largest_buffers: None, ..growing() };
+    let mut network = Network::new(path(), config.clone(), config);
+    transfer(&mut network, 1_000_000, AT_ONCE);
+    let same = Buffers { send_bytes: INITIAL, receive_bytes: INITIAL };
+    assert_eq!(network.ends.each_ref().map(|end| end.buffers()), [same; 2]);
+}
+
+/// Every second segment of a whole window is lost: more gaps than there were pieces before it grew. All that
+/// arrived is kept, so that only what was lost is to be sent again.
+#[test]
+fn a_window_full_of_gaps_is_kept() {
+    let mut scene = scene();
+    let granted = Buffers { send_bytes: INITIAL, receive_bytes: 1 << 20 };
+    assert_eq!(scene.tcp.set_buffers(granted), granted);
+    scene.gets(seg().len(MSS));
+    scene.out();
+    assert!(scene.tcp.statistics().rcv_wnd >= granted.receive_bytes - MSS);
+    let end = granted.receive_bytes / MSS * MSS;
+    for first in [2, 1] {
+        for at in (first * MSS + 1..end).step_by(2 * MSS as usize) {
+            scene.gets(seg().seq(at).len(MSS));
+            scene.out();
+        }
+    }
+    assert!(scene.reads().into_iter().eq((1..=end).map(stream_byte)));
+}
+
+/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: memory that is taken back closes the window only as the
+/// peer fills it.
+#[test]
+fn an_offered_window_is_not_taken_back() {
+    let mut scene = scene();
+    let granted = Buffers { send_bytes: INITIAL, receive_bytes: 1 << 20 };
+    scene.tcp.set_buffers(granted);
+    scene.gets(seg().len(MSS));
+    scene.out();
+    let offered = scene.tcp.statistics().rcv_wnd;
+    let small = Buffers { send_bytes: 10_000, receive_bytes: INITIAL };
+    let kept = scene.tcp.set_buffers(small);
+    assert_eq!(kept, Buffers { send_bytes: 10_000, receive_bytes: offered + MSS });
+    let mut at = MSS + 1;
+    while scene.tcp.statistics().rcv_wnd >= MSS {
+        scene.gets(seg().seq(at).len(MSS));
+        scene.out();
+        at += MSS;
+    }
+    assert!(at > offered);
+    assert!(scene.reads().into_iter().eq((1..at).map(stream_byte)));
+    scene.out();
+    assert_eq!(scene.tcp.set_buffers(small), small);
+    assert!(scene.tcp.statistics().rcv_wnd <= INITIAL);
+}
+
+/// Data that waits to be acknowledged stays, and an application that waits for room learns of new room.
+#[test]
+fn data_to_be_sent_stays() {
+    let mut scene = scene();
+    scene.sends(INITIAL);
+    assert_eq!(scene.tcp.send_room(), 0);
+    scene.tcp.take_events();
+    let more = Buffers { send_bytes: 2 * INITIAL, receive_bytes: INITIAL };
+    scene.tcp.set_buffers(more);
+    assert!(scene.tcp.take_events().contains(Events::WRITABLE));
+    assert_eq!(scene.tcp.send_room(), INITIAL as usize);
+    let less = Buffers { send_bytes: 1, receive_bytes: INITIAL };
+    assert_eq!(scene.tcp.set_buffers(less).send_bytes, INITIAL);
+    scene.gets(seg().ack(1 + MSS));
+    assert_eq!(scene.tcp.set_buffers(less).send_bytes, INITIAL - MSS);
+    assert_eq!(scene.tcp.unacknowledged_bytes(), (INITIAL - MSS) as usize);
+}
