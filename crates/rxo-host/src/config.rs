@@ -2,6 +2,7 @@
 
 use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_device::Pause;
+use rxo_tcp::Buffers;
 use thiserror::Error;
 
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
@@ -45,8 +46,9 @@ pub struct HostConfig {
     pub orphans: usize,
     /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default. A new connection
     /// reserves 1/1,024 of what is left, at most what [`HostConfig::tcp`] asks for and at least 32 KiB in each
-    /// direction. So about a thousand connections get full buffers, and several thousand more get smaller ones.
-    /// If the least is not left, a SYN is dropped, and a call that opens a connection fails. Reserved memory is
+    /// direction. Its buffers grow with its path: three quarters of the memory are for growth, and the last
+    /// quarter is for new connections. When these take of it, buffers that have grown are halved. A window that
+    /// was offered is never taken back. If the least is not left, a SYN is dropped, and a call that opens a connection fails. Reserved memory is
     /// taken from the system when it is used.
     pub memory_bytes: u64,
     /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
@@ -71,7 +73,7 @@ impl HostConfig {
             routes: Vec::new(),
             mac: None,
             neighbours: DEFAULT_NEIGHBOURS,
-            tcp: rxo_tcp::Config { maximum_segment_size: u16::MAX, ..rxo_tcp::Config::default() },
+            tcp: tcp(),
             engine: EngineConfig::new(Policy::remember()),
             budget_frames: 256,
             busy: false,
@@ -147,6 +149,17 @@ pub enum HostError {
     /// The system gave no descriptor for waking the worker.
     #[error("no descriptor to wake the worker: {0}")]
     NoDescriptor(String),
+}
+
+/// Buffers that are small at first, and large where the path needs it.
+fn tcp() -> rxo_tcp::Config {
+    rxo_tcp::Config {
+        maximum_segment_size: u16::MAX,
+        send_buffer_bytes: 64 << 10,
+        receive_buffer_bytes: 64 << 10,
+        largest_buffers: Some(Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 }),
+        ..rxo_tcp::Config::default()
+    }
 }
 
 /// A locally administered Ethernet address (IEEE 802), derived from `secret`.

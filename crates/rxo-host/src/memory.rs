@@ -1,31 +1,41 @@
-//! The memory of a host's connections: reserved when a connection is opened, given back with it.
+//! The memory of a host's connections: reserved when a connection is opened, more when its path needs more,
+//! given back with it.
 //!
 //! Separate because it is one bound for many owners. A connection never holds more than its own buffers, so
 //! the sum of the buffers bounds the host, whatever its peers do. Nothing is counted for each segment, and
-//! everything inside an offered window can be kept.
+//! everything inside an offered window can be kept. Growth leaves the last quarter to new connections; when
+//! these take it, buffers that have grown are halved.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rxo_tcp::Config;
+use rxo_tcp::{Buffers, Config};
 
-/// The memory that is left, in bytes.
+/// The memory of all connections, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
+    /// What growth leaves to new connections.
+    for_new: u64,
 }
 
 /// The memory reserved for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    send_bytes: u32,
-    receive_bytes: u32,
+    buffers: Buffers,
+    /// The sizes at the start, to which the buffers shrink.
+    initial: Buffers,
     /// Both buffers and the bookkeeping, in bytes.
     bytes: u64,
 }
 
 impl Memory {
     pub(crate) const fn new(bytes: u64) -> Self {
-        Self { left: AtomicU64::new(bytes) }
+        Self { left: AtomicU64::new(bytes), for_new: bytes / 4 }
+    }
+
+    /// Whether buffers that have grown are to shrink.
+    pub(crate) fn is_short(&self) -> bool {
+        self.left() < self.for_new
     }
 
     /// How much is left, in bytes.
@@ -50,6 +60,28 @@ impl Memory {
         before.ok().map(share)
     }
 
+    /// Grows `share` towards `wanted`: a part of what is left at most, so that many can grow. Returns the
+    /// granted sizes; `None` if nothing is left for growth.
+    pub(crate) fn grow(&self, share: &mut Share, wanted: Buffers) -> Option<Buffers> {
+        let granted = share.towards(wanted, self.left().checked_sub(self.for_new)? / GROWTHS)?;
+        let more = text_bytes(granted) - text_bytes(share.buffers);
+        let rest = |left: u64| left.checked_sub(more);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
+        share.take(granted);
+        Some(granted)
+    }
+
+    /// Takes back what `share` has beyond `kept`, which is what the connection still holds. That may be a unit of
+    /// the window scale more than `share` has: offered windows are rounded up.
+    pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
+        let before = share.bytes;
+        share.take(Buffers {
+            send_bytes: kept.send_bytes.min(share.buffers.send_bytes),
+            receive_bytes: kept.receive_bytes.min(share.buffers.receive_bytes),
+        });
+        self.left.fetch_add(before - share.bytes, Ordering::Relaxed);
+    }
+
     /// Gives a share back.
     pub(crate) fn give_back(&self, share: Share) {
         self.left.fetch_add(share.bytes, Ordering::Relaxed);
@@ -60,31 +92,67 @@ impl Share {
     /// The share of a connection with `config` that may take `most_bytes`.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let tracking = tracking_bytes(config);
-        let wanted = text_bytes(config.send_buffer_bytes, config.receive_buffer_bytes);
+        let asked = config.initial_buffers();
+        let wanted = text_bytes(asked);
         let given = most_bytes.saturating_sub(tracking).min(wanted);
         let part = |bytes: u32| {
             let part = u64::from(bytes) * given / wanted.max(1);
             u32::try_from(part).unwrap_or(bytes).max(bytes.min(LEAST_BUFFER_BYTES))
         };
-        let (send_bytes, receive_bytes) =
-            (part(config.send_buffer_bytes), part(config.receive_buffer_bytes));
-        Self { send_bytes, receive_bytes, bytes: text_bytes(send_bytes, receive_bytes) + tracking }
+        let buffers = Buffers {
+            send_bytes: part(asked.send_bytes),
+            receive_bytes: part(asked.receive_bytes),
+        };
+        Self { buffers, initial: buffers, bytes: text_bytes(buffers) + tracking }
     }
 
     /// Limits `config` to this share.
     pub(crate) fn apply(self, config: &Config) -> Config {
+        let Buffers { send_bytes, receive_bytes } = self.buffers;
         Config {
-            send_buffer_bytes: self.send_bytes,
-            receive_buffer_bytes: self.receive_bytes,
+            send_buffer_bytes: send_bytes,
+            receive_buffer_bytes: receive_bytes,
             ..config.clone()
         }
     }
+
+    /// Half of the buffers, at least their first sizes; `None` if they have not grown.
+    pub(crate) fn halved(&self) -> Option<Buffers> {
+        let half = |bytes: u32, initial: u32| (bytes / 2).max(initial);
+        (self.buffers != self.initial).then(|| Buffers {
+            send_bytes: half(self.buffers.send_bytes, self.initial.send_bytes),
+            receive_bytes: half(self.buffers.receive_bytes, self.initial.receive_bytes),
+        })
+    }
+
+    /// The sizes on the way to `wanted` that take at most `most_bytes` more; `None` if that is nothing.
+    fn towards(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
+        let has = self.buffers;
+        let all = text_bytes(wanted).checked_sub(text_bytes(has)).filter(|bytes| *bytes > 0)?;
+        let part = |has: u32, wanted: u32| {
+            let more = u64::from(wanted.saturating_sub(has)) * most_bytes.min(all) / all;
+            has + u32::try_from(more).unwrap_or(0)
+        };
+        let granted = Buffers {
+            send_bytes: part(has.send_bytes, wanted.send_bytes),
+            receive_bytes: part(has.receive_bytes, wanted.receive_bytes),
+        };
+        (granted != has).then_some(granted)
+    }
+
+    fn take(&mut self, buffers: Buffers) {
+        self.bytes = self.bytes - text_bytes(self.buffers) + text_bytes(buffers);
+        self.buffers = buffers;
+    }
 }
 
-/// The memory of received text: it stays in buffers of its own, and small pieces are moved into a ring with
-/// room for all of it.
-fn text_bytes(send_bytes: u32, receive_bytes: u32) -> u64 {
-    u64::from(send_bytes) + 2 * u64::from(receive_bytes)
+/// The memory of text. Received text stays in buffers of its own, and small pieces are moved into a ring with
+/// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, and for a gap
+/// in each 1,024 bytes of the window.
+fn text_bytes(buffers: Buffers) -> u64 {
+    let (sent, received) = (u64::from(buffers.send_bytes), u64::from(buffers.receive_bytes));
+    let places = sent / 512 + received / 1_024;
+    sent + 2 * received + PLACE_BYTES * places
 }
 
 /// The memory of a connection without its text: itself, its pieces of text, its ranges of sent numbers.
@@ -99,6 +167,8 @@ const CONNECTION_BYTES: u64 = 8 << 10;
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
+/// One growth takes this part of what is left for growth.
+const GROWTHS: u64 = 256;
 
 #[cfg(test)]
 mod tests {
@@ -108,11 +178,14 @@ mod tests {
     fn the_first_get_all_and_later_ones_less() {
         let (config, memory) = (Config::default(), Memory::new(2 << 30));
         let shares: Vec<_> = std::iter::from_fn(|| memory.reserve(&config)).collect();
-        assert_eq!(shares[0].send_bytes, config.send_buffer_bytes);
-        assert_eq!(shares[1_000].receive_bytes, config.receive_buffer_bytes);
+        assert_eq!(shares[0].buffers.send_bytes, config.send_buffer_bytes);
+        assert_eq!(shares[1_000].buffers.receive_bytes, config.receive_buffer_bytes);
         assert!(shares.windows(2).all(|two| two[0].bytes >= two[1].bytes));
         let last = shares.last().unwrap();
-        assert_eq!((last.send_bytes, last.receive_bytes), (LEAST_BUFFER_BYTES, LEAST_BUFFER_BYTES));
+        assert_eq!(
+            (last.buffers.send_bytes, last.buffers.receive_bytes),
+            (LEAST_BUFFER_BYTES, LEAST_BUFFER_BYTES)
+        );
         assert!((3_000..5_000).contains(&shares.len()), "{} connections", shares.len());
         assert!(memory.left() < last.bytes, "{} left", memory.left());
         shares.into_iter().for_each(|share| memory.give_back(share));
@@ -124,8 +197,31 @@ mod tests {
         let config =
             Config { send_buffer_bytes: 64, receive_buffer_bytes: 1_000, ..Config::default() };
         let share = Memory::new(1 << 20).reserve(&config).unwrap();
-        assert_eq!((share.send_bytes, share.receive_bytes), (64, 1_000));
+        assert_eq!((share.buffers.send_bytes, share.buffers.receive_bytes), (64, 1_000));
         assert_eq!(share.apply(&config), config);
+    }
+
+    /// A quarter stays for new connections, whatever others ask for; of the rest all get something.
+    #[test]
+    fn growth_leaves_a_quarter() {
+        let (config, memory) = (Config::default(), Memory::new(1 << 30));
+        let mut shares: Vec<_> = (0..500).map(|_| memory.reserve(&config).unwrap()).collect();
+        let wanted = Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 };
+        for _ in 0..10 {
+            shares.iter_mut().for_each(|share| {
+                memory.grow(share, wanted);
+            });
+        }
+        assert!(memory.left() >= 256 << 20 && !memory.is_short(), "{} left", memory.left());
+        assert!(memory.left() < 257 << 20, "{} left", memory.left());
+        assert!(shares.iter().all(|share| share.buffers != share.initial));
+        for share in &mut shares {
+            while let Some(half) = share.halved() {
+                memory.shrink(share, half);
+            }
+        }
+        shares.into_iter().for_each(|share| memory.give_back(share));
+        assert_eq!(memory.left(), 1 << 30);
     }
 
     #[test]

@@ -24,8 +24,8 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "N", default_value_t = 4_096)]
     pub(crate) neighbours: usize,
 
-    /// Buffer memory of all connections together, 1M to 1000G, such as 512M or 4G. If it runs short, new
-    /// connections get smaller buffers; if none is left, they are refused.
+    /// Buffer memory of all connections together, 1M to 1000G, such as 512M or 4G. If it runs short, buffers
+    /// stop growing, then shrink, and new connections get smaller ones; if none is left, they are refused.
     #[arg(long, value_name = "BYTES", default_value = "2G")]
     pub(crate) memory: String,
 

@@ -45,14 +45,13 @@ pub(crate) struct Cell<B> {
     /// Whether the application has dropped its handle.
     is_orphan: AtomicBool,
     pub(crate) signal: Signal,
-    /// The memory reserved for the connection; given back with the cell.
-    share: Share,
     post: Arc<Post<B>>,
 }
 
 impl<B> Drop for Cell<B> {
     fn drop(&mut self) {
-        self.post.memory().give_back(self.share);
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.post.memory().give_back(inner.share);
     }
 }
 
@@ -61,6 +60,8 @@ impl<B> Drop for Cell<B> {
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
     arrivals: Arrivals<B>,
+    /// The memory reserved for the connection; given back with the cell.
+    share: Share,
     /// The fields of the IP header that the application chose.
     pub(crate) marks: Marks,
     /// Whether the worker must serve the cell after a call of the application.
@@ -95,6 +96,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         let inner = Inner {
             connection,
             arrivals,
+            share,
             marks: Marks::default(),
             has_work: false,
             reads_no_more: false,
@@ -110,7 +112,6 @@ impl<B: AsRef<[u8]>> Cell<B> {
             is_marked: AtomicBool::new(false),
             is_orphan: AtomicBool::new(false),
             signal: Signal::default(),
-            share,
             post,
         })
     }
@@ -171,6 +172,22 @@ impl<B: AsRef<[u8]>> Cell<B> {
             inner.connection.abandon(now);
         }
         is_new
+    }
+
+    /// Gives the connection the memory that its path needs, as far as there is some.
+    pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
+        let Some(wanted) = inner.connection.wants_buffers(now) else { return };
+        if let Some(granted) = self.post.memory().grow(&mut inner.share, wanted) {
+            inner.connection.set_buffers(granted);
+        }
+    }
+
+    /// Takes back half of the memory by which the connection has grown, as far as it is free.
+    pub(crate) fn shrink(&self, inner: &mut Inner<B>) {
+        if let Some(half) = inner.share.halved() {
+            let kept = inner.connection.set_buffers(half);
+            self.post.memory().shrink(&mut inner.share, kept);
+        }
     }
 
     /// Wakes waiting threads if one of `events` is worth it.

@@ -13,6 +13,7 @@ use super::counters::HostCounters;
 use super::kept::Kept;
 use super::orphans::Orphans;
 use super::paths::Paths;
+use super::reclaim::Reclaim;
 use super::slots::{Slot, Slots};
 use super::time_waits::TimeWaits;
 use super::timers::Timers;
@@ -39,6 +40,7 @@ pub(crate) struct Core<B> {
     port_changes: Vec<PortChange>,
     pub(super) timers: Timers,
     pub(super) orphans: Orphans,
+    pub(super) reclaim: Reclaim,
     /// The places of the cells to be served in this turn.
     pub(super) dirty: Vec<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
@@ -79,6 +81,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             port_changes: Vec::new(),
             timers: Timers::default(),
             orphans: Orphans::new(config.orphans),
+            reclaim: Reclaim::default(),
             dirty: Vec::new(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),

@@ -16,6 +16,7 @@ mod kept;
 mod neighbours;
 mod orphans;
 mod paths;
+mod reclaim;
 mod run;
 mod serve;
 mod slots;
@@ -134,6 +135,7 @@ where
         let frames = self.receive(now)?;
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
+        self.core.reclaim(now);
         self.watch().switch(Stage::Serve);
         let served = self.core.serve_all(now, &mut self.sink)?;
         self.core.kept.count(frames);

@@ -75,6 +75,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 open(connection, paths, now);
             }
             pass_time(connection, now);
+            cell.grow(inner, now);
+            let connection = &mut inner.connection;
             let sent = match reach {
                 Reach::Known => out.send_all(connection, now),
                 Reach::Waits => Ok(()),

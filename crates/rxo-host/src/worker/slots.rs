@@ -83,6 +83,11 @@ impl<B> Slots<B> {
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
     }
 
+    /// All places are below this.
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -44,3 +44,40 @@ fn visits(world: &mut World, listener: &TcpListener, count: i64) {
         world.settle();
     }
 }
+
+/// A transfer that lasts lets its buffers grow; 1,000 that want to grow share what there is; those that come
+/// later get the memory that growth has left, and more when buffers shrink. The limit holds at every step.
+#[test]
+fn a_thousand_connections_grow_within_the_limit() {
+    const LIMIT: u64 = 512 << 20;
+    let mut world = World::with(crate::world::options(), |config| config.memory_bytes = LIMIT);
+    let listener = world.listen(2_000);
+    let streams: Vec<_> = (0..1_000).map(|_| world.connected(&listener)).collect();
+    let opened = LIMIT - world.server.counters().memory_left_bytes;
+    let data = pattern(128 << 10);
+    for _ in 0..5 {
+        for (client, accepted) in &streams {
+            fill(client, &data);
+            world.settle();
+            drain(accepted).unwrap();
+        }
+        world.pass(Duration::from_millis(2));
+        let left = world.client.counters().memory_left_bytes;
+        assert!(left >= LIMIT / 4, "{left} bytes left");
+    }
+    let grown = LIMIT - world.client.counters().memory_left_bytes;
+    assert!(grown > opened + (LIMIT - opened) / 4, "{grown} of {opened} bytes at first");
+
+    // New connections take of the last quarter, until those that have grown must shrink.
+    let more: Vec<_> = (0..500).map(|_| world.connected(&listener)).collect();
+    for _ in 0..200 {
+        world.pass(Duration::from_millis(100));
+    }
+    let counters = world.client.counters();
+    assert_eq!(counters.connections, 1_500);
+    assert!(counters.memory_left_bytes >= LIMIT / 8, "{} bytes left", counters.memory_left_bytes);
+    drop((streams, more));
+    world.pass(Duration::from_secs(200));
+    assert_eq!(world.client.counters().memory_left_bytes, LIMIT);
+    assert_eq!(world.server.counters().memory_left_bytes, LIMIT);
+}

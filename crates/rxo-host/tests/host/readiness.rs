@@ -88,7 +88,7 @@ fn room_to_write_is_readiness_too() {
         world.pass(Duration::from_millis(1));
     }
     assert_eq!(ready(&mut poll, Duration::ZERO), []);
-    while crate::world::drain(&accepted).unwrap().0.len() > 100_000 {
+    while !crate::world::drain(&accepted).unwrap().0.is_empty() {
         world.pass(Duration::from_millis(10));
     }
     assert_eq!(ready(&mut poll, Duration::ZERO), [0]);

@@ -1,0 +1,43 @@
+//! Takes back memory by which connections have grown, while there is too little for new ones.
+//!
+//! Separate because it is about connections to which nothing happens: those that are active grow again, if there
+//! is memory. A pass over all cells takes turns, and a second at least, so that an active connection keeps its
+//! rate for several round trips.
+
+use rxo_frame::{Duration, Instant};
+
+use super::core::Core;
+
+/// Where the pass over all cells is.
+#[derive(Debug, Default)]
+pub(super) struct Reclaim {
+    /// The place of the next cell.
+    next: u32,
+    /// When the next pass may begin.
+    again_at: Instant,
+}
+
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+    /// Halves some of the buffers that have grown, if memory is short.
+    pub(super) fn reclaim(&mut self, now: Instant) {
+        if !self.post.memory().is_short() || now < self.reclaim.again_at {
+            return;
+        }
+        let first = self.reclaim.next;
+        for place in first..first + CELLS_A_TURN {
+            let Some(slot) = self.slots.get(place) else { continue };
+            let cell = &slot.cell;
+            if cell.serve(|inner| cell.shrink(inner)).is_some() {
+                // It may have run the backlog.
+                self.touch(place);
+            }
+        }
+        self.reclaim.next = first + CELLS_A_TURN;
+        if self.reclaim.next as usize >= self.slots.places() {
+            self.reclaim = Reclaim { next: 0, again_at: now + PASS };
+        }
+    }
+}
+
+const CELLS_A_TURN: u32 = 64;
+const PASS: Duration = Duration::from_secs(1);
