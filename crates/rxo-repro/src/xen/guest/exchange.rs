@@ -53,7 +53,7 @@ pub(in crate::xen) fn pairs(count: usize, transactions: usize, boot: usize) -> R
     let start = |place: usize| Side::start(&image, COMPARED[place], &folder, place);
     let first = start(boot % 2)?;
     let second = start(1 - boot % 2)?;
-    let mut sides = if boot % 2 == 0 { [first, second] } else { [second, first] };
+    let mut sides = if boot.is_multiple_of(2) { [first, second] } else { [second, first] };
     for side in &mut sides {
         side.echo.transact(WARM_UP)?;
     }
