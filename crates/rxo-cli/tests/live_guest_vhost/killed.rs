@@ -14,12 +14,17 @@ use super::process::{Rxo, wait_until};
 
 /// How often a side is killed.
 const TIMES: u32 = 4;
-/// A transfer takes longer than this, so that it is under way.
-const LONGEST_MILLIS: u64 = 500;
 
-/// A random part of a transfer's time.
-fn instant() -> Duration {
-    Duration::from_millis(RandomState::new().hash_one(0) % LONGEST_MILLIS)
+/// Waits until a random part of the content has crossed the wire, at most half: the transfer is under way.
+/// `before` have crossed it before.
+fn await_a_part(lab: &Lab, before: u64, content: &[u8]) -> u64 {
+    let part = 1_500 + RandomState::new().hash_one(0) % (content.len() as u64 / 2);
+    wait_until("a part has crossed the wire", || received_bytes(lab) >= before + part);
+    part
+}
+
+fn received_bytes(lab: &Lab) -> u64 {
+    lab.host().interface(Lab::WIRE_INTERFACE).counters().unwrap().received_bytes
 }
 
 fn boot(image: &GuestImage, socket: &Path) -> Guest {
@@ -32,6 +37,8 @@ fn boot(image: &GuestImage, socket: &Path) -> Guest {
 /// Kills both processes of a run, so nothing is put in order.
 fn kill(rxo: &Rxo) {
     let worker = rxo.worker();
+    // Stopped, so that it does not see the worker end.
+    rxo.signal("STOP");
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     wait_until("the worker ends", || !Path::new(&format!("/proc/{worker}")).exists());
@@ -56,16 +63,16 @@ pub(crate) fn a_transfer_survives_rxo_being_killed() {
     let mut rxo = start();
     let mut guest = boot(&image, &socket);
     for _ in 0..TIMES {
-        let after = instant();
-        let sent = thread::scope(|scope| {
+        let before = received_bytes(&lab);
+        let (sent, after) = thread::scope(|scope| {
             let sent = scope.spawn(|| guest.send(lab.peer(), &content, PATIENCE));
-            thread::sleep(after);
+            let after = await_a_part(&lab, before, &content);
             kill(&rxo);
             assert!(socket.exists(), "a killed process leaves its socket");
             rxo = start();
-            sent.join().unwrap()
+            (sent.join().unwrap(), after)
         });
-        assert_eq!(sent.unwrap(), expected, "rxo was killed after {after:?}");
+        assert_eq!(sent.unwrap(), expected, "rxo was killed after {after} bytes");
     }
     drop(guest);
     end(rxo, &folder);
@@ -82,10 +89,10 @@ pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
         let mut guest = boot(&image, &socket);
         let qemu = guest.process_id().to_string();
         // Nobody acknowledges the rest.
-        let briefly = Duration::from_secs(1);
+        let (before, briefly) = (received_bytes(&lab), Duration::from_secs(10));
         thread::scope(|scope| {
             let sent = scope.spawn(|| guest.send(lab.peer(), &content, briefly));
-            thread::sleep(instant());
+            await_a_part(&lab, before, &content);
             assert!(Command::new("kill").args(["-KILL", &qemu]).status().unwrap().success());
             sent.join().unwrap().unwrap_err();
         });

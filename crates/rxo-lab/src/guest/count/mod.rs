@@ -10,7 +10,7 @@ mod symbols;
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -171,10 +171,15 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Result<Self> {
-        let path = super::temporary_path("compiled");
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.context(|| format!("cannot make {}; remove it", path.display()))?;
-        Ok(Self(path))
+        loop {
+            let path = super::temporary_path("compiled");
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // Left by a killed process that had this number. Each path is tried once.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made.context(|| format!("cannot make {}", path.display()))?,
+            }
+        }
     }
 }
 
