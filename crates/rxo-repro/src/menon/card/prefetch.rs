@@ -73,7 +73,7 @@ impl Simulated {
 
 /// The figure; `None` unless everything was simulated.
 pub(super) fn figure_1(all: &[Simulated]) -> Option<Figure> {
-    let [none, .., full] = all else { return None };
+    let [none, _, full] = all else { return None };
     let part = |name: &str, of: fn(&Simulated) -> f64| {
         let shares = all.iter().map(|one| Some(one.share(of(one))));
         Series::new(name, shares.collect()).stack()
@@ -135,5 +135,10 @@ mod tests {
         assert_eq!(holds([70.0, 65.0, 60.0]), Some(false), "bytes stay the largest part");
         assert_eq!(holds([40.0, 30.0, 20.0]), Some(false), "packets were it before");
         assert!(figure_1(&[]).is_none());
+    }
+
+    #[test]
+    fn a_run_that_ended_before_the_last_processor_has_no_figure() {
+        assert!(figure_1(&simulated([60.0, 55.0, 40.0])[..2]).is_none());
     }
 }
