@@ -15,12 +15,12 @@ pub(crate) struct Statement {
     pub(crate) ours: String,
     /// Why it is not so, or not quite.
     pub(crate) why: Option<String>,
-    /// Whether a verdict was taken back, because the machine was busy.
+    /// Whether there is no verdict although it was measured: the machine was busy, or the measurement does not decide.
     #[serde(skip)]
     pub(crate) is_withheld: bool,
 }
 
-/// A verdict as reports name it. `is_withheld` where it was taken back.
+/// A verdict as reports name it. `is_withheld` where something was measured that permits none.
 pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static str {
     match holds {
         Some(true) => "holds",
@@ -33,6 +33,11 @@ pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static 
 impl Statement {
     pub(crate) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
         Self { paper, holds, ours, why: None, is_withheld: false }
+    }
+
+    /// What was measured does not decide it; `why` says what stands against a verdict.
+    pub(crate) fn undecided(paper: &'static str, ours: String, why: String) -> Self {
+        Self { is_withheld: true, ..Self::new(paper, None, ours).because(why) }
     }
 
     /// Adds a reason if the statement does not hold.
@@ -85,5 +90,14 @@ mod tests {
         let mut unmeasured = Statement::new("more", None, "Nothing.".into());
         unmeasured.withhold();
         assert!(unmeasured.text().starts_with("not measured: "));
+    }
+
+    #[test]
+    fn what_the_measurement_does_not_decide_has_no_verdict_and_says_why() {
+        let mut undecided = Statement::undecided("more", "Much more.".into(), "Losses.".into());
+        let text = "no verdict: the paper: more. Here: Much more. Losses.";
+        assert_eq!((undecided.holds, undecided.text().as_str()), (None, text));
+        undecided.withhold();
+        assert_eq!(undecided.text(), text, "a busy machine adds nothing");
     }
 }
