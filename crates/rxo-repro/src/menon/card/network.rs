@@ -32,6 +32,8 @@ pub(super) struct Sample {
     pub(super) counts: Counts,
     /// Segments that the senders sent again, in both.
     pub(super) retransmissions: u64,
+    /// Those of them in the transfer whose instructions were counted.
+    pub(super) counted_retransmissions: u64,
 }
 
 /// Measures one host.
@@ -43,7 +45,13 @@ pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
     let (timed, first) = transfer(case, plan, &folder, Tool::None)?;
     let (counted, second) = transfer(case, plan, &folder, Tool::Callgrind)?;
     let counts = callgrind::read(&folder.profile(), |origin| Category::of(origin) as usize)?;
-    Ok(Sample { timed, counted, counts, retransmissions: first + second })
+    Ok(Sample {
+        timed,
+        counted,
+        counts,
+        retransmissions: first + second,
+        counted_retransmissions: second,
+    })
 }
 
 /// Simulates the cost of a packet in cycles: Original, on a processor that prefetches like this.
@@ -68,6 +76,11 @@ impl Sample {
     /// Instructions for a byte of payload.
     pub(super) fn per_byte(&self) -> f64 {
         ratio(self.counts.iter().sum(), self.counted.bytes)
+    }
+
+    /// Segments sent again while instructions were counted, in percent of the transfer's packets. Half of these count.
+    pub(super) fn sent_again_percent(&self) -> f64 {
+        100.0 * ratio(self.counted_retransmissions as f64, 2 * self.counted.packets)
     }
 
     /// What a second of processor time receives.

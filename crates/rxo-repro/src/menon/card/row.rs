@@ -34,6 +34,8 @@ pub(super) struct Row {
     pub(super) breakdown: [f64; Category::ALL.len()],
     /// Of all rounds together.
     pub(super) retransmissions: u64,
+    /// Segments sent again while instructions were counted, in percent of the packets. They are counted too.
+    pub(super) sent_again_percent: Spread,
 }
 
 impl Row {
@@ -63,6 +65,7 @@ impl Row {
             pauses_per_packet: counted(|one| one.counted.pauses)?,
             breakdown: Category::ALL.map(category),
             retransmissions: samples.iter().map(|one| one.retransmissions).sum(),
+            sent_again_percent: spread(&Sample::sent_again_percent)?,
         })
     }
 }
@@ -162,7 +165,13 @@ pub(super) mod tests {
             pauses: 5,
         };
         let counts = std::array::from_fn(|_| instructions * 1_000.0 / 7.0);
-        Sample { timed: measured, counted: measured, counts, retransmissions: 1 }
+        Sample {
+            timed: measured,
+            counted: measured,
+            counts,
+            retransmissions: 1,
+            counted_retransmissions: 1,
+        }
     }
 
     pub(in super::super) fn row(case: Case, instructions: f64, ns: f64) -> Row {
@@ -181,6 +190,7 @@ pub(super) mod tests {
         assert!((row.acks_per_packet.median - 0.5).abs() < 1e-9);
         assert!((row.handed_over_per_packet.median - 0.05).abs() < 1e-9);
         assert_eq!(row.retransmissions, 3);
+        assert_eq!(row.sent_again_percent.max, 0.05, "one of twice the packets that count");
         assert!(Row::of(case, &[]).is_none());
         let json = serde_json::to_value(&row).unwrap();
         assert!(json["breakdown"]["driver"].as_f64().unwrap() > 0.0, "{json}");
