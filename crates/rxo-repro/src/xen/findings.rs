@@ -54,7 +54,7 @@ impl Findings for Found {
     }
 
     fn timed(&self) -> Timed {
-        Timed::Only("what guests cost")
+        Timed::Only("what guests cost and take")
     }
 
     fn is_intact(&self) -> bool {
