@@ -19,6 +19,9 @@ pub(crate) struct Found {
     figures: Vec<Figure>,
     /// What figures 4 to 8 are from.
     captures: Vec<Examined>,
+    /// Whether the captures were made here. How frames of live senders meet depends on what else the machine does.
+    #[serde(skip)]
+    is_live: bool,
     /// What figures 10 to 12 are from.
     costs: Vec<Cost>,
     /// Costs at other rates.
@@ -26,10 +29,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(super) fn new(captures: Vec<Examined>, costs: Vec<Cost>) -> Self {
+    /// From captures, which `is_live` says were made here, and processor time.
+    pub(super) fn new((captures, is_live): (Vec<Examined>, bool), costs: Vec<Cost>) -> Self {
         let mut figures = amount::figures(&captures);
         figures.extend(saving::figures(&costs));
-        Self { figures, projection: Faster::of(&costs), captures, costs }
+        Self { figures, projection: Faster::of(&costs), captures, is_live, costs }
     }
 
     /// How it was done.
@@ -83,16 +87,19 @@ impl Findings for Found {
         parts
     }
 
-    /// Captures say in which order frames came, however busy the machine was; only times say nothing then.
+    /// Captures that were brought are the same on a busy machine. Times are not, and neither is the order in which the
+    /// frames of live senders arrive.
     fn withhold(&mut self) {
-        let is_timed = |figure: &&mut Figure| saving::NUMBERS.contains(&figure.number);
+        let is_live = self.is_live;
+        let is_timed = |figure: &&mut Figure| is_live || saving::NUMBERS.contains(&figure.number);
         self.figures.iter_mut().filter(is_timed).for_each(Figure::withhold);
     }
 
     fn timed(&self) -> Timed {
-        match self.costs.is_empty() {
-            true => Timed::Nothing,
-            false => Timed::Only("processor time"),
+        match (self.is_live, self.costs.is_empty()) {
+            (true, _) => Timed::Everything,
+            (false, true) => Timed::Nothing,
+            (false, false) => Timed::Only("processor time"),
         }
     }
 
@@ -174,18 +181,27 @@ mod tests {
     use crate::statement::Statement;
 
     #[test]
-    fn a_busy_machine_takes_back_what_was_timed_and_nothing_captured() {
+    fn a_busy_machine_takes_back_everything_but_what_was_brought() {
         let figure = |number| Figure {
             number,
             statements: vec![Statement::new("more", Some(true), "More.".to_owned())],
             ..Figure::default()
         };
         let figures = ["4", "8", "10", "12"].map(figure).to_vec();
-        let none = Found::new(Vec::new(), Vec::new());
-        assert_eq!(none.timed(), Timed::Nothing, "nothing was timed");
-        let mut found = Found { figures, ..none };
-        found.withhold();
-        let holds = found.figures.iter().map(|figure| figure.statements[0].holds);
-        assert_eq!(holds.collect::<Vec<_>>(), [Some(true), Some(true), None, None]);
+        let withheld = |is_live, timed| {
+            let none = Found::new((Vec::new(), is_live), Vec::new());
+            assert_eq!(none.timed(), timed);
+            let mut found = Found { figures: figures.clone(), ..none };
+            found.withhold();
+            let holds = found.figures.iter().map(|figure| figure.statements[0].holds);
+            holds.collect::<Vec<_>>()
+        };
+        let kept = withheld(false, Timed::Nothing);
+        assert_eq!(
+            kept,
+            [Some(true), Some(true), None, None],
+            "captures of a file stay as they are"
+        );
+        assert_eq!(withheld(true, Timed::Everything), [None; 4]);
     }
 }

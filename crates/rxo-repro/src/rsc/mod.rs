@@ -44,7 +44,8 @@ impl Experiment for Plan {
         let captures = self.captures.as_ref().map(|plan| captures::examined(plan, turns));
         let captures = captures.transpose()?.unwrap_or_default();
         let costs = self.cpu.as_ref().map(|plan| cost::measured(plan, turns));
-        Ok(Found::new(captures, costs.transpose()?.unwrap_or_default()))
+        let is_live = matches!(self.captures, Some(CapturePlan::Lab(_)));
+        Ok(Found::new((captures, is_live), costs.transpose()?.unwrap_or_default()))
     }
 
     fn notes(&self, found: &Found) -> Vec<String> {

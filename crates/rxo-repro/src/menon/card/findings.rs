@@ -132,15 +132,23 @@ impl Findings for Found {
         parts
     }
 
-    /// Instructions are counted, whatever else the machine does; only times say nothing then.
+    /// Callgrind counts the same on a busy machine. But times, what an exchange costs while it waits, and what a guest
+    /// costs, whose packets arrive in real time, say nothing then.
     fn withhold(&mut self) {
-        self.aims.iter_mut().filter(|aim| aim.claim.contains(OF_TIME)).for_each(Verdict::withhold);
+        let figures = [figures::TABLE_1, linux::FIGURE_10];
+        let of_load = |figure: &&mut Figure| figures.contains(&figure.number);
+        self.figures.iter_mut().filter(of_load).for_each(Figure::withhold);
+        let claims = [OF_TIME, linux::OF_A_GUEST];
+        let is_timed = |aim: &&mut Verdict| claims.iter().any(|of| aim.claim.contains(of));
+        self.aims.iter_mut().filter(is_timed).for_each(Verdict::withhold);
     }
 
     fn timed(&self) -> Timed {
-        match self.measured.rows.is_empty() {
-            true => Timed::Nothing,
-            false => Timed::Only("processor time"),
+        match (self.measured.rows.is_empty(), self.measured.linux.is_empty()) {
+            (true, true) => Timed::Nothing,
+            (true, false) => Timed::Only("what a guest costs"),
+            (false, true) => Timed::Only("processor time and requests"),
+            (false, false) => Timed::Only("processor time, requests and what a guest costs"),
         }
     }
 
@@ -204,6 +212,8 @@ fn host_notes(plan: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::case::{Application, Case};
+    use super::super::linux::Feed;
+    use super::super::linux::tests::cost;
     use super::super::row::tests::row;
     use super::*;
     use crate::menon::receive::stack::Stack;
@@ -247,12 +257,32 @@ mod tests {
     #[test]
     fn a_busy_machine_takes_back_what_was_timed_and_nothing_counted() {
         let mut found = found((335.0, 300.0));
-        let counted = ["8 on a card", "9 on a card", "Table 1 on a card"];
+        let counted = ["8 on a card", "9 on a card"];
         let before = counted.map(|number| figure(&found, number));
+        assert_eq!(figure(&found, "Table 1 on a card"), [Some(true)]);
         found.withhold();
+        assert_eq!(
+            figure(&found, "Table 1 on a card"),
+            [None],
+            "turns that find nothing are counted"
+        );
         assert_eq!(holds(&found), [Some(true), None, Some(true), Some(true)]);
         assert_eq!(counted.map(|number| figure(&found, number)), before);
         assert!(before.concat().iter().all(Option::is_some), "{before:?}");
+    }
+
+    #[test]
+    fn a_busy_machine_takes_back_every_verdict_on_a_guest() {
+        let linux = [(Feed::Plain, 1_000.0), (Feed::Aggregates, 300.0), (Feed::Split, 100.0)];
+        let linux = linux.map(|(feed, guest)| cost(feed, guest, 100.0)).to_vec();
+        let mut found = Found::new(Measured { linux, ..Measured::default() });
+        assert_eq!(
+            (holds(&found), figure(&found, "10 on a card")),
+            (vec![Some(true); 2], vec![Some(true)])
+        );
+        assert_eq!(found.timed(), Timed::Only("what a guest costs"));
+        found.withhold();
+        assert_eq!((holds(&found), figure(&found, "10 on a card")), (vec![None; 2], vec![None]));
     }
 
     #[test]

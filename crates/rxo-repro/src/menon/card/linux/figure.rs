@@ -76,7 +76,7 @@ pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
         "By a factor of {factor:.2}: from {before:.0} to {after:.0} instructions a packet."
     );
     Some(Figure {
-        number: "10 on a card",
+        number: FIGURE_10,
         title: "Instructions for a packet, guest and driver domain",
         fixed: "a Linux guest with GRO off, one connection",
         x_label: "guest is fed",
@@ -149,6 +149,10 @@ fn sum(parts: &Parts, of: &[Part]) -> f64 {
     of.iter().map(|&part| parts[part as usize]).sum()
 }
 
+/// Its packets arrive in real time: how full its driver domain's polls are depends on what else the machine does.
+pub(in super::super) const FIGURE_10: &str = "10 on a card";
+/// In each aim for a guest.
+pub(in super::super) const OF_A_GUEST: &str = "guest";
 /// A Xen guest's, in throughput (figure 7).
 const PAPERS_GAIN: f64 = 1.86;
 const PAPERS_FACTOR: f64 = 3.7;

@@ -184,11 +184,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in super::super) mod tests {
     use super::*;
 
     /// A guest with so many instructions a packet in each category, and its domain with these.
-    pub(in super::super) fn cost(feed: Feed, guest: f64, domain: f64) -> Cost {
+    pub(in crate::menon::card) fn cost(feed: Feed, guest: f64, domain: f64) -> Cost {
         let passed = Passed { packets: 1_000, deliveries: 100, from_guest: 50, acks: 500 };
         let bytes = 1_448_000;
         let short = [1_000.0; Part::ALL.len()];

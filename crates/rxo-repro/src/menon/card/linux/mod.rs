@@ -12,7 +12,9 @@ mod part;
 
 use serde::Serialize;
 
-pub(super) use self::figure::{aims, figure_10, table};
+pub(super) use self::figure::{FIGURE_10, OF_A_GUEST, aims, figure_10, table};
+#[cfg(test)]
+pub(super) use self::guest::tests;
 pub(super) use self::guest::{Cost, cost};
 use crate::menon::receive::stack::Stack;
 
