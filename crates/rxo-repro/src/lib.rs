@@ -20,6 +20,7 @@ mod load;
 mod losses;
 mod machine;
 mod menon;
+mod missing;
 mod progress;
 mod rsc;
 mod sending;

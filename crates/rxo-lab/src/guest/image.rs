@@ -80,8 +80,11 @@ impl GuestImage {
         &self.busybox
     }
 
-    /// The system's C compiler.
-    pub(super) fn compiler(&self) -> Result<PathBuf> {
+    /// Finds the system's C compiler, without which no guest's instructions are counted.
+    ///
+    /// # Errors
+    /// If it is missing. The message is one line and names the package.
+    pub fn compiler() -> Result<PathBuf> {
         program(COMPILER)
     }
 

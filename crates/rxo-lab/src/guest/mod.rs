@@ -182,7 +182,7 @@ impl Guest {
 
 /// The guest's file system, as a file that has no name any more.
 fn file_system(image: &GuestImage, count: bool) -> Result<File> {
-    let programs = if count { vec![("gro", count::gro_program(image)?)] } else { Vec::new() };
+    let programs = if count { vec![("gro", count::gro_program()?)] } else { Vec::new() };
     nameless("cpio", &image.archive(&programs)?)
 }
 

@@ -18,8 +18,6 @@ mod system;
 mod traffic;
 mod virtual_time;
 
-use std::cell::RefCell;
-
 use anyhow::Result;
 
 use self::findings::{Found, Measured};
@@ -29,6 +27,7 @@ use self::plan::GuestCase;
 pub(crate) use self::plan::Plan;
 use self::traffic::{SEGMENT_BYTES, Traffic};
 use crate::experiment::{Experiment, Output};
+use crate::missing::{Missing, NOT_MEASURED};
 use crate::turns::{Cases, Turns};
 
 impl Experiment for Plan {
@@ -71,7 +70,7 @@ impl Experiment for Plan {
             costs: costs.into_iter().flatten().flatten().collect(),
             ..self.measure_guests(turns, &missing)?
         };
-        Ok(Found::new(measured, missing.0.into_inner()))
+        Ok(Found::new(measured, missing.into_reasons()))
     }
 
     fn notes(&self, _: &Found) -> Vec<String> {
@@ -123,23 +122,6 @@ impl Plan {
     }
 }
 
-/// Why measurements are missing, each reason once.
-#[derive(Debug, Default)]
-struct Missing(RefCell<Vec<String>>);
-
-impl Missing {
-    fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
-        measured
-            .map_err(|why| {
-                let (mut all, why) = (self.0.borrow_mut(), format!("{why:#}"));
-                if !all.contains(&why) {
-                    all.push(why);
-                }
-            })
-            .ok()
-    }
-}
-
 fn guest_name(GuestCase { system, frames_a_poll, gro }: GuestCase) -> String {
     let gro = if gro { "" } else { ", GRO off" };
     format!("guest, {}, {frames_a_poll} a poll{gro}", system.name())
@@ -150,27 +132,9 @@ fn line(instructions_a_byte: Option<f64>) -> String {
         .map_or(NOT_MEASURED.to_owned(), |count| format!("{count:.3} instructions a byte"))
 }
 
-const NOT_MEASURED: &str = "not measured";
-
 /// Nothing here depends on the machine, so each case is measured once.
 const fn once<C>(cases: &[C]) -> Cases<'_, C> {
     Cases { cases, rounds: 1, rotated: 1 }
 }
 
 const REQUESTS: usize = 1_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_said_once() {
-        let missing = Missing::default();
-        assert_eq!(missing.or_note(Ok(1)), Some(1));
-        for _ in 0..2 {
-            let none = missing.or_note::<u8>(Err(anyhow::anyhow!("install it").context("no tool")));
-            assert_eq!(none, None);
-        }
-        assert_eq!(missing.0.into_inner(), ["no tool: install it"]);
-    }
-}

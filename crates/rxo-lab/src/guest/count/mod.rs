@@ -140,16 +140,12 @@ fn compile_plugin(image: &GuestImage) -> Result<File> {
     let defines =
         [format!("-DAPI={}", api(&version(image)?)), format!("-DSLOTS={}", layout::SLOTS)];
     let flags = ["-shared", "-fPIC"].into_iter().chain(defines.iter().map(String::as_str));
-    compile(image, PLUGIN, flags)
+    compile(PLUGIN, flags)
 }
 
 /// Compiles `source` with the system's compiler into a file without a name.
-fn compile<'f>(
-    image: &GuestImage,
-    source: &str,
-    flags: impl Iterator<Item = &'f str>,
-) -> Result<File> {
-    let compiler = image.compiler()?;
+fn compile<'f>(source: &str, flags: impl Iterator<Item = &'f str>) -> Result<File> {
+    let compiler = GuestImage::compiler()?;
     let folder = Folder::new()?;
     let path = folder.0.join("compiled");
     let mut command = Command::new(&compiler);
@@ -191,8 +187,8 @@ impl Drop for Folder {
 }
 
 /// The program that switches the kernel's own coalescing of a card.
-pub(super) fn gro_program(image: &GuestImage) -> Result<Vec<u8>> {
-    let mut file = compile(image, GRO, ["-static"].into_iter())?;
+pub(super) fn gro_program() -> Result<Vec<u8>> {
+    let mut file = compile(GRO, ["-static"].into_iter())?;
     let mut program = Vec::new();
     file.read_to_end(&mut program).context(|| "cannot read a compiled program".to_owned())?;
     Ok(program)

@@ -34,17 +34,19 @@ pub(crate) struct Found {
     measured: Measured,
     figures: Vec<Figure>,
     aims: Vec<Verdict>,
+    /// Why parts are missing.
+    missing: Vec<String>,
 }
 
 impl Found {
-    pub(super) fn new(measured: Measured) -> Self {
+    pub(super) fn new(measured: Measured, missing: Vec<String>) -> Self {
         let all = Rows(&measured.rows);
         let mut figures: Vec<Figure> = figure_1(&measured.simulated).into_iter().collect();
         figures.extend(figures::all(all));
         figures.extend(linux::figure_10(&measured.linux));
         let mut aims = aims::all(all);
         aims.extend(linux::aims(&measured.linux));
-        Self { measured, figures, aims }
+        Self { measured, figures, aims, missing }
     }
 
     fn of(&self, traffic: Traffic) -> impl Iterator<Item = &Row> {
@@ -155,6 +157,10 @@ impl Findings for Found {
     fn drawings(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|figure| (figure.file_name(), figure.svg())).collect()
     }
+
+    fn damage(&self) -> Option<String> {
+        (!self.missing.is_empty()).then(|| self.missing.join("; "))
+    }
 }
 
 /// How it was done: what every experiment has in common, and what only some have.
@@ -218,6 +224,11 @@ mod tests {
     use super::*;
     use crate::menon::receive::stack::Stack;
 
+    /// From these hosts; nothing is missing.
+    fn all(rows: Vec<Row>) -> Found {
+        Found::new(Measured { rows, ..Measured::default() }, Vec::new())
+    }
+
     fn found(optimized: (f64, f64)) -> Found {
         let limits = [1, 2, 5, 35].map(|limit| {
             let cost = 300.0 + 700.0 / f64::from(limit);
@@ -234,7 +245,7 @@ mod tests {
             row(Case::requests(Stack::OPTIMIZED), 1_010.0, 500.0),
         ];
         rows.extend(limits);
-        Found::new(Measured { rows, ..Measured::default() })
+        all(rows)
     }
 
     fn holds(found: &Found) -> Vec<Option<bool>> {
@@ -275,7 +286,7 @@ mod tests {
     fn a_busy_machine_takes_back_every_verdict_on_a_guest() {
         let linux = [(Feed::Plain, 1_000.0), (Feed::Aggregates, 300.0), (Feed::Split, 100.0)];
         let linux = linux.map(|(feed, guest)| cost(feed, guest, 100.0)).to_vec();
-        let mut found = Found::new(Measured { linux, ..Measured::default() });
+        let mut found = Found::new(Measured { linux, ..Measured::default() }, Vec::new());
         assert_eq!(
             (holds(&found), figure(&found, "10 on a card")),
             (vec![Some(true); 2], vec![Some(true)])
@@ -291,9 +302,19 @@ mod tests {
             let cases = [Stack::ORIGINAL, Stack::OPTIMIZED].map(Case::requests);
             let rows = cases.into_iter().zip([1_000.0, cost]);
             let rows = rows.map(|(case, cost)| row(case, cost, 500.0)).collect();
-            figure(&Found::new(Measured { rows, ..Measured::default() }), "Table 1 on a card")
+            figure(&all(rows), "Table 1 on a card")
         };
         assert_eq!((of(1_015.0), of(1_050.0)), (vec![Some(true)], vec![Some(false)]));
+    }
+
+    #[test]
+    fn a_guest_that_fails_costs_nothing_else() {
+        let rows = vec![row(Case::two_processors(Stack::ORIGINAL), 1_000.0, 500.0)];
+        let measured = Measured { rows, ..Measured::default() };
+        let found = Found::new(measured, vec!["the guest does not listen".to_owned()]);
+        assert_eq!(found.damage().as_deref(), Some("the guest does not listen"));
+        assert!(found.paragraphs()[0].contains("Original"), "what was measured is printed");
+        assert_eq!(all(Vec::new()).damage(), None);
     }
 
     #[test]
@@ -306,13 +327,13 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_printed() {
-        assert!(Found::new(Measured::default()).paragraphs().is_empty());
+        assert!(all(Vec::new()).paragraphs().is_empty());
     }
 
     #[test]
     fn the_place_of_the_application_is_in_the_table() {
         let rows = vec![row(Case::two_processors(Stack::ORIGINAL), 1_000.0, 500.0)];
-        let text = Found::new(Measured { rows, ..Measured::default() }).paragraphs().join("\n");
+        let text = all(rows).paragraphs().join("\n");
         assert!(text.contains(Application::Threads.name()) && text.contains("Original"), "{text}");
     }
 }

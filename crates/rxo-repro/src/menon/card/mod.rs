@@ -33,14 +33,13 @@ pub(crate) use self::plan::Plan;
 use self::prefetch::Simulated;
 use self::row::Row;
 use crate::experiment::{Experiment, Output};
+use crate::missing::{Missing, NOT_MEASURED};
 use crate::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;
 
-    /// Fails before anything is measured if callgrind is missing.
     fn steps(&self) -> Result<usize> {
-        callgrind::check()?;
         Ok(self.rounds * self.cases.len() + self.feeds.len() + self.simulated.len())
     }
 
@@ -54,11 +53,12 @@ impl Experiment for Plan {
             turns.measure(cases, Case::name, |case, _| network::measure(case, self), line)?;
         let rows = self.cases.iter().zip(&samples);
         let rows = rows.filter_map(|(case, samples)| Row::of(*case, samples)).collect();
+        let missing = Missing::default();
         let linux = turns.measure(
             once(&self.feeds),
             |feed| format!("Linux in a guest, {}", feed.name()),
-            |feed, _| linux::cost(feed, self),
-            Cost::line,
+            |feed, _| Ok(missing.or_note(linux::cost(feed, self))),
+            |cost| cost.as_ref().map_or(NOT_MEASURED.to_owned(), Cost::line),
         )?;
         let simulated = turns.measure(
             once(&self.simulated),
@@ -66,7 +66,9 @@ impl Experiment for Plan {
             |prefetch, _| Ok(Simulated::of(prefetch, &network::simulate(prefetch, self)?)),
             Simulated::line,
         )?;
-        Ok(Found::new(Measured { rows, linux: linux.concat(), simulated: simulated.concat() }))
+        let linux = linux.into_iter().flatten().flatten().collect();
+        let measured = Measured { rows, linux, simulated: simulated.concat() };
+        Ok(Found::new(measured, missing.into_reasons()))
     }
 
     fn notes(&self, _: &Found) -> Vec<String> {

@@ -1,7 +1,9 @@
 //! What the flags of `rxo repro menon card` mean.
 
 use anyhow::{Context, Result};
+use rxo_lab::GuestImage;
 
+use super::callgrind;
 use super::case::Case;
 use super::linux::Feed;
 use super::prefetch::Prefetch;
@@ -35,16 +37,20 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Finds the kernel for guests, which may have to come from the network that a private one lacks.
+    /// Finds what counts instructions, and the kernel for guests, which may have to come from the network that a
+    /// private one lacks.
     ///
     /// # Errors
-    /// If a guest cannot be started here; the message says what to install.
+    /// If instructions cannot be counted or a guest cannot be started here; the message says what to install.
     pub(crate) fn prepare(&self) -> Result<()> {
+        callgrind::check()?;
         if self.feeds.is_empty() {
             return Ok(());
         }
-        let found = rxo_lab::GuestImage::find().map(|_| ());
-        found.context("Linux's own stack needs a guest; name other experiments with --only")
+        let found = GuestImage::compiler().and_then(|_| GuestImage::find());
+        found
+            .map(|_| ())
+            .context("Linux's own stack needs a guest; name other experiments with --only")
     }
 
     /// The plan for what was typed.

@@ -1,0 +1,46 @@
+//! Parts of an experiment that could not be measured. The rest goes on; the report says why they are missing.
+
+use std::cell::RefCell;
+
+use anyhow::Result;
+
+/// Why measurements are missing, each reason once.
+#[derive(Debug, Default)]
+pub(crate) struct Missing(RefCell<Vec<String>>);
+
+impl Missing {
+    /// What was measured, or `None` after the reason was noted.
+    pub(crate) fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
+        measured
+            .map_err(|why| {
+                let (mut all, why) = (self.0.borrow_mut(), format!("{why:#}"));
+                if !all.contains(&why) {
+                    all.push(why);
+                }
+            })
+            .ok()
+    }
+
+    pub(crate) fn into_reasons(self) -> Vec<String> {
+        self.0.into_inner()
+    }
+}
+
+/// In place of a result.
+pub(crate) const NOT_MEASURED: &str = "not measured";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_once() {
+        let missing = Missing::default();
+        assert_eq!(missing.or_note(Ok(1)), Some(1));
+        for _ in 0..2 {
+            let none = missing.or_note::<u8>(Err(anyhow::anyhow!("install it").context("no tool")));
+            assert_eq!(none, None);
+        }
+        assert_eq!(missing.into_reasons(), ["no tool: install it"]);
+    }
+}
