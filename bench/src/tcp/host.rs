@@ -43,6 +43,7 @@ impl Hosted {
         config.budget_frames = TURN_FRAMES;
         config.tcp.send_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
+        config.tcp.largest_buffers = None;
         config.tcp.timestamps = timestamps;
         let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
         let mut hosted = Self {
