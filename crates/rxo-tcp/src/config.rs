@@ -4,15 +4,19 @@ use core::fmt;
 
 use rxo_frame::Duration;
 
+use crate::arrives::least_receive_bytes;
+
 /// Settings of a connection. They determine all memory that it will ever have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The size of the send buffer, for unacknowledged and unsent data, in bytes. 1 to 2³⁰ - 1.
     pub send_buffer_bytes: u32,
-    /// The size of the receive buffer in bytes, which is the largest window. 1 to 2³⁰ - 1.
+    /// The size of the receive buffer in bytes, which is the largest window. 1 to 2³⁰ - 1, and two units of the
+    /// window scale at least, which is chosen for the largest: 256 bytes if that is 6 MiB.
     pub receive_buffer_bytes: u32,
-    /// How far the buffers may grow beyond these sizes; `None` if they never change. They grow only by what
-    /// the owner grants: see [`crate::Connection::wants_buffers`]. The window scale is chosen for the largest.
+    /// How far the buffers may grow, each 1 to 2³⁰ - 1 bytes; less than the sizes above means these. `None` if
+    /// they never change. They grow only by what the owner grants: see [`crate::Connection::wants_buffers`]. The
+    /// window scale is chosen for the largest.
     pub largest_buffers: Option<Buffers>,
     /// How many pieces of received text are kept in the buffers that they came in, one for each segment.
     /// At least 2. Two are reserved for text that is copied because there are no more pieces: everything
@@ -111,6 +115,17 @@ pub struct Buffers {
     pub receive_bytes: u32,
 }
 
+impl Buffers {
+    /// The larger size of each.
+    #[must_use]
+    pub fn larger(self, other: Self) -> Self {
+        Self {
+            send_bytes: self.send_bytes.max(other.send_bytes),
+            receive_bytes: self.receive_bytes.max(other.receive_bytes),
+        }
+    }
+}
+
 /// Which acknowledgements an aggregate causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
@@ -179,7 +194,8 @@ impl Config {
     /// The sizes that the buffers never exceed.
     #[must_use]
     pub fn largest_buffers(&self) -> Buffers {
-        self.largest_buffers.unwrap_or(self.initial_buffers())
+        let initial = self.initial_buffers();
+        self.largest_buffers.map_or(initial, |largest| largest.larger(initial))
     }
 
     /// Checks all settings.
@@ -189,22 +205,18 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
-        let (initial, largest) = (self.initial_buffers(), self.largest_buffers());
+        let largest = self.largest_buffers.unwrap_or(self.initial_buffers());
+        let least_received = least_receive_bytes(self).into();
         let rows = [
             ("send_buffer_bytes", self.send_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
-            ("receive_buffer_bytes", self.receive_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
             (
-                "largest_buffers.send_bytes",
-                largest.send_bytes.into(),
-                initial.send_bytes.into(),
+                "receive_buffer_bytes",
+                self.receive_buffer_bytes.into(),
+                least_received,
                 MAX_WINDOW_BYTES,
             ),
-            (
-                "largest_buffers.receive_bytes",
-                largest.receive_bytes.into(),
-                initial.receive_bytes.into(),
-                MAX_WINDOW_BYTES,
-            ),
+            ("largest_buffers.send_bytes", largest.send_bytes.into(), 1, MAX_WINDOW_BYTES),
+            ("largest_buffers.receive_bytes", largest.receive_bytes.into(), 1, MAX_WINDOW_BYTES),
             ("receive_pieces", self.receive_pieces as u64, 2, MAX_PLACES),
             ("sent_ranges", self.sent_ranges as u64, 32, MAX_PLACES),
             ("maximum_segment_size", self.maximum_segment_size.into(), 64, u16::MAX.into()),
@@ -243,10 +255,17 @@ mod tests {
         let wrong = Config { receive_pieces: 1, ..Config::default() };
         let said = wrong.check().unwrap_err().to_string();
         assert_eq!(said, "receive_pieces is 1; choose 2 to 1048576");
-        let small = Buffers { send_bytes: 1 << 20, receive_bytes: 1 };
-        let wrong = Config { largest_buffers: Some(small), ..Config::default() };
+        let none = Buffers { send_bytes: 1 << 20, receive_bytes: 0 };
+        let wrong = Config { largest_buffers: Some(none), ..Config::default() };
         let said = wrong.check().unwrap_err().to_string();
-        assert_eq!(said, "largest_buffers.receive_bytes is 1; choose 262144 to 1073741823");
+        assert_eq!(said, "largest_buffers.receive_bytes is 0; choose 1 to 1073741823");
+        // Less than two units of the window scale would hardly ever be offered.
+        let largest = Some(Buffers { send_bytes: 1 << 20, receive_bytes: 6 << 20 });
+        let tiny =
+            Config { receive_buffer_bytes: 255, largest_buffers: largest, ..Config::default() };
+        let said = tiny.check().unwrap_err().to_string();
+        assert_eq!(said, "receive_buffer_bytes is 255; choose 256 to 1073741823");
+        assert_eq!(Config { largest_buffers: None, ..tiny }.check(), Ok(()));
         // RFC 9293, section 3.8.6.3 (MUST-40): less than half a second.
         let wrong = Config { delayed_ack: Duration::from_millis(500), ..Config::default() };
         assert!(wrong.check().is_err());
@@ -259,5 +278,18 @@ mod tests {
             let said = wrong.check().unwrap_err().to_string();
             assert!(said.starts_with("keep_alive.i") && said.contains("is 0; choose 1"), "{said}");
         }
+    }
+
+    /// Whoever raises only the size at the start need not know of the other setting.
+    #[test]
+    fn the_largest_buffers_are_no_smaller_than_the_first() {
+        let largest = Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 };
+        let config = Config {
+            send_buffer_bytes: 8 << 20,
+            largest_buffers: Some(largest),
+            ..Config::default()
+        };
+        assert_eq!(config.check(), Ok(()));
+        assert_eq!(config.largest_buffers(), Buffers { send_bytes: 8 << 20, ..largest });
     }
 }

@@ -107,6 +107,7 @@ fn a_listener_that_goes_frees_no_connections_port() {
     let mut world = World::with(options(), |config| {
         config.tcp.send_buffer_bytes = 64;
         config.tcp.receive_buffer_bytes = 64;
+        config.tcp.largest_buffers = None;
         (config.tcp.receive_pieces, config.tcp.sent_ranges) = (2, 32);
         config.sockets = 1 << 16;
     });

@@ -23,7 +23,7 @@ mod seventh_text;
 mod syn;
 mod syn_sent;
 
-pub(crate) use self::syn::offered_scale;
+pub(crate) use self::syn::{least_receive_bytes, offered_scale};
 
 use core::iter::once;
 use core::ops::ControlFlow;

@@ -50,6 +50,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
+/// The smallest receive buffer of `config`, in bytes: a window is offered in whole units of its scale, so a
+/// buffer of less than a unit would never be offered.
+pub(crate) fn least_receive_bytes(config: &Config) -> u32 {
+    match offered_scale(config) {
+        0 => 1,
+        scale => 2 << scale,
+    }
+}
+
 /// The window scale that the largest receive buffer of `config` is offered with.
 pub(crate) fn offered_scale(config: &Config) -> u8 {
     let bits = u32::BITS - config.largest_buffers().receive_bytes.leading_zeros();
