@@ -8,19 +8,21 @@
 use rxo_frame::Instant;
 
 use super::Connection;
+use crate::arrives::least_receive_bytes;
 use crate::receive::{Progress, ReadRate};
 use crate::send::Fin;
 use crate::{Buffers, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// The buffers that the path needs, if that is more than there is, within
-    /// [`Config::largest_buffers`](crate::Config::largest_buffers). Decides once in a round trip; in between it
-    /// costs a comparison and returns `None`.
+    /// The buffers that the path needs, within [`Config::largest_buffers`](crate::Config::largest_buffers), if
+    /// that is more than there is, or if [`Connection::buffers`] has become less by itself. Decides once in a
+    /// round trip, and asks again until it is granted; in between it costs a comparison and returns `None`.
     ///
-    /// The receive buffer follows the rate at which the application reads, so that a slow reader has a small
-    /// one. The send buffer follows the congestion window.
+    /// The receive buffer follows the most that the application has read in a round trip: an application that
+    /// takes little in each keeps a small one. One that pauses and then reads everything counts as fast.
+    /// The send buffer follows the congestion window.
     pub fn wants_buffers(&mut self, now: Instant) -> Option<Buffers> {
-        let largest = self.config.largest_buffers?;
+        self.config.largest_buffers?;
         if !self.state.is_synchronized() {
             return None;
         }
@@ -33,30 +35,36 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let initial = INITIAL_SEGMENTS * self.rcv.full_segment();
         let rate = self.read_rate.get_or_insert_with(|| ReadRate::new(&progress, initial));
         let received = rate.end_round(&progress)?;
-        let has = self.buffers();
-        let wanted = Buffers {
-            send_bytes: self.send_buffer_for_window().min(largest.send_bytes).max(has.send_bytes),
-            receive_bytes: received.min(self.largest_window(largest)).max(has.receive_bytes),
+        let is_done = self.is_peer_done();
+        let has_freed = !is_done && self.rcv.free_used_window(self.config.receive_pieces);
+        let largest = self.config.largest_buffers();
+        let has = Buffers {
+            send_bytes: self.snd.buffer.size(),
+            receive_bytes: self.rcv.capacity().min(self.rcv.held_bytes()),
         };
-        (wanted != has).then_some(wanted)
+        let received = if is_done { 0 } else { received.min(self.largest_window(largest)) };
+        let sent = self.send_buffer_for_window().min(largest.send_bytes);
+        let wanted = has.larger(Buffers { send_bytes: sent, receive_bytes: received });
+        (has_freed || wanted != has).then_some(wanted)
     }
 
-    /// The memory that the buffers may take, in bytes. More than what was set while a larger window was
-    /// offered, or while more data waits to be acknowledged.
+    /// The memory that the buffers may take, in bytes. More than what was set while a larger window is
+    /// offered, or while more data waits to be acknowledged; less if a direction is done.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
     }
 
     /// Changes the sizes of the buffers, and returns what they still take: data stays, and so does room inside
-    /// an offered window. A direction that is done stays as it is. Allocates.
+    /// an offered window. A direction that is done stays as it is. Allocates if a size changes.
     pub fn set_buffers(&mut self, granted: Buffers) -> Buffers {
         let largest = self.config.largest_buffers();
         if self.snd.fin != Fin::Acknowledged && !self.is_closed() {
             self.resize_sending(granted.send_bytes.clamp(1, largest.send_bytes));
         }
         if !self.is_peer_done() && !self.is_closed() {
-            self.resize_receiving(granted.receive_bytes.clamp(1, largest.receive_bytes));
+            let least = least_receive_bytes(&self.config);
+            self.resize_receiving(granted.receive_bytes.clamp(least, largest.receive_bytes));
         }
         self.buffers()
     }
@@ -78,6 +86,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn resize_sending(&mut self, bytes: u32) {
+        let bytes = bytes.max(self.snd.buffer.len());
         if bytes == self.snd.buffer.size() {
             return;
         }
@@ -91,7 +100,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn resize_receiving(&mut self, bytes: u32) {
-        self.rcv.resize(bytes, self.config.receive_pieces);
+        if bytes < self.rcv.capacity() {
+            // What it reads from the smaller window tells what it needs.
+            self.read_rate = None;
+        }
+        if !self.rcv.resize(bytes, self.config.receive_pieces) {
+            return;
+        }
         if self.takes_text() && self.rcv.wants_update() {
             self.owe_update();
         }

@@ -99,13 +99,16 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Changes the capacity to `bytes`. Text stays, and so does the room inside the offered window. `pieces` is
-    /// the least number of pieces of text to keep.
-    pub(crate) fn resize(&mut self, bytes: u32, pieces: usize) {
-        let offered = distance(self.read_at(), self.said);
-        let held = bytes.max(offered);
+    /// the least number of pieces of text to keep. Returns whether that changes anything; only then it
+    /// allocates.
+    pub(crate) fn resize(&mut self, bytes: u32, pieces: usize) -> bool {
+        let held = bytes.max(distance(self.read_at(), self.edge));
+        if (bytes, held) == (self.capacity, self.held) {
+            return false;
+        }
         (self.capacity, self.held) = (bytes, held);
-        let limit = (pieces / 2).max((held / BYTES_FOR_A_GAP) as usize);
-        self.waiting.set_limit(limit);
+        let gaps = (held / BYTES_FOR_A_GAP).min(MOST_GAPS);
+        self.waiting.set_limit((pieces / 2).max(gaps as usize));
         // Rounding may put the offered edge behind the room that there is.
         let room = held + (1 << self.scale);
         if self.is_spilling() || self.waiting.has_spilled() {
@@ -113,6 +116,18 @@ impl<B: AsRef<[u8]>> Receive<B> {
         } else {
             self.spill = Spill::with_capacity(room);
         }
+        true
+    }
+
+    /// Frees the memory of a larger window that was offered before the buffer shrank, as far as the peer has used
+    /// the window and the text was read. Returns whether there was such.
+    pub(crate) fn free_used_window(&mut self, pieces: usize) -> bool {
+        self.capacity < self.held && self.resize(self.capacity, pieces)
+    }
+
+    /// The size of the buffer, in bytes.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// The memory that the text may take, in bytes, copies apart.
@@ -242,9 +257,14 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// Frees all memory but that of text to be read: no more text will be taken.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limit(0);
-        if self.ready_bytes() == 0 {
+        if self.is_spilling() {
+            // The ring of copies stays until all of it was read.
+            return;
+        }
+        self.spill = Spill::with_capacity(0);
+        self.held = self.ready_bytes() as u32;
+        if self.held == 0 {
             self.ready = Chain::with_capacity(0);
-            self.spill = Spill::with_capacity(0);
         }
     }
 
@@ -389,6 +409,9 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
 /// A gap for so many bytes of the window: with full segments of a usual size no window has more.
 const BYTES_FOR_A_GAP: u32 = 1_024;
+/// The most gaps that a window adds room for: each out-of-order segment looks at all of them, one by one. More
+/// would be worth it if that were a binary search.
+const MOST_GAPS: u32 = 1_024;
 /// RFC 9293, section 3.7.1: every peer may send this; estimates begin here.
 const LEAST_FULL_SEGMENT: u32 = 536;
 /// A ring is read in two pieces if the text wraps around its end.

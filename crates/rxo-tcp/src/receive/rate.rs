@@ -1,8 +1,9 @@
 //! How much the application reads in a round trip, and the receive buffer that this rate needs.
 //!
 //! As Linux's dynamic right-sizing does (Fisk and Feng 2001): a window of twice what is read in a round trip
-//! never limits a sender that doubles its rate each round trip, and an application that reads slowly asks for
-//! nothing. Separate because it is pure.
+//! never limits a sender that doubles its rate each round trip, and an application that never reads much in one
+//! asks for nothing. An application that pauses and then reads everything counts as fast: all that waited is
+//! read in one round trip. Separate because it is pure.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -15,6 +16,8 @@ pub(crate) struct ReadRate {
     round: Round,
     /// The most that was read in a round trip, in bytes.
     most_bytes: u32,
+    /// The receive buffer that this needs, in bytes; 0 if any is large enough.
+    need_bytes: u32,
 }
 
 /// A round trip that is being measured, as it began.
@@ -40,26 +43,32 @@ pub(crate) struct Progress {
 impl ReadRate {
     /// Begins to measure. `initial_bytes` is what any peer may send in its first round trip.
     pub(crate) fn new(progress: &Progress, initial_bytes: u32) -> Self {
-        Self { round: Round::begin(progress), most_bytes: initial_bytes }
+        Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
 
-    /// Ends the round trip if it is over. Returns the receive buffer that the rate needs, in bytes; 0 if the
-    /// application has not read more than ever before. `None` if the round trip is not over.
+    /// Ends the round trip if it is over. Returns the receive buffer that the highest rate so far needs, in
+    /// bytes, each time anew: what was refused once may be granted later. 0 if the application has never read
+    /// more than at first. `None` if the round trip is not over.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
         if !self.round.is_over(progress) {
             return None;
         }
         let read = distance(self.round.read_at, progress.read_at);
         self.round = Round::begin(progress);
-        if read <= self.most_bytes {
-            return Some(0);
+        if read > self.most_bytes {
+            self.need_bytes = self.need_bytes.max(self.need_for(read));
+            self.most_bytes = read;
         }
+        Some(self.need_bytes)
+    }
+
+    /// The receive buffer for `read` bytes in a round trip, which are more than ever before.
+    fn need_for(&self, read: u32) -> u32 {
         // A sender in slow start doubles again before the larger window reaches it.
         let growth = (read - self.most_bytes).min(self.most_bytes);
         let twice = u64::from(read) * 2;
         let ahead = twice * 2 * u64::from(growth) / u64::from(self.most_bytes.max(1));
-        self.most_bytes = read;
-        Some(u32::try_from(twice + ahead).unwrap_or(u32::MAX))
+        u32::try_from(twice + ahead).unwrap_or(u32::MAX)
     }
 }
 
@@ -111,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_asks_once() {
+    fn a_steady_rate_asks_for_the_same_each_time() {
         let mut rate = ReadRate::new(&progress(0, 0, Some(40)), INITIAL);
         let wanted =
             [1, 2, 3].map(|n| rate.end_round(&progress(n * 40, n as u32 * 20_000, Some(40))));
-        assert_eq!(wanted, [Some(40_000 + 80_000 * 54 / 146), Some(0), Some(0)]);
+        assert_eq!(wanted, [Some(40_000 + 80_000 * 54 / 146); 3]);
     }
 
     #[test]

@@ -57,6 +57,16 @@ fn a_gap_that_is_filled_releases_what_waits() {
     assert_eq!(all_text(&receive), expected);
 }
 
+/// Each out-of-order segment looks at all gaps, so a large window has no more than 1,024 of them.
+#[test]
+fn gaps_are_bounded_however_large_the_window_is() {
+    let mut receive = receive();
+    receive.resize(6 << 20, 16);
+    receive.move_edge(receive.nxt);
+    let kept = (0..6_000).take_while(|n| put(&mut receive, n * 1_000 + 1, 1) != Accepted::NoRoom);
+    assert_eq!(kept.count(), 1_024);
+}
+
 /// RFC 2018, section 4: the block that the last segment touched comes first.
 #[test]
 fn the_latest_block_is_reported_first() {

@@ -96,6 +96,19 @@ fn growth_costs_no_time() {
     }
 }
 
+/// Memory that was taken back is asked for again, at the same rate as before.
+#[test]
+fn a_buffer_that_was_shrunk_grows_again() {
+    let mut network = Network::new(path(), growing(), growing());
+    transfer(&mut network, 10_000_000, AT_ONCE);
+    let small = Buffers { send_bytes: INITIAL, receive_bytes: INITIAL };
+    network.ends[1].set_buffers(small);
+    let time = transfer(&mut network, 10_000_000, AT_ONCE);
+    let window = network.ends[1].statistics().rcv_wnd;
+    assert!(window >= PATH_BYTES, "{window} bytes");
+    assert!(time < ms(1_300), "{time:?}");
+}
+
 /// A reader that takes 4 KB in a round trip needs no more; one that takes 16 KB gets little more.
 #[test]
 fn a_slow_reader_keeps_its_small_buffer() {
@@ -164,6 +177,7 @@ fn an_offered_window_is_not_taken_back() {
     scene.out();
     let offered = scene.tcp.statistics().rcv_wnd;
     let small = Buffers { send_bytes: 10_000, receive_bytes: INITIAL };
+    assert_eq!(scene.tcp.wants_buffers(scene.now), None);
     let kept = scene.tcp.set_buffers(small);
     assert_eq!(kept, Buffers { send_bytes: 10_000, receive_bytes: offered + MSS });
     let mut at = MSS + 1;
@@ -175,8 +189,48 @@ fn an_offered_window_is_not_taken_back() {
     assert!(at > offered);
     assert!(scene.reads().into_iter().eq((1..at).map(stream_byte)));
     scene.out();
-    assert_eq!(scene.tcp.set_buffers(small), small);
+    // What was held for the window is given back without another grant.
+    scene.tcp.wants_buffers(scene.now);
+    scene.now = scene.now + Duration::from_secs(1);
+    scene.tcp.wants_buffers(scene.now);
+    assert_eq!(scene.tcp.buffers(), small);
     assert!(scene.tcp.statistics().rcv_wnd <= INITIAL);
+}
+
+/// A peer that has sent its FIN needs no window: only the text that waits for the application takes memory.
+#[test]
+fn a_peer_that_is_done_needs_no_receive_buffer() {
+    let mut scene = scene();
+    let granted = Buffers { send_bytes: INITIAL, receive_bytes: 1 << 20 };
+    scene.tcp.set_buffers(granted);
+    scene.gets(seg().len(MSS));
+    scene.gets(seg().seq(1 + MSS).fin());
+    let unread = Buffers { send_bytes: INITIAL, receive_bytes: MSS };
+    assert_eq!(scene.tcp.buffers(), unread);
+    assert_eq!(scene.tcp.set_buffers(granted), unread);
+    assert_eq!(scene.reads().len(), MSS as usize);
+    assert_eq!(scene.tcp.buffers(), Buffers { receive_bytes: 0, ..unread });
+}
+
+/// The window is offered in units of 128 bytes here: a buffer of one byte would never be offered.
+#[test]
+fn the_smallest_buffer_is_still_offered() {
+    let mut scene = scene();
+    let kept = scene.tcp.set_buffers(Buffers { send_bytes: 1, receive_bytes: 1 });
+    assert!(kept.receive_bytes > 1, "{kept:?}");
+    let mut at = 1;
+    for _ in 0..1_000 {
+        let bytes = scene.tcp.statistics().rcv_wnd.min(MSS);
+        assert!(bytes > 0, "the window is closed at byte {at}");
+        scene.gets(seg().seq(at).len(bytes));
+        scene.reads();
+        scene.out();
+        at += bytes;
+    }
+    assert_eq!(
+        scene.tcp.set_buffers(Buffers { send_bytes: 1, receive_bytes: 1 }).receive_bytes,
+        256
+    );
 }
 
 /// Data that waits to be acknowledged stays, and an application that waits for room learns of new room.
