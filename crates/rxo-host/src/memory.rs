@@ -61,25 +61,28 @@ impl Memory {
     }
 
     /// Grows `share` towards `wanted`: a part of what is left at most, so that many can grow. Returns the
-    /// granted sizes; `None` if nothing is left for growth.
+    /// granted sizes; `None` if too little is left for growth, which is found out without writing.
     pub(crate) fn grow(&self, share: &mut Share, wanted: Buffers) -> Option<Buffers> {
-        let granted = share.towards(wanted, self.left().checked_sub(self.for_new)? / GROWTHS)?;
-        let more = text_bytes(granted) - text_bytes(share.buffers);
-        let rest = |left: u64| left.checked_sub(more);
+        let for_growth = self.left().checked_sub(self.for_new)?;
+        let part = (for_growth / GROWTHS).max(LEAST_PART_BYTES).min(for_growth);
+        let granted = share.towards(wanted, part)?;
+        let more = text_bytes(granted).checked_sub(text_bytes(share.buffers))?;
+        let rest = |left: u64| left.checked_sub(more).filter(|left| *left >= self.for_new);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
         share.take(granted);
         Some(granted)
     }
 
-    /// Takes back what `share` has beyond `kept`, which is what the connection still holds. That may be a unit of
-    /// the window scale more than `share` has: offered windows are rounded up.
+    /// Takes back what `share` has beyond `kept`, which is what the connection still holds.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
         let before = share.bytes;
         share.take(Buffers {
             send_bytes: kept.send_bytes.min(share.buffers.send_bytes),
             receive_bytes: kept.receive_bytes.min(share.buffers.receive_bytes),
         });
-        self.left.fetch_add(before - share.bytes, Ordering::Relaxed);
+        if share.bytes < before {
+            self.left.fetch_add(before - share.bytes, Ordering::Relaxed);
+        }
     }
 
     /// Gives a share back.
@@ -118,20 +121,26 @@ impl Share {
 
     /// Half of the buffers, at least their first sizes; `None` if they have not grown.
     pub(crate) fn halved(&self) -> Option<Buffers> {
+        let (has, initial) = (self.buffers, self.initial);
         let half = |bytes: u32, initial: u32| (bytes / 2).max(initial);
-        (self.buffers != self.initial).then(|| Buffers {
-            send_bytes: half(self.buffers.send_bytes, self.initial.send_bytes),
-            receive_bytes: half(self.buffers.receive_bytes, self.initial.receive_bytes),
+        let has_grown =
+            has.send_bytes > initial.send_bytes || has.receive_bytes > initial.receive_bytes;
+        has_grown.then(|| Buffers {
+            send_bytes: half(has.send_bytes, initial.send_bytes),
+            receive_bytes: half(has.receive_bytes, initial.receive_bytes),
         })
     }
 
-    /// The sizes on the way to `wanted` that take at most `most_bytes` more; `None` if that is nothing.
+    /// The sizes on the way to `wanted` that take about `most_bytes` more; `None` if no direction gets enough to be
+    /// worth moving its data. A direction that wants less than it has keeps that.
     fn towards(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
         let has = self.buffers;
+        let wanted = wanted.larger(has);
         let all = text_bytes(wanted).checked_sub(text_bytes(has)).filter(|bytes| *bytes > 0)?;
         let part = |has: u32, wanted: u32| {
-            let more = u64::from(wanted.saturating_sub(has)) * most_bytes.min(all) / all;
-            has + u32::try_from(more).unwrap_or(0)
+            let more = u64::from(wanted - has) * most_bytes.min(all) / all;
+            let worth = LEAST_GROWTH_BYTES.max(has / 8);
+            has + u32::try_from(more).ok().filter(|more| *more >= worth).unwrap_or(0)
         };
         let granted = Buffers {
             send_bytes: part(has.send_bytes, wanted.send_bytes),
@@ -148,10 +157,10 @@ impl Share {
 
 /// The memory of text. Received text stays in buffers of its own, and small pieces are moved into a ring with
 /// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, and for a gap
-/// in each 1,024 bytes of the window.
+/// in each 1,024 bytes of the window, 1,024 at most.
 fn text_bytes(buffers: Buffers) -> u64 {
     let (sent, received) = (u64::from(buffers.send_bytes), u64::from(buffers.receive_bytes));
-    let places = sent / 512 + received / 1_024;
+    let places = sent / 512 + (received / 1_024).min(1_024);
     sent + 2 * received + PLACE_BYTES * places
 }
 
@@ -169,6 +178,10 @@ const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
 /// One growth takes this part of what is left for growth.
 const GROWTHS: u64 = 256;
+/// And at least so much, as far as it is left: both directions of a small connection can grow.
+const LEAST_PART_BYTES: u64 = 64 << 10;
+/// Growth allocates and moves data. A direction grows by so much at least, and by an eighth.
+const LEAST_GROWTH_BYTES: u32 = 16 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -213,7 +226,8 @@ mod tests {
             });
         }
         assert!(memory.left() >= 256 << 20 && !memory.is_short(), "{} left", memory.left());
-        assert!(memory.left() < 257 << 20, "{} left", memory.left());
+        // A part too small to be worth moving data stays.
+        assert!(memory.left() < 280 << 20, "{} left", memory.left());
         assert!(shares.iter().all(|share| share.buffers != share.initial));
         for share in &mut shares {
             while let Some(half) = share.halved() {
@@ -222,6 +236,37 @@ mod tests {
         }
         shares.into_iter().for_each(|share| memory.give_back(share));
         assert_eq!(memory.left(), 1 << 30);
+    }
+
+    /// Our FIN is acknowledged: the connection has no send buffer, but its share still counts it. The other direction
+    /// grows all the same, within what is left for growth.
+    #[test]
+    fn a_direction_that_is_done_hinders_no_other() {
+        let (config, memory) = (Config::default(), Memory::new(16 << 20));
+        let mut share = memory.reserve(&config).unwrap();
+        let first = Buffers { send_bytes: 2 << 20, receive_bytes: 0 };
+        while memory.grow(&mut share, first).is_some() {}
+        let before = share.buffers;
+        let wanted = Buffers { send_bytes: 0, receive_bytes: before.receive_bytes + (1 << 20) };
+        let granted = memory.grow(&mut share, wanted).unwrap();
+        assert_eq!(granted.send_bytes, before.send_bytes);
+        assert!(granted.receive_bytes > before.receive_bytes, "{granted:?}");
+        while memory.grow(&mut share, Buffers { receive_bytes: 64 << 20, ..wanted }).is_some() {}
+        assert!(!memory.is_short(), "{} left", memory.left());
+        memory.shrink(&mut share, Buffers { send_bytes: 0, receive_bytes: 1 });
+        assert_eq!(share.halved(), None);
+    }
+
+    /// Growth moves data, so a little is not granted.
+    #[test]
+    fn small_growth_is_refused() {
+        let (config, memory) = (Config::default(), Memory::new(1 << 30));
+        let mut share = memory.reserve(&config).unwrap();
+        let Buffers { send_bytes, receive_bytes } = share.buffers;
+        let little = Buffers { send_bytes: send_bytes + send_bytes / 8 - 1, receive_bytes };
+        assert_eq!(memory.grow(&mut share, little), None);
+        let enough = Buffers { send_bytes: send_bytes + send_bytes / 8, receive_bytes };
+        assert_eq!(memory.grow(&mut share, enough), Some(enough));
     }
 
     #[test]

@@ -174,19 +174,26 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_new
     }
 
-    /// Gives the connection the memory that its path needs, as far as there is some.
+    /// Gives the connection the memory that its path needs, as far as there is some, and takes back what it
+    /// holds no more.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
         let Some(wanted) = inner.connection.wants_buffers(now) else { return };
         if let Some(granted) = self.post.memory().grow(&mut inner.share, wanted) {
             inner.connection.set_buffers(granted);
         }
+        self.take_back(inner);
+    }
+
+    /// Takes back the memory that the connection holds no more.
+    pub(crate) fn take_back(&self, inner: &mut Inner<B>) {
+        self.post.memory().shrink(&mut inner.share, inner.connection.buffers());
     }
 
     /// Takes back half of the memory by which the connection has grown, as far as it is free.
     pub(crate) fn shrink(&self, inner: &mut Inner<B>) {
         if let Some(half) = inner.share.halved() {
-            let kept = inner.connection.set_buffers(half);
-            self.post.memory().shrink(&mut inner.share, kept);
+            inner.connection.set_buffers(half);
+            self.take_back(inner);
         }
     }
 

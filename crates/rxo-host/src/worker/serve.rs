@@ -91,6 +91,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 paths.hear(connection, now);
             }
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
+            if is_over {
+                cell.take_back(inner);
+            }
             // A closed connection is served no more, but its text may still be read.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };

@@ -1,5 +1,6 @@
 //! What connections keep when nobody uses them any more.
 
+use std::net::Shutdown;
 use std::time::Duration;
 
 use rxo_host::TcpListener;
@@ -43,6 +44,26 @@ fn visits(world: &mut World, listener: &TcpListener, count: i64) {
         drop(accepted);
         world.settle();
     }
+}
+
+/// An application may keep the handles of connections that are over: their buffers are given back all the same.
+#[test]
+fn a_closed_connection_gives_its_buffers_back() {
+    let mut world = World::new();
+    let all = world.server.counters().memory_left_bytes;
+    let listener = world.listen(8);
+    let (client, accepted) = world.connected(&listener);
+    let open = all - world.server.counters().memory_left_bytes;
+    client.shutdown(Shutdown::Both).unwrap();
+    world.settle();
+    accepted.shutdown(Shutdown::Both).unwrap();
+    world.settle();
+    assert_eq!(world.server.counters().connections, 0);
+    let closed = all - world.server.counters().memory_left_bytes;
+    assert!(closed + 3 * (64 << 10) <= open, "{closed} of {open} bytes");
+    drop(accepted);
+    world.settle();
+    assert_eq!(world.server.counters().memory_left_bytes, all);
 }
 
 /// A transfer that lasts lets its buffers grow; 1,000 that want to grow share what there is; those that come
