@@ -10,7 +10,8 @@
 //! ([`Connection::on_timeout`], due at [`Connection::poll_at`]), segments to be built come out
 //! ([`Connection::poll_transmit`]). There is
 //! no clock, no randomness, no input or output; the same input gives the same output. All memory is
-//! allocated when a connection is opened, and each half gives its own back when it is done. Text that
+//! allocated when a connection is opened and when its owner grants larger buffers or takes memory back
+//! ([`Connection::set_buffers`]), and each half gives its own back when it is done. Text that
 //! arrives stays in the buffer it came in until the application has read it; only where there are more
 //! segments than [`Config::receive_pieces`] is it copied. No segment makes it panic.
 //!

@@ -123,7 +123,7 @@ where
     }
 
     /// Runs one turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
-    /// connections only.
+    /// connections, and for buffers that grow or shrink.
     ///
     /// # Errors
     /// If the device fails. The connections stay valid.

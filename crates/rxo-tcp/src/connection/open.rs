@@ -18,7 +18,8 @@ use crate::{Config, ConfigError, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in which
-    /// this side sends. Allocates everything that the connection will need.
+    /// this side sends. Allocates everything that the connection will need until its owner grants larger
+    /// buffers.
     ///
     /// # Errors
     /// If a setting is invalid.
