@@ -47,7 +47,7 @@ pub struct HostConfig {
     /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default. A new connection
     /// reserves 1/1,024 of what is left, at most what [`HostConfig::tcp`] asks for and at least 32 KiB in each
     /// direction. Its buffers grow with its path: three quarters of the memory are for growth, and the last
-    /// quarter is for new connections. When these take of it, buffers that have grown are halved: free send
+    /// quarter is for new connections. When these begin to use it, buffers that have grown are halved: free send
     /// memory comes back at once, receive memory as the peer fills the window that was offered, so none from
     /// an idle connection. If the least is not left, a SYN is dropped, and a call that opens a connection
     /// fails. Reserved memory is taken from the system when it is used.

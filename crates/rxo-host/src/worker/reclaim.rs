@@ -3,8 +3,9 @@
 //! Separate because it is about all connections, also those to which nothing happens. Free send memory comes back
 //! at once. Receive memory comes back as the peer uses up the window that was offered before the buffer shrank.
 //! An idle connection offers its whole window, which is never taken back (RFC 9293, section 3.8.6): it gives no
-//! receive memory back before its peer sends, or closes. Active connections grow again, if there is memory. A pass over all cells takes turns, and a second at least, so that an active connection keeps its
-//! rate for several round trips.
+//! receive memory back before its peer sends, or closes. Active connections grow again, if there is memory. A
+//! pass over all cells takes turns, and a second at least, so that an active connection keeps its rate for
+//! several round trips.
 
 use rxo_frame::{Duration, Instant};
 
