@@ -3,6 +3,7 @@
 //! * `engine` times rxo, DPDK's `rte_gro` and tun-rs on the same workloads in the same run.
 //! * `acks` times ACK offload, per ACK.
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
+//! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
 //! * `guests` counts the instructions of Linux guests behind rxo, and what rxo and QEMU cost.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
 //!   and compares them with those kept in `instructions.json`.
@@ -19,6 +20,7 @@ mod expected;
 mod guests;
 mod instructions;
 mod lineup;
+mod live_tcp;
 mod machine;
 mod race;
 mod report;
@@ -47,6 +49,8 @@ enum Command {
     Acks(acks::AcksArgs),
     /// Goodput of the endpoint per CPU second, compared with smoltcp.
     Tcp(tcp::TcpArgs),
+    /// Files over rxo's own TCP and over Linux's in the same place.
+    LiveTcp(live_tcp::LiveTcpArgs),
     /// Instructions of Linux guests behind rxo, and what rxo and QEMU cost beside them.
     Guests(guests::GuestsArgs),
     /// Instructions per packet under callgrind, compared with the kept counts.
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Command::Engine(args) => engine::run(&args),
         Command::Acks(args) => acks::run(&args),
         Command::Tcp(args) => tcp::run(&args),
+        Command::LiveTcp(args) => live_tcp::run(&args),
         Command::Guests(args) => guests::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Counted(args) => instructions::run_counted(&args),

@@ -14,7 +14,7 @@ use crate::apt;
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, guests, instructions, tcp";
+const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, tcp";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         Some("acks" | "tcp") => {}
         Some("engine") => fetch_rival(&[apt::PKG_CONFIG, apt::DPDK])?,
         Some("guests") => prepare_guests()?,
+        Some("live-tcp") => build_rxo()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
             bail!(UsageError(format!("no benchmark {other:?}; there are: {ALL}")))
@@ -55,6 +56,11 @@ pub(crate) fn dpdk_feature() -> &'static str {
 fn prepare_guests() -> Result<()> {
     apt::ensure(&[apt::QEMU, apt::BUSYBOX])?;
     fetch_rival(&[apt::TESTPMD])?;
+    build_rxo()
+}
+
+/// Builds the command that is measured.
+fn build_rxo() -> Result<()> {
     let build = Program::cargo(&Workspace::load()?.root, "build --quiet --release -p rxo-cli");
     build.run_aside()
 }
