@@ -5,8 +5,8 @@
 //! in [`flags`], what they accept in `limits`), is an `experiment`: it is measured in `turns` in
 //! networks of `rxo-lab`; samples become rows, rows become findings, and these a report.
 //! What the experiments share: a worker between two devices (`through`), a bulk sender behind it
-//! (`sending`), the machine and its cores, its other load (`load`, which may forbid a verdict), medians with their spread, figures, and statements that
-//! are held against what was measured.
+//! (`sending`), the machine and its cores, its other load (`load`, which may forbid a verdict), medians with
+//! their spread, figures, and statements that are held against what was measured.
 //! Nothing outside the process's own namespaces is touched, and they go with the process.
 
 mod calibrate;

@@ -3,8 +3,8 @@
 //!
 //! The flags become a [`plan`]. The [`system`]s of the paper's Table III get the same [`traffic`] through
 //! the same driver [`domain`]: on [`virtual_time`], for what leaves when, and under callgrind with a guest's
-//! ring ([`driver`]), for what it costs. A real Linux in emulation says what a [`guest`] pays. The [`findings`] stand beside the paper's values ([`paper`]) as
-//! [`figures`] with verdicts.
+//! ring ([`driver`]), for what it costs. A real Linux in emulation says what a [`guest`] pays. The
+//! [`findings`] stand beside the paper's values ([`paper`]) as [`figures`] with verdicts.
 
 mod domain;
 pub(crate) mod driver;

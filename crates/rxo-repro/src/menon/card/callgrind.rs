@@ -53,7 +53,8 @@ pub(super) struct Origin<'t> {
     pub(super) home: &'t str,
 }
 
-/// Reads a profile. Returns the cost of each of `N` categories, of which `category` says the number.
+/// Reads a profile. Returns the sum of the costs of each of `N` categories. `category` gives the number of an
+/// origin's category.
 ///
 /// # Errors
 /// If nothing was counted.

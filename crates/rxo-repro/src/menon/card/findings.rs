@@ -53,7 +53,7 @@ impl Found {
         self.measured.rows.iter().filter(move |row| row.case.traffic == traffic)
     }
 
-    /// Every table of which something was measured, under its title.
+    /// The tables that have at least one measured row, each under its title.
     fn tables(&self) -> Vec<String> {
         let linux = &self.measured.linux;
         let titled = [
