@@ -12,6 +12,7 @@
 //!   copy.
 //! * [`Load`] is what a sink says of its receiver: how much it has not taken yet.
 //! * [`Chain`] is payload in several pieces, read in order.
+//! * [`SharedBytes`] is text that an application lends instead of copying it.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
 #![no_std]
 
@@ -30,6 +31,7 @@ mod link;
 mod load;
 mod pool;
 mod reasons;
+mod shared;
 
 pub use buffer::FrameBuffer;
 pub use chain::{Chain, ChainFull};
@@ -40,3 +42,4 @@ pub use instant::{Duration, Instant};
 pub use link::LinkKind;
 pub use load::Load;
 pub use pool::{Pool, PoolBuf};
+pub use shared::SharedBytes;

@@ -65,6 +65,7 @@ mod worker;
 
 pub use config::{HostConfig, HostError};
 pub use link::{IpCidr, Route};
+pub use rxo_frame::SharedBytes;
 pub use socket::{Handle, Incoming, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};
 pub use worker::{Host, HostCounters, Turn, Waiter};

@@ -156,11 +156,11 @@ impl Share {
 }
 
 /// The memory of text. Received text stays in buffers of its own, and small pieces are moved into a ring with
-/// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, and for a gap
-/// in each 1,024 bytes of the window, 1,024 at most.
+/// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, for a part of each
+/// 2,048 that is lent, and for a gap in each 1,024 bytes of the window, 1,024 at most.
 fn text_bytes(buffers: Buffers) -> u64 {
     let (sent, received) = (u64::from(buffers.send_bytes), u64::from(buffers.receive_bytes));
-    let places = sent / 512 + (received / 1_024).min(1_024);
+    let places = sent / 512 + sent / 2_048 + (received / 1_024).min(1_024);
     sent + 2 * received + PLACE_BYTES * places
 }
 

@@ -86,6 +86,7 @@ pub use plain::{PlainSegment, PlainSegments, has_plain_options};
 pub use receive::AckOwed;
 pub use recovery::{RecoveryPhase, RecoveryStatistics};
 pub use segment::{Ecn, Payload, Segment};
+pub use send::{SendBuffer, Slices, Text};
 pub use state::{Closed, Failure, State, SynReceived, SynSent};
 pub use time_wait::{InTimeWait, TimeWait};
 pub use transmit::{Reset, Transmit};

@@ -10,6 +10,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::options::OptionBytes;
 use crate::segment::{Ecn, Segment};
+use crate::send::Text;
 use crate::timestamps::Timestamps;
 use crate::{Connection, Reuse, State, Transmit};
 
@@ -151,7 +152,7 @@ impl TimeWait {
             flags: TcpFlags::ACK,
             window: self.window,
             options,
-            payload: [&[], &[]],
+            payload: Text::EMPTY,
             gso_size: None,
             ecn: Ecn::NotCapable,
             later_acks: &[],

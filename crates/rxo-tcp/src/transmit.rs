@@ -8,6 +8,7 @@ use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 use crate::options::OptionBytes;
 use crate::receive::AckOwed;
 use crate::segment::{Ecn, Segment};
+use crate::send::Text;
 
 /// A segment to build and send. Its payload is in the send buffer.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +23,8 @@ pub struct Transmit<'a> {
     pub window: u16,
     /// The encoded options.
     pub options: OptionBytes,
-    /// The text, in two pieces if it wraps around the end of the send buffer.
-    pub payload: [&'a [u8]; 2],
+    /// The text, in the send buffer.
+    pub payload: Text<'a>,
     /// `Some` if this is a GSO frame: it is to be split into segments with so many bytes of text.
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
@@ -37,7 +38,7 @@ impl Transmit<'_> {
     /// The text's length, in bytes.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
-        self.payload.iter().map(|piece| piece.len()).sum()
+        self.payload.len()
     }
 
     /// Each of [`Transmit::later_acks`] as a segment, for callers that build them one by one.
@@ -110,7 +111,7 @@ impl Reset {
             flags: TcpFlags::RST | acks,
             window: 0,
             options: OptionBytes::default(),
-            payload: [&[], &[]],
+            payload: Text::EMPTY,
             gso_size: None,
             ecn: Ecn::NotCapable,
             later_acks: &[],

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
 use rxo_frame::{Frame, Gso, GsoKind, Instant, LinkKind};
-use rxo_tcp::Transmit;
+use rxo_tcp::{Text, Transmit};
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::{Summer, ipv4_header_checksum, pseudo_header};
 use rxo_wire::tcp::Timestamp;
@@ -58,13 +58,14 @@ impl Emitter {
         let size = transmit.gso_size.map_or(total, |size| size.get().into());
         let mut headers = [0; MOST_HEADER_BYTES];
         let whole = transmit.header(pair);
-        let bytes = self.write(pair, &whole, [&[], &[]], &mut headers);
+        let bytes = self.write(pair, &whole, &mut headers);
         if let (Some(size), true) = (transmit.gso_size, port.takes_large) {
             return self.emit_large(pair, (transmit, size), &headers[..bytes], port);
         }
+        let mut rest = transmit.payload;
         for start in (0..total).step_by(size) {
             let end = total.min(start + size);
-            let text = part(transmit.payload, start, end);
+            let text = rest.split_to(size);
             let patch = Patch {
                 id: self.id,
                 seq: whole.seq + start as u32,
@@ -76,9 +77,7 @@ impl Emitter {
                 let (head, rest) = to.split_at_mut(bytes);
                 head.copy_from_slice(&headers[..bytes]);
                 patch.apply(head, end - start);
-                let (first, second) = rest.split_at_mut(text[0].len());
-                first.copy_from_slice(text[0]);
-                second.copy_from_slice(text[1]);
+                fill(rest, text);
                 self.checksum(to);
             });
         }
@@ -101,9 +100,7 @@ impl Emitter {
             let (head, text) = to.split_at_mut(headers.len());
             head.copy_from_slice(headers);
             patch.apply(head, total);
-            let (first, second) = text.split_at_mut(transmit.payload[0].len());
-            first.copy_from_slice(transmit.payload[0]);
-            second.copy_from_slice(transmit.payload[1]);
+            fill(text, transmit.payload);
         });
     }
 
@@ -125,7 +122,7 @@ impl Emitter {
         let mut one = *transmit;
         let mut later = transmit.later_acks.iter();
         loop {
-            self.send(pair, &one.header(pair), [&[], &[]], port);
+            self.send(pair, &one.header(pair), port);
             let Some(owed) = later.next() else { return };
             one.say(owed);
         }
@@ -135,7 +132,7 @@ impl Emitter {
     fn emit_template(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let header = transmit.header(pair);
         let mut first = [0; MTU];
-        let bytes = self.write(pair, &header, [&[], &[]], &mut first);
+        let bytes = self.write(pair, &header, &mut first);
         let timestamp = timestamp(header.options);
         let later = transmit.later_acks.iter();
         self.numbers.clear();
@@ -154,25 +151,18 @@ impl Emitter {
         self.id = self.id.wrapping_add(self.numbers.len() as u16);
     }
 
-    fn send(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, text: [&[u8]; 2], port: &mut Port) {
-        let bytes = 20 + tcp.bytes() + text[0].len() + text[1].len();
-        port.send(bytes, |to| self.write(pair, tcp, text, to));
+    fn send(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, port: &mut Port) {
+        port.send(20 + tcp.bytes(), |to| self.write(pair, tcp, to));
     }
 
-    /// Writes an IP packet; says how many bytes it has.
-    fn write(
-        &mut self,
-        pair: &FlowKey,
-        tcp: &TcpHeader<'_>,
-        [first, second]: [&[u8]; 2],
-        to: &mut [u8],
-    ) -> usize {
+    /// Writes an IP packet without text; says how many bytes it has.
+    fn write(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, to: &mut [u8]) -> usize {
         let (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) =
             (pair.source(), pair.destination())
         else {
             unreachable!("the link is IPv4");
         };
-        let payload_bytes = tcp.bytes() + first.len() + second.len();
+        let payload_bytes = tcp.bytes();
         let id = self.id;
         let ip = Ipv4Header {
             source,
@@ -185,9 +175,7 @@ impl Emitter {
         self.id = id.wrapping_add(1);
         let bytes = ip.bytes() + payload_bytes;
         let segment = ip.write(&mut to[..bytes]).expect("room for the headers");
-        let text = tcp.write(segment).expect("room for the headers");
-        text[..first.len()].copy_from_slice(first);
-        text[first.len()..].copy_from_slice(second);
+        tcp.write(segment).expect("room for the headers");
         if let Some(summer) = self.summer {
             write_tcp_checksum(segment, ip.pseudo_header(), summer).expect("a TCP segment");
         }
@@ -221,11 +209,14 @@ impl Patch {
     }
 }
 
-/// The bytes from `start` to `end` of text in two pieces.
-fn part([first, second]: [&[u8]; 2], start: usize, end: usize) -> [&[u8]; 2] {
-    let cut = first.len();
-    let second = &second[start.saturating_sub(cut)..end.saturating_sub(cut)];
-    [&first[start.min(cut)..end.min(cut)], second]
+/// Copies `text`.
+#[inline]
+fn fill(mut to: &mut [u8], text: Text<'_>) {
+    for piece in text.slices() {
+        let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
+        place.copy_from_slice(piece);
+        to = rest;
+    }
 }
 
 /// The timestamp in `options` as this stack writes it; zeros when there is none.

@@ -5,10 +5,12 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rxo_tcp::{CallError, Closed, Failure, State, Statistics};
+use rxo_frame::SharedBytes;
+use rxo_tcp::{CallError, Closed, Connection, Failure, State, Statistics};
 use rxo_wire::FlowKey;
 
 use super::{Cell, Inner, Signal};
+use crate::buffer::Buffer;
 use crate::transmit::Marks;
 
 /// A connection as an application uses it. Nothing blocks: a call that would returns
@@ -19,6 +21,8 @@ pub(crate) trait Socket: Send + Sync {
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
     fn write(&self, from: &[u8]) -> io::Result<usize>;
+    /// As [`Connection::send_shared`](rxo_tcp::Connection::send_shared).
+    fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool);
@@ -38,6 +42,20 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
     /// Makes the application's handle of `cell`.
     pub(crate) fn bind(cell: Arc<Cell<B>>) -> Arc<dyn Socket> {
         Arc::new(Self(cell))
+    }
+}
+
+impl<B: AsRef<[u8]>> Bound<B> {
+    fn write_with(
+        &self,
+        write: impl FnOnce(&mut Connection<Buffer<B>>) -> Result<usize, CallError>,
+    ) -> io::Result<usize> {
+        self.0.with(|inner| {
+            let written =
+                write(&mut inner.connection).map_err(|error| write_error(inner, error))?;
+            inner.has_work |= inner.connection.wants_attention();
+            Ok(written)
+        })
     }
 }
 
@@ -86,11 +104,11 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn write(&self, from: &[u8]) -> io::Result<usize> {
-        self.0.with(|inner| {
-            let written = inner.connection.send(from).map_err(|error| write_error(inner, error))?;
-            inner.has_work |= inner.connection.wants_attention();
-            Ok(written)
-        })
+        self.write_with(|connection| connection.send(from))
+    }
+
+    fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
+        self.write_with(|connection| connection.send_shared(from))
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rxo_frame::SharedBytes;
 use rxo_tcp::Statistics;
 
 use super::Waiting;
@@ -108,6 +109,37 @@ impl TcpStream {
     pub fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
         let timeout = self.waiting.read_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.peek(to))
+    }
+
+    /// Writes without a copy: takes as much off the front of `from` as there is room for, and returns how many bytes.
+    /// Waits for room as [`Write::write`] does, and both may be mixed: the peer gets everything in the order of the
+    /// calls, with the end of one text and the beginning of the next in one segment. Less than 2 KiB is copied.
+    ///
+    /// The connection keeps the bytes until the peer has acknowledged them, or the connection has ended, also after
+    /// the stream is dropped. They count against the same limit as written bytes; a part, however small, keeps the
+    /// whole owner.
+    /// The host's worker reads the bytes whenever it sends them, more than once if they are lost, and it may drop the
+    /// owner. So the bytes should be in memory: while they are read from a disk, no connection of the host is served.
+    ///
+    /// # Errors
+    /// As [`Write::write`]; then `from` is unchanged.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn answer(stream: &rxo_host::TcpStream, page: rxo_host::SharedBytes) -> std::io::Result<()> {
+    /// use std::io::Write;
+    ///
+    /// (&*stream).write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    /// let mut page = page.clone();
+    /// while !page.is_empty() {
+    ///     stream.write_shared(&mut page)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
+        let timeout = self.waiting.write_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.write_shared(from))
     }
 
     /// Sets whether calls that would block return an error instead.

@@ -3,10 +3,9 @@
 use std::slice;
 
 use rxo_frame::Offload;
-use rxo_tcp::Transmit;
+use rxo_tcp::{Text, Transmit};
 use rxo_wire::SeqNumber;
 
-use super::cut::take;
 use super::large::Large;
 use super::packet::{Packet, Whole};
 use super::template::Template;
@@ -77,13 +76,13 @@ pub(super) struct Packets<'a, T> {
 struct Now<'a> {
     heads: &'a [u8],
     head_bytes: usize,
-    text: [&'a [u8]; 2],
+    text: Text<'a>,
     size: usize,
     offload: Offload,
     whole: Option<Whole<'a>>,
 }
 
-impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
+impl<'a, T: FnMut(&Planned) -> Text<'a>> Packets<'a, T> {
     /// The `count` packets of `planned`, whose headers stand in `arena`. `large` holds the GSO sends and
     /// `templates` the ACK templates among them.
     pub(super) fn new(
@@ -101,7 +100,7 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
         let (heads, arena) = self.arena.split_at_checked(planned.bytes)?;
         self.arena = arena;
         let Planned { head_bytes, size, offload, .. } = *planned;
-        let text = if planned.borrowed_bytes > 0 { (self.text_of)(planned) } else { [&[][..]; 2] };
+        let text = if planned.borrowed_bytes > 0 { (self.text_of)(planned) } else { Text::EMPTY };
         let whole = match planned.kind {
             Kind::Plain => None,
             Kind::Large => self.large.next().map(Whole::Large),
@@ -111,7 +110,7 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Packets<'a, T> {
     }
 }
 
-impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Iterator for Packets<'a, T> {
+impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
     type Item = Packet<'a>;
 
     #[inline]
@@ -123,7 +122,7 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Iterator for Packets<'a, T> {
         let Now { heads, head_bytes, text, size, offload, whole } = &mut self.now;
         let (head, rest) = heads.split_at_checked(*head_bytes)?;
         *heads = rest;
-        Some(Packet { head, text: take(text, *size), offload: *offload, whole: *whole })
+        Some(Packet { head, text: text.split_to(*size), offload: *offload, whole: *whole })
     }
 
     #[inline]
@@ -132,4 +131,4 @@ impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> Iterator for Packets<'a, T> {
     }
 }
 
-impl<'a, T: FnMut(&Planned) -> [&'a [u8]; 2]> ExactSizeIterator for Packets<'a, T> {}
+impl<'a, T: FnMut(&Planned) -> Text<'a>> ExactSizeIterator for Packets<'a, T> {}

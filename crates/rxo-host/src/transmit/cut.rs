@@ -1,8 +1,8 @@
-//! A GSO send segmented, where the device does not do that; and text in two pieces, as the send buffer
-//! holds it.
+//! A GSO send segmented, where the device does not do that.
 
 use std::num::NonZeroU16;
 
+use rxo_tcp::Text;
 use rxo_wire::Offsets;
 use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::segmentation::{Checksums, Part, Segmenter};
@@ -34,37 +34,30 @@ impl<'h> Cutter<'h> {
         let headers = middle.get_mut(..whole.len())?;
         headers.copy_from_slice(whole);
         let part = Part { index: 1, offset: 0, bytes: size.get().into(), is_last: false };
-        segmenter.write(headers, part, &[]).ok()?;
+        segmenter.write(headers, part, []).ok()?;
         Some(Self { whole, middle, segmenter })
     }
 
     /// Appends the headers of the segment `part`, whose text is `text`.
     #[inline(always)]
-    pub(super) fn append(&self, part: Part, text: [&[u8]; 2], out: &mut Vec<u8>) {
+    pub(super) fn append(&self, part: Part, text: Text<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.middle[..self.whole.len()]);
-        if !self.segmenter.write_middle(&mut out[start..], part, &text) {
+        if !self.segmenter.write_middle(&mut out[start..], part, text.slices()) {
             out[start..].copy_from_slice(self.whole);
             // There is room, and a segment is shorter than the whole.
-            let _fits = self.segmenter.write(&mut out[start..], part, &text);
+            let _fits = self.segmenter.write(&mut out[start..], part, text.slices());
         }
     }
 }
 
-/// Takes the first `bytes` of text off, or all if there are fewer, and returns them.
+/// The sum of text in any number of pieces.
 #[inline]
-pub(super) fn take<'t>(text: &mut [&'t [u8]; 2], bytes: usize) -> [&'t [u8]; 2] {
-    let [first, second] = *text;
-    if let Some((part, rest)) = first.split_at_checked(bytes) {
-        *text = [rest, second];
-        return [part, &[]];
+pub(super) fn text_sum(text: Text<'_>, summer: Summer) -> Sum {
+    let (mut sum, mut offset) = (Sum::ZERO, 0);
+    for piece in text.slices() {
+        sum += summer.sum(piece).at(offset);
+        offset += piece.len();
     }
-    let (part, rest) = second.split_at(second.len().min(bytes - first.len()));
-    *text = [rest, &[]];
-    [first, part]
-}
-
-/// The sum of text in two pieces.
-pub(super) fn text_sum([first, second]: [&[u8]; 2], summer: Summer) -> Sum {
-    summer.sum(first) + summer.sum(second).at(first.len())
+    sum
 }

@@ -1,7 +1,7 @@
 //! The headers of one packet, from the link to TCP.
 
 use rxo_frame::{ChecksumStatus, Offload};
-use rxo_tcp::Transmit;
+use rxo_tcp::{Text, Transmit};
 use rxo_wire::Offsets;
 use rxo_wire::build::BuildError;
 use rxo_wire::checksum::{Sum, Summer};
@@ -42,11 +42,11 @@ impl Headers {
     pub(super) fn with_checksum(
         mut self,
         path: &Path,
-        text: [&[u8]; 2],
+        text: Text<'_>,
         summer: Option<Summer>,
     ) -> Self {
         let tcp = &self.bytes[self.at.transport_header()];
-        let bytes = tcp.len() + text[0].len() + text[1].len();
+        let bytes = tcp.len() + text.len();
         let pseudo = path.pseudo + Sum::long(bytes as u32);
         let value = match summer {
             None => pseudo.fold(),

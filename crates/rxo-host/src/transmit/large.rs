@@ -9,10 +9,11 @@ use std::cell::OnceCell;
 use std::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, Instant};
+use rxo_tcp::Text;
 use rxo_wire::Offsets;
 use rxo_wire::segmentation::parts;
 
-use super::cut::{Cutter, take};
+use super::cut::Cutter;
 
 /// One such send in a batch.
 #[derive(Debug)]
@@ -41,15 +42,15 @@ impl Large {
     }
 
     /// How many segments it is.
-    pub(super) fn segments(&self, text: [&[u8]; 2]) -> usize {
-        parts(text[0].len() + text[1].len(), self.size).len()
+    pub(super) fn segments(&self, text: Text<'_>) -> usize {
+        parts(text.len(), self.size).len()
     }
 
     /// Its segments as frames.
     pub(super) fn cut<'a>(
         &'a self,
         head: &[u8],
-        text: [&[u8]; 2],
+        text: Text<'_>,
         checksum: ChecksumStatus,
     ) -> impl Iterator<Item = Frame<&'a [u8]>> + use<'a> {
         let cut = self.cut.get_or_init(|| self.bytes(head, text));
@@ -57,15 +58,15 @@ impl Large {
         cut.chunks(head.len() + self.size()).map(frame)
     }
 
-    fn bytes(&self, head: &[u8], mut text: [&[u8]; 2]) -> Vec<u8> {
+    fn bytes(&self, head: &[u8], mut text: Text<'_>) -> Vec<u8> {
         // A device that takes GSO sends completes checksums.
         let Some(cutter) = Cutter::new(head, self.at, self.size, None) else { return Vec::new() };
-        let parts = parts(text[0].len() + text[1].len(), self.size);
+        let parts = parts(text.len(), self.size);
         let mut bytes = Vec::with_capacity(parts.len() * (head.len() + self.size()));
         for part in parts {
-            let own = take(&mut text, part.bytes);
+            let own = text.split_to(part.bytes);
             cutter.append(part, own, &mut bytes);
-            own.iter().for_each(|piece| bytes.extend_from_slice(piece));
+            own.slices().for_each(|piece| bytes.extend_from_slice(piece));
         }
         bytes
     }

@@ -5,12 +5,12 @@ use std::num::NonZeroU16;
 use rxo_ack::{AckNumbers, AckSlot};
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{ChecksumStatus, Gso, Offload};
-use rxo_tcp::{Connection, Transmit};
+use rxo_tcp::{Connection, Text, Transmit};
 use rxo_wire::build::BuildError;
 use rxo_wire::segmentation::parts;
 
 use super::batch::{Kind, Packets, Planned};
-use super::cut::{Cutter, take};
+use super::cut::Cutter;
 use super::headers::Headers;
 use super::large::{Large, Refused};
 use super::shape::{Path, Shape};
@@ -104,7 +104,7 @@ impl Outbox {
     ) -> Result<(), DeviceError> {
         self.send_with(sink, |planned| match connection {
             Some(connection) => connection.sent_text(planned.seq, planned.borrowed_bytes),
-            None => [&[][..]; 2],
+            None => Text::EMPTY,
         })
     }
 
@@ -112,7 +112,7 @@ impl Outbox {
     pub(super) fn send_with<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
-        mut text_of: impl FnMut(&Planned) -> [&'t [u8]; 2],
+        mut text_of: impl FnMut(&Planned) -> Text<'t>,
     ) -> Result<(), DeviceError> {
         if self.planned.is_empty() {
             return Ok(());
@@ -153,7 +153,7 @@ impl Outbox {
         let (head, offload) = (headers.bytes(), headers.offload(self.shape.completes_checksums));
         self.arena.extend_from_slice(head);
         if text_bytes <= MOST_COPIED_BYTES {
-            text.iter().for_each(|piece| self.arena.extend_from_slice(piece));
+            text.slices().for_each(|piece| self.arena.extend_from_slice(piece));
             self.plan(1, head.len() + text_bytes, offload);
         } else {
             self.plan_borrowed(1, head.len(), offload).borrow(transmit, usize::MAX);
@@ -215,7 +215,7 @@ impl Outbox {
         let mut text = transmit.payload;
         let sums_text = !self.shape.completes_checksums;
         for part in parts {
-            let own = if sums_text { take(&mut text, part.bytes) } else { [&[][..]; 2] };
+            let own = if sums_text { text.split_to(part.bytes) } else { Text::EMPTY };
             cutter.append(part, own, &mut self.arena);
         }
         let offload = headers.offload(self.shape.completes_checksums);

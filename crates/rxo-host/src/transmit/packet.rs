@@ -1,15 +1,16 @@
 //! One packet as a sink takes it.
 
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
+use rxo_tcp::Text;
 
 use super::large::Large;
 use super::template::Template;
 
-/// Headers, with a short text behind them, and a long text in up to two pieces.
+/// Headers, with a short text behind them, and a long text where it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet<'a> {
     pub(super) head: &'a [u8],
-    pub(super) text: [&'a [u8]; 2],
+    pub(super) text: Text<'a>,
     pub(super) offload: Offload,
     /// It is several packets in one.
     pub(super) whole: Option<Whole<'a>>,
@@ -37,14 +38,13 @@ impl<'a> Gather<'a> for Packet<'a> {
 
     #[inline]
     fn byte_len(self) -> usize {
-        self.head.len() + self.text[0].len() + self.text[1].len()
+        self.head.len() + self.text.len()
     }
 
     #[inline]
     fn for_each_slice(self, mut visit: impl FnMut(&'a [u8])) {
         visit(self.head);
-        let pieces = self.text.into_iter();
-        pieces.filter(|piece| !piece.is_empty()).for_each(&mut visit);
+        self.text.slices().for_each(visit);
     }
 
     #[inline]

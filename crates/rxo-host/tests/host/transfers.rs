@@ -1,7 +1,11 @@
 //! Text goes both ways, whatever the link does.
 
+use std::io::ErrorKind;
+use std::sync::Arc;
+
 use rxo_coalesce::Policy;
 use rxo_device::MemoryOptions;
+use rxo_host::SharedBytes;
 
 use crate::world::{World, drain, fill, options, pattern};
 
@@ -67,4 +71,75 @@ fn whole_over_a_device_that_refuses_large_sends() {
     assert_eq!((refused.sink.dropped, taken.refused_sends), (0, 0));
     assert_eq!(refused.refused_sends, refused.sink.fallbacks);
     assert!((1..10).contains(&refused.refused_sends), "{}", refused.refused_sends);
+}
+
+/// Headers are written and texts lent, as a server of files does. Every text is dropped once it has arrived.
+#[test]
+fn lent_and_written_text_arrive_in_order() {
+    for options in [
+        options(),
+        MemoryOptions { gso_bytes: 0, ..options() },
+        MemoryOptions { gso_bytes: 0, most_packets: 20, ..options() },
+    ] {
+        lend_and_write(&mut World::with(options, |_| {}));
+    }
+}
+
+fn lend_and_write(world: &mut World) {
+    let listener = world.listen(1);
+    let (stream, accepted) = world.connected(&listener);
+    let (data, page) = (pattern(2_000_000), Arc::new(()));
+    let (mut rest, mut read, mut lent) = (&data[..], Vec::new(), SharedBytes::default());
+    for turn in 0..1_000_000 {
+        if lent.is_empty() {
+            let taken = fill(&stream, &rest[..rest.len().min(turn % 701)]);
+            rest = &rest[taken..];
+            let bytes = rest.len().min(turn * 977 % 100_000);
+            let (text, after) = rest.split_at(bytes);
+            (lent, rest) = (SharedBytes::from_owner(Page(text.to_vec(), Arc::clone(&page))), after);
+        }
+        match stream.write_shared(&mut lent) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            Ok(_) => {}
+        }
+        read.extend(drain(&accepted).unwrap().0);
+        assert_eq!(read, data[..read.len()]);
+        if read.len() == data.len() {
+            break;
+        }
+        world.pass(std::time::Duration::from_micros(100));
+    }
+    assert_eq!(read.len(), data.len());
+    drop(lent);
+    world.pass(std::time::Duration::from_secs(1));
+    assert_eq!(Arc::strong_count(&page), 1, "all pages are free again");
+}
+
+/// What was lent and has not arrived goes with the connection.
+#[test]
+fn lent_text_is_dropped_with_the_connection() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    let (stream, accepted) = world.connected(&listener);
+    let page = Arc::new(());
+    let mut text = SharedBytes::from_owner(Page(pattern(10_000_000), Arc::clone(&page)));
+    while stream.write_shared(&mut text).is_ok() {
+        world.pass(std::time::Duration::from_millis(1));
+    }
+    assert!(text.len() > 1_000_000, "no more than the buffers hold: {} left", text.len());
+    drop(text);
+    assert_eq!(Arc::strong_count(&page), 2);
+    accepted.abort();
+    world.pass(std::time::Duration::from_millis(1));
+    assert_eq!(Arc::strong_count(&page), 1);
+    let error = stream.write_shared(&mut SharedBytes::from(vec![0; 5_000])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+struct Page(Vec<u8>, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+impl AsRef<[u8]> for Page {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }

@@ -35,7 +35,7 @@ impl Endpoint {
 /// The packets of `transmit`.
 pub(super) fn packets(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
     let header = transmit.header(pair);
-    let text = transmit.payload.concat();
+    let text = transmit.payload.to_vec();
     let class = transmit.ecn.bits();
     let mut built = Vec::new();
     for (number, (part, is_last)) in parts(&text, transmit).enumerate() {

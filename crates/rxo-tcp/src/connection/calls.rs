@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use rxo_frame::{Duration, Instant};
+use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_wire::SeqNumber;
 
 use super::Connection;
-use crate::send::Fin;
+use crate::send::{Fin, Text};
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, KeepAlive, Reset, State};
@@ -51,6 +51,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// SEND without a copy: takes as much off the front of `text` as fits into the send buffer, and returns how many
+    /// bytes. The connection keeps what it took until the peer has acknowledged it, or the connection ends. It counts
+    /// against the send buffer as written data does, and both are sent in the order of the calls. Less than
+    /// 2 KiB is copied. May allocate a few bytes of bookkeeping.
+    ///
+    /// # Errors
+    /// As [`Connection::send`]; then `text` is unchanged.
+    pub fn send_shared(&mut self, text: &mut SharedBytes) -> Result<usize, CallError> {
+        self.check_sending()?;
+        let is_empty = text.is_empty();
+        match self.snd.buffer.lend(text) {
+            0 if !is_empty => Err(CallError::NotYet),
+            taken => Ok(taken),
+        }
+    }
+
     /// The free room in the send buffer, in bytes.
     #[must_use]
     pub fn send_room(&self) -> usize {
@@ -78,9 +94,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// The text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes` from `seq`
-    /// on, without what has been acknowledged. In two pieces if it wraps around the end of the buffer.
+    /// on, without what has been acknowledged.
     #[must_use]
-    pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
+    pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         self.snd.text(seq, seq + bytes)
     }
 

@@ -10,7 +10,7 @@ use super::plan::{Plan, Range, Why};
 use super::{Connection, Persist};
 use crate::options::{LEAST_SACK_BYTES, OptionBytes};
 use crate::segment::Ecn;
-use crate::send::Held;
+use crate::send::{Held, Text};
 use crate::sequence::{before, distance, later};
 use crate::timer::Timer;
 use crate::{Reset, Transmit};
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags: self.syn_flags(acknowledges, is_first),
             window: self.rcv.syn_window(),
             options: self.syn_options(now, acknowledges),
-            payload: [&[], &[]],
+            payload: Text::EMPTY,
             gso_size: None,
             ecn: Ecn::NotCapable,
             later_acks: &[],
@@ -141,7 +141,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags: TcpFlags::ACK | mark,
             window: first.window,
             options,
-            payload: [&[], &[]],
+            payload: Text::EMPTY,
             gso_size: None,
             ecn: Ecn::NotCapable,
             later_acks: self.acks.later(),
@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags,
             window: self.rcv.window_field(),
             options: self.options(now),
-            payload: [&[], &[]],
+            payload: Text::EMPTY,
             gso_size: None,
             ecn: Ecn::NotCapable,
             later_acks: &[],

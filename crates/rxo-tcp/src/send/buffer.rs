@@ -1,149 +1,297 @@
-//! The send buffer: data that the application has written and the peer has not acknowledged.
+//! The send buffer: text that the application has written or lent and the peer has not acknowledged.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-/// A ring of bytes that begins at SND.UNA. Reserves its memory at construction and when it is resized, and
-/// touches it only when used.
-pub(crate) struct SendBuffer {
-    /// Grows within its capacity, so that unused memory is never written.
-    bytes: Vec<u8>,
-    size: usize,
-    head: usize,
-    length: usize,
+use rxo_frame::SharedBytes;
+
+use super::lent::Lent;
+use super::ring::Ring;
+
+/// Text from SND.UNA on. What is written is copied into a ring; what is lent stays where it is, with a place in
+/// the order. Both count against one size. Reserves the ring's memory at construction and when it is resized.
+///
+/// Public so that owners can make a [`Transmit`](crate::Transmit) of their own for tests.
+pub struct SendBuffer {
+    ring: Ring,
+    lent: Lent,
+    size: u32,
 }
 
 impl SendBuffer {
-    pub(crate) fn with_capacity(bytes: u32) -> Self {
-        let size = bytes as usize;
-        Self { bytes: Vec::with_capacity(size), size, head: 0, length: 0 }
+    /// An empty buffer for at most `bytes` of text.
+    #[must_use]
+    pub fn with_capacity(bytes: u32) -> Self {
+        Self { ring: Ring::with_capacity(bytes), lent: Lent::default(), size: bytes }
     }
 
-    /// Changes the size to `bytes`, or to the length of the data if that is more.
+    /// Changes the size to `bytes`, or to the length of the text if that is more.
     pub(crate) fn resize(&mut self, bytes: u32) {
-        let mut resized = Self::with_capacity(bytes.max(self.len()));
-        for part in self.slices(0, self.len()) {
-            resized.write(part);
-        }
-        *self = resized;
+        self.size = bytes.max(self.len());
+        self.ring.resize(self.size);
     }
 
-    /// The most data that it holds, in bytes.
+    /// The most text that it holds, in bytes.
     pub(crate) fn size(&self) -> u32 {
-        self.size as u32
+        self.size
     }
 
-    /// The length of the data, in bytes.
+    /// The length of the text, in bytes.
     pub(crate) fn len(&self) -> u32 {
-        self.length as u32
+        self.ring.len() + self.lent.bytes()
     }
 
     /// The free room, in bytes.
     pub(crate) fn room(&self) -> u32 {
-        (self.size - self.length) as u32
+        self.size - self.len()
     }
 
-    /// Appends as much of `data` as fits. Returns how many bytes.
-    pub(crate) fn write(&mut self, data: &[u8]) -> usize {
-        let taken = data.len().min(self.room() as usize);
-        let at = self.place(self.length);
-        let (first, second) = data[..taken].split_at(taken.min(self.size - at));
-        self.copy(at, first);
-        self.bytes[..second.len()].copy_from_slice(second);
-        self.length += taken;
+    /// Appends as much of `data` as fits, by a copy. Returns how many bytes.
+    pub fn write(&mut self, data: &[u8]) -> usize {
+        self.ring.write(&data[..data.len().min(self.room() as usize)])
+    }
+
+    /// Appends as much of `text` as fits, and takes it off `text`. Returns how many bytes. Copies only a part that is
+    /// shorter than 2 KiB, so that the number of parts is bounded by the size.
+    pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
+        let fits = text.len().min(self.room() as usize);
+        if fits >= LEAST_LENT_BYTES {
+            self.lent.push(text.split_to(fits), self.ring.len());
+            return fits;
+        }
+        let bytes = text.as_ref();
+        let taken = self.ring.write(&bytes[..fits.min(bytes.len())]);
+        text.advance(taken);
         taken
     }
 
-    /// Copies `data` to the place `at`, over old bytes or as the first that are written there.
-    fn copy(&mut self, at: usize, data: &[u8]) {
-        let (over, new) = data.split_at(data.len().min(self.bytes.len() - at));
-        self.bytes[at..at + over.len()].copy_from_slice(over);
-        self.bytes.extend_from_slice(new);
+    /// Removes the first `bytes`, or all if there are fewer. Drops what was lent and is used up.
+    pub fn advance(&mut self, bytes: u32) {
+        let from_ring = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
+        self.ring.advance(from_ring);
     }
 
-    /// Removes the first `bytes`, or all if there are fewer.
-    pub(crate) fn advance(&mut self, bytes: u32) {
-        let gone = self.length.min(bytes as usize);
-        self.length -= gone;
-        // An empty ring begins anew, so that little data uses little memory.
-        self.head = if self.length == 0 { 0 } else { self.place(gone) };
+    /// The text from the index `from` up to `to`, as far as there is such.
+    pub fn text(&self, from: u32, to: u32) -> Text<'_> {
+        let to = to.min(self.len());
+        Text { buffer: Some(self), from: from.min(to), to }
     }
 
-    /// The bytes from the index `from` up to `to`, as far as there are such; in two pieces if they wrap
-    /// around the end of the ring.
-    pub(crate) fn slices(&self, from: u32, to: u32) -> [&[u8]; 2] {
-        let to = (to as usize).min(self.length);
-        let from = (from as usize).min(to);
-        let (at, length) = (self.place(from), to - from);
-        let first = length.min(self.size - at);
-        [&self.bytes[at..at + first], &self.bytes[..length - first]]
+    /// The text from `from` up to `to`, which is in the buffer, as far as it is in one piece.
+    #[inline]
+    fn slice(&self, from: u32, to: u32) -> &[u8] {
+        if self.lent.is_empty() {
+            return self.ring.slice(from, to);
+        }
+        match self.lent.find(from, to) {
+            Place::Lent(bytes) => bytes,
+            Place::Ring { from, to } => self.ring.slice(from, to),
+        }
     }
+}
 
-    fn place(&self, offset: usize) -> usize {
-        let at = self.head + offset;
-        if at >= self.size { at - self.size } else { at }
-    }
+/// Where text is.
+pub(super) enum Place<'a> {
+    /// In memory that was lent.
+    Lent(&'a [u8]),
+    /// In the ring, between these indices.
+    Ring { from: u32, to: u32 },
 }
 
 impl fmt::Debug for SendBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SendBuffer({} bytes from {})", self.length, self.head)
+        write!(f, "SendBuffer({} of {} bytes)", self.len(), self.size)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::collections::VecDeque;
-    use alloc::vec::Vec;
-    use proptest::prelude::*;
+/// A stretch of text in a send buffer: a view, which is cheap to copy and to cut.
+#[derive(Clone, Copy, Default)]
+pub struct Text<'a> {
+    /// `None` if there is no text.
+    buffer: Option<&'a SendBuffer>,
+    from: u32,
+    to: u32,
+}
 
-    #[test]
-    fn a_full_ring_takes_nothing_more() {
-        let mut ring = SendBuffer::with_capacity(4);
-        assert_eq!(ring.write(b"abcdef"), 4);
-        assert_eq!(ring.write(b"x"), 0);
-        ring.advance(3);
-        assert_eq!(ring.write(b"efg"), 3);
-        assert_eq!(ring.slices(0, 4), [&b"d"[..], &b"efg"[..]]);
-        assert_eq!(ring.slices(1, 3), [&b"ef"[..], &b""[..]]);
+impl<'a> Text<'a> {
+    /// No text.
+    pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0 };
+
+    /// The length, in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        (self.to - self.from) as usize
     }
 
-    /// Little data at a time stays at the start of the ring.
-    #[test]
-    fn unused_memory_is_not_touched() {
-        let mut ring = SendBuffer::with_capacity(1 << 20);
-        for _ in 0..1_000 {
-            ring.write(b"a request");
-            ring.advance(9);
-        }
-        assert_eq!(ring.bytes.len(), 9);
+    /// Whether there is no text.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// Takes the first `bytes` off, or all if there are fewer, and returns them.
+    #[inline]
+    #[must_use]
+    pub fn split_to(&mut self, bytes: usize) -> Self {
+        let cut = self.from + bytes.min(self.len()) as u32;
+        let front = Self { to: cut, ..*self };
+        self.from = cut;
+        front
+    }
+
+    /// The bytes, in as many pieces as they are in.
+    #[inline]
+    #[must_use]
+    pub const fn slices(self) -> Slices<'a> {
+        Slices(self)
+    }
+
+    /// A copy of the bytes. Allocates.
+    #[must_use]
+    pub fn to_vec(self) -> alloc::vec::Vec<u8> {
+        self.slices().flatten().copied().collect()
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.slices().flatten()).finish()
+    }
+}
+
+/// The pieces of a [`Text`], in order; none is empty.
+#[derive(Clone, Debug)]
+pub struct Slices<'a>(Text<'a>);
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let Text { buffer, from, to } = self.0;
+        let buffer = buffer.filter(|_| from < to)?;
+        let slice = buffer.slice(from, to);
+        self.0.from += slice.len() as u32;
+        // Nothing is left of bytes whose owner has dropped them.
+        (!slice.is_empty()).then_some(slice)
+    }
+}
+
+/// Shorter text is copied: that costs less than to keep account of it.
+const LEAST_LENT_BYTES: usize = 2 << 10;
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::VecDeque;
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What an application does with a send buffer.
+    #[derive(Clone, Debug)]
+    enum Call {
+        Write(u32),
+        Lend(u32),
+        Advance(u32),
+        Resize(u32),
+    }
+
+    fn calls() -> impl Strategy<Value = Vec<Call>> {
+        let call = prop_oneof![
+            (0..9_000_u32).prop_map(Call::Write),
+            (0..60_u32).prop_map(Call::Write),
+            (0..12_000_u32).prop_map(Call::Lend),
+            (0..15_000_u32).prop_map(Call::Advance),
+            (0..40_000_u32).prop_map(Call::Resize),
+        ];
+        prop::collection::vec(call, 0..80)
+    }
+
+    /// Bytes that tell where they belong.
+    fn bytes(from: u32, count: u32) -> Vec<u8> {
+        (from..from + count).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
     }
 
     proptest! {
-        /// The naive oracle is a queue of bytes.
+        /// The naive oracle is a queue of bytes, whatever is copied and whatever lent.
         #[test]
-        fn it_is_a_queue(
-            operations in prop::collection::vec((0_u32..20, 0_u32..20, 0_u32..120), 0..60),
-        ) {
-            let mut ring = SendBuffer::with_capacity(17);
-            let mut queue = VecDeque::new();
-            let mut size = 17;
-            for (number, (write, advance, resize)) in operations.into_iter().enumerate() {
-                if resize < 40 {
-                    ring.resize(resize);
-                    size = queue.len().max(resize as usize);
-                    prop_assert_eq!(ring.size() as usize, size);
-                }
-                let data: Vec<u8> = (0..write).map(|at| (number as u8) ^ at as u8).collect();
-                let taken = ring.write(&data);
-                prop_assert_eq!(taken, data.len().min(size - queue.len()));
-                queue.extend(&data[..taken]);
-                ring.advance(advance);
-                queue.drain(..queue.len().min(advance as usize));
-                let seen = ring.slices(1, u32::MAX).concat();
-                prop_assert_eq!(seen, queue.iter().skip(1).copied().collect::<Vec<u8>>());
+        fn it_is_a_queue(calls in calls(), from in any::<prop::sample::Index>()) {
+            let mut buffer = SendBuffer::with_capacity(20_000);
+            let (mut queue, mut size, mut written) = (VecDeque::<u8>::new(), 20_000, 0);
+            let owner = Arc::new(());
+            for call in calls {
+                let (taken, asked) = match call {
+                    Call::Write(count) => (buffer.write(&bytes(written, count)), count),
+                    Call::Lend(count) => {
+                        let lent = Owned(bytes(written, count), Arc::clone(&owner));
+                        let mut text = SharedBytes::from_owner(lent);
+                        let taken = buffer.lend(&mut text);
+                        prop_assert_eq!(&text[..], &bytes(written, count)[taken..]);
+                        (taken, count)
+                    }
+                    Call::Advance(count) => {
+                        buffer.advance(count);
+                        queue.drain(..queue.len().min(count as usize));
+                        continue;
+                    }
+                    Call::Resize(to) => {
+                        buffer.resize(to);
+                        size = queue.len().max(to as usize);
+                        continue;
+                    }
+                };
+                prop_assert_eq!(taken, (size - queue.len()).min(asked as usize));
+                queue.extend(bytes(written, taken as u32));
+                written += taken as u32;
+                prop_assert_eq!((buffer.len() as usize, buffer.size() as usize), (queue.len(), size));
+                prop_assert_eq!(buffer.room() as usize, size - queue.len());
+                let from = from.index(queue.len() + 1);
+                let mut seen = buffer.text(from as u32, u32::MAX);
+                let mut front = seen.split_to(1_448).to_vec();
+                front.extend(seen.to_vec());
+                prop_assert!(front.iter().eq(queue.iter().skip(from)));
+                let kept = Arc::strong_count(&owner) - 1;
+                prop_assert!(kept <= size / LEAST_LENT_BYTES + 1, "{} parts of {}", kept, size);
             }
+            buffer.advance(u32::MAX);
+            prop_assert_eq!((buffer.len(), Arc::strong_count(&owner)), (0, 1));
+        }
+    }
+
+    struct Owned(Vec<u8>, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+    impl AsRef<[u8]> for Owned {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn little_is_copied_and_much_is_not() {
+        let mut buffer = SendBuffer::with_capacity(10_000);
+        let much = Arc::new([7; 5_000]);
+        for (text, owners) in [(0..2_047, 1), (0..2_048, 2), (2_000..5_000, 3)] {
+            let mut shared = SharedBytes::from_owner(Part(Arc::clone(&much))).first(text.end);
+            shared.advance(text.start);
+            assert_eq!((buffer.lend(&mut shared), shared.len()), (text.len(), 0));
+            drop(shared);
+            assert_eq!(Arc::strong_count(&much), owners);
+        }
+        buffer.advance(2_047 + 2_048);
+        assert_eq!(Arc::strong_count(&much), 2);
+        let piece = buffer.text(100, 300).slices().next();
+        assert_eq!(piece.map(<[u8]>::as_ptr), Some(much[2_100..].as_ptr()), "where it was");
+    }
+
+    struct Part(Arc<[u8; 5_000]>);
+
+    impl AsRef<[u8]> for Part {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..]
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The send sequence variables (RFC 9293, section 3.3.1) and what is sent when.
 
 mod buffer;
+mod lent;
+mod ring;
 mod sizing;
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
-pub(crate) use self::buffer::SendBuffer;
+pub use self::buffer::{SendBuffer, Slices, Text};
 pub(crate) use self::sizing::{Held, Sizing};
 use crate::sequence::{before, distance, earlier, later};
 
@@ -117,8 +119,8 @@ impl Send {
     }
 
     /// The bytes of a segment from `start` to `end`, without the FIN.
-    pub(crate) fn text(&self, start: SeqNumber, end: SeqNumber) -> [&[u8]; 2] {
-        self.buffer.slices(distance(self.una, start), distance(self.una, end))
+    pub(crate) fn text(&self, start: SeqNumber, end: SeqNumber) -> Text<'_> {
+        self.buffer.text(distance(self.una, start), distance(self.una, end))
     }
 
     /// Advances SND.UNA to `ack`, which lies in the window; says whether the FIN is acknowledged.

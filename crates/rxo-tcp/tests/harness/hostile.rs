@@ -269,7 +269,7 @@ impl Stage {
 }
 
 fn check_text(transmit: &Transmit<'_>, iss: SeqNumber, config: &Config) {
-    let text = transmit.payload.concat();
+    let text = transmit.payload.to_vec();
     let first = (transmit.seq - (iss + 1)) as u32;
     for (at, byte) in text.iter().enumerate() {
         assert_eq!(*byte, stream_byte(first.wrapping_add(at as u32)), "not what was written");

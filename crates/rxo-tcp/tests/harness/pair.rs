@@ -61,7 +61,8 @@ impl Pair {
         let what = script.byte();
         let end = usize::from(what & 1);
         match what >> 1 & 15 {
-            0 | 1 => self.write(end, u32::from(script.word() % 5_000)),
+            0 => self.write(end, u32::from(script.word() % 5_000)),
+            1 => self.lend(end, u32::from(script.word() % 20_000)),
             2 | 3 => self.read(end, usize::from(script.word())),
             4 if script.byte() < 60 => self.shut(end),
             5 | 6 => self.fire(),
@@ -96,6 +97,11 @@ impl Pair {
     fn write(&mut self, end: usize, bytes: u32) {
         let data: Vec<u8> = (0..bytes).map(|at| stream_byte(self.written[end] + at)).collect();
         self.written[end] += self.ends[end].send(&data).unwrap_or(0) as u32;
+    }
+
+    fn lend(&mut self, end: usize, bytes: u32) {
+        let data: Vec<u8> = (0..bytes).map(|at| stream_byte(self.written[end] + at)).collect();
+        self.written[end] += self.ends[end].send_shared(&mut data.into()).unwrap_or(0) as u32;
     }
 
     fn read(&mut self, end: usize, bytes: usize) {

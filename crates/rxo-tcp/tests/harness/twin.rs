@@ -137,7 +137,7 @@ impl Twins {
             5..=7 => self.acks(script),
             8 => self.sack(script),
             9..=10 if self.transmits_between => self.read(script.word().into()),
-            9..=10 => self.write(script.word().into()),
+            9..=10 => self.write(script.word()),
             11 => self.read(script.word().into()),
             12 => self.pass(Duration::from_micros(script.word().into())),
             13 => self.pass(Duration::from_millis(u64::from(script.byte()))),
@@ -321,9 +321,16 @@ impl Twins {
         self.has_timestamps.then_some(Timestamp { value, echo })
     }
 
-    fn write(&mut self, bytes: usize) {
-        let data = vec![7; bytes];
-        assert_eq!(self.fast.send(&data), self.slow.send(&data));
+    /// Every other text is lent to one of them.
+    fn write(&mut self, bytes: u16) {
+        let data: Vec<u8> =
+            (0..bytes.into()).map(|at: u32| (at.wrapping_mul(40_503) >> 8) as u8).collect();
+        let written = self.fast.send(&data);
+        if bytes.is_multiple_of(2) {
+            assert_eq!(self.slow.send(&data), written);
+        } else {
+            assert_eq!(self.slow.send_shared(&mut data.into()), written);
+        }
     }
 
     /// One copies, the other reads in place.

@@ -54,7 +54,7 @@ impl Wire {
 
 /// The segments that `transmit` stands for.
 pub(crate) fn cut(transmit: &Transmit<'_>, to: &mut Vec<Wire>) {
-    let text = transmit.payload.concat();
+    let text = transmit.payload.to_vec();
     let whole = Wire {
         seq: transmit.seq,
         ack: transmit.ack,

@@ -11,7 +11,7 @@ use crate::dsl::stream_byte;
 
 /// An IP packet, as a device would send it.
 fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
-    let text = transmit.payload.concat();
+    let text = transmit.payload.to_vec();
     packet_of(pair, &transmit.header(pair), &text, transmit.ecn.bits())
 }
 

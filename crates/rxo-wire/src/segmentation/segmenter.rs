@@ -28,7 +28,7 @@ use crate::checksum::Sum;
 /// let segmenter = Segmenter::new(&headers, at, size, Checksums::Partial)?;
 /// for part in parts(payload.len(), size) {
 ///     let (mut head, payload) = (headers, &payload[part.range()]);
-///     segmenter.write(&mut head, part, &[payload])?;
+///     segmenter.write(&mut head, part, [payload])?;
 ///     // Send `head`, then `payload`.
 /// #   assert_eq!(u16::from_be_bytes([head[2], head[3]]), 40 + payload.len() as u16);
 /// }
@@ -94,11 +94,11 @@ impl Segmenter {
     /// [`BuildError::NoRoom`] if `headers` is shorter than the headers, [`BuildError::PacketTooLong`] if
     /// the segment is longer than IP allows. Nothing has been written then.
     #[inline(always)]
-    pub fn write(
+    pub fn write<'p>(
         &self,
         headers: &mut [u8],
         part: Part,
-        payload: &[&[u8]],
+        payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<(), BuildError> {
         let Lengths { ip: length, tcp: sum } = match self.full {
             Some(full) if part.bytes == self.size => full,
@@ -116,7 +116,12 @@ impl Segmenter {
     /// which these differ are written. Returns `false`, and writes nothing, if `part` is the first or the
     /// last, or `headers` is too short.
     #[inline(always)]
-    pub fn write_middle(&self, headers: &mut [u8], part: Part, payload: &[&[u8]]) -> bool {
+    pub fn write_middle<'p>(
+        &self,
+        headers: &mut [u8],
+        part: Part,
+        payload: impl IntoIterator<Item = &'p [u8]>,
+    ) -> bool {
         let Some((Lengths { ip: length, tcp: (sum, _) }, (ip, tcp))) =
             self.full.filter(|_| part.is_middle()).zip(self.split(headers))
         else {

@@ -80,7 +80,7 @@ impl<'f> Segments<'f> {
         let head = out.get_mut(..needed).ok_or(BuildError::NoRoom { needed, given })?;
         head.copy_from_slice(self.headers);
         let payload = &self.payload[part.range()];
-        self.segmenter.write(head, part, &[payload])?;
+        self.segmenter.write(head, part, [payload])?;
         self.parts = parts;
         Ok(Some(payload))
     }

@@ -43,12 +43,12 @@ impl Tcp {
     /// Writes the fields of the segment `part` into `header`, a copy of the header. `sum` is what
     /// [`Tcp::sum`] gives for its length, `seed` the same folded.
     #[inline(always)]
-    pub(super) fn write(
+    pub(super) fn write<'p>(
         &self,
         header: &mut Start,
         part: Part,
         (sum, seed): (Sum, u16),
-        payload: &[&[u8]],
+        payload: impl IntoIterator<Item = &'p [u8]>,
     ) {
         header[FLAGS_AT] = part.flags(self.flags).bits() as u8;
         header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&seed.to_be_bytes());
@@ -58,7 +58,13 @@ impl Tcp {
     /// Writes the fields in which the headers of segments with the same flags and length differ: the sequence
     /// number and a complete checksum.
     #[inline(always)]
-    pub(super) fn write_seq(&self, header: &mut Start, part: Part, sum: Sum, payload: &[&[u8]]) {
+    pub(super) fn write_seq<'p>(
+        &self,
+        header: &mut Start,
+        part: Part,
+        sum: Sum,
+        payload: impl IntoIterator<Item = &'p [u8]>,
+    ) {
         let seq = self.seq + part.offset as u32;
         header[4..8].copy_from_slice(&seq.0.to_be_bytes());
         if let Some(summer) = self.summer {
@@ -74,7 +80,7 @@ pub(super) type Start = [u8; MIN_HEADER_BYTES];
 
 /// The sum of payload in several pieces.
 #[inline(always)]
-fn sum_of(pieces: &[&[u8]], summer: Summer) -> Sum {
+fn sum_of<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, summer: Summer) -> Sum {
     let (mut sum, mut offset) = (Sum::ZERO, 0);
     for piece in pieces {
         sum += summer.sum(piece).at(offset);

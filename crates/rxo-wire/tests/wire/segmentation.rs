@@ -129,11 +129,11 @@ proptest! {
         let mut other = headers.to_vec();
         for part in parts(payload.len(), gso.size) {
             let (mut head, own) = (headers.to_vec(), &payload[part.range()]);
-            segmenter.write(&mut head, part, &[own]).unwrap();
+            segmenter.write(&mut head, part, [own]).unwrap();
             if part.index == 1 {
                 other.clone_from(&head);
             }
-            let is_written = segmenter.write_middle(&mut other, part, &[own]);
+            let is_written = segmenter.write_middle(&mut other, part, [own]);
             prop_assert_eq!(is_written, part.is_middle());
             prop_assert!(!is_written || other == head);
         }

@@ -1,11 +1,12 @@
 //! Whoever cuts a large send, its segments are the same, byte for byte.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use proptest::prelude::*;
 use rxo_device::{MemoryLink, MemoryOptions, SinkCapabilities};
 use rxo_frame::LinkKind;
-use rxo_tcp::{Reset, Segment};
+use rxo_tcp::{Reset, Segment, SendBuffer};
 use rxo_wire::build::{
     EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum, write_tcp_seed,
 };
@@ -27,8 +28,10 @@ struct Scene {
     flags: TcpFlags,
     size: u16,
     text: Vec<u8>,
-    /// Where the ring's end lies in the text.
+    /// So many bytes before the end of the send buffer's ring the text begins, but for what is lent.
     cut: usize,
+    /// What is lent, as far as it is enough.
+    lent: Range<usize>,
     id: u16,
     seq: u32,
 }
@@ -43,18 +46,26 @@ impl Scene {
         }
     }
 
-    fn pieces(&self) -> [&[u8]; 2] {
-        let (first, second) = self.text.split_at(self.cut);
-        [first, second]
+    /// The text as a connection holds it: around the end of a ring, and in part lent.
+    fn buffer(&self) -> SendBuffer {
+        let Range { start, end } = self.lent.clone();
+        let mut buffer = SendBuffer::with_capacity(self.text.len() as u32);
+        buffer.write(&vec![0; self.text.len() - self.cut]);
+        buffer.write(&self.text[..1]);
+        buffer.advance((self.text.len() - self.cut) as u32);
+        buffer.write(&self.text[1..start]);
+        assert_eq!(buffer.lend(&mut self.text[start..end].to_vec().into()), end - start);
+        buffer.write(&self.text[end..]);
+        buffer
     }
 
-    fn transmit(&self) -> Transmit<'_> {
+    fn transmit<'b>(&self, payload: Text<'b>) -> Transmit<'b> {
         let ack = Segment::<()>::from(&AckRecord { flags: TcpFlags::ACK, ..AckRecord::default() });
         Transmit {
             seq: SeqNumber(self.seq),
             flags: self.flags,
             window: 500,
-            payload: self.pieces(),
+            payload,
             gso_size: NonZeroU16::new(self.size),
             ..Reset::answer(&ack).unwrap().transmit()
         }
@@ -65,11 +76,12 @@ impl Scene {
         let mut path = Path::new(self.pair(), &outbox.shape);
         path.lead_to(NEIGHBOUR);
         let mut ids = self.id;
-        outbox.push(&path, &self.transmit(), &mut ids);
+        let buffer = self.buffer();
+        let text = buffer.text(0, u32::MAX);
+        outbox.push(&path, &self.transmit(text), &mut ids);
         let segments = self.text.len().div_ceil(self.size.into());
         assert_eq!(ids, self.id.wrapping_add(segments as u16));
-        let [first, second] = self.pieces();
-        outbox.send_with(&mut link.sink(), |_| [first, second]).unwrap();
+        outbox.send_with(&mut link.sink(), |_| text).unwrap();
         let sent = link.take_all();
         assert!(sent.iter().all(|packet| packet.offload.checksum.is_partial() == self.completes()));
         sent.into_iter().map(|packet| packet.bytes).collect()
@@ -108,7 +120,7 @@ impl Scene {
             flags = flags.without(TcpFlags::CWR);
         }
         let offset = (at * usize::from(self.size)) as u32;
-        let whole = self.transmit();
+        let whole = self.transmit(Text::EMPTY);
         let tcp = TcpHeader { seq: whole.seq + offset, flags, ..whole.header(&pair) };
         let payload_bytes = tcp.bytes() + text.len();
         let mut packet = self.ip(self.id.wrapping_add(at as u16), payload_bytes);
@@ -163,13 +175,16 @@ prop_compose! {
         flags in 0_u16..0x200,
         size in 1_u16..1_500,
         text in proptest::collection::vec(any::<u8>(), 1..6_000),
-        (cut, id, seq) in any::<(prop::sample::Index, u16, u32)>(),
+        (cut, from, to) in any::<[prop::sample::Index; 3]>().prop_map(Into::into),
+        (id, seq) in any::<(u16, u32)>(),
     ) -> Scene {
         let link = if is_raw { LinkKind::RawIp } else { LinkKind::Ethernet };
         let flags = TcpFlags::from_bits(flags);
-        let cut = cut.index(text.len() + 1);
+        let cut = 1 + cut.index(text.len());
+        let (from, to) = (1 + from.index(text.len()), 1 + to.index(text.len()));
+        let lent = from.min(to)..from.max(to);
         let size = size.max((text.len() / 60) as u16 + 1);
-        Scene { is_v4, link, completes_checksums, flags, size, text, cut, id, seq }
+        Scene { is_v4, link, completes_checksums, flags, size, text, cut, lent, id, seq }
     }
 }
 
@@ -213,7 +228,8 @@ fn a_device_that_refused_is_asked_again_later() {
         flags: TcpFlags::ACK,
         size: 1_000,
         text: vec![7; 2_000],
-        cut: 0,
+        cut: 1,
+        lent: 1..1,
         id: 0,
         seq: 0,
     };

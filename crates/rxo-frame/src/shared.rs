@@ -1,0 +1,177 @@
+//! Bytes with several owners, for text that is lent instead of copied.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+use core::ops::Deref;
+
+/// A range of immutable bytes with shared ownership. A clone and a part share the bytes; these are dropped with
+/// the last of them.
+///
+/// An application lends such bytes to a connection, which keeps them until the peer has them. The owner is a
+/// `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type that gives a slice. A
+/// part, however small, keeps the whole owner.
+///
+/// # Examples
+/// ```
+/// use rxo_frame::SharedBytes;
+///
+/// let mut text = SharedBytes::from(b"hello world".to_vec());
+/// let hello = text.split_to(5);
+/// assert_eq!((&hello[..], &text[..]), (&b"hello"[..], &b" world"[..]));
+/// ```
+#[derive(Clone, Default)]
+pub struct SharedBytes {
+    owner: Owner,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Clone)]
+enum Owner {
+    Static(&'static [u8]),
+    Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+impl SharedBytes {
+    /// All bytes of `owner`, which is moved to memory of its own: one allocation. `owner` must return the same
+    /// bytes at each call of `as_ref`. A connection that is lent bytes that change sends a mixture, or segments
+    /// whose checksum is wrong; bytes that are gone read as nothing.
+    pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        let end = owner.as_ref().len();
+        Self { owner: Owner::Shared(Arc::new(owner)), start: 0, end }
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Takes the first `bytes` off, or all if there are fewer, and returns them. Copies nothing.
+    #[must_use = "`advance` drops them"]
+    pub fn split_to(&mut self, bytes: usize) -> Self {
+        if bytes >= self.len() {
+            return mem::take(self);
+        }
+        let cut = self.start + bytes;
+        let front = Self { end: cut, ..self.clone() };
+        self.start = cut;
+        front
+    }
+
+    /// Drops the first `bytes`, or all if there are fewer.
+    pub fn advance(&mut self, bytes: usize) {
+        if bytes >= self.len() {
+            *self = Self::default();
+        } else {
+            self.start += bytes;
+        }
+    }
+
+    /// The first `bytes`, or all if there are fewer. Copies nothing.
+    #[must_use]
+    pub fn first(&self, bytes: usize) -> Self {
+        self.clone().split_to(bytes)
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        let bytes = match &self.owner {
+            Owner::Static(bytes) => bytes,
+            Owner::Shared(owner) => (**owner).as_ref(),
+        };
+        // An owner that shrinks reads as nothing.
+        bytes.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::from_owner(bytes)
+    }
+}
+
+impl From<&'static [u8]> for SharedBytes {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self { owner: Owner::Static(bytes), start: 0, end: bytes.len() }
+    }
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self::Static(&[])
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedBytes({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn parts_share_the_bytes_and_the_last_drops_them() {
+        let owner = Arc::new([1_u8, 2, 3, 4]);
+        let mut bytes = SharedBytes::from_owner(Alive(Arc::clone(&owner)));
+        let front = bytes.split_to(3);
+        assert_eq!((&front[..], &bytes[..]), (&[1, 2, 3][..], &[4][..]));
+        drop(front);
+        assert_eq!(Arc::strong_count(&owner), 2);
+        bytes.advance(5);
+        assert!(bytes.is_empty() && bytes.first(1).is_empty());
+        drop(bytes);
+        assert_eq!(Arc::strong_count(&owner), 1);
+    }
+
+    struct Alive(Arc<[u8; 4]>);
+
+    impl AsRef<[u8]> for Alive {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..]
+        }
+    }
+
+    #[test]
+    fn bytes_of_the_program_have_no_owner() {
+        let mut bytes = SharedBytes::from(&b"abc"[..]);
+        assert_eq!((&bytes.split_to(9)[..], bytes.len()), (&b"abc"[..], 0));
+        assert!(SharedBytes::default().is_empty());
+    }
+
+    /// Against its contract, but no reason to panic.
+    #[test]
+    fn an_owner_that_shrinks_reads_as_nothing() {
+        struct Shrinks(AtomicBool);
+        impl AsRef<[u8]> for Shrinks {
+            fn as_ref(&self) -> &[u8] {
+                if self.0.swap(true, Ordering::Relaxed) { &[] } else { &[1, 2] }
+            }
+        }
+        let bytes = SharedBytes::from_owner(Shrinks(AtomicBool::new(false)));
+        assert_eq!((bytes.len(), &bytes[..]), (2, &[][..]));
+    }
+}

@@ -1,0 +1,96 @@
+//! Text that the application has lent, and where it stands among what is in the ring.
+
+use alloc::collections::VecDeque;
+
+use rxo_frame::SharedBytes;
+
+use super::buffer::Place;
+
+/// Parts of the send buffer's text that are not in its ring, in order. Every index counts from the first byte of
+/// the send buffer, which moves; positions in the stream do not. They wrap around.
+#[derive(Default)]
+pub(super) struct Lent {
+    parts: VecDeque<Part>,
+    /// Of all parts.
+    bytes: u32,
+    /// The position of the send buffer's first byte; means nothing while there is no part.
+    start: u32,
+}
+
+/// A part that was lent, and is not empty.
+struct Part {
+    text: SharedBytes,
+    /// The position of its first byte.
+    at: u32,
+    /// How many bytes were lent before it, of all that ever were.
+    before: u32,
+}
+
+impl Part {
+    fn len(&self) -> u32 {
+        self.text.len() as u32
+    }
+}
+
+impl Lent {
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Of all parts.
+    pub(super) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Appends `text`, which is not empty, behind everything, of which `ring_bytes` are in the ring.
+    pub(super) fn push(&mut self, text: SharedBytes, ring_bytes: u32) {
+        let at = self.start.wrapping_add(ring_bytes).wrapping_add(self.bytes);
+        let before = self.parts.back().map_or(0, |last| last.before.wrapping_add(last.len()));
+        self.bytes += text.len() as u32;
+        self.parts.push_back(Part { text, at, before });
+    }
+
+    /// Removes the first `bytes` of the send buffer. Returns how many of these are in the ring, or beyond the end.
+    pub(super) fn advance(&mut self, bytes: u32) -> u32 {
+        let (mut left, mut from_ring) = (bytes, 0);
+        while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {
+            let before = part.at.wrapping_sub(self.start).min(left);
+            let taken = part.len().min(left - before);
+            self.start = self.start.wrapping_add(before + taken);
+            self.bytes -= taken;
+            (left, from_ring) = (left - before - taken, from_ring + before);
+            if taken == part.len() {
+                self.parts.pop_front();
+            } else {
+                part.text.advance(taken as usize);
+                part.at = part.at.wrapping_add(taken);
+                part.before = part.before.wrapping_add(taken);
+            }
+        }
+        if self.parts.is_empty() {
+            self.parts.shrink_to(KEPT_PARTS);
+        }
+        from_ring + left
+    }
+
+    /// Finds the text from the index `from` on, as far as it is in one place and before `to`. There is a part.
+    pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
+        let index_of = |part: &Part| part.at.wrapping_sub(self.start);
+        let next = self.parts.partition_point(|part| index_of(part) <= from);
+        let mut lent_before = 0;
+        if let Some(part) = next.checked_sub(1).and_then(|last| self.parts.get(last)) {
+            let (at, bytes) = (from - index_of(part), &part.text[..]);
+            if at < part.len() {
+                let end = part.len().min(at + (to - from));
+                return Place::Lent(bytes.get(at as usize..end as usize).unwrap_or_default());
+            }
+            let first = self.parts.front().map_or(0, |first| first.before);
+            lent_before = part.before.wrapping_add(part.len()).wrapping_sub(first);
+        }
+        let to = self.parts.get(next).map_or(to, |part| index_of(part).min(to));
+        Place::Ring { from: from - lent_before, to: to - lent_before }
+    }
+}
+
+/// Room for so many parts is kept while there is none.
+const KEPT_PARTS: usize = 4;
